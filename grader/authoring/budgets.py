@@ -1,10 +1,10 @@
 """Propose budgets for a task's checks: the amounts that the reference solution needs on every mesh and with all sizes.
 
 A budget of bytes or FLOPs is a formula: a constant times array dimensions, divided by sizes of mesh axes, and possibly
-times N - 1 for an axis of size N. If no such formula gives the reference's amount for all meshes and sizes, no budget
-is proposed. The reference may need more than the least possible amount, so the author must judge each proposed budget.
-Memory budgets are not proposed: such a budget also depends on the memory that wrong programs need, and this module
-measures only the reference.
+times N - 1 for an axis of size N. If no such formula fits, no budget is proposed. The reference solution may need more
+than the least possible amount, so the author must judge each proposed budget.
+
+Memory budgets are not proposed, because they also depend on the memory that wrong programs need.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Key = tuple[str, tuple[str, ...]]
 def check_lines(programs: Sequence[Explained]) -> list[str]:
     """Return lines of code with budgets, to paste into a task's checks.
 
+    A program that is only timed and never runs (``exercise.timing``) gets lines that check its step time and overlap.
+
     Args:
-        programs: the reference's programs for several meshes and sizes. The program of a timing call
-            (``exercise.timing``) never runs, and its step time comes from a schedule. For such programs, the returned
-            lines check the step time and overlap.
+        programs: the reference solution's programs for several meshes and sizes.
     """
     known = [p for p in programs if p.fault is None]
     run, timed = ([p for p in known if p.ran == ran] for ran in (True, False))
@@ -53,11 +53,7 @@ def _lines_of_run(known: Sequence[Explained]) -> list[str]:
 
 
 def _lines_of_timed(known: Sequence[Explained]) -> list[str]:
-    """Return lines that check the programs of timing calls.
-
-    The first line is a budget for the step time. Further lines require that compute overlaps with collectives of one
-    kind. Only kinds that overlap in all given programs get such a line (see ``expect_overlap``).
-    """
+    """Return a line that checks the step time, and a line for each kind of collective that overlaps in all programs."""
     found = [p.timeline for p in known if p.timeline is not None]
     if not found or len(found) < len(known):
         return []
@@ -112,7 +108,6 @@ def _counts(collectives: Sequence[Collective]) -> dict[Key, Interval]:
 
 
 def _moves(p: Explained, axes: tuple[str, ...]) -> bool:
-    """Return True if each of these mesh axes has several devices. No data moves over an axis with one device."""
     return all(p.mesh.get(axis, 1) > 1 for axis in axes)
 
 
@@ -121,7 +116,7 @@ def _quoted(axes: tuple[str, ...]) -> str:
 
 
 def _exact_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, Interval | None]]) -> str:
-    """Return the ``_count_formula`` of the counts; '' if one program's count is missing or inexact."""
+    """Return a formula for the number of collectives; '' if the number is unknown or inexact for one program."""
     exact = [(p, count.most) for p, count in counts if count is not None and count.exact]
     return _count_formula(axes, exact) if len(exact) == len(counts) else ""
 
@@ -151,8 +146,8 @@ def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, floa
 def formula(programs: Sequence[Explained], values: Sequence[float]) -> str:
     """Return Python code for a product of sizes that equals each program's value; '' if no product does.
 
-    If several products fit, return the product with the smallest constant factor, because a large factor may stand for
-    a size that the product lacks.
+    If several products fit, return the one with the smallest constant factor, because a large factor may be the value
+    of a size that the product lacks.
     """
     if not all(math.isfinite(v) for v in values):
         return ""
@@ -174,10 +169,9 @@ def _factor(values: Sequence[float], sizes: Sequence[float]) -> int:
 
 
 def _products(programs: Sequence[Explained]) -> Iterator[tuple[str, list[float]]]:
-    """Yield (code, values) for each product of array dimensions, divided by sizes of mesh axes.
+    """Yield (code, the value in each program) for each product of array dimensions, divided by sizes of mesh axes.
 
-    A product may have a factor N - 1, with N the size of a mesh axis. ``code`` has the placeholder ``{}`` for a
-    constant factor. ``values`` has the product's value in each program.
+    The code has the placeholder ``{}`` for a constant factor.
     """
     dims = _varied([p.dims for p in programs])
     axes = _common([p.mesh for p in programs])
@@ -198,10 +192,6 @@ def _products(programs: Sequence[Explained]) -> Iterator[tuple[str, list[float]]
 
 
 def _varied(sizes: Sequence[Mapping[str, int]]) -> list[str]:
-    """Return the names of dimensions with several sizes.
-
-    A dimension with only one size acts like a constant factor, so no formula shows it.
-    """
     return [d for d in _common(sizes) if len({s[d] for s in sizes}) > 1]
 
 

@@ -1,7 +1,7 @@
 """Check the test cases of plain Python tasks.
 
-A solution must be able to pass each case. The texts that learners get must name each error that a solution has to
-raise. Rounding errors must cost no points.
+A solution must be able to pass each case. The statement or the task's docstring must name each error that a solution
+has to raise. Rounding errors must cost no points.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def case_problems(exercise: Exercise, seed: str) -> Iterator[str]:
     """Yield problems: cases that no solution can pass, and checks that can fail only because of rounding.
 
     Args:
-        seed: the course's seed.
+        seed: the course's seed, which decides the hidden cases.
     """
     plans = [_of_cases(exercise, one) for one in (seed, *SEEDS[:MORE_SEEDS])]
     found: dict[tuple[str, str], str] = {}
@@ -49,13 +49,13 @@ def _of_cases(exercise: Exercise, seed: str) -> list[tuple[Ask, Cases]]:
 
 
 def _with_cases(exercise: Exercise) -> Exercise:
-    """Return the exercise with only its checks of plain Python tasks. Drawing the inputs of other checks takes long."""
+    """Return the exercise with only its checks of plain Python tasks, because other random inputs take long to make."""
     checks = {name: check for name, check in exercise.checks.items() if isinstance(check.calls[0], Cases)}
     return replace(exercise, checks=checks)
 
 
 def _problem(exercise: Exercise, task: Task, outcome: Outcome) -> str:
-    """Return a problem if no answer to a case is right, or if no text for learners names the right error; else ''."""
+    """Return the reason why no solution can pass a case with this expected outcome; '' if a solution can pass it."""
     if outcome.error == "NotPlain":
         return "returns a value that cannot be compared: return numbers, texts, lists, tuples or dicts"
     if outcome.error and outcome.error not in f"{exercise.statement}\n{task.fn.__doc__ or ''}":
@@ -69,7 +69,7 @@ def _problem(exercise: Exercise, task: Task, outcome: Outcome) -> str:
 
 
 def _rounding(exercise: Exercise, asks: list[tuple[Ask, Cases]]) -> Iterator[str]:
-    """Yield a problem for each check that fails a program whose floats differ from the reference's only by rounding."""
+    """Yield a problem for each check that fails a program because of rounding errors in its floats."""
     for direction in (1, -1):
         answered = [
             Answered(ask, [_rounded(reference_outcome(cases.task, case), direction) for case in ask.cases])

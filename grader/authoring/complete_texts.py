@@ -33,12 +33,7 @@ def text_problems(exercise: Exercise) -> Iterator[str]:
 
 
 def _unread(question: Question) -> Iterator[str]:
-    """Yield a problem if two draws of a question's numbers give equal texts and different right answers.
-
-    A draw is one random choice of the numbers.
-
-    Another part of the command ``verify`` reports invalid answers and texts.
-    """
+    """Yield a problem if the right answer depends on a random number that the question's text does not show."""
     first: dict[str, tuple[Mapping[str, Any], Any]] = {}
     for drawn in some_variants(question, VARIANT_CAP):
         try:
@@ -59,7 +54,6 @@ def _unread(question: Question) -> Iterator[str]:
 
 
 def _equal_questions(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem for each question that differs from an earlier question only in its name."""
     known: list[Question] = []
     for question in exercise.questions.values():
         for other in known:
@@ -81,10 +75,7 @@ def _unexplained(exercise: Exercise, question: Question) -> Iterator[str]:
 
 
 def _placed_options(question: Question) -> Iterator[str]:
-    """Yield a problem for each option that names another option by letter or place.
-
-    The order of the options differs between learners.
-    """
+    """Yield a problem for each option that names another option by letter or place: each learner gets another order."""
     if not isinstance(question.answer, Choice):
         return
     letters = f"[{LETTERS[0]}-{LETTERS[len(question.answer.options) - 1]}]"

@@ -52,13 +52,13 @@ def _task_problems(exercise: Exercise, task: Task) -> Iterator[str]:
 
 
 def _timed_without_values(exercise: Exercise) -> list[Call]:
-    """Return the timing calls (``exercise.timing``) that time a call whose results no check judges."""
+    """Return the timing calls (``exercise.timing``) of programs whose values no check judges."""
     calls = judged_calls(exercise.checks.values())
     return [call for call in calls if call.timed is not None and call.timed not in calls]
 
 
 def words_in(statement: str) -> int:
-    """Return the number of words in a statement. Words in fenced blocks do not count, and words in tables do."""
+    """Return the number of words in a statement, without fenced blocks."""
     prose = re.sub(r"^[ \t]*```.*?^[ \t]*```", "", statement, flags=re.MULTILINE | re.DOTALL)
     return sum(any(map(str.isalnum, word)) for word in prose.split())
 

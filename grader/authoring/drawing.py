@@ -1,8 +1,8 @@
 """All values that an exercise computes for students, as texts, so that values of two processes can be compared.
 
 ``python -m grader.authoring.drawing COURSE SECONDS NAME ...`` runs the authors' code within limits of time and memory.
-It prints two JSON objects for each exercise. The first is ``{"began": name}``, before the exercise's code runs. The
-second is ``{"name": name, "drawn": [[what, where, value], ...]}`` or ``{"name": name, "problem": text}``.
+It prints two JSON objects for each exercise: ``{"began": name}`` before the exercise's code runs, and then
+``{"name": name, "drawn": [[what, where, value], ...]}`` or ``{"name": name, "problem": text}``.
 """
 
 from __future__ import annotations
@@ -56,9 +56,8 @@ def drawn_of(exercise: Exercise, backwards: bool = False) -> list[Drawn]:
     """Return the inputs, expected results, parameters, texts, answers and constants of an exercise.
 
     Args:
-        backwards: True to compute a question's answers from its last draw (set of random numbers) to its first. If the
-            author's function keeps state between draws, its answers then differ from those computed from the first
-            draw to the last.
+        backwards: True to compute a question's answers for its sets of random numbers in reverse order. If the author's
+            function keeps state between calls, the answers then differ.
 
     Raises:
         AuthorError: an input cannot be drawn.
@@ -117,10 +116,7 @@ def _texts(exercise: Exercise) -> Iterator[Drawn]:
 
 
 def constants(space: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield (name, value as text) for each number, text or collection in a file's namespace.
-
-    Sets are written in sorted order.
-    """
+    """Yield (name, value as text) for each number, text or collection in a file's namespace."""
     for name, value in space.items():
         if not name.startswith("__") and (text := _plain(value)) is not None:
             yield name, _short(text)
@@ -154,7 +150,6 @@ def _named(values: Mapping[str, Any]) -> str:
 
 
 def _short(text: str) -> str:
-    """Return ``text`` if it is short enough for a message, else its beginning and a digest of the whole text."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 25]}... ({_digest(text)[: len(DIGEST) + 8]})"
 
 
@@ -166,14 +161,11 @@ def _digest(text: str) -> str:
 
 
 class _TooLong(BaseException):
-    """An exercise's code ran longer than a limit allows.
-
-    This class is a BaseException, so that ``except Exception`` in authors' code does not catch it.
-    """
+    """An exercise's code ran longer than a limit allows. ``except Exception`` in this code does not catch the error."""
 
 
 def _limited() -> None:
-    """Limit this process's memory, and make the timers of ``_timed`` raise _TooLong in the author's code."""
+    """Limit this process's memory, and make timers raise ``_TooLong`` in the author's code."""
     _cap(resource.RLIMIT_CORE, 0)
     _cap(resource.RLIMIT_AS, MEMORY_MIB << 20)
 
@@ -201,7 +193,7 @@ def _timed(cpu_seconds: float, seconds: float) -> None:
 
 
 def _on_another_machine() -> None:
-    """Change the number of processors that authors' code reads, to find drawn values that depend on the machine."""
+    """Change the number of processors that authors' code reads, to find values that depend on the machine."""
     count = os.cpu_count() or 1
     for name in ("cpu_count", "process_cpu_count"):
         if hasattr(os, name):
@@ -209,7 +201,7 @@ def _on_another_machine() -> None:
 
 
 def _on_another_day() -> None:
-    """Move the clocks that authors' code reads to another day, to find drawn values that depend on the day."""
+    """Move the clocks that authors' code reads to another day, to find values that depend on the day."""
     now, now_ns = time.time, time.time_ns
 
     class Later(datetime.datetime):

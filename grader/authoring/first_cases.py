@@ -1,7 +1,7 @@
-"""Choose the cases with which ``verify`` first tries a wrong program: one mesh and one size of each call.
+"""Choose the first cases with which ``verify`` tries a wrong program. All cases of an exercise would take long.
 
-A case is one call of a task, on one mesh and with one choice of sizes. A wrong program fails in most cases, so the
-first cases usually show that it fails as the author declared. Only if they do not, ``verify`` runs it with all cases.
+A case is one call of a task, on one mesh and with one choice of sizes. A wrong program fails in most cases, so a few
+cases usually show that it fails the checks that its author named. If they do not, ``verify`` runs it with all cases.
 """
 
 from __future__ import annotations
@@ -19,17 +19,14 @@ from grader.judging.seen import Answered, partner
 def first_cases(
     exercise: Exercise, reference: Sequence[Answered], fails: Collection[str] = (), every: Collection[str] = ()
 ) -> list[Answered]:
-    """Return the reference's results for the first cases: each call on one mesh, with the sizes that learners see.
+    """Return the reference solution's results for the first cases: each call on one mesh, with the public sizes.
 
     The first cases also include all cases of plain Python tasks, both modes of ``check_vma`` if a call has both, and
-    all meshes of a check that compares meshes. If JAX traces a task, calls of this task with inputs that are drawn from
-    the course's seed are left out.
+    all meshes of a check that compares meshes. For tasks that JAX traces, inputs from the course's seed are left out.
 
     Args:
-        fails: checks that the program fails. The grader does not judge the checks that come after these, so the result
-            has no calls of the later checks.
-        every: checks that need all meshes and sizes. If ``fails`` contains one of these checks, the result has all
-            meshes and sizes for the calls of this check.
+        fails: checks that the program fails. Checks that come after these are not judged, so their calls are left out.
+        every: checks whose calls run on all meshes and with all sizes if the program fails them.
     """
     chosen = _chosen(exercise, [a.ask for a in reference], fails, every)
     timed = {partner(ask, reference).ask for ask in chosen if isinstance(ask.of, Call) and ask.of.timing}
@@ -37,12 +34,6 @@ def first_cases(
 
 
 def _chosen(exercise: Exercise, asks: Sequence[Ask], fails: Collection[str], every: Collection[str]) -> Collection[Ask]:
-    """Return the first cases, without the small calls that ``first_cases`` adds.
-
-    The grader runs such a small call to judge the values of a timing call, which itself never runs.
-
-    Arguments: see ``first_cases``.
-    """
     judged = list(_judged(exercise, fails))
     calls = _calls(judged)
     whole = _calls(exercise.checks[name] for name in {*fails} & {*every})
@@ -63,8 +54,8 @@ def _calls(checks: Iterable[Check]) -> set[int]:
 def without_trials(answered: Sequence[Answered]) -> list[Answered]:
     """Return the answers without their field ``poison``.
 
-    The object ``poison`` runs a program again with changed results of operations, to find the operations whose values
-    affect the program's results. This is slow, because the runner compiles another program for it.
+    The object ``poison`` runs a program again with changed results of operations, to find the operations that affect
+    the program's results. This is slow, because it compiles another program.
     """
     return [
         replace(a, finding=replace(a.finding, poison=None)) if isinstance(a.finding, Observation) else a
@@ -79,10 +70,6 @@ def separating(exercise: Exercise, reference: Sequence[Answered]) -> set[str]:
 
 
 def _judged(exercise: Exercise, fails: Collection[str]) -> Iterable[Check]:
-    """Yield the checks that the grader judges if a program fails the checks ``fails``.
-
-    A check that comes after a failed check is not judged.
-    """
     blocked: set[str] = set()
     for check in exercise.checks.values():
         if blocked.isdisjoint(check.after):

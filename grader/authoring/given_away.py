@@ -28,10 +28,7 @@ def {task}(*args, **keywords):
 
 
 def given_keys(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem for each function in learners' files that returns a question's right answer in every draw.
-
-    A draw is one random choice of the question's numbers.
-    """
+    """Yield a problem for each function in learners' files that always returns a question's right answer."""
     for question in exercise.questions.values():
         keys = keys_of(question)
         for part, takes in _functions(exercise, [*question.params]) if len(keys) > 1 else ():
@@ -40,12 +37,11 @@ def given_keys(exercise: Exercise) -> Iterator[str]:
 
 
 def _returns_keys(function: Callable[..., Any], takes: Mapping[str, str], keys: Iterable[Key]) -> bool:
-    """Return True if a function returns the question's right answer in every draw (random choice of its numbers).
+    """Return True if a function returns the question's right answer for all its random numbers.
 
     Args:
-        takes: for each parameter of the function (the key), the name of the question's parameter whose value the
-            function gets.
-        keys: the right answer in each draw.
+        takes: maps each parameter of the function to the question's parameter whose value it gets.
+        keys: the right answers.
     """
     for drawn, kind, key in keys:
         try:
@@ -62,8 +58,7 @@ def given_away_problems(
 ) -> Iterator[str]:
     """Yield a problem for each function in learners' files that passes all checks of a task.
 
-    A function is tried if its parameters have names of the task's parameters, or if it has as many parameters as
-    the task.
+    Only functions with the parameter names of the task, or with as many parameters as the task, are tried.
 
     Args:
         reference: the results of running the reference solution.
@@ -81,10 +76,7 @@ def given_away_problems(
 
 
 def _called(course: Course, exercise: Exercise, task: Task, given: Statement, takes: Mapping[str, str]) -> str:
-    """Return the solution with one task replaced by a call of a function that learners get.
-
-    Return '' for a function that uses other helpers or the grader, because such a function does not work by itself.
-    """
+    """Return the solution with one task replaced by a call of a function that learners get; '' if not possible."""
     replaced = Alternative(given.name, task.fn, task)
     try:
         whole = reference_source(exercise, answers(course, exercise, "verify"), replaced)
@@ -97,8 +89,7 @@ def _called(course: Course, exercise: Exercise, task: Task, given: Statement, ta
 def candidates(exercise: Exercise) -> Iterator[tuple[Task, Statement, dict[str, str]]]:
     """Yield each task with each function in learners' files that can take the task's arguments.
 
-    The dict has, for each parameter of the function (the key), the name of the task's parameter whose argument the
-    function gets.
+    The dict maps each parameter of the function to the task's parameter whose argument it gets.
     """
     for task in exercise.tasks.values():
         parameters = [*inspect.signature(task.fn).parameters]
@@ -106,7 +97,6 @@ def candidates(exercise: Exercise) -> Iterator[tuple[Task, Statement, dict[str, 
 
 
 def _functions(exercise: Exercise, parameters: Sequence[str]) -> Iterator[tuple[Statement, dict[str, str]]]:
-    """Yield each function in learners' files that can take these parameters, with the result of ``_takes``."""
     for part in statements(exercise, grading=True):
         if part.kind in ("given", "helper") and (takes := _takes(exercise, part, parameters)):
             yield part, takes
@@ -117,12 +107,9 @@ def _value(exercise: Exercise, part: Statement) -> Any:
 
 
 def _takes(exercise: Exercise, given: Statement, of_task: Sequence[str]) -> dict[str, str]:
-    """Match the required parameters of a function with the parameters ``of_task`` of a task or question.
+    """Map each required parameter of a function to a parameter in ``of_task``; {} if they do not match.
 
-    Parameters are matched by name if ``of_task`` has all names of the function's parameters, else by position.
-
-    Returns:
-        For each parameter of the function (the key), the name in ``of_task``; {} if the parameters do not match.
+    Parameters match by name if ``of_task`` has all names of the function's parameters, else by position.
     """
     value = _value(exercise, given)
     if not inspect.isfunction(value):

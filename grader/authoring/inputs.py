@@ -20,12 +20,9 @@ from grader.wire.trees import leaves
 
 
 def tame_sizes(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem for each call with hidden sizes that could hide mistakes, see ``tame_dims``.
+    """Yield a problem for each call with hidden sizes that could hide mistakes (see ``tame_dims``).
 
-    Timing calls (``exercise.timing``) usually have large, even sizes, which can hide mistakes. But they get no problem,
-    because their programs never run, so checks judge no values of them. Each timing call belongs to a small call, whose
-    values are judged. This small call gets no problem either if the task has another call that belongs to no timing
-    call.
+    Timing calls (``exercise.timing``) get no problem, because their programs never run.
     """
     calls = judged_calls(exercise.checks.values())
     timed = {call.timed for call in calls}
@@ -82,11 +79,7 @@ def _blocks(call: Call, *, hidden: bool) -> dict[tuple[str, tuple], int]:
 
 
 def fixed_keywords(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem for each static keyword that has only one value in all calls of a task.
-
-    A solution can hard-code the only value of a keyword. A call without the keyword has the default value of the task's
-    parameter.
-    """
+    """Yield a problem for each static keyword that is equal in all calls of a task: solutions can hard-code it."""
     calls: dict[Task, list[Call]] = {}
     for call in judged_calls(exercise.checks.values()):
         calls.setdefault(call.task, []).append(call)
@@ -103,10 +96,7 @@ def fixed_keywords(exercise: Exercise) -> Iterator[str]:
 
 
 def _exactly(value: Any) -> str:
-    """Return a text that is equal for two values only if the values and their types are equal.
-
-    ``value`` may be any Python object.
-    """
+    """Return a text that is equal for two values only if the values and their types are equal."""
     try:
         return repr(encode(value))
     except NotPlain:
@@ -114,10 +104,7 @@ def _exactly(value: Any) -> str:
 
 
 def undecided_draws(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem if arguments or hidden cases differ when they are drawn again with an equal random generator.
-
-    Raises AuthorError for values that cannot be drawn.
-    """
+    """Yield a problem if arguments or hidden cases differ when drawn twice from one seed. Raises AuthorError."""
     once, again = (plan(exercise, public=False, seed="verify") for _ in range(2))
     for first, second in zip(once, again, strict=True):
         if repr(first.cases) != repr(second.cases):
@@ -157,7 +144,7 @@ Runs = list[tuple[Array, Ask, list[np.ndarray]]]
 
 
 def _alike_in_all(runs: Runs) -> str:
-    """Return a text that says how an argument's values are too regular in all runs; '' if they are varied enough."""
+    """Return how an argument's values are too regular in all runs; '' if they are varied enough."""
     every = [values for _, _, drawn in runs for values in drawn]
     for dim in range(every[0].ndim):
         if all(values.shape[dim] > 1 and _alike(np.moveaxis(values, dim, 0)) for values in every):
@@ -188,10 +175,7 @@ def _only_one(held: list[tuple[np.ndarray, ...]]) -> Callable[[tuple[np.ndarray,
 
 
 def _drawn_each_step(call: Call) -> Iterator[tuple[str, Array]]:
-    """Yield (name, array) for each array that is drawn anew for every step of a call.
-
-    Scalars, and results of the previous step, are left out.
-    """
+    """Yield (name, array) for each array that is drawn anew for every step of a call. Scalars are left out."""
     for argument, tree in call.drawn.items():
         if call.steps == 1 or argument not in call.fed:
             yield from ((name, array) for name, array in leaves(tree, argument) if array is not None and array.shape)

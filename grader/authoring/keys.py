@@ -50,8 +50,13 @@ def worked_keys(course: Course, exercise: Exercise) -> Iterator[str]:
 def key_problems(question: Question) -> Iterator[str]:
     """Yield the problems of a question's label in reports, its unit and its right answers.
 
-    Problems are a label of few words, a unit that the text contradicts, a table entry that is equal in all draws, and a
-    number in a right answer that is implausible or, as reports round it, outside the tolerance.
+    Problems are:
+
+    - a label of few words
+    - a unit that the text contradicts
+    - a table entry that never changes
+    - an implausible number in a right answer
+    - a right answer that would count as wrong after reports round it
     """
     yield from _label_problems(question)
     yield from _unit_problems(question)
@@ -82,8 +87,7 @@ def _unit_problems(question: Question) -> Iterator[str]:
 def _scale_problems(question: Question, units: Collection[str]) -> Iterator[str]:
     """Yield a problem if the text names a unit that differs from the question's unit only in scale, such as ms for s.
 
-    If the text also names the question's unit, yield nothing: the unit of the other scale then probably belongs to a
-    number that the question gives.
+    A text that names both units gets no problem, because one of them probably belongs to a given number.
     """
     asked = list(_units_asked(question.text, ASKED, NAMED))
     for unit in dict.fromkeys(units):
@@ -116,10 +120,6 @@ def longest_unit(words: str) -> str:
 
 
 def _number_problems(question: Question) -> Iterator[str]:
-    """Yield the problems of the numbers in right answers.
-
-    Each problem names the first draw (random choice of the question's numbers) that has the problem.
-    """
     numbers = [(drawn, *number) for drawn in question.variants() for number in _numbers(question, drawn)]
     for problem_of in (_implausible, _above_all, _rejected):
         for drawn, value, unit in numbers:
@@ -163,10 +163,7 @@ def _rejected(question: Question, drawn: Mapping[str, Any], value: float, unit: 
 
 
 def _constant_entries(question: Question) -> Iterator[str]:
-    """Yield a problem for each table entry that is equal in all draws, so that students can copy it for points.
-
-    In a table without partial credit, a copied entry alone earns no points, so there is no problem.
-    """
+    """Yield a problem for each table entry that never changes, because students can copy it for partial credit."""
     if not isinstance(question.answer, Table) or not question.answer.partial:
         return
     found: dict[tuple[str, str], set[float]] = {}
@@ -199,10 +196,7 @@ def _kinds_asked(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(question: Question, drawn: Mapping[str, Any]) -> Iterator[tuple[float, str]]:
-    """Yield (value, unit) of each number in the right answer for the numbers ``drawn``.
-
-    Yield nothing if the author's function fails.
-    """
+    """Yield (value, unit) of each number in the right answer; nothing if the author's function fails."""
     if not (units := units_of(question)):
         return
     try:

@@ -54,7 +54,7 @@ def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
 def told_solutions(course: Course, texts: Mapping[str, Sequence[Text]]) -> Iterator[str]:
     """Yield a problem for each solution line and each right answer that a text for learners shows.
 
-    This function does not search the last hint of a task or question, because the last hint may show the solution.
+    The last hint of a task or question is not searched, because it may show the solution.
 
     Args:
         texts: the texts that learners get, by exercise.
@@ -75,7 +75,7 @@ def _asked(exercise: Exercise) -> list[Task | Question]:
 
 
 def _copied(exercise: Exercise, used: Mapping[str, int], texts: Iterable[Text]) -> Iterator[tuple[str, str, str]]:
-    """Yield (place, description, code) for each solution line or formula in a text. Texts that are code are skipped."""
+    """Yield (place, description, code) for each solution line or formula in a prose text."""
     solution = [(what, secret, _folded(secret)) for what, secret in _solution(exercise, used)]
     for one in texts:
         folded = "" if one.is_code else _folded(one.text)
@@ -85,7 +85,6 @@ def _copied(exercise: Exercise, used: Mapping[str, int], texts: Iterable[Text]) 
 
 
 def _keys(exercise: Exercise, texts: Sequence[Text]) -> Iterator[tuple[str, str, str]]:
-    """Yield (place, description, formula or value) for each text that shows the right answer to a question."""
     for question in exercise.questions.values():
         for place, shown in [*shown_formulas(question, texts), *shown_values(question, texts)]:
             yield place, f"the answer of {question.name}", shown
@@ -130,8 +129,8 @@ def _folded(text: str) -> str:
 def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
     """Yield (line, owner) for lines of solutions, hidden checks, hidden cases, answers and misconceptions.
 
-    Skip lines that learners get on purpose, short lines, and idioms (lines that occur in three exercises or more). Also
-    skip lines that only give a name to a part of a value, such as ``n = mesh.shape["x"]``.
+    Lines that reveal nothing are skipped: lines that learners get on purpose, short lines, lines that occur in three
+    exercises or more, and lines that only name a part of a value, such as ``n = mesh.shape["x"]``.
     """
     exercises = [course.exercise(name) for name in course.usable(course.module_of)[0]]
     used = Counter(line for exercise in exercises for line in _all_lines(exercise))
@@ -147,7 +146,6 @@ def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
 
 
 def _reveals(line: str, used: Mapping[str, int]) -> bool:
-    """Return True if a line may reveal a solution: it is long, is in few exercises, and does more than name a value."""
     normal = normal_form(line)
     return len(normal) >= LEAST_LINE and used[normal] < IDIOM and not _only_reads(line)
 
@@ -166,13 +164,12 @@ def _all_lines(exercise: Exercise) -> set[str]:
 
 
 def _shown_lines(exercise: Exercise, parts: Sequence[Statement], public: set[str]) -> set[str]:
-    """Return the lines of an exercise that learners get: given code, and hints."""
     given = {normal_form(line) for part in parts for line in _given(part, public).splitlines()}
     return given | {normal_form(hint) for task in exercise.tasks.values() for hint in task.hints}
 
 
 def _public_checks(exercise: Exercise) -> list[str]:
-    """Return the lines of public checks. A line of a hidden check is not secret if a public check has an equal line."""
+    """Return the lines of public checks. A hidden check's line is not secret if a public check also has it."""
     public = {c.name for c in exercise.checks.values() if c.public}
     return [line for p in statements(exercise, grading=True) if p.name in public for line in p.text.splitlines()]
 

@@ -29,7 +29,7 @@ class Text(NamedTuple):
 
 
 def learners_texts(course: Course, made: Mapping[str, str]) -> dict[str, list[Text]]:
-    """Return the texts that learners get, by exercise. If an exercise has several equal texts, return only the first.
+    """Return the texts that learners get, by exercise. Each text of an exercise occurs once.
 
     Args:
         made: the files that learners get, by path.
@@ -56,10 +56,7 @@ def _in_reports(exercise: Exercise) -> Iterator[Text]:
 
 
 def _of_file(course: Course, path: str, text: str) -> Iterator[tuple[str, Text]]:
-    """Yield (exercise, text) for each text of a file.
-
-    The text of a file that belongs to a whole module is yielded for each exercise of the module.
-    """
+    """Yield (exercise, text) for each text of a file. Texts of a module's file belong to each of its exercises."""
     place = PurePosixPath(path)
     if place.stem in course.module_of and place.suffix == ".py":
         yield from ((place.stem, one) for one in _of_python(text))
@@ -83,10 +80,7 @@ def _of_python(source: str) -> Iterator[Text]:
 
 
 def _parts(node: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
-    """Yield (place, syntax node) for each part of a top-level Python statement.
-
-    The parts of a function are its docstring, the keywords of its decorators, and its body.
-    """
+    """Yield (place, syntax node) for each part of a top-level statement, such as a function's docstring and body."""
     match node:
         case ast.Expr(value=ast.Constant(value=str())):
             yield "the statement", node

@@ -1,8 +1,8 @@
 """Check that right programs stay below each budget and wrong programs exceed it, both with a margin.
 
-This module runs the checks again on the programs that ``verify`` has traced. ``Seen.spent`` holds the amounts that a
-check compares with budgets. The module ignores calls with inputs from the course's seed (``Ask.secret``). This loses
-nothing, because amounts depend only on sizes, and all sizes also occur in other calls.
+This module runs the checks again on traced programs. ``Seen.spent`` holds the amounts that a check compares with
+budgets. Calls with inputs from the course's seed (``Ask.secret``) are ignored: amounts depend only on sizes, and all
+sizes also occur in other calls.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class BudgetKey:
     Attributes:
         word: the ``expect`` function that compares an amount with the budget.
         what: the amount in words; may be ''.
-        number: 0 for the check's first budget with these ``task``, ``word`` and ``what``, 1 for the second, and so on.
+        number: the index among the check's budgets with equal ``task``, ``word`` and ``what``.
     """
 
     task: str
@@ -75,10 +75,11 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
     must exceed it by the margin.
 
     A budget that is a plain number is the amount that right programs need. On each mesh, at least one right program
-    must need this number divided by ROOM, or more. On at least one mesh, at least one misconception must exceed the
-    number by the margin. An exact number of collectives has only one rule: on at least one mesh, at least one
-    misconception must run a different number of them. In both cases, the misconception may fail an earlier check, or
-    exceed an earlier budget of this check.
+    must need at least this number divided by ROOM. On at least one mesh, at least one misconception must exceed the
+    number by the margin.
+
+    An exact number of collectives has only one rule: on at least one mesh, at least one misconception must run a
+    different number of them.
 
     Args:
         right: results of the reference and of the alternatives, by the names that messages use.
@@ -99,11 +100,10 @@ class Measured:
     """A budget of a check with the amounts that right and wrong programs need.
 
     Attributes:
-        separates: True for a budget that is declared with ``between``, or must be declared so (see ``SEPARATED``).
+        separates: see the function ``separates``.
         right: the amounts that right programs need.
-        wrong: the amounts that misconceptions need, if they name the check in ``fails``. If the budget is a plain
-            number, ``wrong`` also has the amounts of misconceptions whose ``fails`` names a check that must pass before
-            this check is judged.
+        wrong: the amounts that misconceptions need, if their author says that they fail the check. If the budget is a
+            plain number, a misconception that fails an earlier check counts, too.
     """
 
     check: Check
@@ -132,10 +132,7 @@ def measured(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[Mea
 
 
 def _places(places: Places, *, separate: bool) -> Places:
-    """Return the meshes and sizes with a budget for which ``separates`` is True, with their amounts.
-
-    If ``separate`` is False, return all other meshes and sizes, with their amounts.
-    """
+    """Return only the places whose budget must separate right from wrong programs; if not ``separate``, the others."""
     return {sizes: uses for sizes, uses in places.items() if any(map(separates, uses.values())) == separate}
 
 
@@ -152,7 +149,6 @@ def _before(exercise: Exercise, check: Check) -> Iterator[str]:
 
 
 def _failing(exercise: Exercise, wrong: Amounts, checks: set[str]) -> Amounts:
-    """Return the results of the misconceptions that name one of these checks in ``fails``."""
     return {name: found for name, found in wrong.items() if checks & set(exercise.misconceptions[name].fails)}
 
 
@@ -233,7 +229,7 @@ def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
 
 
 def _room(word: str, budget: Budget) -> Callable[[float], float]:
-    """Return a function from a program's amount to the margin: the least allowed distance between amount and budget."""
+    """Return a function from a program's amount to the margin that it must keep to the budget."""
     if word in COUNTS:
         return lambda amount: 0.0
     if budget.unit:
@@ -242,11 +238,7 @@ def _room(word: str, budget: Budget) -> Callable[[float], float]:
 
 
 def _claimed(what: str, claim: float, found: Uses) -> Iterator[str]:
-    """Yield a problem if ``claim`` and the least amount in ``found`` differ by more than a factor ROOM.
-
-    ``claim`` is an argument of ``between``: the author's statement of the least amount that right programs, or wrong
-    programs, need.
-    """
+    """Yield a problem if the author's statement of the least amount (an argument of ``between``) is not right."""
     who = min(found, key=lambda name: found[name].amount)
     least, show = found[who].amount, _shown(found[who].word)
     if not claim / ROOM <= least <= claim * ROOM:
@@ -283,11 +275,7 @@ def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iter
 
 
 def _compared(group: Together, measuring: bool) -> list[tuple[Ask, Seen]]:
-    """Judge the check on one set of inputs. Return, for each request, the ``Seen`` object with the compared amounts.
-
-    One set of inputs suffices, because all sets run the same program, and the program's amounts do not depend on
-    values.
-    """
+    """Judge the check on one set of inputs, and return each request with its amounts, which do not depend on values."""
     given = tuple(
         replace(of_call, measuring=measuring)
         if isinstance(of_call, Seen)

@@ -45,7 +45,6 @@ def _decorators(part: Statement) -> list[ast.expr]:
 
 
 def _takes_gradient(part: Statement, exercise: Exercise) -> bool:
-    """Return True if a function, or an author's function that it uses, contains a name in GRADIENTS."""
     known = {p.name: p.node for p in statements(exercise) if p.kind in ("private", "given") and p.name}
     nodes = [part.node, *(known[name] for name in names_reached([part.node], known))]
     named = {last_name(n) for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)}

@@ -1,11 +1,11 @@
 """Near misses: answers from a question's formula with one mistake, such as a missing term or a count off by one.
 
-A *draw* is one random choice of a question's numbers. If the tolerance accepts a near miss in some draws and rejects it
-in other draws, students' results depend on luck. If the tolerance accepts a near miss in all draws, the question is not
-about the changed term, and there is no problem.
+If the tolerance accepts a near miss for some random numbers of the question and rejects it for others, students'
+results depend on luck. If the tolerance always accepts a near miss, the question is not about the changed term, and
+there is no problem.
 
 If a question asks for the formula itself, every term of the formula matters. The grader compares formulas for some
-drawn values of their symbols. So each near miss must differ from the right formula for at least one of these draws. A
+drawn values of their symbols. So each near miss must differ from the right formula for at least one of these values. A
 near miss of a formula may also lack a function, such as ``x`` in place of ``log(x)``.
 """
 
@@ -29,7 +29,7 @@ COUNT = 4
 
 
 def near_miss_problems(exercise: Exercise) -> Iterator[str]:
-    """Yield a problem for each near miss that a question's tolerance accepts in some, but not all, draws."""
+    """Yield a problem for each near miss that a question's tolerance accepts for some, but not all, random numbers."""
     found = {node.name: node for node in syntax.parse(exercise.source).body if isinstance(node, ast.FunctionDef)}
     for question in exercise.questions.values():
         if isinstance(question.answer, Quantity) and question.name in found:
@@ -39,7 +39,7 @@ def near_miss_problems(exercise: Exercise) -> Iterator[str]:
 
 
 def _formula_problems(question: Question) -> Iterator[str]:
-    """Yield a problem if a near miss of a question's right formula equals the right formula for all drawn values."""
+    """Yield a problem if a near miss of a question's right formula equals it for all drawn values of the symbols."""
     for drawn in question.variants():
         kind = kind_of(question, drawn)
         try:
@@ -60,7 +60,6 @@ def _formula_problems(question: Question) -> Iterator[str]:
 
 
 def formula_near_misses(key: str) -> Iterator[tuple[str, str]]:
-    """Yield (description, changed formula) for each near miss of a right formula."""
     for place in range(len(list(_changes_of_formula(expression(key))))):
         formula = expression(key)
         old, what, new = list(_changes_of_formula(formula))[place]
@@ -93,10 +92,7 @@ def _problems(exercise: Exercise, question: Question, node: ast.FunctionDef) -> 
 
 
 def _hidden(question: Question, near: Callable[..., Any], params: dict[str, Any]) -> bool | None:
-    """Return True if the tolerance accepts the near miss, and False if not.
-
-    Return None if the near miss equals the right answer, or if its function ``near`` raises an error.
-    """
+    """Return True if the tolerance accepts the near miss; None if it equals the right answer or raises an error."""
     right = question(**params)
     try:
         answer = near(**params)

@@ -1,8 +1,8 @@
-"""Check that a question's situation can exist in every draw, and that its answers differ enough between draws.
+"""Check that a question's situation can exist, and that its answers differ enough, for all its random numbers.
 
 A formula can give impossible answers: 5 KV heads for 64 query heads, a slice that is not sold, or a communication time
 below the latency of its hops. So each question names its chip, mesh and arrays (``exercise.Scenario``), and this module
-checks the chip, mesh and arrays with arithmetic and the hardware table.
+checks them with arithmetic and the hardware table.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ CHOOSES = re.compile(r"\bmax\(|\bmin\(|\b(longer|slower|cheaper|faster) (one|lev
 
 
 def question_problems(question: Question) -> Iterator[str]:
-    """Yield a line for each problem of the question's draws (random numbers), with the first draw that has the problem.
+    """Yield a line for each problem of a question, with the first random numbers that show it.
 
-    If the lines of several problems differ only in numbers, yield only the first of them.
+    If several lines differ only in numbers, yield only the first of them.
     """
     if isinstance(question.answer, Written):
         return
@@ -86,10 +86,7 @@ def impossible(scenario: Scenario) -> Iterator[str]:
 
 
 def _of_number(question: Question, scenario: Scenario, answer: Any) -> Iterator[str]:
-    """Yield a problem if a numeric answer is impossible, or if students could copy it from a publication.
-
-    The author lists such published answers (``question.published``).
-    """
+    """Yield a problem if a numeric answer is impossible, or equals one that the question lists as published."""
     if not isinstance(question.answer, Quantity):
         return
     unit = question.answer.unit
@@ -122,13 +119,7 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
 
 
 def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
-    """Yield a problem if a question's draws (random numbers) give too few different answers.
-
-    Another part of the command ``verify`` reports invalid answers.
-
-    A table needs LEAST_ANSWERS different answers. Any other kind of question needs two different answers if it has
-    several draws.
-    """
+    """Yield a problem if a question with another kind of answer than one number has too few different answers."""
     kind = kind_of(question, next(question.variants(), {}))
     found: list[Any] = []
     for value in answers:
@@ -145,7 +136,7 @@ def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
 
 
 def distinct(answers: list[float], rtol: float) -> int:
-    """Return the number of answers that differ by more than the tolerance."""
+    """Return the number of answers that differ by more than the relative tolerance."""
     found: list[float] = []
     for answer in sorted(answers):
         if not found or answer - found[-1] > rtol * answer:

@@ -12,11 +12,11 @@ from grader.common.cache import Cache
 
 
 class Proved:
-    """A cache of the exercises in which ``verify`` found no problem. Exercises with problems are not in the cache.
+    """A cache of the exercises in which ``verify`` found no problem.
 
     The cache key of an exercise contains everything that the result of ``verify`` depends on: the exercise's files,
-    ``course.yaml``, the grader's code, the versions of Python and of all packages that matter, the machine, the sandbox
-    tier and the number of seeds.
+    ``course.yaml``, the grader's code, the versions of Python and of packages, the machine, the sandbox tier (how
+    strongly submissions are isolated) and the number of seeds.
 
     Args:
         cache: stores, between runs, which exercises have no problem; None to store nothing.

@@ -1,8 +1,7 @@
 """Compute all inputs, right answers and texts again in other processes: they must be equal on every machine.
 
 In the other processes, sets have another order, and the day, the folder and the number of processors differ, because
-values must not depend on these. The processes have limits of time and memory, so if an exercise's code never ends, only
-this exercise has a problem.
+values must not depend on these. The processes have limits of time and memory, because an exercise's code may never end.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class Redrawn:
     def problems(self, exercise: Exercise) -> Iterator[str]:
         """Yield a problem for each value that this process and the other processes compute differently.
 
-        A constant of the author's file that differs is reported only if no other value of the exercise differs.
+        A differing constant of the author's file is reported only if no other value differs.
         """
         here = {(what, where): value for what, where, value in drawn_of(exercise)}
         found: dict[str, str] = {}
@@ -87,10 +86,6 @@ class Redrawn:
         return [of_process[exercise.id] for of_process in self._found if exercise.id in of_process]
 
     def _drawn(self, left: list[str], hash_seed: str) -> dict[str, Drawing]:
-        """Return the values of exercises, computed with this hash seed.
-
-        If a process ends early, another process computes the remaining exercises.
-        """
         found: dict[str, Drawing] = {}
         while left:
             lines, ended = self._process(left, hash_seed)
@@ -119,7 +114,6 @@ class Redrawn:
         return lines, self._ended(done.returncode, done.stderr.decode(errors="replace"))
 
     def _ended(self, code: int, errors: str) -> str:
-        """Return the reason why a process ended early; '' if it ran to its end."""
         if code == -signal.SIGXCPU:
             return too_long(self._seconds)
         if code < 0:
@@ -150,7 +144,6 @@ def _problem(what: str, where: str, one: str, two: str) -> str:
 
 
 def _environment(folder: str, hash_seed: str) -> dict[str, str]:
-    """Return this process's environment with another hash seed, home, user and number of devices."""
     # Drop XLA_FLAGS, because it may also set the number of devices.
     kept = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
     changed = {"HOME": folder, "PWD": folder, "TMPDIR": folder, "USER": "another", "LOGNAME": "another"}

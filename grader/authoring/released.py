@@ -36,7 +36,6 @@ def released_problems(grader: Grader, exercise: Exercise, reference: Submission)
 
 
 def _released(course: Course, exercise: Exercise) -> Course:
-    """Return a course with only the public part of this exercise, as learners have it."""
     with tempfile.TemporaryDirectory(dir=home()) as folder:
         released = Course(Path(folder), course.config)
         path = released.path_of(exercise.id)

@@ -33,8 +33,8 @@ class Replaced:
     Attributes:
         text: the source code.
         known: the reference's results for tasks that do not depend on the replaced task.
-        found: results for the replaced task and the tasks that use it, from a process that ran several programs. Empty
-            if another program in this process may have changed the results.
+        found: results for the replaced task and the tasks that use it. Empty if another program in the same process may
+            have changed the results.
     """
 
     by: Misconception | Alternative
@@ -54,14 +54,14 @@ def replaced_texts(
 ) -> list[Replaced]:
     """Run the solution with one task replaced, once for each misconception and each alternative.
 
-    Several programs run in one process, and the unchanged solution runs last. If the solution's results differ from
-    ``reference``, a program has changed something in the process, so all results of the process are dropped. Results of
-    misconceptions are stored, because the grader compares submissions with them to choose hints.
+    Several programs run in one process, and the unchanged solution runs last. If its results differ from ``reference``,
+    a program has changed something in the process, so all results of the process are dropped. Results of misconceptions
+    are stored, because the grader compares submissions with them to choose hints.
 
     Args:
         others: the misconceptions and alternatives.
         reference: results of the unchanged solution, from a process that ran no other program.
-        first: True to run misconceptions only with their first cases (see ``first_cases``), which takes less time.
+        first: True to run misconceptions only with a few cases (see ``first_cases``), which takes less time.
     """
     given, replaced = answers(course, exercise, "verify"), []
     own = reference_source(exercise, given)
@@ -84,10 +84,10 @@ def replaced_texts(
 def _cases(
     exercise: Exercise, reference: list[Answered], other: Misconception | Alternative, every: set[str] | None
 ) -> list[Answered]:
-    """Choose the cases (calls with sizes and a mesh) for the program ``other``. Return the reference's answers to them.
+    """Return the reference's answers to the cases (calls with sizes and a mesh) with which ``other`` runs.
 
-    A misconception runs with its first cases (see ``first_cases``), an alternative with all cases. If ``every`` is
-    None, a misconception runs with all cases, too.
+    A misconception runs with a few cases (see ``first_cases``), and with all if ``every`` is None. An alternative runs
+    with all cases.
     """
     if every is None or isinstance(other, Alternative):
         return reference
@@ -97,7 +97,6 @@ def _cases(
 def _found(
     grader: Grader, texts: list[tuple[str, list[Ask]]], own: str, reference: list[Answered]
 ) -> list[list[Answered]]:
-    """Run the programs, then the solution ``own``, in one process, and return each program's answers."""
     asks = set[Ask]().union(*(asks for _, asks in texts))
     asked = [a for a in reference if a.ask in asks]
     *found, last = tried(grader, [*texts, (own, [a.ask for a in asked])])

@@ -29,10 +29,7 @@ class Rule:
 
 
 def rules_of(exercise: Exercise) -> list[Rule]:
-    """Return the rules of an exercise's statement (its text for learners).
-
-    Return [] for a statement without a table under "What is checked", even if it has sentences with "must".
-    """
+    """Return the rules of an exercise's statement; [] for a statement without a table under "What is checked"."""
     found = []
     for text in _rule_texts(exercise.statement):
         quoting = [m for m in exercise.misconceptions.values() if any(_flat(quote) in text for quote in m.breaks)]
@@ -64,10 +61,7 @@ def rule_problems(exercise: Exercise) -> Iterator[str]:
 
 
 def listed_rules(exercise: Exercise) -> Iterator[str]:
-    """Yield a line for each rule, followed by a line for each misconception that breaks the rule.
-
-    The line of a misconception names the checks that fail, and the points that are lost.
-    """
+    """Yield a line for each rule, then for each misconception that breaks it, with failed checks and lost points."""
     for rule in rules_of(exercise):
         yield rule.text
         for wrong in rule.broken_by:
@@ -87,7 +81,6 @@ def lost_points(exercise: Exercise, wrong: Misconception) -> float:
 
 
 def _rule_texts(statement: str) -> list[str]:
-    """Return the rules of a statement, each as one line."""
     rows, sentences, inside = [], [], False
     for paragraph in re.split(r"\n\s*\n", FENCED.sub("", statement)):
         if paragraph.startswith("**"):

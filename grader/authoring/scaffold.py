@@ -156,7 +156,6 @@ def new_course(folder: Path) -> None:
 
 
 def _course_files(name: str) -> dict[Path, str]:
-    """Return the new course's files: the content of each file, by path."""
     made: dict[Path, str] = {}
     for path in sorted(NEW_COURSE.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
@@ -203,8 +202,7 @@ def _title(name: str) -> str:
 def _listed(text: str, module: str, exercise: str) -> str:
     """Return the text of course.yaml with the exercise at the end of its module's list. A new module is added last.
 
-    This function inserts new text at the places that ruamel.yaml finds. If ruamel.yaml wrote the whole file, a list in
-    brackets would be put on one line and lose its comments.
+    ruamel.yaml only finds the places for new text. If it wrote the file, some lists would lose their comments.
     """
     root = YAML(typ="safe", pure=True).compose(text)
     modules = _fields(root)["modules"][1]
@@ -226,10 +224,7 @@ def _fields(mapping: Node) -> dict[str, tuple[Any, Any]]:
 
 
 def _place(text: str, key: Node, value: Node) -> tuple[int, int]:
-    """Return the start and end of a field's value in ``text``.
-
-    If the field has no value, both are the position just after the colon.
-    """
+    """Return the start and end of a field's value in ``text``. Both follow the colon if the field has no value."""
     start, end = value.start_mark.index, value.end_mark.index
     if start == end:
         start = end = text.index(":", key.end_mark.index) + 1
@@ -237,7 +232,6 @@ def _place(text: str, key: Node, value: Node) -> tuple[int, int]:
 
 
 def _with_last(text: str, items: CollectionNode, lines: list[str]) -> str:
-    """Add an item to a list, or a field to a mapping, after the last item or field."""
     end = _end(text, items)
     if items.flow_style:
         one = lines[0] if len(lines) == 1 else f"{{{', '.join(lines)}}}"
@@ -253,8 +247,7 @@ def _with_last(text: str, items: CollectionNode, lines: list[str]) -> str:
 def _end(text: str, items: CollectionNode) -> int:
     """Return the end of the last node of a list or mapping.
 
-    The ``end_mark`` of a list or mapping over several lines cannot be used, because ruamel.yaml sets it to the start of
-    the next node.
+    The list's own ``end_mark`` cannot be used, because ruamel.yaml sets it to the start of the next node.
     """
     *_, last = items.value
     value = last[1] if isinstance(items, MappingNode) else last

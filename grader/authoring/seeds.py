@@ -35,27 +35,24 @@ def results_by_seed(
 
 @lru_cache(8)
 def _plans(exercise: Exercise, seeds: tuple[str, ...]) -> list[list[Ask]]:
-    """Return, for each seed, the calls to run. All lists share the calls without hidden inputs. Results are cached."""
+    """Return, for each seed, the calls to run. All lists share the calls without hidden inputs."""
     plans = [plan(exercise, public=False, seed=seed) for seed in seeds]
     return [[ask if ask.secret else first for first, ask in zip(plans[0], asks, strict=True)] for asks in plans]
 
 
 def is_luck(result: Result) -> bool:
-    """Return True if another seed could change the result.
-
-    This is so if the check passed, or if it failed on hidden inputs only.
-    """
+    """Return True if another seed could change the result: the check passed, or failed on hidden inputs only."""
     return result.status == "passed" or result.reason == WRONG_IN_SECRET
 
 
 def results_of_task(
     grader: Grader, exercise: Exercise, text: str, task: str, plans: Sequence[Sequence[Ask]], *, public: bool
 ) -> list[dict[str, Result]]:
-    """Grade one task of a submission once for each plan, and run only the calls that the task's checks need.
+    """Grade one task of a submission once for each plan (list of calls with inputs).
 
     Args:
         text: the submission's source code.
-        plans: lists of calls with inputs. Each list must have all calls that the task's checks need.
+        plans: each must have all calls that the task's checks need. Other calls do not run.
 
     Returns:
         One dict for each plan: the results of the task's checks, by name of the check.
@@ -74,7 +71,6 @@ def results_of_task(
 
 
 def _with_those_before(exercise: Exercise, checks: Sequence[Check]) -> list[Check]:
-    """Return ``checks`` and all checks that must pass before any of ``checks``."""
     found = list(checks)
     for check in found:  # the loop also visits the checks that it appends
         found += [exercise.checks[name] for name in check.after if exercise.checks[name] not in found]
@@ -86,8 +82,7 @@ def luck(results: list[dict[str, Result]], fails: set[str]) -> dict[str, list[in
 
     Args:
         results: for each seed, the results by name of the check.
-        fails: the checks that the wrong program should fail. Checks that fail with every seed are left out of the
-            returned dict.
+        fails: the checks that the wrong program should fail.
     """
     found: dict[str, list[int]] = {}
     for seed, of_seed in enumerate(results):

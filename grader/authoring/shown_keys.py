@@ -47,7 +47,7 @@ RTOL = 1e-9
 
 
 def shown_formulas(question: Question, texts: Sequence[Text]) -> Iterator[tuple[str, str]]:
-    """Yield (place, formula) for each formula in a text that in all draws equals the right answer or an entry of it."""
+    """Yield (place, formula) for each formula in a text that always equals the right answer, or a table's entry."""
     names, points, keys = _values(question)
     if not any(points):
         return
@@ -81,9 +81,8 @@ def keys_of(question: Question) -> list[Key]:
 def _values(question: Question) -> tuple[list[str], list[list[float]], list[list[float]]]:
     """Return (names of numeric parameters, their values in each draw, lists of the numbers in the right answers).
 
-    For a formula question, return its symbols in place of parameters. For each entry of a table, the third item has two
-    lists with one number per draw: the entry in base units, and the entry in its own unit. A single number counts as
-    one entry.
+    A formula question has symbols in place of parameters. The third item has two lists for each table entry: its values
+    in base units, and in its own unit. A single number counts as one entry.
     """
     known, units = keys_of(question), units_of(question)
     if isinstance(question.answer, Formula):
@@ -110,7 +109,7 @@ def _is_number(value: Any) -> bool:
 def formulas_in(text: str, names: Sequence[str]) -> Iterator[ast.expr]:
     """Yield each formula in a text, and the formula's parts (see ``_parts``).
 
-    A formula has an operator. The function searches only passages that have at least one of the names ``names``.
+    A formula has an operator, and is in a passage with at least one of the names ``names``.
     """
     for run in _runs(text, {*names}):
         start = 0
@@ -185,12 +184,12 @@ def _longest(run: list[str], start: int) -> tuple[ast.expr | None, int]:
 def shown_values(question: Question, texts: Sequence[Text]) -> Iterator[tuple[str, str]]:
     """Yield (place, answer) for each text that shows, in every draw, an answer that the grader accepts.
 
-    If the right answer varies between draws, this function searches only the question's own text, with the drawn
-    numbers filled in. If the right answer is one choice of options in all draws, it searches all texts. It searches for
-    no other constant answers.
+    If the right answer varies between draws, only the question's own text is searched, with the drawn numbers filled
+    in. If the right answer is always the same choice of options, all texts are searched. Other constant answers are not
+    searched for.
 
-    A text shows a number or PartitionSpec if it contains it, and a table if it contains an entry. It shows a choice of
-    options if it names exactly the right options, and an order of items if it names all items in this order.
+    A text shows a table if it contains an entry, a choice of options if it names exactly the right options, and an
+    order of items if it names all items in this order.
     """
     keys, filled = keys_of(question), _texts(question)
     if not keys or not filled or isinstance(question.answer, Formula):
@@ -212,7 +211,6 @@ def shown_values(question: Question, texts: Sequence[Text]) -> Iterator[tuple[st
 
 
 def _texts(question: Question) -> list[str]:
-    """Return the question's text for each draw (random choice of its numbers); [] if the text is invalid."""
     try:
         return [render_text(question, drawn) for drawn in some_variants(question, DRAWS)]
     except Exception:  # another part of ``verify`` reports invalid texts
@@ -220,7 +218,6 @@ def _texts(question: Question) -> list[str]:
 
 
 def _answer_in(text: str, kind: AnswerKind, want: Any) -> str:
-    """Return the part of a text that is an accepted answer; '' for none."""
     if isinstance(kind, TableKind):
         found = (_written_in(text, kind.columns[column], value) for (_, column), value in want.items())
         return next(filter(None, found), "")
@@ -232,17 +229,12 @@ def _answer_in(text: str, kind: AnswerKind, want: Any) -> str:
 
 
 def _options(kind: AnswerKind) -> Mapping[str, str]:
-    """Return a question's options as a dict from key to text; {} for a question without options."""
     one = kind.one if isinstance(kind, ListedKind) else kind
     return one.options if isinstance(one, ChoiceKind) else {}
 
 
 def _written_in(text: str, kind: AnswerKind, want: Any) -> str:
-    """Return the first PartitionSpec or number in a text that is an accepted answer; '' for none.
-
-    This function tries each number of the text with each unit of the text, because a number and its unit may be in
-    different places.
-    """
+    """Return the first accepted answer (a PartitionSpec, or a number with any unit of the text); '' for none."""
     units = dict.fromkeys(["", *filter(longest_unit, re.findall(r"[A-Za-z]+", text))])
     for found in ANSWER.finditer(text):
         for part in [f"{found[0]} {unit}".strip() for unit in units] if found[0][0].isdigit() else [found[0]]:

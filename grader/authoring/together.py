@@ -27,14 +27,12 @@ NOTHING_LEFT = (
 
 
 def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[list[Answered]]:
-    """Run several submissions in one process, and collect each submission's answers to its requests.
+    """Run several submissions in one process, and return each submission's answers to its requests.
+
+    A submission's list of answers is empty if another submission may have changed the answers.
 
     Args:
         texts: (source code, requests) of each submission. A request is a call of a task with given inputs.
-
-    Returns:
-        The answers of each submission. A submission's list of answers is empty if another submission may have changed
-        the answers.
     """
     if not texts:
         return []
@@ -53,13 +51,10 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
 
 
 def each_tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> Iterator[list[Answered]]:
-    """Run submissions in batches, and yield each submission's answers to its requests.
+    """Run submissions in batches, and yield each submission's answers to its requests. Arguments: see ``tried``.
 
     If other submissions may have changed an answer, the submission runs again, alone in a process. A submission
     that ends its own process has an empty list of answers.
-
-    Args:
-        texts: (source code, requests) of each submission. A request is a call of a task with given inputs.
     """
     for start in range(0, len(texts), AT_ONCE):
         some = texts[start : start + AT_ONCE]

@@ -2,7 +2,7 @@
 
 For a plain Python task, a trivial program always raises one error, always returns one value, or returns its first
 argument. Other trivial programs give the right results for public cases, and one constant result for all hidden cases.
-The grader runs no trivial program of a plain Python task, because the results are known in advance.
+None of these programs runs, because their results are known in advance.
 
 For a task that JAX traces, a trivial program returns zeros of the right shapes, or its first argument.
 """
@@ -57,9 +57,8 @@ def trivial_problems(
 ) -> Iterator[str]:
     """Yield a line for each check that gives points to a trivial program.
 
-    The grader first replaces one task at a time. Then it replaces all tasks at once by trivial programs that behave
-    alike. All programs run with a few cases first (``first_cases``). If one of the programs earns points, all programs
-    run again, with all cases.
+    Trivial programs replace one task at a time, and then all tasks at once. They run with a few cases first
+    (``first_cases``), and with all cases if one of them earns points.
 
     Args:
         reference: the results of running the reference solution.
@@ -91,8 +90,8 @@ def trivial_programs(
 def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callable[[Mapping], Outcome]]:
     """Return trivial functions for a plain Python task, by a description such as "returns 0".
 
-    A trivial function always has the same outcome (one of ``CONSTANTS`` or of the reference's outcomes), or returns its
-    first argument.
+    A trivial function always has one outcome (of ``CONSTANTS`` or of the reference solution), or returns its first
+    argument.
     """
     some = [outcome for a in reference if isinstance(a.finding, list) for outcome in a.finding]
     first = next(iter(inspect.signature(task.fn).parameters), None)
@@ -102,11 +101,7 @@ def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callab
 
 
 def _knowing(task: Task, reference: list[Answered]) -> Iterator[Trivial]:
-    """Yield programs that give right results for public cases, and one constant result for all hidden cases.
-
-    The constant result is None, or the reference's result for the first hidden case in one of the task's lists of
-    cases.
-    """
+    """Yield programs that give right results for public cases, and one constant result for all hidden cases."""
     known = [(a.ask, _marked(a, reference)) for a in reference]
     constants = {"returns None": Outcome(None)}
     for _, outcomes in known:

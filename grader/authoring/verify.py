@@ -2,11 +2,9 @@
 
 For every exercise:
 
-- The reference and every alternative get full marks on every mesh. The stub (the file with which learners start) and
-  trivial programs earn nothing.
-- Every misconception fails exactly the checks that it names and gets its own hint. First, each call runs on one mesh
-  with one choice of sizes (``first_cases``). If this shows a problem, or if there are several seeds, all meshes and
-  sizes are tried.
+- The reference (the author's solution) and every alternative (another right solution) get full marks on every mesh.
+- The stub (the file with which learners start) and trivial programs earn nothing.
+- Every misconception fails exactly the checks that it names and gets its own hint.
 - Each rule of the statement is broken by a misconception, and each check is failed by a misconception.
 - No misconception fails a check on public inputs and passes the same check on hidden inputs.
 - Each budget is above the needs of right programs and below the needs of wrong programs.
@@ -22,10 +20,10 @@ For every exercise:
 For the course:
 
 - Names are unique.
-- The folder ``exercises/`` is up to date with the solutions, and contains no solution lines, hidden checks or seed. No
-  text shows a right answer.
-- The tables in ``solutions/README.md`` that list, for each point of a cited source, the exercises that cover it are up
-  to date. They name only exercises, tasks, checks and questions that exist.
+- The folder ``exercises/`` is up to date with the solutions, and contains no solution lines, hidden checks or seed.
+- No text shows a right answer.
+- The tables of sources in ``solutions/README.md`` are up to date, and name only exercises, tasks, checks and questions
+  that exist.
 """
 
 from __future__ import annotations
@@ -78,8 +76,7 @@ def verify(
 ) -> int:
     """Test these exercises, then the course, and return the number of problems.
 
-    The last exercises in ``names`` usually take the longest time to test. So their tests start first, and all jobs end
-    at about the same time.
+    The last exercises in ``names`` start first: they usually take longest, and so all jobs end at about the same time.
 
     Args:
         tell: a function that is called with an exercise's name and problems when all tests of the exercise are done.
@@ -135,10 +132,7 @@ def exercise_problems(
 
 
 def _proved(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> Iterator[str]:
-    """Yield the further problems of an exercise.
-
-    The caller has found that the exercise's inputs, right answers and texts are equal in all processes.
-    """
+    """Yield the problems of an exercise whose inputs, right answers and texts are equal in all processes."""
     of_questions: list[str] = []
     for question in exercise.questions.values():
         found = list(question_problems(question, exercise.misconceptions.values()))
@@ -180,10 +174,7 @@ def _proved(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> I
 def _budget_problems(
     grader: Grader, exercise: Exercise, reference: list[Answered], texts: list[Replaced]
 ) -> Iterator[str]:
-    """Yield the problems of budgets.
-
-    If the first cases of misconceptions show a problem, measure the misconceptions again, with all cases.
-    """
+    """Yield the problems of budgets, from a few cases first and, if these show a problem, from all cases."""
     if any(margin_problems(exercise, *amounts(grader, exercise, reference, texts))):
         whole = [replace(text, found=[]) if isinstance(text.by, Misconception) else text for text in texts]
         yield from margin_problems(exercise, *amounts(grader, exercise, reference, whole))
@@ -196,14 +187,13 @@ def _grade(grader: Grader, name: str, text: str) -> ExerciseReport:
 def reference_problems(
     course: Course, grader: Grader, exercise: Exercise, seeds: int
 ) -> Generator[str, None, list[Answered] | None]:
-    """Yield the reference's problems.
+    """Yield the reference solution's problems.
 
     If a check was not judged because an earlier check failed, only the earlier check is a problem.
 
     Returns:
-        The reference's results. If a later program replaces only one task of the reference, these results are used for
-        the other tasks. None if the reference does not pass, because then no check can tell right programs from wrong
-        ones.
+        The reference's results; None if the reference does not pass, because then no check can tell right programs from
+        wrong ones.
     """
     text = reference_source(exercise, answers(course, exercise, "verify"))
     submission = submission_of(exercise.id, text)
@@ -292,7 +282,7 @@ def _misconception(
 
 
 def _graded_problems(misconception: Misconception, results: Mapping[str, Result]) -> Iterator[str]:
-    """Yield a problem if a graded misconception does not fail exactly the checks in ``fails``, or gets a wrong hint."""
+    """Yield a problem if a misconception does not fail exactly the checks in ``fails``, or gets a wrong hint."""
     failed = {n for n, r in results.items() if r.status == "failed"}
     broken = [f"{n} ({r.reason})" for n, r in results.items() if r.status == "broken"]
     if broken:
@@ -321,7 +311,7 @@ def _luck_problems(misconception: Misconception, by_seed: list[dict[str, Result]
 
 
 def public_problems(misconception: Misconception, shown: Result, graded: Result) -> Iterator[str]:
-    """Yield a problem if a misconception fails a check only on public inputs, or gets a wrong hint from it.
+    """Yield a problem if a misconception fails a check only on public inputs, or gets a wrong hint from this check.
 
     Args:
         shown: the failed result of the public check.

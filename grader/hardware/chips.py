@@ -65,10 +65,7 @@ def is_read(figure: str) -> None:
 
 
 class Row:
-    """A row of the hardware table.
-
-    Inside a ``with reading()`` block, each read of an attribute adds the attribute's name to the block's set.
-    """
+    """A row of the hardware table. Inside a ``with reading()`` block, each read of an attribute is recorded."""
 
     def __getattribute__(self, name: str) -> Any:
         is_read(name)
@@ -80,16 +77,20 @@ class Chip(Row):
     """One TPU generation, with numbers for one chip.
 
     Attributes:
-        pod: chips along each axis of a full pod. host: chips along each axis of one host.
-        hbm: size of the HBM, bytes. hbm_bw: its bandwidth, bytes/s.
+        pod: chips along each axis of a full pod.
+        host: chips along each axis of one host.
+        hbm: size of the HBM, bytes.
+        hbm_bw: bandwidth of the HBM, bytes/s.
         bf16, int8: peak rates of dense matmuls, FLOP/s and OP/s. On the chip 7x, fp8 has the same rate as int8.
         ici: one-way bandwidth W1 of a link, bytes/s. A link carries W1 in each of its two directions at the same time.
-        pcie: bytes/s between host and chip. dcn: bytes/s of the data-centre network for each chip.
+        pcie: bytes/s between host and chip.
+        dcn: bytes/s of the data-centre network for each chip.
         wrap_whole: the only size of an axis, in chips, at which the axis wraps around (is a ring); None if
             ``wrap_cube`` decides.
-        wrap_cube: the side of a cube of chips, in chips. In a slice made of full cubes, an axis wraps around if the
-            axis's size is a multiple of the cube's side. None if ``wrap_whole`` decides.
-        source: title of the publication with these numbers. date: the publication's date.
+        wrap_cube: the side of a cube of chips, in chips. In a slice made of full cubes, an axis wraps around if its
+            size is a multiple of this side. None if ``wrap_whole`` decides.
+        source: title of the publication with these numbers.
+        date: the publication's date.
     """
 
     name: str
@@ -123,10 +124,14 @@ class Gpu(Row):
     """One GPU generation, with numbers for one GPU. A number is None if the hardware table lacks it.
 
     Attributes:
-        hbm: size of the HBM, bytes. hbm_bw: its bandwidth, bytes/s.
-        bf16: peak rate of dense matmuls, FLOP/s. low: the peak rate with the dtype ``low_dtype``, which has one byte.
+        hbm: size of the HBM, bytes.
+        hbm_bw: bandwidth of the HBM, bytes/s.
+        bf16: peak rate of dense matmuls, FLOP/s.
+        low: peak rate of dense matmuls with the one-byte dtype ``low_dtype``.
         egress: bytes/s out of one GPU into its node's switch (W1).
-        node_egress: bytes/s out of one node. node: number of GPUs in one node. note: remarks on the row.
+        node_egress: bytes/s out of one node.
+        node: number of GPUs in one node.
+        note: remarks on the row.
         assumed: text to print beside ``node_egress`` if ``source`` does not give this number; else "".
     """
 
@@ -229,8 +234,8 @@ def describe(chip: str | Chip | Gpu, figures: Container[str] | None = None) -> s
 
     Args:
         chip: the row, or its name.
-        figures: names of figures, such as ``ici`` (bandwidth of a link) or ``bf16`` (peak rate). The line has only the
-            parts that show one of these figures; by default, it has all parts.
+        figures: names of the figures to show, such as ``ici`` (bandwidth of a link) or ``bf16`` (peak rate); by default
+            all.
     """
     row = lookup(chip)
     parts = _parts_of_chip(row) if isinstance(row, Chip) else _parts_of_gpu(row)
@@ -269,10 +274,7 @@ def _parts_of_gpu(g: Gpu) -> Iterator[Part]:
 
 
 def _provenance(row: Chip | Gpu) -> str:
-    """Return the table's version, the row's source, and the source's date.
-
-    For example ``table 2026-11, from How To Scale Your Model of 2025-02-04``.
-    """
+    """Return the origin of a row, such as ``table 2026-11, from How To Scale Your Model of 2025-02-04``."""
     return f"table {TABLE_VERSION}, from {row.source.split(',')[0].split(' (')[0]} of {row.date}"
 
 
@@ -284,10 +286,7 @@ def _e(value: float) -> str:
 
 
 def unknown(what: str, name: object, known: Sequence[str]) -> str:
-    """Return a message such as ``unknown chip 'v5x'; did you mean 'v5e'? (known: ...)``.
-
-    The search for a similar name ignores case.
-    """
+    """Return a message such as ``unknown chip 'v5x'; did you mean 'v5e'? (known: ...)``."""
     lower = {k.lower(): k for k in known}
     near = closest(str(name).lower(), lower, 0.4)
     guess = f"; did you mean {lower[near]!r}?" if near else ""

@@ -19,8 +19,8 @@ class Core:
         libtpu: libtpu's name of the chip.
         options: options for libtpu (the TPU compiler), with which libtpu treats a chip as one device.
         source: the publication that gives ``hz``, or how ``hz`` was computed.
-        devices: number of JAX devices in one chip. The number is 2 if each of the chip's two cores is a device with
-            half of the chip's rates, else 1.
+        devices: number of JAX devices in one chip: 2 if each of the chip's two cores is a device with half of the
+            chip's rates, else 1.
         between: bytes/s from one device of a chip to the other device; 0 if a chip is one device.
     """
 
@@ -78,7 +78,7 @@ def core_of(chip: str | Chip) -> Core:
 def core_row(chip: Chip) -> Chip:
     """Return a row of the hardware table for one JAX device of a chip.
 
-    The memory, rates and bandwidths in the row are those of the chip, divided by the chip's number of devices.
+    Memory, rates and bandwidths are those of the chip, divided by its number of devices.
     """
     parts = core_of(chip).devices
     rates = ("hbm", "hbm_bw", "bf16", "int8", "ici", "pcie", "dcn")

@@ -1,8 +1,7 @@
 """Time formulas of collectives: seconds from the size of the array and the number of devices.
 
 ``bytes`` is always V, the array's size *without sharding over the devices that communicate*, never the size of one
-device's shard. If the array is also sharded over mesh axes along which the devices do not communicate, first divide its
-size by the number of shards along these axes.
+device's shard. If other mesh axes also shard the array, divide its size by the number of shards along these axes.
 """
 
 from __future__ import annotations
@@ -52,9 +51,8 @@ def all_gather_time(
 ) -> float:
     """Return the seconds to all-gather an array of ``bytes`` over ``n`` devices, without latency.
 
-    A ring takes V/W in the model "book", where W is a link's bandwidth in both directions together. For an even N, an
-        algorithm that sends only whole shards takes exactly this time: ⌊N/2⌋ steps, and in each step a link sends V/N
-        bytes in each direction at W1. In the last step, both directions bring the shard of the opposite device.
+    A ring takes V/W in the model "book", where W is a link's bandwidth in both directions together. For an even N, this
+        is the exact time of an algorithm that sends whole shards in both directions, in N/2 steps.
     A ring takes (N-1)/N·V/W in the model "exact", which is the optimum: every device receives (N-1)/N of V over two
         incoming links.
     A one-way ring, a line and a switch take V·(N-1)/(N·W1) in both models. On a line, the device at the end receives
@@ -64,9 +62,7 @@ def all_gather_time(
         bytes: V, the array's size without sharding over the ``n`` devices.
         n: number of devices that communicate, the product of the sizes of their mesh axes.
         axes: number of mesh axes along which the devices communicate at once. The time is divided by ``axes``, because
-            each axis has its own links. Parts of the array are gathered along the axes in different orders, so that all
-            links are equally busy. Even with axes of unequal sizes, an all-gather can take as little time as the model
-            "exact" gives.
+            each axis has its own links, and the parts of the array use the axes in different orders.
 
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them' and 'How to Think About GPUs'.
     """
@@ -86,9 +82,9 @@ def reduce_scatter_time(
     """Return the seconds to reduce-scatter an array of ``bytes`` over ``n`` devices, without latency.
 
     Before the reduce-scatter, each device holds an unreduced array of ``bytes`` bytes. The time equals that of an
-    all-gather, because the reduce-scatter sends partial sums, each as large as a shard, along the all-gather's routes
-    in the reverse direction. The arguments, the models "book" and "exact", and the source are as in
-    ``all_gather_time``.
+    all-gather, because partial sums travel along the all-gather's routes in the reverse direction.
+
+    The arguments, the models "book" and "exact", and the source are as in ``all_gather_time``.
     """
     return all_gather_time(bytes, n, chip, topology=topology, model=model, axes=axes)
 
@@ -131,8 +127,7 @@ def all_to_all_time(
 
     Each device sends V/N² bytes to each other device.
 
-    A ring takes V/(4·W). For an even N, this time is exact, if each device sends one half of its data for the opposite
-        device in each direction. For an odd N, the model "exact" multiplies this time by 1 - 1/N².
+    A ring takes V/(4·W), exactly for an even N. For an odd N, the model "exact" multiplies this time by 1 - 1/N².
     A one-way ring takes V·(N-1)/(2·N·W1) in both models.
     A line takes V/(4·W1), because its middle link carries the most data. For an odd N, the model "exact" multiplies
         this time by 1 - 1/N².
@@ -174,12 +169,12 @@ def tree_time(bytes: float, levels: Sequence[tuple[int, float]]) -> float:
     """Return the seconds to all-gather or reduce-scatter ``bytes`` bytes over a tree of switches.
 
     At each level, a switch connects D GPUs or nodes, and each of them sends W bytes/s into the switch. A level takes
-    ``bytes``·(D-1)/(D·W) seconds. The result is the time of the slowest level.
-
-    Source: How To Scale Your Model, 'How to Think About GPUs'.
+    ``bytes``·(D-1)/(D·W) seconds. The slowest level decides.
 
     Args:
         levels: (D, W) of each level, for example [(8, 450e9), (32, 400e9)] for 32 nodes of 8 H100.
+
+    Source: How To Scale Your Model, 'How to Think About GPUs'.
     """
     return bytes * max((d - 1) / (d * w) for d, w in levels)
 

@@ -33,8 +33,7 @@ def wraps(chip: str | Chip, axis_size: int, slice_shape: Sequence[int] | None = 
     Args:
         chip: a TPU.
         axis_size: chips along the axis.
-        slice_shape: chips along each axis of the slice. If None, a slice of a 3D torus is assumed to have ``axis_size``
-            chips along all three axes.
+        slice_shape: chips along each axis of the slice; by default ``axis_size`` along all axes of a 3D torus.
 
     Source: How To Scale Your Model, chapter 'How to Think About TPUs'.
     """
@@ -58,8 +57,8 @@ def axis_topology(
 def is_physical_ring(chip: str | Chip, slice_shape: Sequence[int]) -> bool:
     """Return True if the links of a slice form a ring through all its chips.
 
-    This holds for the 2x2 slices of all TPUs (``RING_SLICES``). It also holds for a slice with only one axis longer
-    than 1 chip, if this axis wraps around.
+    The 2x2 slices of all TPUs (``RING_SLICES``) are rings. A slice with one axis that wraps around, and no other axis
+    longer than 1 chip, is also a ring.
     """
     real = tuple(n for n in slice_shape if n > 1)
     if real in RING_SLICES:
@@ -77,8 +76,7 @@ def largest_slice(chip: str | Chip) -> tuple[int, ...]:
 def slices(chip: str | Chip) -> frozenset[tuple[int, ...]]:
     """Return all available slices. A slice is a tuple of the numbers of chips along its axes, in ascending order.
 
-    A chip with a 3D torus has the slices in ``SMALL_SLICES``, and all slices of whole cubes that fit into the largest
-    slice.
+    A chip with a 3D torus has the slices in ``SMALL_SLICES``, and all slices of whole cubes up to the largest slice.
     """
     row = tpu(chip)
     if row.wrap_cube is None:
@@ -132,7 +130,7 @@ def hops(n: int | Sequence[int], topology: str = "ring") -> int:
     """Return the number of hops (links) of the longest route that a shard takes in a collective over N devices.
 
     The number is ⌊N/2⌋ on a ring, N-1 on a one-way ring or a line, and 1 through a switch. If ``n`` has the sizes of
-    several axes, the route crosses all axes, so the result is the sum of the axes' numbers of hops.
+    several axes, the result is the sum over these axes.
     """
     check_topology(topology)
     if not isinstance(n, int):

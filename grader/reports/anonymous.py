@@ -1,8 +1,7 @@
 """A class without names: reports and a summary that people outside the staff may see.
 
-Each student's name becomes a pseudonym. This module keeps a report's numbers and a fixed list of other fields. The
-module drops all other fields (notes, times, evidence), so a field that is added later cannot disclose a name. In text
-that may quote students, the module replaces every known name.
+Each student's name becomes a pseudonym. Only numbers and a fixed list of other fields are kept, so a field that is
+added later cannot disclose a name. In text that may quote students, every known name is replaced.
 """
 
 from __future__ import annotations
@@ -63,10 +62,7 @@ class Anonymous:
         self._pattern = _pattern([*names, *others])
 
     def report(self, report: Report) -> Report:
-        """Return the report without names and without the fingerprint.
-
-        A fingerprint would disclose the name, because other pages may show it beside the name.
-        """
+        """Return the report without names, and without the fingerprint, which other pages may show beside the name."""
         exercises = [self._exercise(e) for e in report.exercises]
         costs = [HandIn(module=one.module, submitted="", source="", penalty=one.penalty) for one in report.hand_ins]
         changes = {"student": self._names[report.student], "exercises": exercises, "fingerprint": "", "hand_ins": costs}
@@ -101,7 +97,7 @@ class Anonymous:
         return Result.model_validate(_listed(result, _OF_RESULT) | covered)
 
     def _covered(self, value: Any) -> Any:
-        """Return plain data (text, lists, mappings) in which pseudonyms replace names."""
+        """Return plain data (text, lists, mappings) with ``[name]`` in place of names."""
         if isinstance(value, str):
             return self._pattern.sub(COVERED, value)
         if isinstance(value, list):
@@ -116,10 +112,7 @@ def _listed(model: BaseModel, names: Collection[str]) -> dict[str, Any]:
 
 
 def _pattern(names: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that matches each name, and each word of a name that has three or more letters.
-
-    The pattern tries longer texts first.
-    """
+    """Return a pattern that matches each name, and each word of a name that has three or more letters."""
     whole = {name.strip() for name in names} - {""}
     words = {word for name in whole for word in re.findall(r"[^\W\d_]{3,}", name)}
     parts = []

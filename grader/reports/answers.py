@@ -20,10 +20,7 @@ _STEPS = 9
 
 @dataclass(frozen=True)
 class MatchedMisconception:
-    """A misconception that some answers match.
-
-    ``ratio``: the median of the matching answers, divided by the right answer.
-    """
+    """A misconception that some answers match. ``ratio``: the median of these answers, divided by the right answer."""
 
     mark: str
     name: str
@@ -36,8 +33,8 @@ class MatchedMisconception:
 class AnswerBar:
     """A bar of a histogram: the answers whose ratio to the right answer is between ``low`` and ``high``.
 
-    The middle bar has all answers that count as right, and no others. The bar counts right answers, answers that match
-    each misconception, and other answers.
+    The middle bar has all answers that count as right, and no others. ``right``, ``misconceptions`` and ``other`` count
+    the bar's answers.
     """
 
     low: float
@@ -53,10 +50,12 @@ class AnswerBar:
 
 @dataclass(frozen=True)
 class Answers:
-    """A class's answers to one question. ``bars`` starts with the bar of the smallest answers.
+    """A class's answers to one question.
 
-    ``off_scale``: the number of answers that are unreadable, are not positive, or have a wrong unit (bytes for
-    seconds). ``silent``: the number of students without an answer.
+    Attributes:
+        off_scale: the number of answers that are unreadable, are not positive, or have a wrong kind of unit.
+        silent: the number of students without an answer.
+        bars: the histogram's bars. The first has the smallest answers.
     """
 
     exercise: str
@@ -72,10 +71,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """One student's answer.
-
-    ``ratio``: the answer divided by the right answer; None if this quotient is not positive.
-    """
+    """One student's answer. ``ratio``: the answer divided by the right answer, if this is a positive number."""
 
     right: bool
     silent: bool
@@ -124,7 +120,7 @@ class NumericAnswers:
 
 
 def _numbers(report: Report) -> Iterator[tuple[str, Result]]:
-    """Yield (exercise, result) for each judged numeric result of the exercises that the student handed in."""
+    """Yield (exercise, result) for each graded numeric answer in the exercises that the student handed in."""
     for part in report.exercises:
         for result in part.results if part.handed_in else ():
             if result.kind == "number" and result.status in ("passed", "failed"):
@@ -133,10 +129,7 @@ def _numbers(report: Report) -> Iterator[tuple[str, Result]]:
 
 @lru_cache(1000)
 def _ratio(actual: str, expected: str) -> float | None:
-    """Return the given answer divided by the right answer.
-
-    Return None if an answer cannot be read, if the kinds of quantity differ, or if the quotient is not positive.
-    """
+    """Return the given answer divided by the right answer; None if this is not a positive number."""
     try:
         given = parse(actual.removeprefix("read as "), "")
         right = parse(expected, "")
@@ -179,7 +172,7 @@ def _misconceptions(question: _QuestionAnswers) -> tuple[MatchedMisconception, .
 
 
 def _bars(group: Counter[_Given], marks: dict[str, str]) -> tuple[AnswerBar, ...]:
-    """Return bars for all answers, on a logarithmic scale. The middle bar is centred on the right answer."""
+    """Return the histogram's bars, on a logarithmic scale. The middle bar is centred on the right answer."""
     placed = [(given, math.log(min(max(given.ratio, 1 / LARGEST), LARGEST))) for given in group if given.ratio]
     if not placed:
         return ()

@@ -18,7 +18,7 @@ MOST_LINES = 2000
 
 @dataclass(frozen=True)
 class Code:
-    """A part of a submission: its file or cell, the number of its first line, and its source code. Untrusted."""
+    """A part of a submission (untrusted text): its file or cell, the number of its first line, and its source code."""
 
     name: str
     line: int
@@ -54,8 +54,7 @@ class Appeal:
         whole: all code that the student submitted for the exercise.
         failed_on: the first run that failed on inputs that are not hidden; "" for none.
         inputs, outputs: the arrays of the run ``failed_on``.
-        facts: the facts that ``shardlings explain`` shows about a program, for each program on inputs that are not
-            hidden.
+        facts: what ``shardlings explain`` shows about each program on inputs that are not hidden.
         lines: all findings, as ``shardlings appeal`` prints them.
         differs: differences from the student's stored report.
         on_file: True if the student has a stored report.
@@ -94,7 +93,6 @@ def render_appeal(appeal: Appeal) -> str:
 
 
 def _code(code: Code) -> Markup:
-    """Return the lines of code with their numbers, escaped for HTML."""
     lines = code.text.split("\n")
     shown = [f"{at:>4}  {line.expandtabs(4)}" for at, line in enumerate(lines[:MOST_LINES], code.line)]
     left = len(lines) - MOST_LINES

@@ -100,10 +100,7 @@ def _at(device: int, columns: int, box: float) -> tuple[float, float]:
 
 
 def _bend(start: tuple[float, float], end: tuple[float, float], box: float) -> float:
-    """Return how far a curve's control point is from the straight line between the boxes' centres.
-
-    The curve itself is half as far from the straight line as its control point.
-    """
+    """Return how far a curve's control point is from the straight line between the boxes' centres."""
     across, down = round(abs(end[0] - start[0])), round(abs(end[1] - start[1]))
     if (down == 0 and across <= box + GAP_X + 1) or (across == 0 and down <= HEIGHT + GAP_Y):
         return 12.0

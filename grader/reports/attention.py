@@ -67,7 +67,7 @@ class AttentionList:
             self._found.setdefault(kind, []).append((report.student, reason))
 
     def attention(self, not_graded: Mapping[str, str], suspicions: Iterable[Mapping[str, Any]] = ()) -> list[Attention]:
-        """Return all students whose cases need review, in the order of ``ORDER``."""
+        """Return all students whose cases need review, sorted by the kind of review (``ORDER``)."""
         ungraded = [(student, f"not graded: {reason}") for student, reason in sorted(not_graded.items())]
         found = self._found | {
             "not graded": ungraded,
@@ -92,15 +92,14 @@ def _fits_others(suspicion: Mapping[str, Any]) -> str:
 
 
 def _several(report: Report) -> str:
-    """Return the notes on files that were not graded because the grader graded another file of the student."""
+    """Return the notes on files that were not graded because another file of the student was graded."""
     return a_few([note for note in report.notes if PASSED_OVER in note], 3)
 
 
 def ended_xla(report: Report) -> str:
     """Return a reason for review that names the exercises in which XLA ended a worker process; '' if there are none.
 
-    The grader ran a program of such an exercise twice, and both times XLA crashed. This can be an attack, but honest
-    code can crash XLA, too.
+    XLA crashed twice on a program of such an exercise. This can be an attack, but honest code can crash XLA, too.
     """
     names = dict.fromkeys(e.exercise for e in report.exercises for r in e.results if ENDED in r.reason)
     return f"{ENDED} during {', '.join(names)}: check whether the code is honest" if names else ""
@@ -121,12 +120,11 @@ def _to_be_read(report: Report) -> str:
 
 
 def _waiting(report: Report) -> list[tuple[ExerciseReport, Result]]:
-    """Return (exercise, result) for each result that needs review."""
     return [(e, r) for e in report.exercises if e.by_hand is None for r in e.results if r.waits]
 
 
 def _not_found(report: Report, extensions: Collection[str]) -> str:
-    """Return a reason for review, or ''.
+    """Return a reason for review, or '' if there is none.
 
     A report needs review in each of these cases:
 
@@ -149,7 +147,6 @@ def _first(notes: list[str]) -> list[str]:
 
 
 def broken_results(report: Report) -> list[BrokenResult]:
-    """Return a ``BrokenResult`` for each of a report's results, if the result needs review."""
     return [
         BrokenResult(
             student=report.student,

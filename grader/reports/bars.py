@@ -50,10 +50,7 @@ class Bars:
 
 
 def draw_bars(result: Result) -> Bars | None:
-    """Return the bars of a failed check; None if expected or actual data are not amounts, or if the amounts are equal.
-
-    Results for students omit amounts that only staff may see, so students see no bars of these amounts.
-    """
+    """Return the bars of a failed check; None if its data are not amounts, or if expected and actual data are equal."""
     if result.kind != "check" or result.status != "failed":
         return None
     compared = _compared(result.expected, result.actual)
@@ -83,10 +80,7 @@ def _row(number: int, name: str, due: float, got: float, most: float) -> Row:
 
 
 def _text(due: float, got: float) -> str:
-    """Return a text such as ``1 of 2`` for an amount of 1 within a budget of 2.
-
-    For an amount of 9,000 with a budget of 4,000, the text is ``9,000: 5,000 over 4,000 (2.25 × as much)``.
-    """
+    """Return a text such as ``1 of 2``, or ``9,000: 5,000 over 4,000 (2.25 × as much)`` for an exceeded budget."""
     if got <= due:
         return f"{_shown(got)} of {_shown(due)}"
     if not due:

@@ -34,14 +34,11 @@ class ClassPage:
     Attributes:
         reports: one report for each row of the table, in the order of the students. The iterator is read only once.
         graded: students who have a page.
-        courses: the courses that the reports name.
-        percents: each student's percentage of the points.
+        courses: titles of the courses that the reports name.
         late: True if at least one report has a submission time.
         kinds: student -> the kinds of review that the student's case needs.
-        people: names and sections.
         sections: each section's results; empty if the roster has no sections.
         section_ids: a number for each section, by which readers can filter the page.
-        hardest: the checks and questions with the most failures.
         modules: each module's exercises, with checks and the answers to questions.
     """
 
@@ -88,10 +85,7 @@ def _sections(whole: WholeClass) -> list[SectionRate]:
 
 
 def _section_ids(whole: WholeClass) -> dict[str, int]:
-    """Return a number for each section, and an extra number for students without a section.
-
-    The result is empty if no section is known.
-    """
+    """Return a number for each section, and one for students without a section; {} if no section is known."""
     if not whole.sections:
         return {}
     return {name: number for number, name in enumerate(sorted({"", *(p.section for p in whole.people.values())}))}

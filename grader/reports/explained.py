@@ -38,26 +38,22 @@ class Explained:
     """The facts about a task's program on one mesh, with arrays of one size.
 
     Attributes:
-        fault: the reason why there is no program; then no other fact is known.
+        fault: the reason why there is no program. Then no other fact is known.
         traffic: the bytes that a device sends over each mesh axis or group of axes, see ``Seen.traffic``.
-        ran: True if the program was compiled and run. If the program did not run, results and XLA's memory figure are
-            unknown.
+        ran: True if the program was compiled and run. If not, results and XLA's memory figure are unknown.
         memory: bytes of temporaries per device, as XLA reports them.
         live: the largest number of bytes that a device holds at once, by liveness analysis.
-        stored: an estimate of the bytes that ``live`` counts if the device is a TPU, whose compiler stores some float32
-            values in bfloat16; 0 if the program has no timeline.
-        flops, dot_flops: ``flops`` is the number of FLOPs of one device, and ``dot_flops`` the part of them in matmuls.
-        routes: the rings along which permutes pass data on. For each round, a ``Route`` lists on which device the data
-            of each device started.
-        pipelines: the lines of devices that compute data and permute it to the next device. For each tick, a
-            ``Pipeline`` lists from which entries of the arguments, such as micro-batches, each device's data came.
+        stored: an estimate of ``live`` on a TPU, whose compiler stores some float32 values in bfloat16; 0 if unknown.
+        flops: the FLOPs of one device.
+        dot_flops: the FLOPs of one device in matmuls.
+        routes: the rings along which permutes pass data on.
+        pipelines: the lines of devices that compute data and permute it to the next device.
         elsewhere: a text about the difference between results on real devices and on simulated devices; empty if the
             user named no real devices.
         measured: a text about the program's time on the real devices, if the program has a timeline.
         predicted: a text about the time that the learner predicted.
-        compiled: the TPU compiler's schedule of this program, if known.
-        profiles: a text with two step times, for two assumptions (profiles) about which collectives can overlap with
-            compute, see the module ``profiles``; empty if the times are equal.
+        compiled: a text about the TPU compiler's schedule of this program, if known.
+        profiles: a text about two step times, if they differ (see ``reports.profiles``).
         program: SHA-256 of the program's canonical form.
         timeline: the program's timeline, if the user asked for one.
         untimed: the reason why the program has no timeline.
@@ -97,10 +93,10 @@ class Explained:
 
     @property
     def other_flops(self) -> Interval:
-        """The FLOPs outside matmuls; 0 where ``dot_flops`` exceeds ``flops``.
+        """The FLOPs outside matmuls.
 
-        ``dot_flops`` can be larger if it is counted in the program before compilation, but ``flops`` in the compiled
-        program, in which XLA may have removed matmuls.
+        ``dot_flops`` may exceed ``flops``, because XLA can remove matmuls before ``flops`` are counted. Then the result
+        is 0.
         """
         least, most = self.flops.least - self.dot_flops.least, self.flops.most - self.dot_flops.most
         return Interval(max(0, min(least, most)), max(0, most) if not math.isnan(most) else math.inf)
@@ -126,7 +122,7 @@ def alike(programs: Iterable[Explained]) -> list[Explained]:
 
 
 def as_data(explained: Explained) -> dict[str, Any]:
-    """Return the facts as JSON data, without measured and predicted times. After a fault, there are no other facts."""
+    """Return the facts as JSON data, without measured and predicted times."""
     data: dict[str, Any] = {name: getattr(explained, name) for name in ("exercise", "task")}
     data |= {"mesh": dict(explained.mesh), "dims": dict(explained.dims)}
     if explained.fault is not None:

@@ -46,7 +46,6 @@ def print_explained(explained: Explained, console: Console, *, drawn: bool = Tru
 
 
 def _print_rounds(explained: Explained, paper: Paper) -> None:
-    """Print a table for each ring and each pipeline along which permutes send data."""
     for caption, *lines in each_drawn(rounds_text, rounds_in(explained)):
         paper.line(paper.text(caption, "bold"), indent=2)
         for line in lines:

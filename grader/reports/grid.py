@@ -7,7 +7,7 @@ from grader.reports.untrusted import clean
 
 
 def draw_grid(picture: Picture, room: int) -> list[str]:
-    """Return the layout as lines of text, at most ``room`` columns wide if possible: a grid or a list."""
+    """Return the layout as lines of text: a grid, or a list if the grid is wider than ``room`` columns."""
     head = [f"{clean(picture.heading, 60)}:", clean(picture.caption, 200)]
     parts = {(b.rows, b.cols): _label(picture, b) for b in blocks(picture)}
     rows, cols = (sorted({key[i] for key in parts}) for i in (0, 1))
@@ -22,11 +22,7 @@ def draw_grid(picture: Picture, room: int) -> list[str]:
 
 
 def _label(picture: Picture, block: Block) -> list[str]:
-    """Return the words of a block's label, which describe the devices that hold the block (see ``holders``).
-
-    There is one word for each mesh axis, such as ``x=0`` and ``y=0..1``, or a number of devices. The last word ends
-    with ✗ if the block is wrong.
-    """
+    """Return the words of a block's label, such as ``x=0`` and ``y=0..1``; ✗ marks a wrong block."""
     *words, last = [clean(w, 40) for w in holders(picture, block.devices)]
     return [*words, f"{last} ✗" if wrong_mark(picture, block) else last]
 

@@ -41,7 +41,7 @@ class HeldSvg:
 
 
 def draw_held(placed: Placed, mesh: Mapping[str, int]) -> HeldSvg | None:
-    """Return the grid, with a row per index of the first mesh axis.
+    """Return the grid of devices, with a row per index of the first mesh axis.
 
     Return None if the array has no PartitionSpec, or if there are too many devices.
     """

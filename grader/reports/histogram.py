@@ -14,10 +14,7 @@ _TOP, _GAP = 20.0, 3.0
 
 @dataclass(frozen=True)
 class BarSegment:
-    """A part of a column.
-
-    ``kind``: right, misconception, other or count. The part's pattern and colour depend on its kind.
-    """
+    """A part of a column. ``kind``: right, misconception, other or count; decides pattern and colour."""
 
     kind: str
     y: float
@@ -47,10 +44,7 @@ class Histogram:
 
 
 def score_histogram(percents: Iterable[float]) -> Histogram:
-    """Draw ten columns, one for each ten percentage points: the number of students with such a score.
-
-    The last column includes percentages of 100 and more.
-    """
+    """Draw the number of students in each of ten ranges of percentages. The last range includes 100 and more."""
     counts = [0] * 10
     for percent in percents:
         counts[min(9, int(percent // 10))] += 1
@@ -64,7 +58,7 @@ def score_histogram(percents: Iterable[float]) -> Histogram:
 def answer_histogram(answers: Answers) -> Histogram:
     """Draw a column for each range of answer / right answer, on a logarithmic scale.
 
-    A letter above a column is the mark of a misconception (``MatchedMisconception``) that answers in the column match.
+    A letter above a column marks a misconception that answers in the column match.
     """
     stacks = [
         [

@@ -1,4 +1,4 @@
-"""Warnings about late penalties and points set by hand that changed many scores of a class."""
+"""Warnings about late penalties, or points set by hand, that changed many scores of a class."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ FAR = 5.0
 class _Rule:
     """The effect of one rule (late penalties, or points set by hand) on a class.
 
-    ``students``: the number of students with changed points. ``change``: the sum, over all students, of the changes of
-    their scores in percentage points.
+    ``students``: the number of students with changed points. ``change``: the sum of the changes of their scores, in
+    percentage points.
     """
 
     students: int = 0
@@ -47,8 +47,8 @@ class MovedByRules:
     def warnings(self) -> list[str]:
         """Return a line for each rule with a large effect on the class.
 
-        An effect is large if the part of students with changed points is more than ``MANY``, or if the class mean
-        changed by more than ``FAR`` percentage points.
+        An effect is large if it changes the points of more than the share ``MANY`` of the students, or the class mean
+        by more than ``FAR`` percentage points.
         """
         rules = (
             ("Late penalties", self._late, "Check the record of submission times."),
@@ -68,8 +68,7 @@ class MovedByRules:
 def _set_by_hand(report: Report) -> float:
     """Return the change in a report's points that is due to points set by a person.
 
-    Results that the grader leaves to a person, such as answers in words, do not count, because every student may have
-    them.
+    Results that the grader leaves to a person, such as answers in words, do not count.
     """
     change = 0.0
     for exercise in report.exercises:

@@ -1,4 +1,7 @@
-"""Print a learner's progress on a terminal: a line per exercise of each begun module, and the first failure in full."""
+"""Print a learner's progress on a terminal: a line per exercise of each begun module, and the first failure in full.
+
+A module or exercise is begun if the learner has written some code or an answer in it.
+"""
 
 from __future__ import annotations
 
@@ -61,10 +64,7 @@ def _row(paper: Paper, exercise: ExerciseReport) -> tuple[Text, Text, Text]:
 
 
 def print_left(report: Report, titles: Mapping[str, str], console: Console) -> None:
-    """Print a learner's progress. Then print each failure in the begun exercises, with its reason.
-
-    The command ``submit`` prints this, by default, before it hands the work in.
-    """
+    """Print a learner's progress, then each failure in the begun exercises, with its reason."""
     print_overview(report, titles, console)
     paper = Paper(console)
     for exercise in filter(is_begun, seen_by("student", report).exercises):

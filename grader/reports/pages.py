@@ -58,7 +58,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def render_html(report: Report, *, audience: Audience = "student", person: Person = UNKNOWN) -> str:
-    """Return a report's page, self-contained: without scripts, fonts or images that a browser would have to fetch."""
+    """Return a report's page, which needs no other file: it has no scripts, fonts or images to fetch."""
     template = _environment().get_template("report.html.j2")
     return template.render(report=seen_by(audience, report), person=person, audience=audience, look=class_of, heading=2)
 
@@ -72,9 +72,8 @@ def render_fragment(exercise: ExerciseReport, *, audience: Audience = "student")
 def summary_html(summary: Summary, whole: WholeClass, reports: Iterable[Report]) -> Iterator[str]:
     """Yield the class page in pieces, so that a large class's page is never in memory as a whole.
 
-    The class page links to the students' pages. The students' pages must be in the folder of the class page and have
-    the names that ``page_name`` returns. One script sorts and filters the table of students. The page's content
-    security policy blocks all other scripts.
+    The class page links to the students' pages, which must be in its folder and have names as ``page_name`` returns.
+    The page's content security policy allows only the script that sorts and filters the table of students.
 
     Args:
         whole: facts about the class, counted over all of ``reports`` in advance.
@@ -116,7 +115,6 @@ def render_held(explained: Explained) -> str:
 
 
 def held_grids(arrays: Sequence[Placed], explained: Explained) -> list[HeldSvg]:
-    """Return a grid of the devices with their parts of an array, for each array that can be drawn."""
     return [grid for array in arrays if (grid := draw_held(array, explained.mesh)) is not None]
 
 
@@ -126,7 +124,6 @@ def render_rounds(explained: Explained) -> str:
 
 
 def drawn_rounds(explained: Explained) -> list[RoundsSvg]:
-    """Return a program's tables of permuted data (see ``rounds``), without tables that cannot be drawn."""
     return each_drawn(draw_rounds, rounds_in(explained))
 
 
@@ -148,24 +145,21 @@ def render_roofline(roofline: Roofline) -> str:
 
 
 def render_timelines(timelines: Mapping[str, Timeline]) -> str:
-    """Return the timelines, each with its heading, as an HTML fragment: a picture on one scale, and the totals."""
+    """Return an HTML fragment with a picture of all timelines on one scale, and their totals."""
     template = _environment().get_template("timeline.html.j2")
     return template.render(chart=draw_chart(timelines), standalone=False, look=inline)
 
 
 def _charts_of(result: Result) -> list[Chart]:
-    """Return the timelines of a result, ready to draw."""
     limited = ((timeline, step_limit(result, timeline)) for timeline in timelines_of(result))
     return each_drawn(lambda of: draw_chart({"timeline of your program": of[0]}, limit=of[1]), limited)
 
 
 def _plots_of(result: Result) -> list[RooflineSvg]:
-    """Return the rooflines of a result, ready to draw."""
     return each_drawn(draw_roofline, rooflines_of(result))
 
 
 def _rings_of(result: Result) -> list[RoundsSvg]:
-    """Return the tables of permuted data (see ``rounds``) in the pictures of a result, ready to draw."""
     return each_drawn(draw_rounds, rings_of(result))
 
 
@@ -189,7 +183,6 @@ def loglog_svg(points: Sequence[MeasuredPoint], heading: str) -> str:
 
 
 def render(template: str, **data: Any) -> str:
-    """Return a page, rendered from the template of this name."""
     return "".join(render_pieces(template, **data))
 
 
@@ -247,10 +240,7 @@ def _environment() -> Environment:
 
 
 def load_templates() -> None:
-    """Compile the templates. Call this function before other threads parse Python source.
-
-    Compiling while another thread parses can fail (see ``syntax.parse``).
-    """
+    """Compile the templates. Call this before other threads parse Python source, because both at once can fail."""
     _environment()
 
 
@@ -265,5 +255,4 @@ def _prose(text: str, limit: int = 2000) -> Markup:
 
 
 def page_name(student: str) -> str:
-    """Return the file name of a student's page."""
     return f"{file_name(student)}.html"

@@ -26,7 +26,6 @@ class Paper:
 
     @property
     def ascii(self) -> bool:
-        """True if the console can show only ASCII."""
         return not self.console.encoding.lower().startswith("utf")
 
     def text(self, text: object, style: str = "", limit: int = 2000) -> Text:
@@ -41,11 +40,9 @@ class Paper:
         return "".join(c for c in simple if not unicodedata.combining(c)).encode("ascii", "replace").decode()
 
     def line(self, *parts: Text, indent: int = 0) -> None:
-        """Print the parts as one paragraph."""
         self.console.print(Padding(Text("", overflow="fold").join(parts), (0, 0, 0, indent), expand=False))
 
     def table(self, title: str, columns: list[str], rows: list[list[str]]) -> None:
-        """Print a table with its title above it, or nothing if there are no rows."""
         if not rows:
             return
         table = Table(title=Text(title, style="bold"), title_justify="left")

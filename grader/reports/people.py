@@ -1,4 +1,4 @@
-"""Names and sections of students, as the roster has them."""
+"""Names and sections of students, from the roster (the course's list of students)."""
 
 from __future__ import annotations
 

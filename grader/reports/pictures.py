@@ -16,8 +16,7 @@ from grader.common.result import Result
 def _of_pairs(mesh: Any) -> Any:
     """Convert (axis, size) pairs to a mapping.
 
-    Reports hold a mesh as pairs, because programs that write JSON may sort the keys of mappings. The order of the mesh
-    axes would then be lost.
+    Reports hold a mesh as pairs, because JSON writers may sort a mapping's keys, and so lose the order of the axes.
     """
     if not isinstance(mesh, list):
         return mesh
@@ -63,8 +62,8 @@ class Picture(BaseModel):
     def caption(self) -> str:
         """A caption such as ``24 × 40 on mesh x=4, y=2``.
 
-        A picture shows at most two dimensions. If the array has more, the caption names the two, and all others that
-        are cut between devices.
+        For an array of more than two dimensions, the caption also names the two drawn dimensions, and others that are
+        sharded.
         """
         text = f"{' × '.join(map(str, self.shape)) or 'scalar'} on mesh {show_sizes(self.mesh)}"
         drawn = drawn_dims(self)
@@ -122,13 +121,13 @@ def blocks(picture: Picture) -> list[Block]:
 
 
 def wrong_mark(picture: Picture, block: Block) -> str:
-    """Return ``wrong`` if all devices with the block are wrong, ``1 of 2 wrong`` if one of two is wrong, else ''."""
+    """Return ``wrong`` if all devices with the block are wrong, ``1 of 2 wrong`` if one of two is, else ''."""
     wrong = len(set(block.devices) & set(picture.wrong))
     return "" if not wrong else "wrong" if wrong == len(block.devices) else f"{wrong} of {len(block.devices)} wrong"
 
 
 def holders(picture: Picture, devices: tuple[int, ...]) -> list[str]:
-    """Describe some of the picture's devices, with one short word per mesh axis, as in ``["x=1", "y=0..1"]``."""
+    """Return words for some devices of the picture, one for each mesh axis, such as ``["x=1", "y=0..1"]``."""
     points = [coordinates(picture.mesh)[d] for d in devices]
     if len(points) == len(picture.slices) > 1:
         return ["all", f"{len(points)} devices"]
@@ -145,7 +144,7 @@ def _span(at: list[int]) -> str:
 
 
 def describe(picture: Picture) -> list[tuple[str, str]]:
-    """Describe the picture in words: (index range, devices) of each block."""
+    """Return (index range, devices in words) of each block."""
     dims = len(drawn_dims(picture))
     return [
         (
@@ -157,7 +156,7 @@ def describe(picture: Picture) -> list[tuple[str, str]]:
 
 
 def device_names(picture: Picture, devices: tuple[int, ...]) -> str:
-    """Describe ``devices``, some devices of the picture, in one phrase."""
+    """Return some devices of the picture in one phrase."""
     short = holders(picture, devices)
     if len(devices) == len(picture.slices) > 1:
         return " ".join(short)

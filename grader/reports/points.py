@@ -42,7 +42,7 @@ def counted(number: float, noun: str) -> str:
 
 
 def pending_text(points: float, unjudged: float = 0.0) -> str:
-    """Return a text about pending points.
+    """Return a text about points that are not decided yet.
 
     ``unjudged``: the part of ``points`` that cannot be judged, because devices are missing.
     """

@@ -1,4 +1,7 @@
-"""A program's step times with the two profiles (rules for overlap) of ``grader.clock``, and why the times differ."""
+"""A program's step times with two profiles of ``grader.clock``, and why they differ.
+
+A profile says which kinds of collectives can run beside the compute of a core.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,9 @@ CHECKED = "ideal"
 def profiles_text(one: Timeline, other: Timeline) -> str:
     """Return a text with both step times and the reason why they differ; '' if the step times are equal.
 
-    A profile says which kinds of collectives can run beside the compute of a core. The two profiles differ only in
-    this.
-
     Args:
-        one, other: two timelines of one program on one slice, in any order. One timeline has the profile "ideal",
-            and the other has the chip's own profile.
+        one, other: timelines of one program on one slice, with the profile "ideal" and with the chip's own profile, in
+            any order.
     """
     ideal, chip = sorted((one, other), key=lambda line: line.profile != CHECKED)
     if ideal.step == chip.step:
@@ -39,12 +39,11 @@ def waits(line: Timeline) -> list[str]:
 def apart_text(compiled: tuple[int, int, int], clock: Timeline) -> str:
     """Explain why the step time in the TPU compiler's schedule differs from the step time of ``grader.clock``.
 
-    The returned text names the part of the step (matmuls, other kernels, or waits for collectives) whose two times
-    differ most, and gives both times. If the step times are equal, return ''.
+    The text names the part of the step (matmuls, other kernels, or waits for collectives) whose two times differ most.
+    Return '' if the step times are equal.
 
     Args:
-        compiled: durations of the step, of its matmuls, and of waits for collectives, in picoseconds, from the TPU
-            compiler's schedule.
+        compiled: picoseconds of the step, of its matmuls, and of waits for collectives, in the compiler's schedule.
     """
     step, matmuls, waiting = compiled
     parts = {

@@ -68,7 +68,6 @@ class Worked(BaseModel):
 
 
 def _check_work(work: Work, arguments: int, devices: int) -> None:
-    """Raise ValueError if a device's data depend on array entries or devices that do not exist."""
     if len(work.entries) != arguments or not all(0 <= source < devices for source in work.sources):
         raise ValueError("a device's data must list entries of each argument and only source devices of the mesh")
     if not all(0 <= start < stop <= MOST_ENTRIES for spans in work.entries for start, stop in spans or ()):
@@ -76,15 +75,11 @@ def _check_work(work: Work, arguments: int, devices: int) -> None:
 
 
 def timelines_of(result: Result) -> list[Timeline]:
-    """Return the valid timelines in a failed result."""
     return [timed.timeline for timed in _read(TimedProgram, result)]
 
 
 def step_limit(result: Result, timeline: Timeline) -> float:
-    """Return the picoseconds that the failed check allows for the timeline's step.
-
-    Return 0 if the check is not about step times.
-    """
+    """Return the picoseconds that the failed check allows for the timeline's step; 0 for other checks."""
     found = result.actual == timeline.step / 1e12 and isinstance(result.expected, int | float)
     return result.expected * 1e12 if found else 0
 
@@ -101,7 +96,6 @@ def rings_of(result: Result) -> list[Rounds]:
 
 
 def _read(kind: type[Drawn], result: Result) -> list[Drawn]:
-    """Return the valid pictures of the type ``kind`` in a failed result."""
     found = []
     for raw in result.pictures[:8] if result.status == "failed" else []:
         with suppress(TypeError, ValueError):  # pydantic raises a subclass of ValueError

@@ -15,10 +15,10 @@ from grader.reports.points import percentage
 
 
 class AssignmentRate(BaseModel, frozen=True, extra="forbid"):
-    """A class's results in one module, without extensions.
+    """A class's results in one module, without extensions (exercises for extra credit).
 
-    ``mean``: the mean percentage of the students who handed the module in. ``mean`` is None if no student handed the
-    module in, or if the module has only bonus points.
+    ``mean``: the mean percentage of the students who handed the module in; None if there are none, or if the module has
+    only extensions.
     """
 
     module: str
@@ -41,7 +41,7 @@ class ExerciseRate(BaseModel, frozen=True, extra="forbid"):
 class CheckRate(BaseModel, frozen=True, extra="forbid"):
     """The number of students who passed one check, among the students who handed in the check's exercise.
 
-    ``rate`` is the percentage of the judged results that passed. Broken results are not judged.
+    ``rate`` is the percentage of the judged results that passed. Broken results (the grader failed) are not judged.
     """
 
     exercise: str
@@ -111,7 +111,7 @@ def _percent_of(exercises: list[ExerciseReport]) -> float:
 class ExerciseRates:
     """Count a class's results in each exercise, one report at a time.
 
-    Extensions are optional, so an extension's rate counts only students who handed the extension in.
+    An extension is optional, so its rate counts only students who handed it in.
 
     Args:
         extensions: exercises that count as extra credit.
@@ -131,7 +131,6 @@ class ExerciseRates:
                 self._full[e.exercise] += e.earned >= e.points
 
     def rates(self) -> list[ExerciseRate]:
-        """Return the rates in the order of the reports."""
         return [
             ExerciseRate(
                 exercise=name,
@@ -160,7 +159,6 @@ class CheckRates:
                     self._states.setdefault(key, Counter())[result.status] += 1
 
     def rates(self) -> list[CheckRate]:
-        """Return the rates in the order of the reports."""
         return [_check_rate(*key, label, self._states[key]) for key, label in self._labels.items()]
 
 

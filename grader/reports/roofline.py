@@ -55,13 +55,15 @@ class Roofline:
 
 
 def roofline_of(timeline: Timeline, sent: float) -> Roofline | None:
-    """Return a program's roofline. Its points are at most MOST matmuls, and then the step.
+    """Return a program's roofline: at most MOST matmuls, and the step.
 
-    Matmuls of one source line with equal sizes have one point.
+    Equal matmuls of one source line share a point.
 
     Args:
         sent: bytes that a device sends in the step. If this number is 0 or infinite, the step has no point.
-    Returns None if there are no matmuls, or if the chip is not in ``CHIPS``.
+
+    Returns:
+        None if there are no matmuls, or if the chip is not in ``CHIPS``.
     """
     chip = CHIPS.get(timeline.chip)
     products: dict[tuple, Span] = {}
@@ -87,7 +89,6 @@ def _name(span: Span) -> str:
 
 
 def roofline_text(roofline: Roofline) -> list[str]:
-    """Describe the picture in lines of text."""
     chip = roofline.chip
     ridges = {per: chip.bf16 / bandwidth for per, bandwidth in roofline.roofs.items()}
     lines = [
@@ -147,7 +148,6 @@ class RooflineSvg:
 
 
 def draw_roofline(roofline: Roofline) -> RooflineSvg:
-    """Place all points and both roofs on logarithmic axes."""
     peak, text = roofline.chip.bf16, roofline_text(roofline)
     ridges = [peak / bandwidth for bandwidth in roofline.roofs.values()]
     x_low, x_high = _decades([p.intensity for p in roofline.points] + [ridges[0] / 30, ridges[1] * 3])

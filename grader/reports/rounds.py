@@ -37,7 +37,7 @@ class Cell:
     Attributes:
         text: a few characters for a table.
         said: a phrase about the device and its data, such as "holds the data of 2".
-        colour: the place in the palette; None for data without a colour.
+        colour: the index in the palette; None for data without a colour.
         sources: the columns of the devices that the data came from in this round.
         used: True if a result of the program may depend on this data.
     """
@@ -57,7 +57,7 @@ class Rounds:
     """A table that shows how permutes move data: a row for each round, a column for each device.
 
     Attributes:
-        caption: the axes, the direction if it is the same in every round, the number of rounds, the meaning of a cell.
+        caption: the axes, the direction if it never changes, the number of rounds, the meaning of a cell.
         devices: names of the columns.
         rows: for each round (name of the round, source line of its permute or None, cells).
         left: the number of rounds that a long table omits before its last row.
@@ -100,10 +100,7 @@ def rounds_in(explained: Explained) -> list[Rounds]:
 
 
 def rounds_of(route: Route, mesh: Mapping[str, int]) -> Rounds | None:
-    """Return the table of a ring; None if there are too many columns.
-
-    A cell shows the device where the cell's data started.
-    """
+    """Return the table of a ring; None if there are too many columns."""
     moves = [[(s is None, () if s is None else (s,)) for s in held] for held in route.holds]
     columns = _columns("ring", route.axes, mesh, moves)
     if len(columns.shown) > DEVICES:
@@ -128,8 +125,8 @@ def _way(held: Sequence[Sequence[int | None]]) -> str:
     """Return the end of a ring's caption, such as ``, data move 1 device back in each of 3 rounds``.
 
     Args:
-        held: ``held[r][c]`` is the column where the data in column ``c`` started; None for zeros. Row 0 is before the
-            first round, and row ``r`` after round ``r``.
+        held: ``held[r][c]`` is the column where the data that column ``c`` has after round ``r`` started; None for
+            zeros.
     """
     size, rounds = len(held[0]), len(held) - 1
     moved = {  # by how many columns the data of a device moved to the right in a round
@@ -146,10 +143,7 @@ def _way(held: Sequence[Sequence[int | None]]) -> str:
 
 
 def _started(source: int | None, names: Sequence[str], before: Sequence[int | None], device: int) -> Cell:
-    """Return a cell of a ring's table: the device where the data started, and the device that sent the data.
-
-    The sender is the nearest device that had the data in the round ``before``.
-    """
+    """Return a cell of a ring's table: the device where the data started, and the device that sent the data."""
     if source is None:
         return Cell("0s", "holds zeros", None)
     count = len(before)
@@ -159,10 +153,7 @@ def _started(source: int | None, names: Sequence[str], before: Sequence[int | No
 
 
 def ticks_of(pipeline: Pipeline, mesh: Mapping[str, int]) -> Rounds | None:
-    """Return the table of a pipeline, with a row for each tick; None if there are too many columns.
-
-    A cell shows the entries from which the device computed the data that it sends.
-    """
+    """Return the table of a pipeline, with a row for each tick; None if there are too many columns."""
     moves = [[((work.entries, work.used), work.sources) for work in tick] for tick in pipeline.ticks]
     columns = _columns("line", pipeline.axes, mesh, moves)
     if len(columns.shown) > DEVICES:
@@ -184,10 +175,7 @@ def _rounds(caption: str, columns: _Columns, rows: list[Row], *, line: bool = Fa
 
 
 def _worked(arguments: Sequence[str], work: Work, column: Mapping[int, int]) -> Cell:
-    """Return the cell of one device's data, such as ``x3`` for data that the device computed from x[3].
-
-    If several arguments have equal indices, the cell names these arguments together: ``xy3`` means x[3] and y[3].
-    """
+    """Return the cell of one device's data, such as ``x3`` for data that the device computed from x[3]."""
     names: dict[str, list[str]] = {}
     for name, spans in zip(arguments, work.entries, strict=True):
         if spans != ():
@@ -221,7 +209,7 @@ def _alike(row: Moves, first: Sequence[int], ring: Sequence[int]) -> bool:
 
     Args:
         row: for each device, facts about its data, and the devices that the data came from.
-        first: for each device, its counterpart on the first ring.
+        first: for each device, the corresponding device on the first ring.
         ring: for each device, a number that identifies its ring.
     """
     inside = all(ring[s] == ring[d] for d, (_, sources) in enumerate(row) for s in sources)
@@ -231,8 +219,6 @@ def _alike(row: Moves, first: Sequence[int], ring: Sequence[int]) -> bool:
 
 def _columns(kind: str, axes: Sequence[str], mesh: Mapping[str, int], rows: Sequence[Moves]) -> _Columns:
     """Return the columns of a table: the devices of one ring (or line) if data move alike on all, else all devices.
-
-    The one ring has coordinate 0 on all other mesh axes.
 
     Args:
         kind: "ring" or "line".
@@ -259,7 +245,6 @@ def _columns(kind: str, axes: Sequence[str], mesh: Mapping[str, int], rows: Sequ
 
 
 def rounds_text(rounds: Rounds) -> list[str]:
-    """Return the table as lines of text, the caption first."""
     margin = max(len(_name(name, line)) for name, line, _ in rounds.rows) + 2
     width = _widest(rounds) + 2
     lines = [rounds.caption, " " * margin + "".join(name.rjust(width) for name in rounds.devices).rstrip()]
@@ -290,10 +275,7 @@ class RoundCell:
 
 @dataclass(frozen=True)
 class RoundsSvg:
-    """The table of rounds, ready to draw: cells, column heads and row names with their places.
-
-    ``frames``: the rounds as escaped JSON, for ``player.js``.
-    """
+    """The table of rounds, ready to draw. ``frames``: the rounds as escaped JSON, for ``player.js``."""
 
     width: float
     height: float

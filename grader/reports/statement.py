@@ -38,12 +38,7 @@ class WholeTable(TableElement):
 
 
 def _widths(columns: list[tuple[Text, ...]], room: int) -> list[int] | None:
-    """Return column widths whose sum is at most ``room``, or None if the words need more room.
-
-    Rich's own column widths may cut words.
-
-    A column is at least as wide as its longest word, and at most as wide as its longest line.
-    """
+    """Return column widths that cut no word and whose sum is at most ``room``, or None if the words need more room."""
     widths = [max(map(_longest_word, column)) for column in columns]
     wanted = [max(cell.cell_len for cell in column) for column in columns]
     spare = room - sum(widths)
@@ -71,11 +66,8 @@ def _stacked(names: list[Text], rows: list[list[Text]]) -> Iterator[Any]:
 
 
 class WrappedMarkdown(Markdown):
-    """Markdown in which each table is a ``WholeTable``."""
-
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "table_open": WholeTable}
 
 
 def print_markdown(text: str, console: Console) -> None:
-    """Print Markdown as wide as the console is."""
     console.print(WrappedMarkdown(text))

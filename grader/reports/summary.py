@@ -29,9 +29,10 @@ from grader.reports.wording import percent_of
 class Summary(BaseModel, frozen=True, extra="forbid"):
     """A class's results, and the cases that need review (``attention``).
 
-    ``mean``, ``median``, ``minimum`` and ``maximum`` are percentages of the points without bonus; None if no student
-    has a percentage. ``warnings`` concern the whole class: many changed scores, faults of the course. ``absent`` is the
-    number of students on the roster without a report. All other numbers exclude students without a report.
+    Attributes:
+        warnings: texts about the whole class, such as many changed scores, or faults of the course.
+        mean, median, minimum, maximum: percentages of the points without bonus; None if no student has a percentage.
+        absent: the number of students on the roster without a report. All other numbers exclude these students.
     """
 
     attention: list[Attention]
@@ -96,10 +97,10 @@ class Counts:
         Args:
             not_graded: student -> the reason why the submission was not graded.
             warnings: faults of the course.
-            suspicions: records of wrong answers, as in ``integrity.json``. Each answer would be right for the numbers
-                that other students have in the question.
-            also: (student, reason) for cases that need review, besides the cases in the reports. The student is "" if
-                the reason concerns several students.
+            suspicions: records (as in ``integrity.json``) of wrong answers that would be right with another student's
+                numbers.
+            also: (student, reason) for further cases that need review. The student is "" if the reason concerns several
+                students.
             absent: the number of students on the roster who handed in nothing.
         """
         percents = self._percents

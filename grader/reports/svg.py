@@ -20,8 +20,6 @@ _LARGEST = 740.0
 
 @dataclass(frozen=True)
 class Tile:
-    """One block of an SVG picture, in the picture's units."""
-
     x: float
     y: float
     width: float
@@ -89,14 +87,12 @@ def draw_svg(picture: Picture) -> Svg:
 
 
 def _frame(parts: list[Block], labels: list[list[str]], rows: int, cols: int, dims: int) -> _Frame:
-    """Return the array's rectangle, with space for the index bounds on its left and above it."""
     width, height = _size(parts, labels, rows, cols, flat=dims < 2)
     left = len(str(rows)) * _CHAR + 8 if dims == 2 else 4
     return _Frame(left=left, top=18 if dims else 2, width=width, height=height, rows=rows, cols=cols)
 
 
 def _cell(picture: Picture, frame: _Frame, block: Block, lines: list[str]) -> Tile:
-    """Return the block's tile with its place and label lines."""
     width = frame.width * (block.cols[1] - block.cols[0]) / frame.cols
     return Tile(
         x=round(frame.left + frame.width * block.cols[0] / frame.cols, 1),
@@ -136,11 +132,7 @@ def _label_lines(picture: Picture, block: Block) -> list[str]:
 
 
 def _holder_lines(picture: Picture, devices: tuple[int, ...]) -> list[str]:
-    """Return the lines of the label for these devices.
-
-    For one device, the label is ``(x=1, y=0)``. For two devices, it may have the lines ``x=1``, ``2 devices:`` and
-    ``y=0..1``.
-    """
+    """Return the lines of the label for these devices, such as ``x=1``, ``2 devices:`` and ``y=0..1``."""
     words = [clean(w, 40) for w in holders(picture, devices)]
     if len(devices) == len(picture.slices) > 1:
         return [" ".join(words)]
@@ -159,10 +151,7 @@ def _wrapped(label: str, many: bool) -> list[str]:
 
 
 def _ticks(cuts: list[int], start: float, length: float, gap: float) -> list[tuple[float, int]]:
-    """Return (place, index) for each index bound to draw: both ends, and inner bounds.
-
-    Inner bounds that are closer than ``gap`` to the drawn bound before them, or to the end, are left out.
-    """
+    """Return (place, index) for each index bound to draw: both ends, and inner bounds at least ``gap`` apart."""
     placed = [(round(start + length * cut / cuts[-1], 1), cut) for cut in cuts]
     ticks = placed[:1]
     for tick in placed[1:-1]:

@@ -45,9 +45,15 @@ def write_grades_csv(
 ) -> None:
     """Write one line per submission, in the order of the reports, and one column per exercise, in course order.
 
-    ``bonus`` holds the points of extensions, and ``earned`` all other points. ``percent`` is empty if all points are
-    bonus points. An exercise's cell is empty if the report lacks the exercise. ``remarks``: late penalties, and points
-    given by hand. If the roster names students, the last columns are ``name`` and ``section``.
+    Further columns:
+
+    - ``bonus``: the points of extensions (exercises for extra credit)
+    - ``earned``: all other points
+    - ``percent``: empty if all points are bonus points
+    - ``remarks``: late penalties, and points given by hand
+    - ``name`` and ``section``, if the roster names students
+
+    An exercise's cell is empty if the report lacks the exercise.
 
     Args:
         whole: facts about the class, counted over all of ``reports`` in advance.

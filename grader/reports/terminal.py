@@ -140,7 +140,6 @@ def _print_pictures(paper: Paper, shown: list[Picture]) -> None:
 
 
 def print_summary(summary: Summary, console: Console) -> None:
-    """Print the class's summary."""
     paper = Paper(console)
     print_warnings(summary, console)
     paper.line(paper.text(counted(summary.submissions, "submission"), "bold"))
@@ -163,7 +162,6 @@ def print_summary(summary: Summary, console: Console) -> None:
 
 
 def print_warnings(summary: Summary, console: Console) -> None:
-    """Print warnings that concern the whole class."""
     paper = Paper(console)
     for warning in summary.warnings:
         paper.line(paper.text(warning, "bold yellow"))

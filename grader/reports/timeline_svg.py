@@ -1,9 +1,9 @@
 """Places of bars, labels and ticks in an SVG picture of timelines.
 
-A picture can have several timelines, one below the other. They share one scale, so their times can be compared.
+Several timelines are drawn one below the other on one scale, so that their times can be compared.
 
-Kinds of spans differ in colour (Okabe and Ito's palette), in pattern, and in label. Readers can distinguish kinds by
-colour alone, by pattern alone, or by label alone.
+Kinds of operations differ in colour (Okabe and Ito's palette), in pattern, and in label. One of the three is enough to
+distinguish them.
 """
 
 from __future__ import annotations
@@ -100,8 +100,6 @@ class LimitMark:
 
 @dataclass(frozen=True)
 class Panel:
-    """One timeline: its heading, its scale, its lanes."""
-
     heading: str
     y: float
     bottom: float
@@ -132,8 +130,7 @@ def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0, *, limit
     """Place all timelines, each below its heading. A microsecond has equal width in all timelines.
 
     Args:
-        limit: the time that a step may take, in picoseconds. A timeline shows the limit if its step is longer. 0 for no
-            limit.
+        limit: the picoseconds that a step may take; 0 for no limit. A timeline with a longer step shows the limit.
     """
     found = list(timelines.values())
     listed = kinds(found)
@@ -222,7 +219,6 @@ def _box(bar: Bar, listed: Sequence[str], left: float, y: float) -> Box:
 
 
 def _legend(listed: Sequence[str], width: float, y: float) -> list[Box]:
-    """Return the legend's colour samples and labels, in as many rows as needed."""
     found: list[Box] = []
     x = 4.0
     for number, kind in enumerate(listed):

@@ -77,10 +77,7 @@ def draw_timelines(timelines: Sequence[Timeline], width: int, *, ascii_only: boo
 
 
 def legend(timelines: Iterable[Timeline]) -> str:
-    """Return a legend.
-
-    For example, ``D matmul, P permute; numbers beside the letters are lines of the code, times are in us``.
-    """
+    """Return a text such as ``D matmul, P permute; numbers beside the letters are lines of the code, ...``."""
     names = ", ".join(f"{letter(kind)} {word(kind)}" for kind in kinds(timelines))
     return f"{names}; numbers beside the letters are lines of the code, times are in us"
 
@@ -102,7 +99,7 @@ def drawn_lanes(timeline: Timeline, scale: Scale, *, ascii_only: bool) -> list[C
 
 
 def _scale_line(scale: Scale, columns: int, marks: dict[str, str]) -> str:
-    """Return the scale's line. Each tick has its time to the right; a tick whose time does not fit is left out."""
+    """Return the scale's line. A tick's time is to its right. A tick without room for its time is left out."""
     line = ""
     for place, time in scale.ticks(len(short_us(scale.step)) + 3):
         text = marks["tick"] + short_us(time)

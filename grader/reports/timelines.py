@@ -21,12 +21,13 @@ WORDS = {"product": "matmul", "kernel": "other kernel"}
 
 @dataclass(frozen=True)
 class Cut:
-    """Rounds of a loop that drawings omit, because each of these rounds equals the second round.
+    """Rounds of a loop that drawings omit, because each of them equals the second round.
 
     Attributes:
         start, end: bounds of the omitted time, in picoseconds.
         first, last: numbers of the first and last omitted round.
         rounds: the loop's number of rounds.
+        each: the duration of a round, in picoseconds.
     """
 
     start: int
@@ -40,10 +41,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Bar:
-    """A span, with the place of its start and end in its lane, in the units of the scale.
-
-    A span is the time of an operation on the core or on a link.
-    """
+    """An operation's time on the core or on a link, drawn from ``start`` to ``end`` in the units of the scale."""
 
     span: Span
     start: float
@@ -119,15 +117,11 @@ def _cut(loop: Loop) -> Cut:
 
 
 def scaled(timeline: Timeline, width: float, gap: float) -> Scale:
-    """Return the scale on which the timeline's whole step fits."""
     return Scale(timeline.step, cuts(timeline), width, gap)
 
 
 def alike(timelines: Sequence[Timeline], width: float, gap: float) -> list[Scale]:
-    """Return a scale for each timeline. A microsecond has equal width on all scales.
-
-    The widest timeline fills ``width``.
-    """
+    """Return a scale for each timeline. A microsecond has equal width on all scales, and the widest fills ``width``."""
     drawn = [t.step - sum(c.end - c.start for c in cuts(t)) for t in timelines]
     room = [width - gap * len(cuts(t)) for t in timelines]
     unit = min(w / max(d, 1) for w, d in zip(room, drawn, strict=True))
@@ -159,7 +153,7 @@ def word(kind: str) -> str:
 
 
 def bar_word(kind: str) -> str:
-    """Return the last word of the name of a kind of operation. A bar with enough room shows this word."""
+    """Return the last word of the name of a kind of operation, for a bar with enough room."""
     return word(kind).rpartition(" ")[2]
 
 
@@ -200,7 +194,7 @@ def describe_span(span: Span) -> str:
 def where_text(timeline: Timeline) -> str:
     """Return a text such as ``v5e 2x4, x on slice axes 0 and 1, profile ideal``.
 
-    The text names the chip, the slice's shape, the axes of the slice on which each mesh axis lies, and the profile.
+    The profile is the timeline's set of rules about which collectives can overlap.
     """
     shape = "x".join(map(str, timeline.shape))
     laid = "".join(
@@ -211,11 +205,7 @@ def where_text(timeline: Timeline) -> str:
 
 
 def totals(timeline: Timeline) -> list[str]:
-    """Return lines with a timeline's totals.
-
-    The lines have the time of the step, the busy and idle time of the core, the overlapped and exposed time of each
-    kind of collective, the rounds that drawings omit (cuts), and the peak memory.
-    """
+    """Return lines with a timeline's totals: time of the step, busy, overlapped and exposed times, and peak memory."""
     busy = f"core busy {show_us(timeline.busy)}, idle {show_us(timeline.idle)}"
     lines = [f"step {show_us(timeline.step)}: {busy}"]
     for kind, share in timeline.shares().items():
@@ -234,7 +224,6 @@ def totals(timeline: Timeline) -> list[str]:
 
 
 def cut_text(cut: Cut) -> str:
-    """Return a text about the rounds that a cut leaves out."""
     where = f" (line {cut.line})" if cut.line else ""
     if cut.first == cut.last:
         left_out = f"round {cut.first} is left out, because it equals the second round"
@@ -244,10 +233,7 @@ def cut_text(cut: Cut) -> str:
 
 
 def merged(found: Sequence[Bar], least: float) -> list[Bar]:
-    """Return the bars, with neighbouring bars of one kind merged if they are narrower than ``least``.
-
-    Readers could not distinguish bars narrower than ``least``.
-    """
+    """Return the bars, with neighbours of one kind merged if they are too narrow (``least``) to be distinguished."""
     drawn: list[Bar] = []
     for bar in found:
         last = drawn[-1] if drawn else None

@@ -14,7 +14,6 @@ from grader.reports.wording import first_failure, not_judged, passing_text, seen
 
 
 def print_watched(exercise: ExerciseReport, console: Console) -> None:
-    """Print each result on a line, then the first failure in full."""
     paper, shown = Paper(console), seen_by("student", exercise)
     rows = Table.grid(padding=(0, 1, 0, 0))
     rows.add_column()

@@ -19,10 +19,11 @@ class WholeClass:
         students: all students with a report.
         courses: titles of the courses that the reports name, in the order of the reports.
         module_of: the module of each exercise, in the order of the reports.
-        points: the largest number of points that any student could earn, without extensions.
+        points: the largest number of points that any student could earn, without extensions (exercises for extra
+            credit).
         percents: each student's percentage of the points, without students who could earn no points.
-        sections: for each section on the roster, the ``percents`` of its students. The key "" is for students without a
-            section. Empty if the roster has no sections.
+        sections: the ``percents`` of each section's students. The key "" is for students without a section. Empty if
+            the roster has no sections.
         late: whether any report has a submission time.
         answers: answers to the questions that ask for a number.
 

@@ -21,8 +21,7 @@ BLOCKED = "an earlier check that this one needs did not pass"
 def seen_by(audience: Audience, graded: Graded) -> Graded:
     """Return the parts of a report that this audience may see. Every renderer for students calls this first.
 
-    If several results of an exercise have an equal hint, only the first result shows the hint, and the others show
-    ``SAME_HINT``.
+    A hint that several results of an exercise share is shown once. The other results show ``SAME_HINT``.
     """
     seen = graded if audience == "staff" else graded.for_student()
     if isinstance(seen, ExerciseReport):
@@ -43,7 +42,7 @@ def _with_hints_once(exercise: ExerciseReport) -> ExerciseReport:
 
 
 def status_word(result: Result, audience: Audience) -> str:
-    """Return the word for a result's status. Students see "pending" for a broken check, whose points are pending."""
+    """Return the word for a result's status. Students see "pending" if the grader failed."""
     if result.status == "waiting":
         return "by hand" if result.by_hand else "needs grading"
     return "pending" if result.status == "broken" and audience == "student" else result.status
@@ -57,15 +56,11 @@ def reason_text(result: Result) -> str:
 
 
 def place_text(result: Result) -> str:
-    """Return the place of the failure, or '' if the reason contains the place."""
     return "" if result.where in result.reason else f"at {result.where}"
 
 
 def data_pairs(result: Result) -> list[tuple[str, str]]:
-    """Return (name, text) of expected data, actual data and staff notes.
-
-    Only failures and answers in words have them.
-    """
+    """Return (name, text) pairs for a failure or a written answer: expected data, actual data, staff notes."""
     pairs = (("expected", result.expected), ("yours", result.actual), ("for staff", result.staff or None))
     if result.status == "waiting":  # a person grades this answer, so show all of it
         named = zip(("a good answer", "yours", "for staff"), (data for _, data in pairs), strict=True)
@@ -91,10 +86,7 @@ def unstated_pairs(result: Result) -> list[tuple[str, str]]:
 
 
 def _alike(text: str) -> str:
-    """Return the text with ``(`` and ``)`` in place of ``[`` and ``]``, so that a list and a tuple give equal texts.
-
-    Each run of spaces becomes one space.
-    """
+    """Return the text in a form for comparisons: with equal brackets for lists and tuples, and single spaces."""
     return " ".join(text.translate(str.maketrans("[]", "()")).split())
 
 
@@ -119,7 +111,7 @@ def is_begun(exercise: ExerciseReport) -> bool:
 
 
 def first_failure(exercise: ExerciseReport) -> Result | None:
-    """Return the first failed result; None if no result failed.
+    """Return the first failed or broken result; None if there is none.
 
     Results of parts in which the learner wrote something come before results of unfinished parts.
     """
@@ -136,9 +128,8 @@ def percent_of(report: Report) -> float | None:
 
 
 def score_of(report: Report) -> str:
-    """Return a score such as ``2 / 8`` or ``2 / 8 + 1.5 bonus points``.
-
-    For a report with only extensions, the text is like ``1.5 of 4 bonus points``.
+    """Return a score such as ``2 / 8 + 1.5 bonus points``; for a report with only extensions, a text such as
+    ``1.5 of 4 bonus points``.
     """
     bonus = sum(e.points for e in report.exercises if e.extension)
     if report.points <= 0 and bonus > 0:
@@ -151,9 +142,9 @@ def score_of(report: Report) -> str:
 
 
 def worth_of(exercise: ExerciseReport) -> str:
-    """Return the text beside an exercise's title, such as ``2/8``, ``bonus 2/8``, or ``3 of 3 checks pass``.
+    """Return the text beside an exercise's title, such as ``2/8`` or ``bonus 2/8``.
 
-    A score is shown only if all answers can be judged.
+    If this installation cannot judge all answers, the text is like ``3 of 3 checks pass``.
     """
     if not_judged(exercise.results):
         return checked_text(exercise.results)
@@ -166,10 +157,7 @@ def points_of(result: Result, written: Callable[[float, float], str] = score) ->
 
 
 def standing_of(report: Report) -> str:
-    """Return the last line of a report, with the score.
-
-    If this installation cannot judge some answers, return the ``checked_text``.
-    """
+    """Return the last line of a report: the score, or the ``checked_text`` if not all answers can be judged."""
     results = [r for e in report.exercises for r in e.results]
     if not_judged(results):
         return checked_text(results)
@@ -219,10 +207,7 @@ def _to_be_read(results: Sequence[Result]) -> str:
 
 
 def by_hand_text(of: ByHand, status: str = "") -> str:
-    """Return a text such as ``set by hand by Bob: the reason; the grader gave 0``.
-
-    For an answer in words, leave out the grader's points.
-    """
+    """Return a text such as ``set by hand by Bob: the reason; the grader gave 0``."""
     text = f"set by hand by {clean(of.by, 100)}: {clean(of.reason, 1000)}"
     return text if status == "waiting" else f"{text}; the grader gave {tidy(of.graded)}"
 

@@ -59,8 +59,10 @@ def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int
 def escaped(grader: Grader, mutant: Mutant, text: str, results: list[Result], seeds: int) -> str:
     """Return why a mutant that fails checks still counts as survived; '' if it counts as killed.
 
-    A mutant counts as survived in two cases: it passes all checks with another seed, or it passes a public check on
-    hidden inputs and fails this check on public inputs.
+    A mutant counts as survived in two cases:
+
+    - It passes all checks with another seed.
+    - It passes a public check on hidden inputs, and fails this check on public inputs.
     """
     passed = {r.name for r in results if r.status == "passed" and r.public}
     shown = results_of(grader, mutant.exercise, mutant.task, text, public=True) if passed else []
@@ -102,5 +104,5 @@ def maps_devices(call: ast.Call) -> bool:
 
 
 def never_ran(result: Result, task: str) -> bool:
-    """Return True if a check failed because the task did not run. In this case the result's reason names the task."""
+    """Return True if a check failed because the task did not run. The result's reason then names the task."""
     return re.search(rf"(^|: |, ){re.escape(task)}(:| is )", result.reason) is not None

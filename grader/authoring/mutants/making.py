@@ -1,4 +1,4 @@
-"""Make every mutant of a reference: in each mutant, one mutation operator has changed one syntax node."""
+"""Make every mutant of a reference solution: in each mutant, one mutation operator has changed one syntax node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPERATORS: list[Callable[[ast.AST, TaskContext], Iterator[ast.AST]]] = [
 
 @dataclass(frozen=True)
 class Mutant:
-    """A reference with one node changed.
+    """A reference solution with one node changed.
 
     Attributes:
         operator: name of the mutation operator that changed the node.
@@ -63,7 +63,7 @@ def mutants_of_task(exercise: Exercise, task: Task) -> list[Mutant]:
 
 
 def task_module(exercise: Exercise, task: Task) -> tuple[ast.Module, dict[str, int]]:
-    """Return the reference of one task with imports and helpers, and the author's line number of every definition.
+    """Return one task's reference solution, and the author's line number of every definition.
 
     To save tracing, the module has another task only if this task uses it, or if a check compares the two tasks.
     """
@@ -90,7 +90,6 @@ def defined(statement: ast.stmt) -> str:
 
 
 def context_of(exercise: Exercise, task: Task, module: ast.Module) -> TaskContext:
-    """Collect the facts about a task that mutation operators use: mesh axes, return statements and lookups."""
     meshes = _meshes_of(exercise, task)
     axes = tuple(dict.fromkeys(["x", "y", *(axis for mesh in meshes for axis in mesh)]))
     body = next(s for s in module.body if defined(s) == task.name)
@@ -121,12 +120,7 @@ def _keys(module: ast.Module, axes: Sequence[str]) -> tuple[tuple[str, str], ...
 
 
 def _indices(module: ast.Module, traced: bool) -> Iterator[ast.expr]:
-    """Yield each index, such as ``i`` in ``a[i]``.
-
-    If JAX traces the task, also yield both numbers of each pair in a permutation, such as ``i`` and ``i + 1`` in
-    ``[(i, i + 1) for i in range(n)]``. All these numbers may be negative, because Python and JAX count negative indices
-    from the end.
-    """
+    """Yield each index, such as ``i`` in ``a[i]``. If JAX traces the task, also yield the numbers in permutations."""
     for node in ast.walk(module):
         match node:
             case ast.Subscript(slice=ast.Tuple(elts=indices)):
@@ -169,9 +163,7 @@ def variations(module: ast.Module, statement: ast.stmt, context: TaskContext) ->
 def slots(parent: ast.AST, line: int) -> Iterator[tuple[ast.AST, str, int | None, int]]:
     """Yield the place of each node below ``parent``: (parent node, field, index in a list field, line number).
 
-    The function skips all nodes inside signatures, annotations, docstrings, f-strings, ``raise`` statements and the
-    arguments ``check_vma`` and ``strict``: a change there should not change a result. It also skips operators and
-    contexts (``ast.Add``, ``ast.Load``).
+    Nodes that should not change a result, as in annotations, docstrings and ``raise`` statements, are skipped.
     """
     for field, value in ast.iter_fields(parent):
         if field in ("annotation", "returns", "type_params"):

@@ -18,9 +18,8 @@ class TaskContext:
         plain: True if the task is plain Python, which JAX does not trace.
         outer: the ``id`` of each ``return`` statement that is outside ``shard_map`` and so returns a global value.
         out_specs: the source code of every ``out_specs`` in the task.
-        indices: the ``id`` of each index of the form ``(a - b) % n``: in a lookup, as in ``chunks[:, (me - 1) % n]``,
-            or in pairs of a permutation, as in ``[(i, (i - 1) % n) for i in range(n)]``. A mutant without this ``% n``
-            gives equal results, because a negative index counts from the end.
+        indices: the ``id`` of each index of the form ``(a - b) % n``, as in ``chunks[(me - 1) % n]``. Operators keep
+            this ``% n``, because negative indices count from the end, so the mutant without it is right.
         keys: lookups by a string, such as ("params", "w1") for ``params["w1"]``.
     """
 

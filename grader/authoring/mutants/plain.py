@@ -106,11 +106,7 @@ def comparison(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def arithmetic(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Change or drop an operator, or drop a statement such as ``x += 1``.
-
-    Operators that change are arithmetic operators, ``and`` and ``or``. Operators that are dropped are ``% n`` (so that
-    a ring does not wrap), a minus sign and ``not``.
-    """
+    """Change or drop an operator, or drop a statement such as ``x += 1``."""
     if isinstance(node, ast.BinOp):
         yield from (ast.BinOp(node.left, other, node.right) for other in COMPUTED.get(type(node.op), []))
         if isinstance(node.op, ast.Mod) and id(node) not in context.indices:

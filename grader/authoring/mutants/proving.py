@@ -41,7 +41,7 @@ class Proof:
 
 
 def impatient(course: Course) -> Course:
-    """Return the course with shorter time limits, because some mutants never end, and references need little time."""
+    """Return the course with shorter time limits, because some mutants never end."""
     config = course.config
     limits = config.limits.model_copy(
         update={
@@ -62,8 +62,8 @@ def prove(
 ) -> list[Proof]:
     """Judge every mutant of these exercises. Run ``grader.jobs`` batches at a time. Call ``step`` after each mutant.
 
-    Most mutants are killed in batches, and the remaining mutants are graded one by one. Batches do not try all checks.
-    So for each check that no mutant failed, killed mutants are graded again until one of them fails the check.
+    A batch does not try all checks. So for each check that no mutant failed, killed mutants are graded again, one by
+    one, until one of them fails the check.
 
     Args:
         listed: the mutants that the author lists as right solutions.
@@ -113,7 +113,6 @@ def look_for(name: str, exercise: Exercise, verdicts: list[Verdict], judge: Call
 
 
 def problems(grader: Grader, exercise: Exercise, verdicts: list[Verdict], listed: list[Equivalent]) -> Iterator[str]:
-    """Yield the problems of one exercise, one line each."""
     for task in exercise.tasks.values():
         text = ast.unparse(task_module(exercise, task)[0]) + "\n"
         for result in results_of(grader, exercise.id, task.name, text):
@@ -136,7 +135,7 @@ def in_words(mutant: Mutant) -> str:
 
 
 def unproven(exercise: Exercise, verdicts: list[Verdict]) -> list[str]:
-    """Return the checks that no misconception names and that no mutant fails. Mutants that did not run do not count."""
+    """Return the checks that no misconception names and that no mutant fails."""
     proven = {name for misconception in exercise.misconceptions.values() for name in misconception.fails}
     proven |= {name for verdict in verdicts for name in verdict.seen_by}
     return [name for name in exercise.checks if name not in proven]
@@ -145,8 +144,8 @@ def unproven(exercise: Exercise, verdicts: list[Verdict]) -> list[str]:
 def course_problems(course: Course, proofs: list[Proof], listed: list[Equivalent]) -> Iterator[str]:
     """Yield course-wide problems: too many surviving mutants, and listed mutants whose exercise is not in the course.
 
-    The share of survivors is computed for each module, because one equivalent mutant is a large share of a small
-    exercise. A module is left out if ``proofs`` lacks one of its exercises.
+    The share of survivors is computed for each module whose exercises are all in ``proofs``. In a small exercise, one
+    equivalent mutant would be a large share.
     """
     for entry in listed:
         if entry.exercise not in course.module_of:

@@ -56,11 +56,7 @@ def collective(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 
 
 def dimension(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
-    """Change how a collective splits or joins arrays.
-
-    Add ``axis=1``, ``scatter_dimension=1`` or ``tiled=True`` to a collective that lacks the argument, or swap the
-    values of ``split_axis`` and ``concat_axis``.
-    """
+    """Change how a collective splits or joins arrays, as with ``axis=1`` or ``tiled=True``."""
     if not isinstance(node, ast.Call) or called(node) not in COLLECTIVES:
         return
     keywords = {k.arg: k for k in node.keywords}

@@ -1,8 +1,8 @@
 """Run many mutants of one task in one process, with only the first inputs: most mutants already fail with these.
 
-To grade a single mutant, the grader starts a process and traces up to a dozen programs. In a shared process, it traces
-fewer programs for each mutant (see ``first_asks``). Only a failure is final. If a mutant passes, or if other mutants in
-the process may have changed its result, ``judge_mutant`` grades the mutant alone with all inputs.
+In a shared process, the grader starts fewer processes and traces fewer programs. Only a failure is final. If a mutant
+passes, or if other mutants in the process may have changed its result, ``judge_mutant`` grades the mutant alone with
+all inputs.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
 
 
 def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask], list[Ask]]:
-    """Return two lists of a task's requests: the first request of ``grade``, and all that only ``check`` makes.
+    """Return two lists of requests: the first that the command ``grade`` makes, and all that only ``check`` makes.
 
-    ``grade`` and ``check`` are commands. A request is a call of the task on one mesh with given inputs. Requests with
-    hidden inputs are left out. For a plain Python task, the first list has all requests of ``grade`` without hidden
-    inputs. Both lists are empty if the task's checks depend on checks of other tasks.
+    A request is a call of the task on one mesh with given inputs. For a plain Python task, the first list has all
+    requests of ``grade``. Requests with hidden inputs are left out. Both lists are empty if the task's checks depend on
+    checks of other tasks.
     """
     checks = [c for c in exercise.checks.values() if c.call.task.name == task]
     if any(exercise.checks[name].call.task.name != task for check in checks for name in check.after):
@@ -62,8 +62,7 @@ def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask]
 def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], public: list[Answered]) -> Verdict | None:
     """Return the verdict ``killed`` if a check fails with the answers ``graded``, else None.
 
-    Also return None if a check fails with the answers ``public`` and not with ``graded``, because ``judge_mutant``
-    decides about such a mutant.
+    Also return None if a check fails only with the answers ``public``: such a mutant must be graded alone.
 
     Args:
         graded: the mutant's answers to the first list of ``first_asks``.
@@ -82,10 +81,7 @@ def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], publi
 
 
 def _graded_results(exercise: Exercise, graded: list[Answered]) -> dict[str, Result]:
-    """Judge the checks that need no answers besides ``graded``, and return the results by name of the check.
-
-    If a check fails, skip the checks that come after it.
-    """
+    """Return the results, by name, of the checks that need only these answers and come after no failed check."""
     results: dict[str, Result] = {}
     for check in exercise.checks.values():
         passed = {name for name, r in results.items() if r.status == "passed"}
@@ -95,9 +91,6 @@ def _graded_results(exercise: Exercise, graded: list[Answered]) -> dict[str, Res
 
 
 def _asked(check: Check, answered: list[Answered]) -> bool:
-    """Return True if these answers suffice to judge a check.
-
-    For a check that compares several calls or meshes, they do not suffice.
-    """
+    """Return True if these answers suffice to judge a check. A check of several calls or meshes needs more answers."""
     alone = len(check.calls) == 1 and not check.every_mesh
     return alone and any(a.ask.of is check.call for a in answered)

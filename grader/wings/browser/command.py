@@ -20,7 +20,6 @@ def page(session: WatchSession, make: Callable[[], Any], console: Console, port:
     Args:
         session: the exercises, and the state of the current exercise.
         make: a function that returns a new grader.
-        console: the terminal.
         port: the page's port; 0 for any free port.
         at: the page's address in the browser if the browser uses a proxy, else "".
 

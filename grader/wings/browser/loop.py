@@ -33,7 +33,7 @@ class PageScreen(Screen):
     """A screen that draws on the terminal and updates the page.
 
     Attributes:
-        shown: what the page shows in addition to the state of ``watch``, such as the program that the learner chose.
+        shown: the page's state besides the state of ``watch``, such as the program that the learner chose.
     """
 
     def __init__(self, session: WatchSession, console: Console, regions: Regions) -> None:
@@ -41,7 +41,6 @@ class PageScreen(Screen):
         self.regions, self.shown, self.address = regions, Shown(), ""
 
     def publish(self) -> None:
-        """Show the current state on the page."""
         self.regions.put(render(self.session, self.shown))
 
     def result(self, seconds: float) -> None:
@@ -127,7 +126,6 @@ class PageLoop(WatchLoop):
         return True
 
     def timeline(self, width: float) -> str:
-        """Return the chosen program's timeline as HTML, ``width`` pixels wide."""
         return self.screen.shown.timeline(width)
 
     # the program's pictures
@@ -142,10 +140,7 @@ class PageLoop(WatchLoop):
             self.checker.ask(*idle)
 
     def _when_idle(self) -> tuple[str, Work] | None:
-        """Return (name, work) to do while no check is running, or None if nothing is left to do.
-
-        The first work is to draw the page's pictures. Then comes the work of ``WatchLoop``, which prepares hints.
-        """
+        """Return the next work, with its name, for the time when no check is running; None if there is none."""
         return self._pictures() or super()._when_idle()
 
     def _pictures(self) -> tuple[str, Work] | None:

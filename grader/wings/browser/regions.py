@@ -37,7 +37,6 @@ class Regions:
             one()
 
     def close(self) -> None:
-        """Set ``closed`` and call the listeners, so that they end."""
         with self._lock:
             self.closed, wake = True, list(self._wake)
         for one in wake:

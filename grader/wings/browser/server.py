@@ -1,10 +1,9 @@
 """The page's server, which listens only on this machine and serves only browsers that know the token in its address.
 
-Each answer's headers forbid the browser to load scripts and styles from other servers, and to connect to other servers.
+The headers of its answers forbid the browser to load scripts and styles from other servers, and to connect to them.
 A request must name this server in its Host header, so a foreign page cannot send requests through a host name that
-resolves to this machine. A request that changes state must say in its Origin header that this page sent it. If the
-browser says that another page sent a request, the server refuses the request, except for a request that opens this
-page.
+resolves to this machine. A request that changes state must name this page in its Origin header. The server refuses
+requests that another page sent, except a request that opens this page.
 """
 
 from __future__ import annotations
@@ -54,8 +53,7 @@ class Guard:
 
     Args:
         app: the application that answers all allowed requests.
-        at: the address at which the browser reaches the page through a proxy, or "". Requests with the host of this
-            address in the Host header are allowed too.
+        at: the page's address behind a proxy, whose host is also allowed; "" without a proxy.
     """
 
     def __init__(self, app: ASGIApp, at: str) -> None:
@@ -129,12 +127,11 @@ class Server:
     def once(self) -> str:
         """Return an address that opens the page once, and does not work again.
 
-        The command line of a browser shows this address to the other users of the machine.
+        Other users of the machine can see this address in the command line of a browser.
         """
         return f"{self._base}/open/{self._once}"
 
     def close(self) -> None:
-        """End the event streams of all open pages, and end the server's thread."""
         self._regions.close()
         self._server.should_exit = True
         if self._thread.ident is not None:

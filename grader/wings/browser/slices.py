@@ -1,4 +1,4 @@
-"""The slices for which the page can show timelines of programs."""
+"""The TPU slices for which the page can show timelines of programs."""
 
 from __future__ import annotations
 
@@ -24,11 +24,7 @@ def fitting(mesh: Mapping[str, int]) -> list[str]:
 
 
 def usual_slice(exercise: Exercise, course: Course) -> str:
-    """Return the slice for the timelines of an exercise if the learner does not choose a slice.
-
-    Find the first of the exercise's meshes that the devices of some slice in SLICES can form, and return the first
-    slice for this mesh. Return '' if there is no such mesh.
-    """
+    """Return the slice for an exercise's timelines if the learner chooses none; '' if no slice fits its meshes."""
     return next((name for mesh in _meshes(exercise) for name in fitting(mesh)), "")
 
 

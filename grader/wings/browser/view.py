@@ -35,11 +35,10 @@ _PLACE = re.compile(r"(?:(cell \d+), )?line (\d+)")
 
 @dataclass
 class Shown:
-    """What the page shows in addition to the state of ``watch`` (the session).
+    """What the page shows in addition to the state of ``watch``.
 
     Attributes:
         status: a line about the last check.
-        busy: True while a check is running.
         on: the slice that the learner chose for timelines; "" for the slice from ``usual_slice``.
         programs: the programs that ``explain`` could trace.
         exercise, source: the exercise and the learner's code from which ``programs`` were traced.
@@ -59,10 +58,7 @@ class Shown:
     slices: Sequence[str] = field(default_factory=tuple)
 
     def explained(self, exercise: str, source: Source, programs: Sequence[Explained], problem: str) -> None:
-        """Replace the programs.
-
-        If a new program has the name of the program that was chosen before, choose it. Otherwise choose the first.
-        """
+        """Replace the programs. If a new program has the chosen program's name, choose it, else the first."""
         before = program_name(self.program) if self.program else ""
         faults = [p.fault.message for p in programs if p.fault is not None]
         self.exercise, self.source = exercise, source
@@ -102,7 +98,7 @@ def whole_page(regions: dict[str, str]) -> str:
 
 
 def render(session: WatchSession, shown: Shown) -> dict[str, str]:
-    """Return a dict from the name of each part of the page to the part's HTML."""
+    """Return the HTML of each part of the page, by the part's name."""
     report = seen_by("student", session.report) if session.report else None
     about: dict[str, Any] = {"session": session, "exercise": session.exercise, "shown": shown, "report": report}
     failure = first_failure(report) if report else None
@@ -142,7 +138,7 @@ def _program(session: WatchSession, shown: Shown, report: ExerciseReport | None,
 
 
 def _lines(source: Source | None) -> list[tuple[str, list[Markup]]]:
-    """Return (name, lines as HTML) for each file or notebook cell of the source, without invisible characters.
+    """Return (name, lines as HTML) for each file or notebook cell of the source.
 
     Long lines and long files are cut, because a browser would need seconds to draw them.
     """

@@ -33,8 +33,7 @@ class Asked:
     """The programs to compile.
 
     Attributes:
-        asks: the requests. A call that an exercise declares has one request for each of its meshes that the slice's
-            chips can form.
+        asks: the requests: one for each declared call on each of its meshes that the slice's chips can form.
         left_out: lines for the user about calls and meshes for which there is no request.
     """
 
@@ -52,9 +51,8 @@ def asked(
 ) -> Asked:
     """Return requests to compile the declared calls of an exercise, or of one of its tasks, for a slice.
 
-    If the exercise declares timing calls, whose programs are timed and never run, return only requests for these
-    calls. Raises CourseError if no call has a mesh with as many devices as the slice, if ``mesh`` does not fit the slice,
-    or if every call is impossible.
+    If the exercise declares timing calls (``exercise.timing``), return only requests for these calls. Raises
+    CourseError if no call fits, or if ``mesh`` does not fit the slice.
 
     Args:
         mesh: a mesh in place of the declared meshes, or None.
@@ -79,10 +77,7 @@ def asked(
 
 
 def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call]:
-    """Return the calls that have a mesh with as many devices as the slice.
-
-    Raises CourseError if no call has such a mesh.
-    """
+    """Return the calls that have a mesh with as many devices as the slice. Raises CourseError if there are none."""
     fitting = [call for call in calls if any(prod(mesh.values()) == on.count for mesh in call.meshes)]
     if not fitting:
         meshes = dict.fromkeys(f"{show_sizes(m)} ({prod(m.values())})" for call in calls for m in call.meshes)
@@ -109,7 +104,6 @@ def on_chips(
 
 
 def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnChip:
-    """Return the compiled program of one request."""
     ask, seen = answer.ask, answer.finding
     about = OnChip(ask.exercise, ask.task, ask.mesh, ask.dims, str(on), on.chip)
     if isinstance(seen, Fault):
@@ -129,12 +123,12 @@ def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnCh
 
 
 def earlier(made: Schedule | Fault | None, seen: Observation) -> Schedule | Fault | None:
-    """Return ``made``, an earlier compilation; None if it was made from another program than ``seen`` has.
+    """Return ``made``, an earlier compilation; None if it was not made from the program in ``seen``.
 
     If lines of the source have moved since this compilation, the result has no line numbers.
 
     Args:
-        seen: the observation of the program as it is now, on simulated devices.
+        seen: the program as it is now, observed on simulated devices.
     """
     if not isinstance(made, Schedule):
         return made
@@ -161,7 +155,6 @@ def with_schedule(about: OnChip, schedule: Schedule) -> OnChip:
 
 
 def _clock(seen: Observation, timing: Timing | None) -> tuple[Timeline | None, str]:
-    """Return the timeline that ``grader.clock`` computes for a program, or the reason why there is none."""
     try:
         return laid_out(seen.operations, timing), ""
     except Failure as failure:
@@ -169,9 +162,9 @@ def _clock(seen: Observation, timing: Timing | None) -> tuple[Timeline | None, s
 
 
 def _profiles(seen: Observation, timing: Timing | None, clock: Timeline) -> str:
-    """Return a text that compares the step times of ``grader.clock`` with the profile "ideal" and the chip's profile.
+    """Return a text about the clock's step times with the profiles "ideal" and the chip's own; '' if they are equal.
 
-    A profile says which kinds of collectives can overlap with compute. Return '' if the step times are equal.
+    A profile says which kinds of collectives can overlap with compute.
     """
     if timing is None:
         return ""

@@ -80,8 +80,7 @@ def chip(
 def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -> Shipped | None:
     """Return the compilations in the course's files if this machine has no TPU compiler; None if it has one.
 
-    Raises CourseError if this machine has no TPU compiler and the course's files lack a requested program. The files
-    have only programs of solutions.
+    Raises CourseError if this machine has no TPU compiler and the course's files lack a requested program.
     """
     problem = compiler_problem()
     if not problem:
@@ -94,7 +93,7 @@ def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -
 
 
 def render(made: Sequence[OnChip]) -> str:
-    """Return an HTML page of compiled programs: facts, timelines by the compiler and the clock, their differences."""
+    """Return an HTML page of compiled programs: facts, timelines by the compiler and by ``grader.clock``, differences."""
     shown = []
     for one in made:
         exposed = exposed_lines(one.timeline) if one.timeline else []

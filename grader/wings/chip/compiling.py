@@ -106,9 +106,7 @@ def slice_of(text: str) -> Slice:
     """Return a slice that programs can be compiled for.
 
     ``text`` has the form ``v5e:2x4``. The chip's name can be the name in the hardware table, Google's name, or libtpu's
-    name.
-
-    Raises CourseError if there is no such slice. The message is one line and suggests a slice with a similar name.
+    name. Raises CourseError if there is no such slice.
     """
     try:
         on = Slice.of(slice_name(text))
@@ -120,10 +118,7 @@ def slice_of(text: str) -> Slice:
 
 
 def _near(text: str) -> str:
-    """Return a text that suggests a slice of the chip that ``text`` names: the slice with the most similar name.
-
-    Return '' if ``text`` names no chip, or if no slice of the chip has a similar name.
-    """
+    """Return a text that suggests the chip's slice with the most similar name; '' if there is none."""
     try:
         name = slice_name(text)
     except ValueError:
@@ -163,11 +158,7 @@ class Key:
 
 @cache
 def reading_digest() -> str:
-    """Return SHA-256 over the grader's code on which cached results depend.
-
-    This code prepares programs for the compiler and reads compiled programs. Comments in the code do not count
-    (``code_of``).
-    """
+    """Return SHA-256 over the grader's code, without comments, on which cached results depend."""
     root = Path(__file__).parents[2]
     own = Path(__file__).parent / "inside"
     files = [*sorted((root / "runner").glob("*.py")), *sorted(own.glob("*.py")), root / "wire" / "schedule.py"]
@@ -188,9 +179,10 @@ class TpuCompiler:
     """Compiles programs for one slice, in a worker that starts on the first use.
 
     Args:
-        course: the course, which sets the limits of time and memory. tier: the worker's kind of sandbox. on: the slice.
-        cache: the cache of results. By default, the compiler opens the cache in the user's folder, and ``close``
-            closes it.
+        course: sets the limits of time and memory.
+        tier: the worker's kind of sandbox.
+        on: the slice.
+        cache: the cache of results. By default, the compiler opens and closes the cache in the user's folder.
         worker: the worker process, which may serve compilers for several slices; by default a new worker.
         remember: whether to use the default cache if no ``cache`` is given.
     """
@@ -227,9 +219,9 @@ class TpuCompiler:
         return ""
 
     def compiled(self, request: Mapping[str, Any], program: bytes, ask: Ask) -> dict[str, Any] | None:
-        """Return the worker's answer for a program, or None if the slice's chips cannot form the request's mesh.
+        """Return the worker's answer for a program.
 
-        The result is also None for a request with hidden inputs, because only programs for public inputs are compiled.
+        Return None if the slice's chips cannot form the request's mesh, or if the request has hidden inputs.
 
         Args:
             request: ``ask`` as JSON data, without the values of inputs.
@@ -276,10 +268,7 @@ class TpuCompiler:
 
 
 def compile_program(worker: Worker, ask: dict[str, Any], program: bytes, on: dict[str, Any]) -> dict[str, Any]:
-    """Return the compiler's answer for one program. The worker must have the access that ``extra`` returns.
-
-    Raises WorkerDied.
-    """
+    """Return the compiler's answer for one program. Raises WorkerDied."""
     worker.await_ready()
     seconds = worker.limits.run_seconds
     worker.send(b"!" + frames.pack({"ask": ask, "on": on, "seconds": seconds}, [program]))
@@ -297,7 +286,6 @@ def lasts(answer: dict[str, Any]) -> bool:
 
 
 def _readable(answer: Any) -> bool:
-    """Return whether an object has the form of a worker's answer."""
     if not isinstance(answer, dict) or len(answer) != 1:
         return False
     if "schedule" in answer:
@@ -320,7 +308,7 @@ class Shipped:
     """Compilations of the course's own solutions, which ``docs/make_chip_tables.py`` writes into the course's files.
 
     Attributes:
-        made: by the compilation's name (see ``name_of``), its schedule; or a Fault, the error with which it failed.
+        made: the schedule, or the error, of each compilation, by name (see ``name_of``).
     """
 
     made: dict[str, Schedule | Fault] = field(default_factory=dict)

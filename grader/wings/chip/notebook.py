@@ -35,8 +35,7 @@ def chip(
         name: the exercise, or one of its tasks.
         on: the slice, such as "v5e:2x4".
         namespace: the namespace that defines the exercise's tasks; by default the caller's globals.
-        mesh, dims: a mesh and sizes in place of the exercise's. The program does not run, so the sizes can be as large
-            as in papers.
+        mesh, dims: a mesh and sizes in place of the exercise's. The program does not run, so sizes can be large.
     """
     from rich.console import Console
 

@@ -32,11 +32,12 @@ class OnChip:
 
     Attributes:
         on: the slice, such as "v5e:2x4".
-        schedule: the compiler's schedule. timeline: the schedule with times. unreplayed: the reason if ``timeline`` is
-            None.
-        clock: the timeline that ``grader.clock`` computes for the slice. untimed: the reason if ``clock`` is None.
-        profiles: text that compares the two step times that the clock computes with its profile "ideal" and with the
-            chip's profile; empty if the times are equal.
+        schedule: the compiler's schedule.
+        timeline: the schedule with times.
+        unreplayed: the reason why there is no ``timeline``.
+        clock: the timeline that ``grader.clock`` computes for the slice.
+        untimed: the reason why there is no ``clock``.
+        profiles: a text about the clock's step times with two profiles (see ``chips``); empty if they are equal.
         source: the collectives of the program before its compilation.
         fault: the reason why the program was not compiled, else None.
     """
@@ -64,7 +65,7 @@ class OnChip:
 
     @property
     def lines(self) -> dict[str, Timeline]:
-        """The available timelines. Each key says where its timeline comes from: the compiler or the clock."""
+        """The available timelines, by where they come from: the compiler or the clock."""
         found = {"the compiler's schedule": self.timeline, "the clock's": self.clock}
         return {name: line for name, line in found.items() if line is not None}
 
@@ -73,8 +74,10 @@ class OnChip:
 class Counted:
     """Collectives of one kind, such as all-gathers.
 
-    ``runs``: how often the collectives run. ``overlapped``: how many of these runs overlap with compute. ``share``: the
-    time of the runs, and its overlapped part.
+    Attributes:
+        runs: how often the collectives run.
+        overlapped: how many of these runs overlap with compute.
+        share: the time of the runs, and its overlapped part.
     """
 
     kind: str
@@ -101,7 +104,6 @@ def overlap_text(one: Counted) -> str:
 
 
 def facts(about: OnChip) -> Iterator[tuple[str, str]]:
-    """Yield (label, text) of every fact about the compiler's schedule."""
     line, schedule = about.timeline, about.schedule
     if schedule is None:
         return

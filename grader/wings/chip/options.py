@@ -20,7 +20,8 @@ def compiler_at(name: str, processes: int, course: Course, tier: str, remember: 
     Args:
         name: the backend's name, such as ``tpu:v5e:2x4``.
         processes: the number of processes from ``--processes``, which must be 1.
-        tier: the kind of sandbox in which the compiler runs. remember: whether to cache compiled programs.
+        tier: the kind of sandbox in which the compiler runs.
+        remember: whether to cache compiled programs.
     """
     place = slice_of(name.partition(":")[2])
     if processes > 1:
@@ -31,12 +32,10 @@ def compiler_at(name: str, processes: int, course: Course, tier: str, remember: 
 
 
 def doctor() -> list[MachineCheck]:
-    """Return the line of ``shardlings doctor`` about the TPU compiler."""
     return [compiler_line()]
 
 
 def compiler_line(version: str | None = None) -> MachineCheck:
-    """Return a line about the TPU compiler and the slices that it supports."""
     version = compiler_version() if version is None else version
     if problem := compiler_problem(version):
         return MachineCheck("TPU compiler", False, f"{problem} (needed by shardlings chip and --backend tpu:SLICE)")
@@ -46,11 +45,7 @@ def compiler_line(version: str | None = None) -> MachineCheck:
 
 
 def shown_slices(chip: str) -> str:
-    """Return a chip's slices as text, such as ``v5e:1x1 2x2 2x4``.
-
-    The larger slices of some chips consist of cubes of chips, such as 4x4x4. For such a chip, the text lists the small
-    slices and describes the larger slices.
-    """
+    """Return a chip's slices as text, such as ``v5e:1x1 2x2 2x4``. Large slices of whole cubes are only described."""
     row = CHIPS[chip]
     small = [s for s in slices(chip) if row.wrap_cube is None or s in SMALL_SLICES]
     listed = " ".join("x".join(map(str, s)) for s in sorted(small, key=lambda s: (math.prod(s), s)))

@@ -56,7 +56,7 @@ PATIENCE = Patience()
 
 @dataclass(frozen=True)
 class WorkerState:
-    """A worker as the scheduler reports it. ``heard``: the time of the worker's last sign of life."""
+    """A worker as Dask's scheduler reports it. ``heard``: the time of the worker's last sign of life."""
 
     name: str
     threads: int
@@ -82,21 +82,19 @@ class Link(Protocol):
         ...
 
     def take(self, seconds: float) -> tuple[int, bytes | Exception] | None:
-        """Wait for a result, and return (its request's number, the result); None if none arrives within ``seconds``."""
+        """Wait for a result, and return (the request's number, the result); None if none arrives within ``seconds``."""
         ...
 
-    def drop(self, number: int) -> None:
-        """Discard the result of a request."""
-        ...
+    def drop(self, number: int) -> None: ...
 
     def leave(self, workers: list[str], key: str) -> None:
-        """Make these workers delete the course with this key. Wait at most a few seconds."""
+        """Make these workers delete the course with this key (``Kit.key``). Wait at most a few seconds."""
         ...
 
 
 @dataclass
 class Member:
-    """A worker of this batch. ``under_way``: numbers of the requests that it is handling."""
+    """A worker for this batch of submissions. ``under_way``: numbers of the requests that it is handling."""
 
     address: str
     seen: WorkerState
@@ -176,7 +174,6 @@ class Dispatch:
     # workers
 
     def _look(self) -> None:
-        """Update the list of workers: add new workers, remove lost workers, note signs of life."""
         found, now = self.link.workers(), self.clock()
         for address in self.members.keys() - found.keys():
             member = self.members.pop(address)
@@ -199,7 +196,7 @@ class Dispatch:
         return self.clock() - member.since > self.patience.silent
 
     def _stop_without_workers(self, began: float) -> None:
-        """Raise ClusterError if no worker can grade: at once if all were refused, else after a ``patience`` limit."""
+        """Raise ClusterError if all workers were refused, or after a limit in ``patience`` without a usable worker."""
         now = self.clock()
         if any(m.state != "refused" and not self._silent(m) for m in self.members.values()):
             self.usable_at = now

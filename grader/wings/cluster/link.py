@@ -148,7 +148,6 @@ class Dask:
 
 
 def _expect_usable(address: str) -> None:
-    """Raise ClusterError for an address that Dask's client cannot use, before such a client is made."""
     if not address.strip():
         raise ClusterError("--cluster needs an address; pass what dask scheduler prints: --cluster tcp://HOST:8786")
     try:

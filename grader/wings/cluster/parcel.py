@@ -101,7 +101,7 @@ class About(Parcel):
 
     Attributes:
         versions: the versions of all software on which verdicts depend, by name.
-        problems: for each isolation tier (kind of sandbox), the reason why the tier does not work, or "".
+        problems: why each isolation tier (kind of sandbox) does not work; "" for a tier that works.
     """
 
     versions: dict[str, str]
@@ -109,7 +109,7 @@ class About(Parcel):
 
 
 class Answer(Parcel):
-    """The answer to a request: a report as JSON, a problem of the grader, or ``absent`` if the worker has no course."""
+    """The answer to a request: a report as JSON, a problem of the grader, or ``absent`` if the course is absent."""
 
     report: str = ""
     problem: str = ""

@@ -1,8 +1,8 @@
 """The functions that run on a worker: describe the worker, take a course and grade its solutions, grade submissions.
 
-The grading process calls only these functions on workers, by name, so it sends no code. Data are passed as bytes. A
-worker writes to one folder of its own, inside Dask's temporary folder. The worker deletes this folder when the batch
-ends, when the worker ends, or after LEASE seconds without a request.
+The grading process calls these functions by name, so it sends no code. Data are passed as bytes. A worker writes to one
+folder of its own, inside Dask's temporary folder. The worker deletes this folder when the batch ends, when the worker
+ends, or after LEASE seconds without a request.
 """
 
 from __future__ import annotations
@@ -33,10 +33,7 @@ class Bench:
     """A course in a folder of its own on a worker, and a grader for the course."""
 
     def __init__(self, kit: Kit, folder: Path, jobs: int) -> None:
-        """Write the course's files to ``folder``, and make a grader for ``jobs`` submissions at a time.
-
-        Raises CourseError, NoIsolation.
-        """
+        """Write the course's files to ``folder``, and make a grader for them. Raises CourseError, NoIsolation."""
         self.names = kit.names
         self.course = kit.laid_out(folder / "course")
         self.cache = Cache(folder / "cache", MOST) if kit.remember else None
@@ -44,7 +41,6 @@ class Bench:
         self.folder, self.used, self.active, self.given_up = folder, time.monotonic(), 0, False
 
     def close(self) -> None:
-        """End the grader's processes and delete the course's folder."""
         self.grader.__exit__()
         if self.cache:
             self.cache.close()
@@ -57,7 +53,6 @@ _lock = threading.RLock()
 
 
 def about() -> bytes:
-    """Return this worker's ``About`` as bytes."""
     return About(versions=deciding(), problems={tier: available(tier) for tier in TIERS}).packed()
 
 

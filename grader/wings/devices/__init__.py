@@ -1,1 +1,3 @@
-"""Run programs on real devices too, after simulated devices, so that checks also judge the real devices' values."""
+"""Run programs on real devices too, after the simulated devices of a CPU, so that checks also judge the real devices'
+values.
+"""

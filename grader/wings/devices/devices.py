@@ -2,8 +2,8 @@
 
 A program's facts (collectives, bytes, FLOPs, memory, layout) always come from simulated devices. Real devices supply
 only the values of the results. So the compiler of a real device cannot cost a student a point, and a check that ignores
-values needs no real device. If a mesh needs more devices than are available, or the devices cannot run the program, a
-placeholder (``Unseen``) with the reason replaces the values from real devices.
+values needs no real device. If the devices cannot run a program, a placeholder (``Unseen``) with the reason replaces
+their values.
 """
 
 from __future__ import annotations
@@ -45,9 +45,8 @@ class RealDevices:
 
     Args:
         backend: the kind of devices.
-        tier: the kind of sandbox of the processes. If ``processes`` is above 1, all of them run without a sandbox,
-            because they use the network. A single process runs without a sandbox if the sandbox prevents access to an
-            accelerator.
+        tier: the kind of sandbox of the processes. Several processes run without a sandbox, because they use the
+            network. A single process does so if the sandbox prevents access to an accelerator.
         limits: the limits for each program.
         simulated: number of devices that a CPU simulates, in all processes together.
         processes: number of processes that share the mesh.
@@ -117,7 +116,7 @@ class RealDevices:
             ask: the request, with the inputs of the program.
             request: ``ask`` as JSON data, without the values of inputs, for the process that runs programs.
             program: the traced program as MLIR bytecode.
-            seen: the program's observation on simulated devices.
+            seen: what was observed of the program on simulated devices.
         """
         need = prod(ask.mesh.values())
         if need > self.count:
@@ -133,10 +132,7 @@ class RealDevices:
         return found
 
     def seconds(self, ask: Ask, request: dict[str, Any], program: bytes) -> tuple[float, ...] | str:
-        """Return the seconds that one call takes in the slowest process, measured in several rounds.
-
-        If the program was not timed, return the reason.
-        """
+        """Return the seconds of one call in the slowest process, for several rounds; or why they are unknown."""
         if (need := prod(ask.mesh.values())) > self.count:
             return f"needs {need} devices, {self.count} here"
         rounds, found = (2, 1), ()  # the first timing is a trial, which shows how many calls a round needs
@@ -152,7 +148,6 @@ class RealDevices:
     def _values(
         self, ask: Ask, request: dict[str, Any], program: bytes, *, exact: bool
     ) -> tuple[list[list[Sharded]], bool] | str:
-        """Return (outputs, whether the program has matmuls), or a text with the reason why there are no outputs."""
         replies = self._asked(request, program, ask.arrays(), exact=exact)
         if isinstance(replies, str):
             return replies
@@ -160,10 +155,7 @@ class RealDevices:
         return outputs, any(header["products"] for header, _ in replies)
 
     def _asked(self, request: dict[str, Any], program: bytes, inputs: list, **more: Any) -> list[Reply] | str:
-        """Return the answers of all processes, or the reason why an answer is missing.
-
-        If a process dies within the time limit, ask all processes once more.
-        """
+        """Return all processes' answers, or why one is missing. If a process dies, ask all once more."""
         replies: list[Reply] = []
         with self._lock:
             for attempt in ("first", "last"):
@@ -184,10 +176,7 @@ class RealDevices:
         return replies
 
     def _found(self) -> dict[str, Any]:
-        """Start and connect the processes.
-
-        Return a description of their devices, or of the problem that they report.
-        """
+        """Start and connect the processes. Return a description of their devices, or of their problem."""
         address = f"127.0.0.1:{_free_port()}" if self.processes > 1 else ""
         try:
             found = self._each(lambda w: w.look((address, self.processes, self.workers.index(w)) if address else ()))

@@ -22,9 +22,9 @@ class Driver:
 
     Attributes:
         packages: names of the packages of the driver's JAX plugin.
-        read, write: patterns of the paths that the driver reads, and of the paths that the driver writes.
-        settings: names of the environment variables that the driver reads. fixed: environment variables with the values
-            that the grader sets.
+        read, write: patterns of the paths that the driver reads or writes.
+        settings: names of the environment variables that the driver reads.
+        fixed: environment variables with the values that the grader sets.
     """
 
     packages: tuple[str, ...]
@@ -87,16 +87,11 @@ def writable(backend: Backend) -> list[str]:
 
 
 def present(backend: Backend) -> bool:
-    """Return whether a device file of this backend exists on this machine."""
     return any(path.startswith("/dev/") and path != SHARED for path in writable(backend))
 
 
 def settings(backend: Backend) -> dict[str, str]:
-    """Return the environment variables, with values, for a process that uses this backend's driver.
-
-    The returned variables are those in this process's environment that the driver reads, and the driver's ``fixed``
-    variables.
-    """
+    """Return the environment variables, with values, for a process that uses this backend's driver."""
     driver = DRIVERS.get(backend.name)
     if driver is None:
         return {}

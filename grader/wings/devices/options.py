@@ -39,10 +39,7 @@ def doctor() -> list[MachineCheck]:
 
 
 def accelerator(backend: Backend) -> MachineCheck:
-    """Check that programs can run on devices of this backend.
-
-    Look for the files of the driver and of the device first, because JAX starts slowly.
-    """
+    """Check that programs can run on devices of this backend. Look for files first, because JAX starts slowly."""
     name = f"backend {backend.name}"
     if not drivers.packages(backend):
         return MachineCheck(

@@ -159,11 +159,7 @@ def graded(root: Path) -> Report:
 
 
 def submission_in(root: Path, course: Course, names: list[str], parsers: Parsers | None = None) -> Submission:
-    """Return the student's submission for these exercises.
-
-    The function does not look for other exercises of the course. So it does not read their files, and has no notes
-    about their code.
-    """
+    """Return the student's submission for these exercises. Files of other exercises are not read."""
     own = {name: course.module_of[name] for name in names}
     student = student_in(root / "submission_metadata.json")
     return read(root / "submission", student, own, course.handed_out, parsers)
@@ -219,7 +215,7 @@ def _test(exercise: ExerciseReport, result: Result) -> dict[str, Any]:
 def not_graded() -> dict[str, Any]:
     """Return results that Gradescope shows as a failure.
 
-    The results have no score and no list of tests, because an empty list of tests means 0 points.
+    The results have no list of tests, because Gradescope reads an empty list as 0 points.
     """
     return {
         "output": "The grader itself failed. The staff will review your submission, which is safe.",

@@ -21,7 +21,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _-]{0,29}")
 class Place:
     """A line of the leaderboard. Places with equal step times have equal ranks.
 
-    ``name``: the name that the student chose. ``step``: the step time, picoseconds. ``student``: only for the staff.
+    Attributes:
+        name: the name that the student chose.
+        step: the step time, picoseconds.
+        student: only for the staff.
     """
 
     rank: int
@@ -52,8 +55,7 @@ def leaderboard(reports: Iterable[Report], exercise: str = "", known: Sequence[s
 
     Args:
         exercise: the exercise's id. If it is "", rank the only exercise in which students set names.
-        known: names of further persons in the class. A student must not choose the name of one of these persons, or of
-            a student in ``reports``.
+        known: names of further persons in the class, which students must not choose.
 
     Raises:
         NoBoard: no student set a name; or ``exercise`` is "", and students set names in several exercises.
@@ -103,10 +105,7 @@ def _problem(report: ExerciseReport, persons: Sequence[str]) -> str:
 
 
 def _means(name: str, person: str) -> bool:
-    """Return whether the chosen name ``name`` could mean the person whose name is ``person``.
-
-    It could if all words of one of the two names occur in the other name, or if the names differ only in blanks.
-    """
+    """Return whether all words of one name occur in the other name, or the names differ only in blanks."""
     one, other = _words(name), _words(person)
     return bool(other) and (set(one) <= set(other) or set(other) <= set(one) or "".join(one) == "".join(other))
 
@@ -118,10 +117,7 @@ def _words(name: str) -> list[str]:
 
 
 def _placed(found: Sequence[tuple[int, str, str]]) -> list[Place]:
-    """Return the leaderboard's places for sorted triples (step time, chosen name, student).
-
-    If students chose equal names, a number is added to the name of the second and of each later student.
-    """
+    """Return the places for sorted triples (step time, chosen name, student). Equal names get different numbers."""
     steps, seen, places = [step for step, _, _ in found], Counter[str](), []
     for step, name, student in found:
         seen[name.casefold()] += 1

@@ -62,5 +62,4 @@ def leaderboard(
 
 
 def render(board: boards.Board) -> str:
-    """Return the leaderboard's page for the whole class: ranks, chosen names, step times."""
     return render_template("leaderboard.html.j2", TEMPLATES, board=board, milliseconds=boards.milliseconds)

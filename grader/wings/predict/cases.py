@@ -15,7 +15,7 @@ PROGRAMS = Path(__file__).with_name("programs.py")
 
 @dataclass(frozen=True)
 class TimeModel:
-    """A model of a machine.
+    """A model of a machine's times.
 
     Attributes:
         alpha: the time of one hop without data, seconds.
@@ -78,7 +78,6 @@ CASES = tuple(
 
 
 def digest() -> str:
-    """Return a digest of the programs' source code and sizes."""
     return hashlib.sha256(PROGRAMS.read_bytes() + repr(CASES).encode()).hexdigest()[:16]
 
 
@@ -87,6 +86,5 @@ def cases_on(devices: int) -> list[Case]:
 
 
 def source() -> str:
-    """Return the source code of the functions that devices run."""
     text = PROGRAMS.read_text(encoding="utf-8")
     return text[text.index("def all_gather") : text.index("def on_devices")].rstrip()

@@ -95,7 +95,7 @@ def predict(
 def predict_step(
     course: Course, name: str, numbers: Sequence[str], wanted: Wanted, work: Path | None, *, as_json: bool
 ) -> None:
-    """Store a prediction of a step's time on a slice. Without ``numbers``, show the stored predictions instead.
+    """Store a prediction of a step's time on a slice, or show stored predictions if ``numbers`` is empty.
 
     Raises CourseError.
     """
@@ -150,8 +150,7 @@ def predicted(course: Course, exercise: str, work: Path | None, program: Explain
 def predicted_text(folder: Path, program: Explained, wanted: Wanted) -> str:
     """Return a text with the first and the newest prediction of a step's time; '' if there is no prediction.
 
-    For example ``8 us (2026-03-02T10:00:00+01:00), 0.89 of the time by the course's clock; then 9 us (...), ...``. Here
-    0.89 is the predicted time divided by the time that ``grader.clock`` computes.
+    For example ``8 us (2026-03-02T10:00:00+01:00), 0.89 of the time by the course's clock; then 9 us (...), ...``.
     """
     found = [p for p in steps.predictions(folder) if p.is_about(program.task, wanted.on, program.mesh, wanted.dims)]
     clock = program.timeline.step * 1e-12 if program.timeline else None
@@ -164,7 +163,6 @@ def predicted_text(folder: Path, program: Explained, wanted: Wanted) -> str:
 
 
 def folder_of(course: Course, exercise: str, work: Path | None) -> Path:
-    """Return the learner's folder for an exercise."""
     place = work_in(course, work)
     place = place.parent if place.is_file() else place
     inner = place / course.module_of[exercise]
@@ -269,7 +267,6 @@ def describe(found: dict[str, Any]) -> str:
 
 
 def show_programs(found: dict[str, Any], kept: Sequence[Prediction]) -> None:
-    """Show the programs to predict, and the stored predictions."""
     n = found["count"]
     say(f"On {describe(found)}, N = {n}, every device runs each of these programs:\n")
     say(source() + "\n")
@@ -296,7 +293,6 @@ def line_text(line: TimeModel) -> str:
 
 
 def show_measured(measured: Sequence[Timed], prediction: Prediction, fitted: Fit, found: dict[str, Any]) -> None:
-    """Show the table of measured times, the fitted model, and warnings about the measurement."""
     n = found["count"]
     say(f"predicted {clean(prediction.at, 40)}{late_text(prediction)}: {line_text(prediction.line)}\n")
     say(f"  {'':10} {'':>7}  {'predicted':>10} {'measured':>10} {'spread':>7}  {'ratio':>8}  {'by the fit':>10}")
@@ -333,7 +329,6 @@ def row_data(one: Timed, line: TimeModel, n: int) -> dict[str, Any]:
 
 
 def show_trace(folder: Path | None, traced: Sequence[dict[str, Any]]) -> None:
-    """Show what JAX's profiler recorded for the largest case of each program."""
     if folder is None:
         return
     say("times by JAX's profiler, including waits: one call of each program at its largest size on one device")

@@ -59,7 +59,6 @@ class Journal:
         return [entry for entry in self.entries if (entry["programs"], entry["devices"]) == (digest(), devices)]
 
     def append(self, what: str, devices: str, more: Mapping[str, Any]) -> Journal:
-        """Append an entry to the file. Existing lines stay unchanged."""
         now = datetime.now().astimezone().isoformat(timespec="seconds")
         entry = {"what": what, "at": now, "programs": digest(), "devices": devices, **more}
         made = Journal(self.path, f"{self.text}{json.dumps(entry)}\n", (*self.entries, entry))

@@ -24,8 +24,7 @@ LEAST, MOST, SECONDS = 5, 30, 0.5
 def main() -> None:
     """Print facts about the devices and, if the first argument is ``time``, the times of programs.
 
-    If a second argument names a folder, JAX's profiler writes a trace to the folder, and the output includes the times
-    in the trace.
+    A second argument names a folder to which JAX's profiler writes a trace. The output then has the times in the trace.
     """
     what, *folder = sys.argv[1:]
     found = devices()
@@ -64,10 +63,7 @@ def devices() -> dict[str, Any]:
 
 
 def calls(case: Case, mesh: jax.sharding.Mesh) -> list[dict[str, Any]]:
-    """Return the times of all calls of a program. The first call also compiles the program.
-
-    Each call ends before the next call begins.
-    """
+    """Return the times of all calls of a program, one after another. The first call also compiles the program."""
     program, arguments, cut = on_devices(case.program, case.size, mesh)
     jax.block_until_ready(arguments)
     made: list[dict[str, Any]] = []

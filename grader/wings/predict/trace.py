@@ -32,10 +32,7 @@ def record(folder: str, programs: Mapping[str, tuple[Any, Any]], devices: int) -
 
 
 def opcodes_of(hlo: str) -> tuple[str, dict[str, str]]:
-    """Return the name of an HLO module, and the opcode of each instruction by the instruction's name.
-
-    The profiler's trace has only names of instructions.
-    """
+    """Return the name of an HLO module, and the opcode of each instruction by the instruction's name."""
     module = re.match(r"HloModule ([^\s,]+)", hlo)
     return module[1] if module else "", dict(re.findall(r"%(\S+) = .*? ([a-z][a-z-]*)\(", hlo))
 

@@ -21,8 +21,10 @@ MARK = "Published-tree"
 class Published:
     """The branch after ``publish``.
 
-    ``commit``: its last commit. ``new``: whether ``publish`` added this commit. ``changed``: number of files in which
-    the added commit differs from the commit before.
+    Attributes:
+        commit: the branch's last commit.
+        new: whether ``publish`` added this commit.
+        changed: number of files that the added commit changed.
     """
 
     branch: str
@@ -74,18 +76,12 @@ class Repository:
         return self._run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1))
 
     def _is_before(self, here: str, there: str) -> bool:
-        """Return whether the commit ``there`` descends from the commit ``here``.
-
-        Either may be "", which means no commit.
-
-        If only ``here`` is "", return True.
-        """
+        """Return whether the commit ``there`` descends from ``here``. Every commit descends from "" (no commit)."""
         if not (here and there):
             return bool(there)
         return self._run("merge-base", here, there, ok=(0, 1)) == here
 
     def _checked_out(self, ref: str) -> str:
-        """Return the path of the working tree that has this branch checked out, or ""."""
         place = ""
         for line in self._run("worktree", "list", "--porcelain").splitlines():
             word, _, rest = line.partition(" ")
@@ -96,7 +92,6 @@ class Repository:
         return ""
 
     def _refuse_foreign(self, branch: str, commit: str) -> None:
-        """Raise CourseError unless ``publish`` made the commit."""
         tree = self._run("rev-parse", f"{commit}^{{tree}}")
         message = self._run("log", "-1", "--format=%B", commit).splitlines()
         if f"{MARK}: {tree}" not in message:
@@ -127,10 +122,7 @@ class Repository:
     def _run(
         self, *words: str, given: str = "", env: Mapping[str, str] | None = None, ok: tuple[int, ...] = (0,)
     ) -> str:
-        """Return git's output.
-
-        If git exits with a code other than 0, return "" for a code in ``ok``, else raise CourseError.
-        """
+        """Return git's output, or "" for a nonzero exit code in ``ok``. Raise CourseError for other nonzero codes."""
         plain = {k: v for k, v in os.environ.items() if k not in ("GIT_INDEX_FILE", "GIT_LITERAL_PATHSPECS")}
         command = ["git", "-c", "core.quotePath=false", "-C", str(self.folder), *words]
         try:
@@ -149,7 +141,6 @@ class Repository:
 
 
 def _why(stderr: str) -> str:
-    """Return the line of git's error output that names the problem."""
     if "not a git repository" in stderr:
         return "this is not in a git repository; git init there, or publish to a folder: --students DIR"
     if "user.email" in stderr:

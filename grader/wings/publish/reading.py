@@ -26,9 +26,6 @@ OWN = "\n\nEach student has different numbers. These are an example."
 def solution_files(course: Course) -> dict[str, str]:
     """Return the files of the branch ``solutions``, as path -> text.
 
-    The files are the exercises, a page and a solution file for each exercise, an index, and the files of
-    ``common_files``.
-
     Raises:
         CourseError: the course cannot be released, or a file contains the course's secret seed.
     """
@@ -44,7 +41,6 @@ def solution_files(course: Course) -> dict[str, str]:
 
 
 def _index(course: Course) -> str:
-    """Return a table for each module: links to pages and solutions, difficulty, and numbers of misconceptions."""
     parts = []
     for module in course.config.modules:
         if not module.exercises:
@@ -118,10 +114,7 @@ def _label(check: Check) -> str:
 
 
 def _code(text: dict[str, Statement], name: str) -> str:
-    """Return the code that declares the question, the alternative solution or the misconception with this name.
-
-    If the author declared it in a loop, return a remark instead.
-    """
+    """Return the code that declares this question, alternative or misconception, or a remark if it is in a loop."""
     part: Any = text.get(name)
     return (
         fenced(undecorated(part).strip("\n"))

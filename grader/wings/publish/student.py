@@ -32,10 +32,7 @@ def student_files(course: Course) -> dict[str, str]:
 
 
 def common_files(course: Course) -> dict[str, str]:
-    """Return the files, besides exercises, that both branches have.
-
-    They are the tool's files, ``.gitignore``, and a licence if the course has one.
-    """
+    """Return the files, besides exercises, that both branches have: the tool, ``.gitignore``, and a licence if any."""
     files = {f"{TOOL}/{path}": file.read_text(encoding="utf-8") for path, file in package_files().items()}
     files |= {f"{TOOL}/pyproject.toml": project_file(), ".gitignore": IGNORED}
     for name in ("LICENSE", "LICENSE.md", "LICENSE.txt", "COPYING"):
@@ -74,8 +71,7 @@ def _modules(course: Course) -> str:
 def leaking(course: Course, files: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each published text that students must not get.
 
-    The tool's files come from the installed package, which does not depend on the course. So this function searches
-    these files only for the course's seed.
+    The tool's files do not depend on the course, so this function searches them only for the course's seed.
     """
     made = {path: text for path, text in files.items() if not path.startswith(f"{TOOL}/")}
     yield from (line.removeprefix(f"{EXERCISES}/") for line in leaks(course, made))

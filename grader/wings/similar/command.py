@@ -63,7 +63,6 @@ def similar(
 def compare_all(
     course: Course, works: Mapping[str, list[StudentCode]], names: list[str], words_of: WordsOf, *, quiet: bool
 ) -> dict[str, Comparison]:
-    """Return a comparison of the students' code for each module of the course."""
     compared = {}
     with progress(len(works), "comparing", quiet=quiet) as step:
         for module, of_module in works.items():
@@ -151,10 +150,7 @@ def _parts(course: Course, submission: Submission, names: list[str]) -> Mapping[
 
 
 def own_texts(course: Course, module: str, names: list[str]) -> Iterator[str]:
-    """Yield the course's own code for a module: solutions and misconceptions (known mistakes).
-
-    Two students whose code resembles this code need not have copied from each other.
-    """
+    """Yield the course's own code for a module: solutions and misconceptions (known mistakes)."""
     for name in course.module(module).exercises:
         path = course.path_of(name)
         for place in (path, path.parent / GRADING / path.name) if name in names else ():

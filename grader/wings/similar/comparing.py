@@ -67,7 +67,7 @@ class Pair:
     Attributes:
         shared: the similarity, which is the sum of the weights of the passages that both students have.
         overlap: ``shared`` divided by the total weight of the passages of the student with less code, 0 to 1.
-        unusual: whether ``shared`` exceeds ``Comparison.usual``; if ``usual`` is None, whether ``overlap`` is at least
+        unusual: whether ``shared`` exceeds ``Comparison.usual`` or, if ``usual`` is None, ``overlap`` is at least
             NEARLY_ALL.
     """
 
@@ -84,12 +84,9 @@ class Comparison:
 
     Attributes:
         works: the number of compared students: those who wrote code besides the handed-out code.
-        pairs: the pairs whose similarity is at least LENGTH (12 passages that only these two students have would be
-            enough), the most similar first.
+        pairs: the pairs whose similarity is at least LENGTH, the most similar first.
         median: the median similarity of all pairs.
-        usual: the limit above which a similarity is unusual, estimated from this class's median and third quartile;
-            None if the class has too few pairs. The limit is chosen so that no pair exceeds it in nine of ten classes,
-            if similarities are normally distributed.
+        usual: the limit above which a similarity is unusual (see ``_usual``); None if the class has too few pairs.
         weights: passage -> weight, for passages that several students have.
     """
 
@@ -145,7 +142,6 @@ def _passages_of(texts: Iterable[str], words_of: WordsOf) -> set[Passage]:
 
 
 def _weights(owned: Sequence[Collection[Passage]], solution: Collection[Passage]) -> dict[Passage, float]:
-    """Return passage -> weight for the passages that at least two students have."""
     counts = Counter(passage for own in owned for passage in own)
     members = len(owned) + 1
     return {
@@ -171,7 +167,8 @@ def _shared(owned: Sequence[Collection[Passage]], weights: Mapping[Passage, floa
 def _usual(values: np.ndarray) -> float | None:
     """Return the limit above which a similarity is unusual, or None if there are fewer than FEW pairs.
 
-    The limit is chosen so that a pair exceeds it in one of ten classes, if similarities are normally distributed.
+    The limit comes from the median and third quartile. If similarities are normally distributed, a pair exceeds it in
+    one of ten classes.
     """
     if len(values) < FEW:
         return None

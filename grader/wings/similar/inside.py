@@ -10,10 +10,7 @@ from grader.wings.similar.tokens import words
 
 
 def answer(header: dict, blobs: list[bytes], send: serve.Send) -> None:
-    """Answer a request for tokens of the code in the first blob.
-
-    Answer all other requests as the process that parses submissions answers them.
-    """
+    """Answer a request for tokens of the code in the first blob, or any request to parse a submission."""
     if header["parse"] == "words":
         serve.answered(header, send, lambda: (words(blobs[0].decode()), ()))
     else:

@@ -61,9 +61,8 @@ def _groups_of(module: str, pairs: Sequence[Pair]) -> list[Group]:
 def listed(compared: Mapping[str, Comparison], most: int) -> list[tuple[str, Pair]]:
     """Return up to ``most`` pairs of students, each as (module, pair).
 
-    Unusually similar pairs come first. They connect students to groups (see ``Group``). The list has the most similar
-    pair of each group, then the second pair of each group, and so on. Pairs that are not unusually similar come last,
-    the most similar of them first.
+    The most similar pair of each group comes first, then the second pair of each group, and so on. Pairs that are not
+    unusually similar come last, the most similar of them first.
     """
     turns = zip_longest(*([(group.module, pair) for pair in group.pairs] for group in groups(compared)))
     found = [pair for turn in turns for pair in turn if pair is not None]
@@ -73,7 +72,6 @@ def listed(compared: Mapping[str, Comparison], most: int) -> list[tuple[str, Pai
 
 
 def lines(compared: Mapping[str, Comparison], most: int, words_of: WordsOf = words) -> list[PairRow]:
-    """Return the page's rows for up to ``most`` pairs."""
     found = []
     for number, (module, pair) in enumerate(listed(compared, most), start=1):
         one, other = side_by_side(pair, compared[module].weights, words_of)
@@ -86,10 +84,7 @@ def lines(compared: Mapping[str, Comparison], most: int, words_of: WordsOf = wor
 def _as_html(
     here: Sequence[MarkedFile], there: Sequence[MarkedFile], pair: int, sides: str
 ) -> list[tuple[str, Markup]]:
-    """Return (name, HTML) of each file or cell of one student, whose code is ``here``.
-
-    A shared passage links to the equal passage in the other student's code.
-    """
+    """Return (name, HTML) of each file of the student ``here``, with links to passages shared with ``there``."""
     known = {piece.number for part in there for piece in part.pieces}
     seen: set[int] = {0}
     shown = []

@@ -14,10 +14,7 @@ RARE = 0.25
 
 @dataclass(frozen=True)
 class TextSpan:
-    """A piece of code.
-
-    ``number``: for a marked piece, the number of its passage; 0 for a piece that is not marked.
-    """
+    """A piece of code. ``number``: the number of its passage; 0 for a piece that is not marked."""
 
     text: str
     number: int
@@ -33,8 +30,6 @@ class MarkedFile:
 
 @dataclass
 class _Stretch:
-    """A stretch of code that consists of overlapping shared passages."""
-
     start: int
     end: int
     passages: list[Passage]
@@ -43,7 +38,7 @@ class _Stretch:
 def side_by_side(
     pair: Pair, weights: Mapping[Passage, float], words_of: WordsOf = words
 ) -> tuple[list[MarkedFile], list[MarkedFile]]:
-    """Return both students' code with marked passages: those that both share and that are rare in the class.
+    """Return both students' code, with marks on the passages that both share and that are rare in the class.
 
     The passages are numbered in the order in which the first student's code has them.
     """

@@ -1,6 +1,6 @@
 """Convert code to tokens that do not depend on comments, formatting, or the author's names, numbers and strings.
 
-These parts are easy to change in copied code.
+Names, numbers, strings, comments and formatting are easy to change in copied code.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Word(NamedTuple):
 def words(text: str) -> list[Word]:
     """Return the tokens of Python code, including code that Python cannot parse.
 
-    One placeholder replaces all names that the author of the code chose, a second one all numbers, and a third one all
-    strings. Names after a dot, names of modules and builtins, and keywords stay. Comments, docstrings, blanks, and a
-    comma before a closing bracket are omitted.
+    Placeholders replace the names that the author of the code chose, numbers, and strings. Names after a dot, names of
+    modules and builtins, and keywords stay. Comments, docstrings, blanks, and a comma before a closing bracket are
+    omitted.
     """
     found: list[Word] = []
     for word in _joined(text):

@@ -33,11 +33,9 @@ BINARY: dict[str, Callable[[int, int], int]] = {
 def count_rounds(
     computations: Mapping[str, Computation], condition: str, body: str, first: Mapping[int, int]
 ) -> int | None:
-    """Return the number of rounds of a loop.
+    """Return the number of rounds of a loop; None if it is unknown or above MAX_ROUNDS.
 
-    Compute the integers that the loop carries, round by round, until the loop's condition is false.
-
-    Returns None if an integer that the condition needs is not known, or if the loop has more than MAX_ROUNDS rounds.
+    The integers that the loop carries are computed round by round, until the loop's condition is false.
 
     Args:
         computations: all computations of the program, by name.
@@ -65,9 +63,9 @@ def count_rounds(
 
 
 def _needed(lines: Computation, of: set[str]) -> set[int]:
-    """Return which elements of a computation's parameter (a tuple) are needed to compute the values ``of``.
+    """Return the indices of the elements of a computation's parameter (a tuple) that decide the values ``of``.
 
-    The result has the indices of these elements. ``of``: names of values in the computation; if empty, its last value.
+    ``of``: names of values in the computation; if empty, its last value.
     """
     by_name = {one.name: one for one in lines}
     left, seen, found = list(of or {lines[-1].name}), set(), set()
@@ -84,7 +82,7 @@ def _needed(lines: Computation, of: set[str]) -> set[int]:
 
 
 def unchanged(computations: Mapping[str, Computation], body: str, first: Mapping[int, int]) -> dict[int, int]:
-    """Return index -> integer for those integers in ``first`` that no round of the loop changes.
+    """Return those integers in ``first`` that no round of the loop changes.
 
     ``first``: the known integers in the loop's first carry (a tuple), by index.
     """
@@ -116,7 +114,7 @@ class Numbers:
         self.by_name = {one.name: one for one in self.lines}
 
     def elements(self, name: str) -> dict[int, int]:
-        """Return index -> integer for the known integers in the tuple that the instruction ``name`` makes."""
+        """Return the known integers in the tuple that the instruction ``name`` makes, by index."""
         one = self.by_name.get(name)
         if one is None or one.opcode != "tuple":
             return {}
@@ -161,7 +159,6 @@ def _constant(text: str) -> int | None:
 
 
 def _applied(one: Line, given: list[int]) -> int | None:
-    """Return the result of one operation on integers, or None if the operation is unknown."""
     match given:
         case [a] if one.opcode in UNARY:
             return UNARY[one.opcode](a)

@@ -1,12 +1,11 @@
 """Read the text of a program that the TPU compiler has scheduled: the instructions that take time, in order.
 
 This module reads:
+
 - The compiler's estimate of a kernel's time (``estimated_cycles``).
-- Where a collective starts, and where the core waits for its result. The compiler writes a collective as
-  - two instructions, its start and its done,
-  - or a call that another processor of the chip runs,
-  - or several fusions that start, continue and end the collective, while they also compute a matmul,
-  - or one instruction, for whose end the core waits.
+- Where a collective starts, and where the core waits for its result. The compiler writes a collective as two
+  instructions (its start and its done), as a call that another processor of the chip runs, as one instruction, or as
+  several fusions that also compute a matmul.
 - The number of rounds of a loop. The text states this number, or ``counters`` computes it.
 
 Copies between HBM and VMEM are ignored, because the core computes while they run.
@@ -109,11 +108,13 @@ REWRITTEN = {"reduce_scatter": ("reduce_scatter", "all_reduce", "permute"), "all
 
 
 def _rewritten(nameless: Sequence[Collective], gone: Sequence[Collective]) -> list[Collective]:
-    """Return the collectives in ``nameless`` that replace no collective in ``gone``, so that the compiler added them.
+    """Return the collectives in ``nameless`` that replace no collective in ``gone``: the compiler added them.
 
-    ``nameless``: compiled collectives without operation numbers. ``gone``: the source's collectives with operation
-    numbers that no compiled collective has. One run of a collective in ``gone`` may be replaced by one run over equal
-    axes of each kind that REWRITTEN lists for it, or of its own kind if REWRITTEN lists none.
+    A collective may be replaced by collectives over equal axes. REWRITTEN lists their kinds.
+
+    Args:
+        nameless: compiled collectives without the number of a source operation.
+        gone: the source's collectives that the compiled program lacks.
     """
     left: Counter[tuple[str, str]] = Counter()
     for c in gone:
@@ -158,7 +159,6 @@ class _BodyReading:
     under_way: dict[str, int] = field(default_factory=dict)
 
     def arrays(self, one: Line) -> list[str]:
-        """Return the types of an instruction's operands."""
         return [self.shape_of.get(o, "") for o in one.operands]
 
     def rename(self, one: Line) -> None:
@@ -203,7 +203,6 @@ class _Reader:
         return (*found, *(Instruction("done", "", number=number) for number in left))
 
     def instruction(self, one: Line, body: _BodyReading) -> list[Instruction]:
-        """Return the instructions for one line of the text."""
         match one.opcode:
             case opcode if opcode in FREE:
                 return []
@@ -245,7 +244,7 @@ class _Reader:
         return self.start("collective", one, parts, body)
 
     def inside(self, one: Line) -> list[Computation]:
-        """Return the computations that an instruction calls, also indirectly, except those such as a reduction's add."""
+        """Return the computations that an instruction calls, also indirectly, without the additions of reductions."""
         found: list[Computation] = []
         left = one.called("calls") if one.opcode != "call-start" else one.called("to_apply", "calls")
         while left and len(found) < 200:
@@ -269,7 +268,7 @@ class _Reader:
         return [Instruction(op, self.what(one), flops=sum(products), **about, **self.place(one))]
 
     def joined(self, made: Instruction, one: Line, arrived: _Arrived) -> Instruction:
-        """Return ``made``; a matmul with ``joined``: the collectives whose results its kernel adds to its own result."""
+        """Return ``made``. For a matmul, set ``joined``: the collectives whose results its kernel adds to its own."""
         if made.op != "product" or not (called := one.called("calls")):
             return made
         late = set(range(len(one.operands))) - self.feeding(called[0])
@@ -302,7 +301,7 @@ class _Reader:
     def start(
         self, op: str, one: Line, parts: Sequence[_Communicating], body: _BodyReading, key: str | None = None
     ) -> list[Instruction]:
-        """Return the instruction that starts a collective. ``key``: the name that the collective's end uses, or None."""
+        """Return the instruction that starts a collective. ``key``: the name that the collective's end uses."""
         first, shape_of = parts[0]
         about = self.communication(first, shape_of, whole=one)
         if about is None:

@@ -1,8 +1,7 @@
 """Compile programs with the TPU's own compiler (libtpu), for chips that need not be present. Programs do not run.
 
-``compiled`` takes a program that was traced in the process with learner code, and a description of the slice: the
-slice's name in libtpu, and the chip coordinates of each device of the mesh. The answer has the compiler's ``Schedule``,
-or the reason why there is none.
+``compiled`` takes a program that was traced in the process with learner code, and a description of the slice. It
+returns the compiler's ``Schedule``, or the reason why there is none.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def compiled(ask: dict[str, Any], code: bytes, on: dict[str, Any]) -> dict[str, Any]:
-    """Return the compiler's answer for a program.
+    """Return the compiler's answer for a program. If this raises an exception, the error is in the grader.
 
     Args:
         ask: the request for which the program was traced, with the mesh and the arguments that the program must have.
@@ -47,8 +46,7 @@ def compiled(ask: dict[str, Any], code: bytes, on: dict[str, Any]) -> dict[str, 
 
     Returns:
         A dict with one key: ``schedule``; ``too_large``, if the program does not fit into a chip's memory, with
-        [needed, available] in bytes; or ``fault``, an error that the learner caused. If this function raises an
-        exception, the error is in the grader.
+        [needed, available] in bytes; or ``fault``, an error that the learner caused.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
@@ -121,8 +119,10 @@ def topology(name: str, options: str) -> tuple[Any, ...]:
 def number(module: Any, program: Program) -> tuple[list[tuple[str, int] | None], list[str]]:
     """Replace each operation's location (debug information) by the operation's number.
 
-    The compiler keeps locations, so that its text shows from which operations an instruction comes. Return two lists,
-    by number: the operations' places in the learner's source, and the operations' names.
+    The compiler keeps locations, so its text shows from which operations an instruction comes.
+
+    Returns:
+        Two lists, by number: the operations' places in the learner's source, and the operations' names.
     """
     from jaxlib.mlir import ir
 
@@ -135,10 +135,7 @@ def number(module: Any, program: Program) -> tuple[list[tuple[str, int] | None],
 
 
 def layouts(made: Any, program: Program, mesh: Mesh) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
-    """Return the part of each result that each device holds, in mesh order; () if JAX does not know the parts.
-
-    A part is a (start, stop) for each dimension.
-    """
+    """Return the part (start, stop of each dimension) of each result on each device, in mesh order; () if unknown."""
     found = []
     for sharding, (shape, _) in zip(made.output_shardings, program.results, strict=True):
         try:
@@ -151,7 +148,6 @@ def layouts(made: Any, program: Program, mesh: Mesh) -> tuple[tuple[tuple[tuple[
 
 
 def _refusal(message: str) -> dict[str, Any]:
-    """Return the answer for a program that the compiler refuses with the error ``message``."""
     text = " ".join(message.split())
     if "RESOURCE_EXHAUSTED" in text and (sizes := TOO_LARGE.search(text)):
         needed, there = (round(float(sizes[i]) * UNITS[sizes[i + 1]]) for i in (1, 3))
