@@ -22,8 +22,7 @@ Pairs = Sequence[tuple[Finding, Finding | None]]
 def findings_of(task: str, one: Iterable[Answered], other: Iterable[Answered]) -> Pairs:
     """Return a pair of findings for each request about a task that the first program got.
 
-    The pair has the first program's finding, then the second program's finding for an equal request. The second finding
-    is None if the second program got no equal request.
+    The second finding is None if the second program got no equal request.
 
     Args:
         one, other: the answers of the first and of the second program.
@@ -33,7 +32,7 @@ def findings_of(task: str, one: Iterable[Answered], other: Iterable[Answered]) -
 
 
 def likeness(pairs: Pairs) -> tuple[bool, ...]:
-    """Return three booleans: whether both programs have equal collectives, equal matmuls and equal results."""
+    """Return whether two programs have (equal collectives, equal matmuls, equal results)."""
     if plain := _outcome_pairs(pairs):
         return True, True, all(same_outcome(x, y, 1e-6) for x, y in plain)
     seen = _observed(pairs)

@@ -1,9 +1,9 @@
 """Plan the asks of an exercise. An *ask* is one request to a submission; a *plan* is all asks of an exercise.
 
-An ask is one of three things: a call of a task on one mesh with inputs drawn from a seed, the cases (argument sets) of
-a plain Python function, or a question. A public plan holds what learners can try: the dimensions and cases that they
-see. A grader's plan adds asks on hidden dimensions and more cases, then *secret* asks, whose inputs are drawn from the
-course's seed. A check can fail because of a secret ask, but reports show nothing about secret asks.
+An ask is a call of a task on one mesh with drawn inputs, the cases (argument sets) of a plain Python function, or a
+question. A public plan has only the dimensions and cases that learners see. A grader's plan adds asks on hidden
+dimensions and more cases. It also adds *secret* asks, whose inputs are drawn from the course's seed. A check can fail
+because of a secret ask, but reports show nothing about secret asks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SECRET_RUNS = 2
 
 @dataclass(frozen=True, eq=False)
 class Ask:
-    """One request to a submission, with its inputs. Only the runner and the judge see the inputs of a call.
+    """One request to a submission, with its inputs.
 
     Attributes:
         of: the call, cases or question to answer.
@@ -68,8 +68,8 @@ class Ask:
     def for_tracer(self, files: list[str]) -> dict[str, Any]:
         """Return the ask as JSON, for the process that runs learner code.
 
-        The JSON of a call holds shapes, dtypes and specs, but no values. The JSON of a plain function holds its
-        argument sets.
+        The JSON of a call has shapes, dtypes and specs, but no values. The JSON of a plain function has its argument
+        sets.
 
         Args:
             files: names of the learner's files.
@@ -116,19 +116,14 @@ class Ask:
 
     @property
     def same(self) -> tuple:
-        """A key for the answer to the ask. Asks (requests) with equal keys get equal answers.
-
-        Even asks of different plans can have equal keys.
-        """
+        """A key for the answer to the ask. Asks (requests) with equal keys get equal answers, even in other plans."""
         return self.secret, self.program if isinstance(self.of, Call) else id(self.of), self.digest
 
     def among(self, every_mesh: bool) -> tuple:
-        """Return a key that groups the asks (requests) of one check.
-
-        One run of the check's function looks at all asks of a group together.
+        """Return a key for grouping asks (requests). One run of a check's function gets the answers of one group.
 
         Args:
-            every_mesh: True if the check looks at all meshes in one run.
+            every_mesh: True if the check compares all meshes in one run.
         """
         modes = [] if isinstance(self.of, Question) else self.of.task.modes
         mode = self.check_vma if len(modes) > 1 else None
@@ -189,10 +184,9 @@ def _argument(name: str, array: Array, dims: Mapping[str, int]) -> dict[str, Any
 def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
     """Return all asks (requests to a submission) of an exercise.
 
-    First come the calls and cases of its checks, then its questions, and last the asks with secret inputs.
+    The asks for calls and cases come first, then the asks for questions, and last the asks with secret inputs.
 
     Args:
-        exercise: the exercise to judge.
         public: True to leave out asks with data that learners do not have.
         seed: the course's seed.
     """
@@ -263,12 +257,11 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
     """Return the asks of a call.
 
     Args:
-        shown: True if the learners' plan has the call. If so, the grader's plan also has the learners' asks (requests
-            to a submission) of this call.
+        shown: True if the learners' plan has the call. The grader's plan then also has the learners' asks (requests to
+            a submission) of this call.
         public: True to return the asks for the learners' plan, False for the grader's plan.
         seed: the course's seed.
-        where: a name for this call. The random generator of inputs depends only on a seed, this name, the mesh and the
-            number of the run.
+        where: a name for this call, which decides the inputs together with the seed, the mesh and the run's number.
     """
 
     def asked(hidden: bool, seed: str, runs: int, secret: bool = False) -> Iterator[Ask]:

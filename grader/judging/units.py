@@ -1,7 +1,7 @@
 """Numbers with units: read what a learner wrote, and name the kind of quantity that a unit measures.
 
-``parse`` accepts untrusted text and raises only ``BadAnswer``. The library pint gets only unit names that match a
-strict grammar. Values are converted to the course's base units: seconds, bytes, FLOP, tokens and their ratios.
+``parse`` accepts untrusted text, so the library pint gets only unit names that match a strict grammar. Values are
+converted to the course's base units: seconds, bytes, FLOP, tokens and their ratios.
 """
 
 from __future__ import annotations
@@ -93,8 +93,7 @@ def _absent(package: str) -> Iterator[None]:
 def _registry() -> pint.UnitRegistry:
     """Return a registry of pint with only the course's units.
 
-    Importing pint takes 1/3 s, and most commands need no unit. So pint is imported here, on the first call, and not at
-    the top of the file.
+    Importing pint takes 1/3 s, and most commands need no unit, so this function imports it.
     """
     with _absent("dask"):  # pint would import dask, which we do not use
         import pint
@@ -254,7 +253,7 @@ def _parse_quantity(raw: Mapping[Any, Any]) -> ParsedAnswer:
 
 
 def _float(raw: Any) -> float:
-    """Return the number as a finite float. Raises BadAnswer if there is no such float."""
+    """Return the number as a finite float. Raises BadAnswer if this is impossible."""
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         raise BadAnswer(f"an answer is a number or a text with a unit, not {_kind(raw)}")
     try:

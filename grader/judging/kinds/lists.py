@@ -24,8 +24,7 @@ class ListedKind(AnswerKind[Keys, Keys]):
     """A list of options.
 
     Attributes:
-        one: the ``ChoiceKind`` that reads a single option. It holds the options in the order in which the learner sees
-            them.
+        one: the ``ChoiceKind`` that reads a single option.
         partial: True if a wrong answer may earn a part of the points.
     """
 

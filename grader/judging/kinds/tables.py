@@ -140,7 +140,7 @@ class TableKind(AnswerKind[Wants, Givens]):
     # text
 
     def _parsed(self, text: str) -> Any:
-        """Parse a table that is written as text into lists and dicts, in the JSON form of answers."""
+        """Parse a table that a learner wrote as text into lists and dicts, in the JSON form of answers."""
         if len(text) > LONGEST:
             raise BadAnswer(f"an answer has at most {LONGEST} characters, this has {len(text)}")
         try:
@@ -213,7 +213,6 @@ def _pairs(raw: Any, due: str) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Convert the value of a Python literal to the JSON form of answers."""
     if isinstance(value, dict):
         return {"dict": [[str(key), _plain(inner)] for key, inner in value.items()]}
     if isinstance(value, list | tuple):
