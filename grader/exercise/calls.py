@@ -143,8 +143,8 @@ def _gradients(task: Task, wrt: Any, cotangent: Any, args: Mapping[str, Any], re
 def _of_a_loss(result: Any) -> Any:
     """Return a tree of cotangents: 1 for the first result, which is a loss, and None for all other results.
 
-    The grader passes the cotangent to the program as an argument. So the operations of the backward pass are those that
-    depend on this argument.
+    The cotangent is an argument of the program. This shows which operations belong to the backward pass: they depend on
+    it.
     """
     places = enumerate(flat(result) or [None])
     return rebuilt(result, [Array((), (), "float32", _one) if place == 0 else None for place, _ in places])

@@ -23,11 +23,10 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
 
     Args:
         at_most: the budget in bytes: ``between(right, wrong)``, with the bytes that a right and a wrong program need.
-            The command ``verify`` reports a budget in any other form as a problem.
+            The command ``verify`` reports any other form of budget as a problem.
         by: "compiler": temporary bytes of the compiled program, as XLA reports them. "program": bytes of arguments,
             results and temporaries at the peak, if operations run in the program's order. "clock": like "program", but
-            operations run at the times in a timing call's timeline, where a collective's result takes memory from the
-            collective's start.
+            operations run at the times of a timing call's timeline.
         arguments: False to leave out the bytes of the arguments, which every program needs. XLA's number never includes
             arguments.
     """
@@ -53,7 +52,10 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
 
 
 def memory_of(seen: Seen) -> LiveMemory:
-    """Return bytes of arguments, results and temporaries at the peak, if operations run in the program's order."""
+    """Return bytes of arguments, results and temporaries at the peak, if operations run in the program's order.
+
+    Raises Failure if the program has too many operations.
+    """
     if seen.operations is None:
         raise Failure("the program has too many operations to follow its memory; use lax.fori_loop or lax.scan")
     return live_memory(seen.operations)
@@ -78,12 +80,12 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
     """Check that the matmuls of a device cost at most ``at_most`` FLOPs, whichever branches of conditionals run.
 
     Matmuls written as multiplications and sums count as matmuls. All other arithmetic has a separate budget of
-    ``at_most`` FLOPs, which also limits a matmul in a form that the grader does not recognize.
+    ``at_most`` FLOPs, which also limits matmuls in a form that the grader does not recognize.
 
     Args:
         at_most: FLOPs per device; None for no budget.
-        at_least: FLOPs of matmuls that matter (``mattering``) per device, whichever branches run. A timing call has no
-            values to check, so ``at_least`` shows that the program does its matmuls.
+        at_least: FLOPs per device, whichever branches run, of matmuls whose values change a result (see ``mattering``).
+            A timing call has no values to check, so ``at_least`` shows that the program does its matmuls.
     """
     if at_most is None and not at_least > 0:
         raise ValueError("expect_flops: say at_most=... or at_least=...")

@@ -43,9 +43,6 @@ def _pairs(got: Any, want: Any, prefix: bool) -> list[tuple[Any, Any]]:
 
 
 def _declared(got: Any) -> bool:
-    """Return True if all results in this tree have names.
-
-    Results have names only if their call declares the structure of its results.
-    """
+    """Return True if the author declared the structure of the results, which gives each result a name."""
     results = flat(got) if is_tree(got) else []
     return bool(results) and all(isinstance(one, Sharded) and one.name for one in results)

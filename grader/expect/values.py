@@ -39,11 +39,11 @@ def expect_close(
     returned values.
 
     Real devices may round matmul operands more coarsely than the expected dtype. ``Sharded.factors`` is then the
-    epsilon of the operands' dtype. The errors from rounded operands grow with the number of terms as fast as the sum
-    does. So the bound for these errors does not contain the number of terms: it is ``FACTORS * factors * max|want|``,
-    and the larger of the two bounds applies (not for float64 and complex128). One matmul has an error of half an
-    epsilon of the operands; a chain of a few matmuls has an error of up to three epsilons. If the error exceeds the
-    bound on real devices, the verdict comes from a second run with float32 matmuls.
+    epsilon of the operands' dtype. These errors grow with the number of terms as fast as the sum itself, so their bound
+    does not contain the number of terms: ``FACTORS * factors * max|want|``. The larger of the two bounds applies, but
+    float64 and complex128 have only the first bound. One matmul has an error of half an epsilon of the operands; a
+    chain of a few matmuls has an error of up to three epsilons. If the error exceeds the bound on real devices, the
+    verdict comes from a second run with float32 matmuls.
 
     Args:
         got: an output array, or a tree of output arrays.
@@ -88,7 +88,7 @@ def _part(whole: np.ndarray, where: Slices) -> np.ndarray:
 
 
 def one_array(got: Any) -> None:
-    """Check that the result is one array."""
+    """Raise Failure if the result is not one array."""
     if isinstance(got, Sharded):
         return
     if isinstance(got, list | tuple) and not got:
@@ -135,11 +135,7 @@ def _expect_array(got: Any, want: np.ndarray, dtype: str | None) -> tuple[np.dty
 
 
 def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
-    """Describe a wrong shape.
-
-    If the task is the body of a ``shard_map``, describe the shape that each device returns, before ``out_specs``
-    applies.
-    """
+    """Describe a wrong shape. For the body of a ``shard_map``, describe the shape that each device returns."""
     if not got.per_device:
         return f"the result has shape {got.shape}, expected {want}"
     local = got.shards[0].shape
@@ -154,8 +150,6 @@ def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
 
 def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: float, due: np.ndarray) -> None:
     """Raise Failure for the first device with wrong values.
-
-    If some devices have right values, the failure shows the layout.
 
     Args:
         want: the reference as float64 or complex128.

@@ -291,7 +291,7 @@ def _sums(counts: Iterable[tuple[int | None, int]]) -> tuple[int, int] | None:
 
 
 def _alike(one: Found, other: Found) -> tuple[int | None, int]:
-    """Return how many places, such as array elements, agree (None if some disagree), and how many have no data."""
+    """Return how many places, such as elements, agree (None if some disagree), and how many cannot be compared."""
     if isinstance(one, Failure) and isinstance(other, Failure):
         return _same_failures(one, other)
     same = False
