@@ -143,8 +143,7 @@ def _gradients(task: Task, wrt: Any, cotangent: Any, args: Mapping[str, Any], re
 def _of_a_loss(result: Any) -> Any:
     """Return a tree of cotangents: 1 for the first result, which is a loss, and None for all other results.
 
-    The cotangent is an argument of the program. This shows which operations belong to the backward pass: they depend on
-    it.
+    The program gets the cotangent as an argument, so the operations that depend on it are the backward pass.
     """
     places = enumerate(flat(result) or [None])
     return rebuilt(result, [Array((), (), "float32", _one) if place == 0 else None for place, _ in places])

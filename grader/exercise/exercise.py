@@ -244,8 +244,7 @@ class Exercise(Asks):
 
         Args:
             call: one call or several. The function gets a ``Seen`` for each call, all from one run on one mesh.
-            after: checks that must pass before this check. A check of a timing call also waits for the first check of
-                its small call.
+            after: checks that must pass before this one; for a timing call, also the first check of its small call.
             every_mesh: whether the function gets, for each call, a list with one ``Seen`` per mesh, in mesh order.
         """
         calls = related(call, declared.flag("every_mesh", every_mesh))
