@@ -52,10 +52,7 @@ def timeline(
 
 
 class _Found:
-    """Collects a timeline's loops and spans (runs of kernels and collectives).
-
-    A loop has spans only for its first, second and last rounds.
-    """
+    """Collects a timeline's loops and spans. A loop has spans only for its first, second and last rounds."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -122,7 +119,7 @@ def _collectives(body: LaidBody, times: int) -> list[CollectiveTime]:
 
 
 def _waits_for(body: LaidBody) -> list[str]:
-    """Return, for each unit (kernel, collective or loop), the title of the last unit that must end before it starts.
+    """Return, for each unit (kernel, collective or loop), the title of the last unit that it waits for.
 
     Units that take no time are ignored.
     """
