@@ -2,7 +2,7 @@
 
 The bandwidth of links and the latency of hops each give a lower bound on a collective's time. The clock takes the
 larger bound as the time. On one ring or line, the bound by bandwidth equals the "exact" model of
-``grader.hardware.times``. For an all-gather, reduce-scatter or all-reduce, both are also equal on several axes that are
+``grader.hardware.times``. For an all-gather, reduce-scatter or all-reduce, they are also equal on several axes that are
 all rings or all lines of one size.
 """
 
@@ -51,8 +51,7 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
 
     The link "x+" leads to the next device on mesh axis x, and "x-" to the previous device.
 
-    Raises:
-        Untimed: a group lacks some of the devices along the mesh axes over which the collective communicates.
+    Raises Untimed if a group lacks some of the devices along the mesh axes over which the collective communicates.
     """
     if about.kind == "permute":
         return _permute(about, place)
@@ -87,9 +86,7 @@ def gather_seconds(array: float, torus: Sequence[Side]) -> float:
     opposite direction. ``tests/network.py`` simulates a method that reaches this bound: it splits the array into parts,
     and moves each part along the axes in a different order.
 
-    Args:
-        array: bytes of the whole array.
-        torus: the axes of the grid.
+    ``array``: bytes of the whole array. ``torus``: the axes of the grid.
     """
     return max(array * (1 - 1 / n) / capacity for n, capacity in _corners(torus))
 
@@ -113,9 +110,7 @@ def all_to_all_seconds(array: float, torus: Sequence[Side]) -> float:
     The axes work at the same time, so the slowest axis gives the result. In a grid of N devices, a row of n devices
     along an axis has n/N of the array's bytes. The devices exchange these bytes only within the row.
 
-    Args:
-        array: bytes of the whole array.
-        torus: the axes of the grid.
+    ``array``: bytes of the whole array. ``torus``: the axes of the grid.
     """
     total = math.prod(side.size for side in torus)
     return max(

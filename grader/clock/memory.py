@@ -30,9 +30,8 @@ class _Buffer:
 def live_memory(program: Operations, *, on_tpu: bool = False) -> LiveMemory:
     """Return the memory of a program that runs its units one after another, in program order.
 
-    Args:
-        on_tpu: True to count memory as a TPU's compiler allocates it. The compiler gives results memory from the
-            program's start, and may store values in shorter dtypes (see ``clock/stored.py``).
+    ``on_tpu``: True to count memory as a TPU's compiler allocates it. The compiler gives results memory from the
+    program's start, and may store values in shorter dtypes (see ``clock/stored.py``).
     """
     return replace(_in_order(program, program.main, outermost=True, on_tpu=on_tpu), time=-1)
 
@@ -61,7 +60,7 @@ def worst(
         when: start and end of each unit.
         inside: memory of the bodies of loops and conditionals, keyed by the position of the loop's or conditional's
             unit.
-        length: the time at which the body ends, in the unit of ``when``.
+        length: the time at which the body ends.
         outermost: True if the body is the whole program, so that its arguments stay in memory.
         early: True if the program's results have memory from the program's start.
     """
@@ -131,7 +130,7 @@ def _live(when: tuple[int, int], buffers: Iterable[_Buffer]) -> None:
 
 
 def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Return, for each result of the unit whose buffer held an earlier value, this value."""
+    """Return a map: result of the unit -> earlier value whose buffer the result takes over."""
     op = unit.root
     operands = [fused.of(v) for v in op.operands]
     if unit.kind == "barrier":
@@ -148,7 +147,7 @@ def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
 
 
 def _overwritten(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Return, for each result of the unit that overwrites an operand, this operand."""
+    """Return a map: result of the unit -> operand that the result overwrites."""
     if unit.kind not in ("product", "kernel") and unit.collective != "all_reduce":
         return {}
     found: dict[int, int] = {}

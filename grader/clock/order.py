@@ -54,8 +54,7 @@ def lay(pieces: Sequence[Piece], core: str) -> Laid:
 
     If several orders are equally short, the first order in ``orders`` wins. Asynchronous collectives start late.
 
-    Args:
-        core: the name of the resource that runs kernels.
+    ``core``: the name of the resource that runs kernels.
     """
     early = min((_lay(pieces, order) for order in orders(pieces)), key=lambda laid: laid.length)
     return _late(pieces, early, core)

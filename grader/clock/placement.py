@@ -171,9 +171,7 @@ Points = list[tuple[int, ...]]
 def _around(even: Points, other: Points) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Return a cycle through all points of a grid: along one edge, and back in a zigzag through all other points.
 
-    Args:
-        even: the points along the first side of the grid, an even number.
-        other: the points along the second side of the grid.
+    ``even``, ``other``: the points along each side of the grid. The number of points in ``even`` must be even.
     """
     found = [(point, other[0]) for point in even]
     for k, point in enumerate(reversed(even)):
@@ -199,9 +197,7 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
             mesh axis in turn gets the first free axes of the slice whose sizes multiply to its size, as few as
             possible. If the remaining mesh axes then do not fit, ``placed`` tries the next choice.
 
-    Raises:
-        ValueError: the mesh does not fit on whole axes of the slice, or not on the given ``axes``. The message is one
-            line.
+    Raises ValueError (one line) if the mesh does not fit on whole axes of the slice, or not on the given ``axes``.
     """
     chips = Slice.of(on) if isinstance(on, str) else on
     real = {axis: size for axis, size in mesh.items() if size > 1}

@@ -202,8 +202,7 @@ class Timeline:
         link. With full overlap, it takes the longer of these two times. The result is lower if kernels take longer than
         ``work``, or if collectives of other kinds are exposed.
 
-        Args:
-            work: picoseconds that every right program needs for everything except collectives of this ``kind``.
+        ``work``: picoseconds that every right program needs for everything except collectives of this ``kind``.
         """
         talks = self.talking(kind)
         could = min(work, talks)

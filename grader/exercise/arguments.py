@@ -43,8 +43,7 @@ class Array:
     ) -> np.ndarray:
         """Draw the values of this array, and return them read-only.
 
-        Raises:
-            AuthorError: ``draw`` raises an error, or its values are not finite or do not fit the shape or dtype.
+        Raises AuthorError if ``draw`` raises an error, or its values are not finite or do not fit the shape or dtype.
         """
         shape = self.sized(dims)
         chosen = {name: related[name] for name in self.needs}
@@ -100,10 +99,9 @@ def _complex(dtype: np.dtype) -> bool:
 def array(*shape: int | str, draw: Callable[..., Any], spec: Iterable = (), dtype: str = "float32") -> Array:
     """Draw values by a function: ``array("T", draw=lambda rng, shape, E: rng.integers(E, size=shape), dtype="int32")``.
 
-    Args:
-        draw: a function of a generator and the array's shape. Further parameters have no defaults and the names of
-            earlier arguments of the call, static keywords or dimensions; the grader passes their values. A parameter
-            ``mesh`` gets the size of every axis. The drawn values may depend on nothing else.
+    ``draw`` is a function of a generator and the array's shape. The values may depend on nothing else, except on
+    earlier arguments of the call, static keywords and dimensions, if ``draw`` has parameters with their names and
+    without defaults. A parameter ``mesh`` gets the size of every axis.
     """
     return _array(shape, spec, dtype, draw, declared.draws(draw))
 

@@ -78,8 +78,7 @@ class Asks:
 
         The order of the options differs between learners.
 
-        Args:
-            options: texts (Jinja2 templates) by key. In a list, each text is its own key. Learners see the keys.
+        ``options``: texts (Jinja2 templates) by key. In a list, each text is its own key. Learners see the keys.
         """
         answer = questions.choice(options)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
@@ -144,10 +143,8 @@ class Asks:
     ) -> Callable[[Callable[..., str]], Question]:
         """Declare a question that asks for a formula; the function returns a string: ``return "2*D/(W*X)"``.
 
-        Two formulas count as equal if their values are equal at points that the grader chooses at random.
-
-        Args:
-            symbols: for each symbol, 3 or more possible values, at which the grader evaluates formulas.
+        ``symbols``: for each symbol, 3 or more possible values. Two formulas count as equal if their values are equal
+        at points that the grader chooses at random from these values.
         """
         answer = questions.formula(symbols)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)

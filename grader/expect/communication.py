@@ -23,9 +23,10 @@ def expect_collectives(seen: Seen, **wanted: Counts) -> None:
 
     Keywords are kinds (see ``Collective.kind``). Each keyword's value maps an axis (or a tuple of axes) to the number
     of runs, over all rounds of loops. The collectives must run exactly this number of times on every path through
-    conditionals, and the values of all of them must change a result (see ``mattering``). Collectives over axes of size
-    1 send no data and do not count. If a collective's groups lack some devices along the axes, such as pairs, it counts
-    as a different collective.
+    conditionals, and the values of all of them must change a result (see ``mattering``).
+
+    Collectives over axes of size 1 send no data and do not count. A collective whose groups lack some devices along the
+    axes, such as groups of two devices, counts as a different collective.
     """
     want, found = _wanted(seen, wanted), _found(seen)
     _record(seen, "expect_collectives", wanted, found)

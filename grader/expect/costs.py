@@ -52,10 +52,7 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
 
 
 def memory_of(seen: Seen) -> LiveMemory:
-    """Return bytes of arguments, results and temporaries at the peak, if operations run in the program's order.
-
-    Raises Failure if the program has too many operations.
-    """
+    """Return bytes of arguments, results and temporaries at the peak, if operations run in the program's order."""
     if seen.operations is None:
         raise Failure("the program has too many operations to follow its memory; use lax.fori_loop or lax.scan")
     return live_memory(seen.operations)
@@ -146,8 +143,7 @@ def _show_number(n: float) -> str:
 def told_apart(show: Callable[[float, int], str], one: float, other: float, digits: int = 1) -> tuple[str, str]:
     """Format two amounts with ``digits`` digits, or with more digits if the two texts would be equal.
 
-    Args:
-        show: a function that formats an amount with a given number of digits.
+    ``show``: a function that formats an amount with a given number of digits.
     """
     while True:
         shown = show(one, digits), show(other, digits)

@@ -92,7 +92,7 @@ def _loop(graph: Dependency, number: int) -> int | None:
 
 
 def _runs_with(graph: Dependency, other: int, number: int) -> bool:
-    """Return True if ``other`` runs whenever ``number`` runs, in the same round of the innermost loop around it."""
+    """Return True if ``other`` runs whenever ``number`` runs, in the same round of ``number``'s innermost loop."""
     loop, place = _loop(graph, number), graph.places[other]
     return (loop is None or loop in place.loops) and place.doubts <= graph.places[number].doubts
 

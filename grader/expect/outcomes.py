@@ -120,7 +120,7 @@ def _float_for_int(got: Any, want: Any, ints: bool) -> float | None:
 
 
 def _bounds(part: slice) -> tuple[Any, Any, Any]:
-    """Return a slice's start, stop and step, with defaults in place of None. A None stop remains."""
+    """Return a slice's start, stop and step. A step of None becomes 1; with step 1, a start of None becomes 0."""
     step = 1 if part.step is None else part.step
     return 0 if part.start is None and step == 1 else part.start, part.stop, step
 

@@ -151,10 +151,8 @@ def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
 def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: float, due: np.ndarray) -> None:
     """Raise Failure for the first device with wrong values.
 
-    Args:
-        want: the reference as float64 or complex128.
-        due: the reference in its own dtype, because float64 cannot hold all integers.
-        good: for each device, the mask of right values.
+    ``good``: for each device, the mask of right values. ``want``: the reference as float64 or complex128. ``due``: the
+    reference in its own dtype, because float64 cannot hold all integers.
     """
     wrong = [device for device, of_device in enumerate(good) if not np.all(of_device)]
     if not wrong:

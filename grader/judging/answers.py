@@ -63,11 +63,7 @@ class OfAClass:
     """
 
     def __init__(self, question: Question, params: Mapping[str, Mapping[str, Any]]) -> None:
-        """Group the students by drawn parameters.
-
-        Args:
-            params: drawn parameters by student.
-        """
+        """Group the students by drawn parameters. ``params``: the drawn parameters by student."""
         self.question = question
         # repr(drawn parameters) -> the drawn parameters, and the students who have them
         self._alike: dict[str, tuple[Mapping[str, Any], list[str]]] = {}
@@ -79,13 +75,9 @@ class OfAClass:
     def fits_others(self, student: str, text: str) -> list[str]:
         """Return the other students for whom a wrong answer would be right, for the staff to review.
 
-        Args:
-            student: the student who gave the answer.
-            text: the answer, as the report shows it.
-
-        Returns:
-            Names, sorted; [] if the answer is right for ``student`` or cannot be read. The result is always [] for
-            questions whose right answer a student can guess, such as a choice.
+        The result is sorted names; [] if the answer is right for ``student`` or cannot be read, and always [] for
+        questions whose right answer a student can guess, such as a choice. ``text``: the answer, as the report shows
+        it.
         """
         if kind_name(self.question) not in TELLING:
             return []
@@ -111,7 +103,6 @@ class OfAClass:
 
 @cache
 def _variants(question: Question) -> list[dict[str, Any]]:
-    """Return all variants of a question, from a cache."""
     return list(question.variants())
 
 
@@ -129,8 +120,7 @@ def show_params(params: Mapping[str, Any]) -> str:
 def render_text(question: Question, params: Mapping[str, Any]) -> str:
     """Return the question's text with the parameters filled in.
 
-    Raises:
-        jinja2.TemplateError: the text is not a template or names a parameter that does not exist.
+    Raises jinja2.TemplateError if the text is not a template or names a parameter that does not exist.
     """
     text = filled_in(question.text, params)
     return "\n\n".join(_flowing(paragraph) for paragraph in text.split("\n\n"))
@@ -218,10 +208,7 @@ def units_known(question: Question) -> None:
 
 
 def kind_of(question: Question, drawn: Mapping[str, Any]) -> AnswerKind[Any, Any]:
-    """Return the object that reads and judges answers to this question.
-
-    Args:
-        drawn: the parameters drawn for a learner.
+    """Return the object that reads and judges answers to this question. ``drawn``: a learner's drawn parameters.
 
     Raises:
         jinja2.TemplateError: an option's text does not render.

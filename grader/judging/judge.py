@@ -94,7 +94,7 @@ class Together:
         return self.answers[0][0].ask
 
     def judged(self, seen: tuple[Any, ...]) -> None:
-        """Run the check's function on ``seen``. Turn off NumPy's warnings, because learner's values cause them."""
+        """Run the check's function on ``seen``, without NumPy's warnings about the learner's values."""
         with np.errstate(all="ignore"):
             self.check.fn(*seen)
 
@@ -167,7 +167,7 @@ def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
 
 
 def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
-    """Return a result if the check fails on secret inputs, else None. Its reason reveals no secret input."""
+    """Return a result without details if the check fails on secret inputs, else None."""
     kinds = {a.finding.kind for group in looked_at for a in group.each if isinstance(a.finding, Fault)}
     if kinds:
         return _result(check, *(("broken", BROKEN_IN_SECRET) if kinds == {"broken"} else ("failed", WRONG_IN_SECRET)))
@@ -342,7 +342,7 @@ def _plain(value: Any) -> Any:
 
 
 def _where(text: str, ask: Ask, every_mesh: bool = False) -> str:
-    """Return a message's text, preceded by the mesh and ``check_vma`` if the call is tried with several of them.
+    """Put the mesh and the value of ``check_vma`` before a message, if the call is tried with several.
 
     If the check gets all meshes together (``every_mesh``), the mesh is left out.
     """

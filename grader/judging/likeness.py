@@ -20,12 +20,9 @@ Pairs = Sequence[tuple[Finding, Finding | None]]
 
 
 def findings_of(task: str, one: Iterable[Answered], other: Iterable[Answered]) -> Pairs:
-    """Return a pair of findings for each request about a task that the first program got.
+    """Pair the findings of two programs for each request about a task.
 
-    The second finding is None if the second program got no equal request.
-
-    Args:
-        one, other: the answers of the first and of the second program.
+    The second finding of a pair is None if the second program got no equal request.
     """
     others = {answer.ask.same: answer.finding for answer in other}
     return [(a.finding, others.get(a.ask.same)) for a in one if a.ask.task == task]

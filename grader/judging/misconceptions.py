@@ -108,8 +108,7 @@ def _most_alike(
 ) -> list[Misconception]:
     """Return the misconceptions that fit (see ``fitting``) and agree most with the submission (see ``_rank``).
 
-    Args:
-        forms: for each misconception, its programs (forms) and their answers.
+    ``forms``: for each misconception, its programs and their answers.
     """
     failed = {name for name, status in results.items() if status == "failed"}
     ranks: dict[str, tuple[int, float]] = {}
@@ -123,8 +122,8 @@ def _most_alike(
 def _near(check: Check, submitted: Shown, known: Sequence[Misconception], shown: ShownOf) -> Iterator[Misconception]:
     """Yield the misconceptions that may fit, judged only by the submission's first run that fails the check.
 
-    A program with the mistake (form) is ignored if the check has more or fewer findings for the form than for the
-    submission, because the findings then cannot be compared.
+    A misconception's program is ignored if the check has more or fewer findings for it than for the submission, because
+    the findings then cannot be compared.
     """
     asks, found = submitted.first_failure(check)
     forms: dict[str, list[Misconception]] = {}

@@ -66,13 +66,10 @@ class Ask:
         return self.of.name if isinstance(self.of, Question) else self.of.task.name
 
     def for_tracer(self, files: list[str]) -> dict[str, Any]:
-        """Return the ask as JSON, for the process that runs learner code.
+        """Return the ask as JSON, for the process that runs learner code. ``files``: names of the learner's files.
 
         The JSON of a call has shapes, dtypes and specs, but no values. The JSON of a plain function has its argument
         sets.
-
-        Args:
-            files: names of the learner's files.
         """
         if isinstance(self.of, Question):
             return {"kind": "number" if isinstance(self.of.answer, Quantity) else "answer", "task": self.task}
@@ -116,14 +113,13 @@ class Ask:
 
     @property
     def same(self) -> tuple:
-        """A key for the answer to the ask. Asks (requests) with equal keys get equal answers, even in other plans."""
+        """A key for the answer to the ask. Asks (requests) with equal keys get equal answers."""
         return self.secret, self.program if isinstance(self.of, Call) else id(self.of), self.digest
 
     def among(self, every_mesh: bool) -> tuple:
         """Return a key for grouping asks (requests). One run of a check's function gets the answers of one group.
 
-        Args:
-            every_mesh: True if the check compares all meshes in one run.
+        ``every_mesh``: True if the check compares all meshes in one run.
         """
         modes = [] if isinstance(self.of, Question) else self.of.task.modes
         mode = self.check_vma if len(modes) > 1 else None

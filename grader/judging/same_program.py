@@ -1,9 +1,9 @@
 """Check that a large program equals a small program, except for sizes.
 
 The large program is timed but never runs. If it equals a small program that gives right values, the grader assumes that
-its values are right, too. Equal programs have equal operations in equal order, with equal operands (by position),
-dtypes and attributes. A substitution of sizes, such as 13 by 4,096, must turn each size in the small program into the
-size in the large program.
+the large program's values are right, too. Equal programs have equal operations in equal order, with equal operands (by
+position), dtypes and attributes. A substitution of sizes, such as 13 by 4,096, must turn each size in the small program
+into the size in the large program.
 
 In messages, the small program is *the judged program*, and the large program *the timed program*.
 """
@@ -37,8 +37,7 @@ TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k
 class Difference:
     """The first difference between two programs.
 
-    ``line``, ``file``: the source line of the differing operation in the large program if known, else in the small
-    program.
+    ``line``, ``file``: the source line of the operation in the large program if known, else in the small program.
     """
 
     message: str
@@ -53,7 +52,7 @@ def difference(small: Operations, large: Operations, sizes: Substitution) -> Dif
 
 @dataclass
 class _Matching:
-    """Comparison of two programs. A *pair* has a size in the small program and the size at its place in the large one.
+    """Comparison of two programs. A *pair* has two sizes from equal places, in the small and in the large program.
 
     Attributes:
         sizes: the substitution. It turns a size in the small program into the size in the large program.
@@ -69,7 +68,7 @@ class _Matching:
     follows: set[tuple[int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Compute ``sums``, which stays empty unless substitution converts the size of each argument."""
+        """Compute ``sums``, which stays empty unless the substitution converts the size of each argument."""
         sizes = [[math.prod(p.values[v].shape) for v in _arguments(p)] for p in (self.small, self.large)]
         pairs = list(zip(*sizes, strict=False))[:MAX_SUMMED]
         if all(self.fits(*pair) for pair in pairs):
@@ -129,8 +128,8 @@ class _Matching:
     def devices(self, judged: Communication, timed: Communication) -> bool:
         """Return True if, except for sizes, a collective communicates between the same devices in both programs.
 
-        Substitution must turn the sizes of the small program's groups into those of the large program's groups. In a
-        permute, sources and targets must be equally far apart, and the numbers of pairs or of idle devices must fit.
+        The substitution must turn the sizes of the small program's groups into those of the large program's groups. In
+        a permute, sources and targets must be equally far apart, and the numbers of pairs or of idle devices must fit.
         """
         if judged.kind != "permute":
             sizes = [{len(group) for group in each.groups} for each in (judged, timed)]
@@ -173,8 +172,8 @@ class _Matching:
     def grows(self, one: Operation, two: Operation) -> bool:
         """Return True if an operation takes a larger part of an array in the large program (``two``).
 
-        For a gather, the array of indices must be larger. For other operations, the part must grow by substitution in
-        each dimension in which the array grows, or its sizes must be in ``sums``.
+        For a gather, the array of indices must be larger. For other operations, the part must grow as the substitution
+        says in each dimension in which the array grows, or its sizes must be in ``sums``.
         """
         if one.name == "gather":
             text = one.attributes
@@ -225,9 +224,9 @@ class _Matching:
         return number < max(ranks, default=0) and number <= math.prod(self.small.mesh.values())
 
     def rounds(self, one: int | None, two: int | None) -> bool:
-        """Return True if substitution turns the small program's number of rounds into the large program's.
+        """Return True if the substitution turns the small program's number of rounds into the large program's.
 
-        Substitution may also do so after adding the same small number to both: N - 1 rounds match after adding 1.
+        A small number may be added to both before: N - 1 rounds match after adding 1.
         """
         if one is None or two is None:
             return one == two
@@ -301,9 +300,10 @@ class _Matching:
     def fits(self, judged: int, timed: int) -> bool:
         """Return True if the size ``timed`` of the large program is right for the small program's size ``judged``.
 
-        The size is right if substitution turns ``judged`` into ``timed``, or if the pair is in ``sums``. For a pair in
-        ``follows``, ``timed`` may also be larger, or right after a small number is added to both sizes (``near``). A
-        much smaller ``timed`` is wrong. Otherwise, a task could build the 11 rows that the small program needs from
+        The size is right if the substitution turns ``judged`` into ``timed``, or if the pair is in ``sums``. For a pair
+        in ``follows``, ``timed`` may also be larger, or right after a small number is added to both sizes (``near``).
+
+        A much smaller ``timed`` is wrong. Otherwise, a task could build the 11 rows that the small program needs from
         arrays of 5 and 6 rows. The large program would then also have 11 rows, although it needs 4,096.
         """
         due, pair = self.sizes.of(judged), (judged, timed)
@@ -312,10 +312,9 @@ class _Matching:
         return pair in self.follows and (timed >= due or self.near(judged, timed, WINDOW))
 
     def near(self, judged: int, timed: int, most: int) -> bool:
-        """Return True if, for some number k, substitution turns ``judged + k`` into a different size ``timed + k``.
+        """Return True if, for some number k, the substitution turns ``judged + k`` into a different size ``timed + k``.
 
-        Args:
-            most: the range of k is from ``-most`` to ``most``, without 0.
+        The range of k is from ``-most`` to ``most``, without 0.
         """
         few = [k for n in range(1, most + 1) for k in (n, -n) if judged + k > 0]
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
@@ -329,10 +328,8 @@ class _Matching:
 def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[int, ...]]:
     """Return the steps along each mesh axis from a source to its target, one tuple for each different way.
 
-    Each axis is a ring. Steps go round the shorter way, and are negative if they go backwards.
-
-    Args:
-        pairs: (source, target) pairs of device numbers.
+    Each axis is a ring. Steps go round the shorter way, and are negative if they go backwards. ``pairs``: (source,
+    target) pairs of device numbers.
     """
     found, sizes = set(), list(mesh.values())
     strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]

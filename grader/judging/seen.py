@@ -123,7 +123,7 @@ def _seen_of_step(ask: Ask, program: Seen, inputs: dict, outputs: list[Sharded],
     Args:
         program: the part of a ``Seen`` that is about the program itself, without inputs and results.
         inputs: the arguments drawn for this step.
-        before: the earlier steps, because results of the previous step may be arguments of this step.
+        before: the earlier steps. Results of the last of them may be arguments of this step.
     """
     call = ask.of
     assert isinstance(call, Call)
@@ -212,9 +212,9 @@ TOO_LARGE = (
 def paired(answered: Sequence[Answered]) -> list[Answered]:
     """Compare each timed program with the small program that is judged in its place, and return the answers.
 
-    If the two programs differ in more than sizes, the finding of the timed program becomes a Fault. Otherwise, its
-    field ``paired`` becomes True, and it gets the small program's ``poison``: the trial runs that find the operations
-    that affect a result.
+    If the two programs differ in more than sizes, the finding of the timed program becomes a Fault. Otherwise, the
+    finding's field ``paired`` becomes True, and the finding gets the small program's ``poison``: the trial runs that
+    find the operations that affect a result.
     """
     found = []
     for answer in answered:
@@ -233,8 +233,8 @@ def _with_poison(timed: Observation, judged: Finding) -> Observation:
 def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
     """Return the answer for the small call whose values are judged in place of the timing call ``ask``.
 
-    Raises:
-        LookupError: ``answered`` lacks this answer, although every plan with a timing call also has the small call.
+    Raises LookupError if ``answered`` lacks this answer, although every plan with a timing call also has the small
+    call.
     """
     call = ask.of
     assert isinstance(call, Call) and call.timed is not None

@@ -107,8 +107,7 @@ def _registry() -> pint.UnitRegistry:
 def unit_of(unit: str) -> tuple[float, str]:
     """Return a unit's factor to base units and its kind of quantity: ``unit_of("us") -> (1e-6, "a time")``.
 
-    Raises:
-        BadAnswer: the unit is unknown.
+    Raises BadAnswer if the unit is unknown.
     """
     with _pint:  # pint's registry is not thread-safe, and only one registry may exist
         return _unit_of(unit)

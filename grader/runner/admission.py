@@ -73,9 +73,8 @@ class ProgramRefused(Exception):
 def walk(op: Any) -> Iterator[Any]:
     """Yield an operation and every operation nested in it, in program order.
 
-    The function uses no recursion, because a learner's program may be nested deeply.
-
-    Raises ProgramRefused if the nesting is deeper than ``MAX_NESTED``.
+    The function uses no recursion, because a learner's program may be nested deeply. Raises ProgramRefused if the
+    nesting is deeper than ``MAX_NESTED``.
     """
     stack = [iter([op])]
     while stack:
@@ -94,12 +93,11 @@ def walk(op: Any) -> Iterator[Any]:
 def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]:
     """Check each operation of a module, then yield it.
 
+    Raises ProgramRefused if an operation, a type or a size is not allowed.
+
     Args:
         files: names of the learner's files. A refusal names the line of the operation in one of these files.
         most: the largest number of bytes of one array.
-
-    Raises:
-        ProgramRefused: an operation, a type or a size is not allowed.
     """
     for ops, op in enumerate(walk(root), 1):
         if ops > MAX_OPS:
@@ -115,7 +113,7 @@ def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]
 
 
 def _check_sizes(op: Any, most: int) -> None:
-    """Refuse an operation if one of its results, or an argument of its blocks, has more than ``most`` bytes."""
+    """Raise ProgramRefused if a result or a block's argument of an operation has more than ``most`` bytes."""
     for value in (*op.results, *(a for r in op.regions for b in r for a in b.arguments)):
         size = array_bytes(value.type)
         if size > most:
@@ -157,7 +155,7 @@ def check_functions(module: Any) -> None:
 
 
 def _check_acyclic(calls: dict[str, set[str]]) -> None:
-    """Refuse recursion. ``calls``: for each function, the functions that it calls."""
+    """Raise ProgramRefused if functions call each other in a cycle. ``calls``: function -> functions that it calls."""
     left = dict(calls)
     while left:
         leaves = [name for name, callees in left.items() if not callees & left.keys()]

@@ -1,7 +1,4 @@
-"""Compile programs that the grader allows (see ``admission``) for the devices of this process.
-
-No Python code of learners runs in this process.
-"""
+"""Compile programs that the grader allows (see ``admission``) for the devices of this process."""
 
 from __future__ import annotations
 
@@ -67,8 +64,8 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], fo
 
     Args:
         program: the program in canonical form.
-        found: the facts of the program before compilation. If its FLOPs are unknown there, ``about`` of the result has
-            the FLOPs of the compiled program.
+        found: the program's facts before compilation. If they lack the FLOPs, ``about`` of the result has the FLOPs of
+            the compiled program.
     """
     sizes = dict(mesh.shape)
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
@@ -147,7 +144,7 @@ def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], 
 
 
 def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Lower a function with the program's shapes, dtypes and shardings, but leave out its MLIR module."""
+    """Lower a placeholder function with the program's shapes, dtypes and shardings, without its MLIR module."""
 
     def same_results(*_: Any) -> tuple:
         return tuple(jax.numpy.zeros(shape, dtype_of(dtype)) for shape, dtype in program.results)

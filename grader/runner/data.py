@@ -13,14 +13,11 @@ BODIES = {"sdy.manual_computation", "sdy.named_computation"}
 
 
 def data_of(functions: Mapping[str, Any]) -> set[Any]:
-    """Return the values that depend on an argument of main.
+    """Return the values that depend on an argument of main. ``functions``: the functions of a module by name.
 
     All other values follow from the program alone: constants, positions of devices on the mesh, and values computed
     only from these. If the condition of a branch or a loop is data, all results of this branch or loop are data. A
     value in a function is data if it is data in at least one call of the function.
-
-    Args:
-        functions: the functions of a module by name.
     """
     calls: dict[str, list[Any]] = {name: [] for name in functions}
     for function in functions.values():

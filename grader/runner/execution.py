@@ -110,7 +110,7 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 
     Returns:
         The facts and the shapes of results as JSON, and the shards of results as blobs. If the program is at fault, the
-        JSON has only a ``fault``. All exceptions are faults of the grader.
+        JSON has only a ``fault``. An exception means that the grader is at fault.
     """
     try:
         return _answered.get(key_of(ask, inputs, code), lambda: _answer(ask, code, inputs))
@@ -253,7 +253,7 @@ def _read_only(looked: Read) -> dict[str, Any]:
 
 
 def looked_at(ask: dict[str, Any], code: bytes) -> Read:
-    """Return the canonical form of a program, its facts and its operations. Results are cached."""
+    """Return the result of ``read``, from a cache if possible."""
     return _read.get(key_of(ask, [], code), lambda: read(ask, code, ask["args"] + ask["cotangents"]))
 
 
@@ -333,10 +333,7 @@ def look() -> dict[str, Any]:
 def join(address: str, processes: int, number: int) -> None:
     """Connect this process to other processes, so that a mesh can have the devices of all processes.
 
-    Args:
-        address: the address of the process that coordinates.
-        processes: the number of processes.
-        number: the number of this process.
+    ``address``: the address of the process that coordinates. ``number``: the number of this process.
     """
     if jax.config.jax_platforms == CPU:  # type: ignore[attr-defined]
         jax.config.update("jax_cpu_collectives_implementation", "gloo")

@@ -325,8 +325,7 @@ def _is_complex(value: Any) -> bool:
 def cost_of(op: Any, data: int) -> FlopCount:
     """Return the FLOPs of one operation, without the FLOPs of its regions.
 
-    Args:
-        data: the number of operands that depend on the program's arguments.
+    ``data``: the number of operands that depend on the program's arguments.
     """
     name, results, operands = op.name.partition(".")[2], list(op.results), list(op.operands)
     shape = _shape(results[0]) if results else []

@@ -78,10 +78,7 @@ FREE = FlopCount()
 def dot(result: Sequence[int], contracted: int, complex_: bool) -> FlopCount:
     """Return the cost of a matmul: for each result element, a multiplication and an addition per contracted element.
 
-    Args:
-        result: the shape of the result.
-        contracted: the product of the sizes of the contracted dimensions.
-        complex_: True if the result is complex.
+    ``result``: the result's shape. ``contracted``: the product of the sizes of the contracted dimensions.
     """
     each = Interval.of(2 * math.prod(result) * contracted * (4 if complex_ else 1))
     return FlopCount(each, each)
@@ -93,8 +90,7 @@ def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) 
     A learner may write ``a @ b`` as multiplications and a sum. So the multiplication of two operands that depend on the
     program's arguments counts as part of a matmul, and one addition for each of its elements, too.
 
-    Args:
-        factors: the number of operands that depend on the program's arguments.
+    ``factors``: the number of operands that depend on the program's arguments.
     """
     if name in NONE:
         return FREE
@@ -112,8 +108,7 @@ def logic(name: str, result: Sequence[int], data: Sequence[bool]) -> FlopCount:
     Logic is not arithmetic, so it cannot satisfy a check that requires FLOPs: such a check uses the lower bound. A
     program could also do arithmetic by logic, so a check that limits FLOPs uses the upper bound.
 
-    Args:
-        data: for each operand, whether it depends on the program's arguments.
+    ``data``: for each operand, whether it depends on the program's arguments.
     """
     deciding = data if name in LOGIC else data[CHOOSES.get(name, slice(0))]
     return FlopCount(Interval(0, math.prod(result))) if any(deciding) else FREE

@@ -21,11 +21,7 @@ AxisPart = tuple[str, int, int | None]
 def sent_bytes(kind: str, size: int, members: int) -> int:
     """Return the bytes that a device sends in a bandwidth-optimal algorithm on a ring of ``members`` devices.
 
-    In an all-to-all, data that a device only passes on do not count.
-
-    Args:
-        kind: the kind of collective.
-        size: bytes of the collective's input on one device.
+    In an all-to-all, data that a device only passes on do not count. ``size``: bytes of the input on one device.
     """
     if members < 2:
         return 0
@@ -64,9 +60,6 @@ def axis_groups(sizes: Mapping[str, int], ids: Sequence[int], chosen: Sequence[A
             written as a product of factors: ``size`` is the part's own factor, and ``before`` is the product of the
             factors to its left.
 
-    Returns:
-        The groups, each a list of device numbers.
-
     Raises:
         ValueError: an axis has no such part, or a part is chosen twice.
     """
@@ -102,12 +95,11 @@ def _cut_axis(axis: str, size: int, chosen: Sequence[tuple[str, int, int]]) -> l
 def crossed_axes(groups: Groups, mesh: Mapping[str, int]) -> tuple[str, ...]:
     """Return the mesh axes that the groups *cross*: the axes along which two members of a group differ.
 
+    The axes are in mesh order. The result is empty if no group has two members, so that no data moves.
+
     Args:
         groups: device numbers, one list per group; for a permute, one (source, target) pair per list.
         mesh: size of each mesh axis, in device order.
-
-    Returns:
-        Axis names in mesh order. Empty if no group has two members, so no data moves.
     """
     found, stride = [], math.prod(mesh.values())
     for axis, size in mesh.items():

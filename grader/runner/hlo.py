@@ -63,8 +63,7 @@ class Visit:
 def walk(hlo: str, *, costed: bool = True) -> Iterator[Visit]:
     """Yield every instruction of the compiled program, once for each chain of calls that leads to it.
 
-    Args:
-        costed: True to set ``Visit.data``, the number of operands that may depend on the program's arguments.
+    ``costed``: True to set ``Visit.data``, the number of operands that may depend on the program's arguments.
     """
     computations, entry = parse(hlo)
     return _Walk(computations, costed).computation(entry, Interval.of(1), (), [])
@@ -78,8 +77,7 @@ class _Walk:
     def computation(self, name: str, times: Interval, path: Path, given: Sequence[bool]) -> Iterator[Visit]:
         """Yield the instructions of a computation, and those of the computations that it calls.
 
-        Args:
-            given: for each parameter of the computation, True if it cannot depend on the program's arguments.
+        ``given``: for each parameter of the computation, True if it cannot depend on the program's arguments.
         """
         known: set[str] = set()
         shapes = {i.name: i.shape for i in self.computations.get(name, [])}
@@ -119,11 +117,10 @@ class _Walk:
 def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set[str], calls: bool) -> int:
     """Return how many operands are data, which means that they may depend on the program's arguments.
 
-    If no operand is data, add the instruction's name to ``known``.
+    If no operand is data, add the instruction's name to ``known``, the names of values that are not data.
 
     Args:
         given: for each parameter of the computation, True if it is not data.
-        known: names of values that are not data.
         calls: whether the instruction calls a computation.
     """
     data = sum(o not in known for o in one.operands)
@@ -139,10 +136,7 @@ def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set
 def applied(one: HloInstruction, opcode: str, named: Mapping[str, str]) -> Interval:
     """Return how often one execution of an instruction runs the computation that it calls.
 
-    For example, a reduction runs the computation once for each element.
-
-    Args:
-        named: the shapes of all values around the instruction, by name.
+    For example, a reduction runs the computation once for each element. ``named``: shapes of values by name.
     """
     sizes = [math.prod(d) for o in one.operands for _, d in shapes(named.get(o, ""))[:1]]
     if opcode in ("fusion", "call", "async_start", "custom_call"):
@@ -203,12 +197,9 @@ def unclaimed(
 def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
     """Return how many of the compiled collectives ``copies`` the compiler must have added.
 
+    All copies have one number of ``facts.mark``; ``source`` has the canonical program's collectives with this number.
     The compiler may unroll a loop around a collective. So this function compares the numbers of runs if they are known,
     and otherwise the numbers of collectives.
-
-    Args:
-        copies: compiled collectives with one number of ``facts.mark``.
-        source: the canonical program's collectives with this number.
     """
     runs, allowed = (total(cs, lambda c: Interval.of(1)) for cs in (copies, source))
     more = len(copies) - len(source)

@@ -97,8 +97,7 @@ class _TooManyOperations(Exception):
 def read(module: Any, mesh: Mapping[str, int], files: set[str], *, compared: bool = False) -> Operations | None:
     """Return the operations of a module, or None if the inlined program exceeds a limit such as ``MAX_OPERATIONS``.
 
-    Args:
-        compared: True to keep the operations' attributes for a comparison with another program.
+    ``compared``: True to keep the operations' attributes for a comparison with another program.
     """
     try:
         return _OperationsReader(module, mesh, files, compared).program()
@@ -260,8 +259,7 @@ class _OperationsReader:
     def laid(self, op: Any, i: int, at: int, layout: Layout, axes: set[str]) -> tuple[Operation | None, int]:
         """Move operand ``i`` of a shard_map, value ``at``, to the layout that the shard_map requires.
 
-        Return the operation that moves the operand (None if no communication is necessary) and the moved value's
-        number.
+        Return (operation that moves the operand, or None if this needs no communication; number of the moved value).
         """
         now = self.layouts[at]
         if now is not None and layout is not None and (_only(now, axes) == _only(layout, axes) or not any(now)):
@@ -364,10 +362,7 @@ def _without(layout: Layout, axes: set[str]) -> Layout:
 
 
 def _passes(op: Any) -> int:
-    """Return how many passes of a bfloat16 matrix unit a matmul needs at its precision.
-
-    A matmul whose operands are all narrower than 32 bits needs one pass.
-    """
+    """Return how many passes of a bfloat16 matrix unit a matmul needs at its precision; 1 for operands below 32 bit."""
     narrow = all(shaped(o.type)[1] not in ("float32", "float64", "complex64", "complex128") for o in op.operands)
     if narrow or "precision_config" not in op.attributes:
         return 1

@@ -51,9 +51,9 @@ def moved(
         numbers: the numbers of the operations to change, one at a time.
 
     Returns:
-        ``largest``: for each result of each step, the largest finite magnitude. ``moved``: for each changed operation,
-            the largest change of each result of each step. If the changed program cannot be compiled or run, the reply
-            has only ``fault``.
+        A reply with two fields. ``largest``: for each result of each step, the largest finite magnitude. ``moved``: for
+        each changed operation, the largest change of each result of each step. If the changed program cannot be
+        compiled or run, the reply has only ``fault``.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
@@ -164,9 +164,7 @@ def compiled(
 class Salt:
     """A block's salt (a number that selects the replacement values), and the noise made from it so far.
 
-    Attributes:
-        value: the MLIR value that holds the salt.
-        noise: for each shape, the arrays of noise of this shape.
+    ``value``: the MLIR value that holds the salt. ``noise``: for each shape, the arrays of noise of this shape.
     """
 
     value: Any
@@ -234,10 +232,8 @@ class PoisonedModule:
     def block(self, block: Any, wanted: Any, salt: Salt, number: int) -> int:
         """Change the operations of the kind ``what`` in a block, and number them from ``number``.
 
-        Return the first number after those of the block.
-
-        Args:
-            wanted: the MLIR value that holds the number of the operation to change.
+        Return the first number after those of the block. ``wanted``: the MLIR value with the number of the operation to
+        change.
         """
         for op in [o.operation for o in block]:
             if self.is_one(op):

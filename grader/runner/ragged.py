@@ -196,10 +196,9 @@ def put_together(output: Any, blocks: Any, places: Any, expected: Any) -> Any:
 
 
 def _rows(array: Any, places: Any, dims: int) -> Any:
-    """Return ``array[i]`` for every index i in ``places``.
+    """Return ``array[i]`` for every index i in ``places``; an index out of range becomes the nearest valid index.
 
-    An index has one number for each of the first ``dims`` dimensions. An index out of range is moved to the nearest
-    valid index.
+    An index has one number for each of the first ``dims`` dimensions.
     """
     batch, rest = places.ndim - 1, array.ndim - dims
     numbers = lax.GatherDimensionNumbers(tuple(range(batch, batch + rest)), tuple(range(dims)), tuple(range(dims)))

@@ -47,7 +47,7 @@ class ChoiceKind(AnswerKind[str, str]):
 
     @property
     def listed(self) -> Sequence[str]:
-        """The options with their letters, as a list."""
+        """Lines that list the options with their letters."""
         return [f"- {letter}: {text}" for letter, text in zip(LETTERS, self.options.values(), strict=False)]
 
     @property
@@ -84,7 +84,7 @@ class ChoiceKind(AnswerKind[str, str]):
         return key if colon and key is not None and _plain(self.options[key]) == tail.strip() else None
 
     def _by_text(self, text: str) -> list[str]:
-        """Return the keys of the options with this text, else with this key, else whose texts begin with ``text``."""
+        """Return the keys of the matching options: by equal text, else by equal key, else by the text's beginning."""
         plain = {key: _plain(option) for key, option in self.options.items()}
         return (
             [key for key, option in plain.items() if text == option]

@@ -24,9 +24,7 @@ COUNTS = range(1, 9)
 class QuantityKind(AnswerKind[float, ParsedAnswer]):
     """A number with a unit.
 
-    Attributes:
-        zero: True if the right number may be 0. Only numbers in tables may be 0.
-        drawn: the numbers that were drawn for the question.
+    ``zero``: True if the right number may be 0, as in tables. ``drawn``: the numbers that were drawn for the question.
     """
 
     unit: str

@@ -178,11 +178,7 @@ def _exactly(value: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
 def _named(raw: Any, names: tuple[str, ...], what: str, where: str = "") -> dict[str, Any]:
     """Return the values of ``raw`` by name. If ``raw`` is a list, its values are in the order of ``names``.
 
-    Args:
-        raw: a learner's table or row, as a JSON dict or list.
-        names: the names of the rows or columns.
-        what: "row" or "column", for messages.
-        where: the text with which a message begins.
+    ``what``: "row" or "column", for messages, which begin with ``where``.
     """
     if isinstance(raw, list):
         if len(raw) != len(names):
