@@ -94,8 +94,8 @@ def gather_seconds(array: float, torus: Sequence[Side]) -> float:
 def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
     """Yield (n, rate) for each corner of the grid, a block with 1/n of the grid's devices.
 
-    On one or more axes, the block has only one position: on a line, the line's start. On the other axes, it has all
-    positions. The devices of a corner together receive at most ``rate`` bytes/s from other devices.
+    A corner has all positions along some of the axes, and only one position (on a line, the end) along the other axes.
+    Its devices together receive at most ``rate`` bytes/s from other devices.
     """
     total = math.prod(side.size for side in torus)
     for count in range(1, len(torus) + 1):

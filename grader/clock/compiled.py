@@ -70,7 +70,7 @@ class _Sent:
 
 @dataclass
 class _Replayed:
-    """The instructions of a program or of one round of a loop, in picoseconds after the program or the round starts."""
+    """The runs of instructions in a program or in one round of a loop, in picoseconds from its start."""
 
     length: int = 0
     busy: int = 0

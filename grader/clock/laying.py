@@ -57,7 +57,6 @@ class LaidBody:
 
     @cached_property
     def then(self) -> list[list[int]]:
-        """For each unit, the units that wait for it."""
         found: list[list[int]] = [[] for _ in self.pieces]
         for i, piece in enumerate(self.pieces):
             for j in piece.after:

@@ -152,7 +152,7 @@ class Busy:
 def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
     """Start asynchronous collectives as late as possible, without reducing overlap and without delaying other pieces.
 
-    A collective that starts late occupies memory for a shorter time.
+    After a late start, a collective's result occupies memory for a shorter time.
     """
     start = list(laid.start)
     end = [laid.length] * len(pieces)  # the latest time at which each piece may end

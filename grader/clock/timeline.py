@@ -209,5 +209,4 @@ class Timeline:
         return min(1.0, max(0.0, (work + talks - self.step) / could)) if could else 0.0
 
     def on_path(self, span: Span) -> bool:
-        """Return True if a span is on the critical path."""
         return span.number in self.critical

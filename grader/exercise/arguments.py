@@ -99,9 +99,9 @@ def _complex(dtype: np.dtype) -> bool:
 def array(*shape: int | str, draw: Callable[..., Any], spec: Iterable = (), dtype: str = "float32") -> Array:
     """Draw values by a function: ``array("T", draw=lambda rng, shape, E: rng.integers(E, size=shape), dtype="int32")``.
 
-    ``draw`` is a function of a generator and the array's shape. The values may depend on nothing else, except on
-    earlier arguments of the call, static keywords and dimensions, if ``draw`` has parameters with their names and
-    without defaults. A parameter ``mesh`` gets the size of every axis.
+    ``draw`` is a function of a generator and the array's shape. Its other parameters, without defaults, have the names
+    of earlier arguments of the call, static keywords or dimensions, and get their values. A parameter ``mesh`` gets the
+    size of every axis. The values may depend on nothing else.
     """
     return _array(shape, spec, dtype, draw, declared.draws(draw))
 

@@ -77,7 +77,6 @@ def _fit_arrays(arrays: Mapping[str, Array], sizes: Mapping[str, Mapping[str, Si
 
 
 def _check_arrays(task: Task, arguments: Mapping[str, Any], keywords: Set[str]) -> None:
-    """Raise AuthorError for an argument that is not an array or a tree of arrays."""
     for argument, tree in arguments.items():
         for name, array in leaves(tree, argument):
             if argument == "cotangent" and array is None:

@@ -364,7 +364,6 @@ class Exercise(Asks):
             raise AuthorError(f"{task.name} is declared by @exercise.{_WORD[task.kind]}, so use {other}")
 
     def _names_of(self, word: str, checks: Any) -> tuple[str, ...]:
-        """Return the names of ``checks``, which the author gave as the argument ``word``: "after" or "fails"."""
         found = declared.kinds(f"`{word}`", checks, Check, "a check: write its name without quotes")
         for check in found:
             if self.checks.get(check.name) is not check:

@@ -17,8 +17,6 @@ from grader.wire.operations import KINDS, Operations
 
 @dataclass(frozen=True)
 class _TimelineKey:
-    """A key of the cache of timelines. ``program``: the program's Python id."""
-
     program: int
     on: str
     axes: tuple[tuple[str, tuple[int, ...]], ...] | None
@@ -155,7 +153,6 @@ def _timeline(seen: Seen, kind: str, on: str | None) -> tuple[Timeline, str]:
 
 
 def _gain(line: Timeline, kind: str, work: int, by: str) -> str:
-    """Return text that compares the step's time with the time without overlap and the time with full overlap."""
     talks = line.talking(kind)
     return (
         f"compute of {show_time(work)} and {kind}s of {show_time(talks)} take {show_time(work + talks)} "

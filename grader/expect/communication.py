@@ -54,8 +54,8 @@ def expect_at_most(seen: Seen, **allowed: Mapping[str | tuple[str, ...], float])
     ``expect_at_most(seen, all_gather={"x": 2})`` allows two all-gathers over x.
 
     Use this check if a right program may need fewer collectives. Keywords are as in ``expect_collectives``. The dicts'
-    values are the allowed numbers of runs, or budgets such as ``between(right, wrong, at=count)``, which also name the
-    numbers that a right program and a wrong program need.
+    values are the allowed numbers of runs, or budgets such as ``between(right, wrong, at=count)``. Here ``right`` and
+    ``wrong`` are the numbers of runs that a right and a wrong program need.
     """
     want, found = _wanted(seen, allowed), _found(seen)
     _record(seen, "expect_at_most", allowed, found)
@@ -115,7 +115,6 @@ def _no_more(seen: Seen, want: Mapping[Key, int], found: Mapping[Key, Interval])
 
 
 def _expect_mattering(seen: Seen, want: Mapping[Key, int]) -> None:
-    """Check that the values of enough collectives change a result of the task."""
     matters = collectives_that_matter(seen)
     for key, count in want.items():
         done = total((c for c in matters if _key(c) == key), lambda c: Interval.of(1))

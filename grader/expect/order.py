@@ -87,7 +87,6 @@ def _sources(graph: Dependency, name: str) -> set[int]:
 
 
 def _loop(graph: Dependency, number: int) -> int | None:
-    """Return the innermost loop around an operation, or None."""
     return graph.places[number].loops[-1] if graph.places[number].loops else None
 
 

@@ -35,14 +35,14 @@ def expect_close(
 
     The bound follows from the expected dtype's epsilon and the number of terms summed per element: ``eps * (4 +
     2*sqrt(terms)) * max|want|`` (random-walk growth of rounding errors). For 16-bit types, the bound counts at most 8
-    terms: devices accumulate in float32, and round to 16 bits only in sums over devices. The bound never depends on the
-    returned values.
+    terms, because devices accumulate in float32 and round to 16 bits only in sums over devices. The bound never depends
+    on the returned values.
 
     Real devices may round matmul operands more coarsely than the expected dtype. ``Sharded.factors`` is then the
-    epsilon of the operands' dtype. These errors grow with the number of terms as fast as the sum itself, so their bound
-    does not contain the number of terms: ``FACTORS * factors * max|want|``. The larger of the two bounds applies, but
-    float64 and complex128 have only the first bound. One matmul has an error of half an epsilon of the operands; a
-    chain of a few matmuls has an error of up to three epsilons. If the error exceeds the bound on real devices, the
+    epsilon of the operands' dtype. These errors grow with the number of terms as fast as the sum itself. So their bound
+    ``FACTORS * factors * max|want|`` does not contain the number of terms. One matmul has an error of half an epsilon
+    of the operands; a chain of a few matmuls has an error of up to three epsilons. The larger of the two bounds
+    applies, but float64 and complex128 have only the first bound. If the error exceeds the bound on real devices, the
     verdict comes from a second run with float32 matmuls.
 
     Args:

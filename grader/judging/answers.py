@@ -147,7 +147,6 @@ def render_question(question: Question, params: Mapping[str, Any]) -> str:
 
 
 def names_a_chip(question: Question) -> bool:
-    """Return True if a parameter of the question is a chip of the hardware table."""
     return any(name == "chip" or any(map(hardware.is_known, values)) for name, values in question.params.items())
 
 
@@ -271,7 +270,6 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
 
 
 def _for_a_person(answer: Answer, given: str, raw: str) -> dict[str, Any]:
-    """Return the fields of the ``Result`` for an answer that a person must grade."""
     assert isinstance(answer, Written)
     reason = BY_A_PERSON + (
         f"; only the first {MAX_TEXT} characters of the answer were read" if len(raw) >= MAX_TEXT else ""
@@ -343,7 +341,6 @@ def nearest_misconceptions(
 
 
 def misconceptions_of(question: Question, misconceptions: Iterable[Misconception]) -> Iterator[Misconception]:
-    """Return the misconceptions of this question."""
     return (m for m in misconceptions if isinstance(m.of, Question) and m.of.name == question.name)
 
 

@@ -71,7 +71,7 @@ def _blocked(check: Check, before: list[Result]) -> Result | None:
 
 @dataclass(frozen=True)
 class Together:
-    """The submission's answers that one run of a check's function gets together.
+    """The submission's answers that a check's function gets in one run.
 
     An answer is the response to one ask (request). There is one answer for each call of the check. If the check
     compares meshes, there is one answer for each call and mesh.
@@ -109,7 +109,7 @@ class Together:
 
 
 def together(check: Check, answered: list[Answered]) -> list[Together]:
-    """Return the groups of answers that a check gets together, in the order of the asks (requests to a submission).
+    """Return the groups of answers that a check's function gets, in the order of the asks (requests to a submission).
 
     In a group, all answers have equal settings, such as the mesh (see ``Ask.among``). If the submission got no ask for
     one of the check's calls, for example because learners cannot try this call, the result is [].

@@ -51,7 +51,6 @@ def _observed(pairs: Pairs) -> list[tuple[Observation, Observation]]:
 
 
 def _outcome_pairs(pairs: Pairs) -> list[tuple[Outcome, Outcome]]:
-    """Return pairs of outcomes of plain Python functions: one pair for each set of arguments."""
     lists = [(a, b) for a, b in pairs if isinstance(a, list) and isinstance(b, list)]
     return [pair for a, b in lists for pair in zip(a, b, strict=True)]
 

@@ -251,7 +251,6 @@ def _shapes(arrays: Sequence[np.ndarray]) -> list[tuple[int, ...]]:
 
 
 def _near_all(held: np.ndarray, others: Sequence[np.ndarray], bound: float) -> np.ndarray:
-    """Return a mask: True where ``held`` is within ``bound`` of all arrays in ``others``."""
     near = [np.abs(wide(held) - wide(other)) <= bound for other in others]
     return np.logical_and.reduce([np.ones(held.shape, bool), *near])
 
@@ -280,7 +279,6 @@ def _agreement(submitted: Sequence[Found], mistaken: Sequence[Found]) -> tuple[i
 
 
 def _sums(counts: Iterable[tuple[int | None, int]]) -> tuple[int, int] | None:
-    """Add up pairs of counts, as ``_alike`` returns them. Return None if the first count of any pair is None."""
     agreed = undefined = 0
     for same, open_ in counts:
         if same is None:

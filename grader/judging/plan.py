@@ -211,7 +211,6 @@ def _looked_at(check: Check) -> list[Call | Cases]:
 
 
 def _compared_calls(checks: Sequence[Check]) -> set[int]:
-    """Return the Python ids of the timing calls, and of the small calls whose values are judged in their place."""
     pairs = [_with_values(call) for check in checks for call in check.calls]
     return {id(call) for pair in pairs if len(pair) > 1 for call in pair}
 

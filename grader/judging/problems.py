@@ -59,7 +59,6 @@ def question_problems(question: Question, misconceptions: Iterable[Misconception
 def _variant_problems(
     question: Question, misconceptions: list[Misconception], params: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
-    """Yield a pair (problem, detail) for each problem of one variant."""
     try:
         kind = kind_of(question, params)
     except Exception as error:

@@ -226,7 +226,7 @@ class _Matching:
     def rounds(self, one: int | None, two: int | None) -> bool:
         """Return True if the substitution turns the small program's number of rounds into the large program's.
 
-        A small number may be added to both before: N - 1 rounds match after adding 1.
+        A small number may be added to both numbers before substitution: N - 1 rounds match after adding 1.
         """
         if one is None or two is None:
             return one == two
@@ -301,7 +301,8 @@ class _Matching:
         """Return True if the size ``timed`` of the large program is right for the small program's size ``judged``.
 
         The size is right if the substitution turns ``judged`` into ``timed``, or if the pair is in ``sums``. For a pair
-        in ``follows``, ``timed`` may also be larger, or right after a small number is added to both sizes (``near``).
+        in ``follows``, ``timed`` may also be larger, or a small number may be added to both sizes before substitution
+        (``near``).
 
         A much smaller ``timed`` is wrong. Otherwise, a task could build the 11 rows that the small program needs from
         arrays of 5 and 6 rows. The large program would then also have 11 rows, although it needs 4,096.
@@ -376,7 +377,6 @@ def _bodies(op: Operation) -> Any:
 
 
 def _differing(one: str, two: str) -> str:
-    """Return a text with the values, in both operations, of the first attribute that differs."""
     for a, b in itertools.zip_longest(one.split(", "), two.split(", "), fillvalue="nothing"):
         if NUMBER.sub("#", a) != NUMBER.sub("#", b):
             return f"{b[:60] or 'another value'} where the judged program has {a[:60] or 'another value'}"

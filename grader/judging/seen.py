@@ -102,7 +102,7 @@ def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
 
 
 def by_compiler(answer: Answered) -> Answered:
-    """Return the answer to judge, whose finding is a fault if a TPU's compiler refused a timed program."""
+    """Return the answer; if a TPU's compiler refused a timed program, the compiler's fault is the finding."""
     call, seen = answer.ask.of, answer.finding
     if isinstance(call, Call) and call.timing and isinstance(seen, Observation) and isinstance(seen.compiled, Fault):
         return Answered(answer.ask, seen.compiled)

@@ -230,7 +230,6 @@ def _plain_signs(text: str) -> str:
 
 
 def _value_of(found: re.Match[str]) -> float:
-    """Return the number in a match of ``QUANTITY``; infinity if the number is too large for a float."""
     digits, tens, twos = re.sub("[, '_]", "", found["digits"] or "1"), int(found["e"] or 0), 0
     if found["base"] == "10":
         tens += int(found["power"])
@@ -252,7 +251,6 @@ def _parse_quantity(raw: Mapping[Any, Any]) -> ParsedAnswer:
 
 
 def _float(raw: Any) -> float:
-    """Return the number as a finite float. Raises BadAnswer if this is impossible."""
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         raise BadAnswer(f"an answer is a number or a text with a unit, not {_kind(raw)}")
     try:

@@ -113,7 +113,6 @@ def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]
 
 
 def _check_sizes(op: Any, most: int) -> None:
-    """Raise ProgramRefused if a result or a block's argument of an operation has more than ``most`` bytes."""
     for value in (*op.results, *(a for r in op.regions for b in r for a in b.arguments)):
         size = array_bytes(value.type)
         if size > most:

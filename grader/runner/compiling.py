@@ -64,7 +64,7 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], fo
 
     Args:
         program: the program in canonical form.
-        found: the program's facts before compilation. If they lack the FLOPs, ``about`` of the result has the FLOPs of
+        found: the program's facts before compilation. If they lack the FLOPs, the result's ``about`` has the FLOPs of
             the compiled program.
     """
     sizes = dict(mesh.shape)

@@ -354,7 +354,6 @@ def cost_of(visit: Visit) -> FlopCount:
 
 
 def _operand_dims(visit: Visit, position: int) -> list[int] | None:
-    """Return the shape of the operand at ``position``, or None if no array is at this position."""
     operands = visit.of.operands[position : position + 1]
     return next((dims for name in operands for _, dims in shapes(visit.shapes.get(name, ""))), None)
 

@@ -80,7 +80,6 @@ def parse(hlo: str) -> tuple[dict[str, Computation], str]:
 
 
 def instruction(line: str) -> HloInstruction:
-    """Parse one line of a computation's text."""
     name, _, rest = line.strip().removeprefix("ROOT ").partition(" = ")
     shape, rest = _shape(rest)
     opcode, _, rest = rest.partition("(")

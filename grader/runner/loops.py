@@ -119,7 +119,6 @@ def _number(elements: Any) -> int | None:
 
 
 def _holds(kind: Any, number: int) -> bool:
-    """Return whether ``kind`` is an integer scalar's type that can hold ``number``."""
     element = getattr(kind, "element_type", None)
     if not isinstance(element, ir.IntegerType) or list(kind.shape):
         return False

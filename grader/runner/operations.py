@@ -270,7 +270,7 @@ class _OperationsReader:
         return self.step(op, "reshard", (at,), (moved,)), moved
 
     def left(self, argument: Any, whole: int) -> int:
-        """Return into how many parts the axes that are not manual may split an argument of a shard_map's body."""
+        """Return into how many parts the axes that are not manual may split an argument inside a shard_map."""
         value = self.values[whole]
         each = max(math.prod(value.shape) // value.parts, 1)
         return 1 if self.real <= self.manual else max(math.prod(shaped(argument.type)[0]) // each, 1)

@@ -3,8 +3,8 @@
 The bytecode is MLIR from a process that ran learner code, so nothing in it is trusted. Allow-lists decide which
 operations, custom calls, types and attributes a program may have, and its sizes are limited. Arguments get the
 shardings of the grader's request. Functions, meshes and the channels of collectives get new names and numbers, so that
-equal programs have equal texts. Of the source locations, only lines of the learner's files are kept. The rest of the
-grader hashes, reads and compiles only the printed text.
+equal programs have equal texts. Only source locations in the learner's files are kept. The rest of the grader hashes,
+reads and compiles only the printed text.
 """
 
 from __future__ import annotations
@@ -256,7 +256,6 @@ def _is_main(op: Any) -> bool:
 
 
 def _cut(entry: Any) -> tuple[str, ...]:
-    """Return the axes in one entry of a PartitionSpec, given as JSON."""
     if entry is None:
         return ()
     return (entry,) if isinstance(entry, str) else tuple(entry["tuple"])

@@ -79,7 +79,6 @@ def _misfit(op: Any, members: int) -> str | None:
 
 
 def _are_vectors_of_integers(arrays: Sequence[tuple[tuple[int, ...], str]]) -> bool:
-    """Return whether all arrays are vectors of integers of one length."""
     length = arrays[0][0]
     return len(length) == 1 and all(shape == length and dtype_of(dtype).kind in "iu" for shape, dtype in arrays)
 

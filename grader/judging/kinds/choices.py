@@ -47,7 +47,6 @@ class ChoiceKind(AnswerKind[str, str]):
 
     @property
     def listed(self) -> Sequence[str]:
-        """Lines that list the options with their letters."""
         return [f"- {letter}: {text}" for letter, text in zip(LETTERS, self.options.values(), strict=False)]
 
     @property

@@ -65,7 +65,6 @@ class ListedKind(AnswerKind[Keys, Keys]):
         return keys
 
     def _parts(self, raw: Any) -> Sequence[Any]:
-        """Return the options in an answer, as the learner wrote them."""
         if isinstance(raw, list):
             return raw
         if not isinstance(raw, str):

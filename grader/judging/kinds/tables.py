@@ -129,7 +129,6 @@ class TableKind(AnswerKind[Wants, Givens]):
         return "; ".join(lines)
 
     def _row(self, row: str, cells: Any) -> dict[str, Any]:
-        """Return the cells of one row of a learner's answer, keyed by the names of the columns."""
         if isinstance(cells, str) and len(self.columns) > 1:
             cells = self._parsed_cells(cells)
         if len(self.columns) == 1 and not isinstance(cells, list) and not (isinstance(cells, dict) and "dict" in cells):
@@ -140,7 +139,6 @@ class TableKind(AnswerKind[Wants, Givens]):
     # text
 
     def _parsed(self, text: str) -> Any:
-        """Parse a table that a learner wrote as text into lists and dicts, in the JSON form of answers."""
         if len(text) > LONGEST:
             raise BadAnswer(f"an answer has at most {LONGEST} characters, this has {len(text)}")
         try:
