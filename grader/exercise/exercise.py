@@ -148,7 +148,8 @@ class Exercise(Asks):
         """Declare a call of a traced task, for checks: ``exercise.call(matmul, a=normal(...), dims={"I": 48})``.
 
         Args:
-            dims, hidden_dims: the size of every dimension: a number, or a multiple of an axis size: ``4 * axis("x")``.
+            dims, hidden_dims: the size of every dimension, as a number or a multiple of an axis size such as ``4 *
+                axis("x")``.
             static, hidden_static: plain keywords of the task. The grader uses ``hidden_static`` with ``hidden_dims``.
             wrt: arguments with respect to which the grader differentiates the results that have a ``cotangent``.
             cotangent: a cotangent for each result; None for auxiliary results. By default, the first result is a loss.

@@ -209,9 +209,8 @@ def units_known(question: Question) -> None:
 def kind_of(question: Question, drawn: Mapping[str, Any]) -> AnswerKind[Any, Any]:
     """Return the object that reads and judges answers to this question. ``drawn``: a learner's drawn parameters.
 
-    Raises:
-        jinja2.TemplateError: an option's text does not render.
-        ValueError: two options cannot be distinguished.
+    Raises ValueError if two options cannot be distinguished, and jinja2.TemplateError if an option's text does not
+    render.
     """
     return KINDS[type(question.answer)].of(question.answer, drawn, question.rtol)
 

@@ -159,12 +159,7 @@ def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
     The arguments are made on the devices. On a CPU, the grader limits the program's memory; on other devices, only the
     device's own memory is a limit. All processes make equally many calls, because each call waits for all processes.
 
-    Args:
-        rounds: the number of measurements.
-        calls: the number of calls in each measurement.
-
-    Returns:
-        A reply with the field ``seconds``: for each round, the mean seconds per call.
+    The reply's ``seconds`` has one number for each of ``rounds`` rounds: the mean seconds of ``calls`` calls.
     """
     arguments = ask["args"] + ask["cotangents"]
     seconds: list[float] = []

@@ -181,9 +181,8 @@ def unclaimed(
 ) -> list[Collective]:
     """Return the collectives of a compiled program that do not come from a collective of the canonical program.
 
-    Args:
-        found: the compiled program's collectives, each with the numbers that ``facts.mark`` gave its sources.
-        marked: the canonical program's collectives, by these numbers.
+    ``found``: the compiled program's collectives, each with the numbers that ``facts.mark`` gave its sources.
+    ``marked``: the canonical program's collectives, by these numbers.
     """
     claimed = [bool(marks) and all(_became(c, marked.get(m, [])) for m in marks) for marks, c in found]
     added = {i for i, is_claimed in enumerate(claimed) if not is_claimed}

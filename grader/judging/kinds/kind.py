@@ -46,9 +46,8 @@ class AnswerKind(ABC, Generic[Want, Given]):
             drawn: the parameters drawn for a learner.
             rtol: the relative tolerance of numbers in answers.
 
-        Raises:
-            jinja2.TemplateError: an option's text does not render.
-            ValueError: two options cannot be distinguished.
+        Raises ValueError if two options cannot be distinguished, and jinja2.TemplateError if an option's text does not
+        render.
         """
 
     @staticmethod
