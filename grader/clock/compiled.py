@@ -44,10 +44,7 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
 
 
 def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Return the instructions in an order in which matmuls do not wait for data that is only added to their results.
-
-    In this order, the instruction that waits for the data ("done") comes after the kernel.
-    """
+    """Return the instructions in an order in which matmuls do not wait for data that is only added to their results."""
     found: list[Instruction] = []
     for one in instructions:
         late = [i for i in found if one.op == "product" and i.op == "done" and i.number in one.joined]

@@ -167,10 +167,7 @@ class Fused:
         return not heavy or self._is_filled(i)
 
     def _is_filled(self, i: int) -> bool:
-        """Return True if only one elementwise operation uses ``i``, an update of an array filled with one number.
-
-        The clock counts no memory traffic for the filled array.
-        """
+        """Return True if only one elementwise operation uses ``i``, an update of an array filled with one number."""
         op = self.ops[i]
         if op.name != "dynamic_update_slice":
             return False

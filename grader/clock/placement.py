@@ -169,10 +169,7 @@ Points = list[tuple[int, ...]]
 
 
 def _around(even: Points, other: Points) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return a cycle through all points of a grid: along one edge, and back in a zigzag through all other points.
-
-    ``even``, ``other``: the points along each side of the grid. The number of points in ``even`` must be even.
-    """
+    """Return a cycle through a grid: along the side ``even``, of an even number of points, and back in a zigzag."""
     found = [(point, other[0]) for point in even]
     for k, point in enumerate(reversed(even)):
         found += [(point, there) for there in (other[1:] if k % 2 == 0 else other[:0:-1])]

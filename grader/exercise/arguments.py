@@ -41,10 +41,7 @@ class Array:
     def sample(
         self, dims: Mapping[str, int], rng: np.random.Generator, related: Mapping[str, Any] = NOTHING
     ) -> np.ndarray:
-        """Draw the values of this array, and return them read-only.
-
-        Raises AuthorError if ``draw`` raises an error, or its values are not finite or do not fit the shape or dtype.
-        """
+        """Draw the values of this array, read-only. Raises AuthorError if ``draw`` fails or its values are invalid."""
         shape = self.sized(dims)
         chosen = {name: related[name] for name in self.needs}
         try:

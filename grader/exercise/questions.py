@@ -183,10 +183,7 @@ class Question:
         return self.answered_by(self.fn, params)
 
     def answered_by(self, fn: Callable[..., Any], drawn: Mapping[str, Any]) -> Any:
-        """Return the answer of ``fn``, the question's or a misconception's function, for a learner's drawn parameters.
-
-        For a choice question, ``drawn`` also has the order of the options, which the function does not get.
-        """
+        """Return the answer of ``fn``, the question's or a misconception's function, for a learner's parameters."""
         return fn(**{name: drawn[name] for name in self.params})
 
     @property

@@ -141,10 +141,7 @@ def _show_number(n: float) -> str:
 
 
 def told_apart(show: Callable[[float, int], str], one: float, other: float, digits: int = 1) -> tuple[str, str]:
-    """Format two amounts with ``digits`` digits, or with more digits if the two texts would be equal.
-
-    ``show``: a function that formats an amount with a given number of digits.
-    """
+    """Format two amounts with ``digits`` digits, or with more digits if the two texts would be equal."""
     while True:
         shown = show(one, digits), show(other, digits)
         if len({re.sub(r"\.0+(?!\d)", "", text) for text in shown}) == 2 or one == other or digits >= MOST_DIGITS:

@@ -104,10 +104,7 @@ def _same_number(got: Any, want: complex, rtol: float, ints: bool) -> bool:
 
 
 def _float_for_int(got: Any, want: Any, ints: bool) -> float | None:
-    """Return the first float in ``got`` at a place where ``want`` has an int; None if there is none.
-
-    If ``ints`` is False, look only inside slices.
-    """
+    """Return the first float in ``got`` where ``want`` has an int, or None. Without ``ints``, look only in slices."""
     if isinstance(want, slice) and isinstance(got, slice):
         return _float_for_int(_bounds(got), _bounds(want), True)
     if isinstance(want, list | tuple) and isinstance(got, list | tuple):

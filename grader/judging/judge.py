@@ -86,11 +86,7 @@ class Together:
 
     @property
     def ask(self) -> Ask:
-        """The first answer's ask (request to the submission).
-
-        The asks of all answers have equal values of ``secret`` and ``hidden``, and of ``check_vma`` if the task is
-        tried with several values (see ``Ask``).
-        """
+        """The first answer's ask (request). All asks have equal settings, such as ``secret`` and ``hidden``."""
         return self.answers[0][0].ask
 
     def judged(self, seen: tuple[Any, ...]) -> None:
@@ -226,7 +222,7 @@ def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
 
 
 def verdicts(group: Together) -> list[str]:
-    """Return why the check fails in each run, also on secret inputs, for the staff; '' for a run that passes.
+    """Return, for the staff, why the check fails in each run, also on secret inputs; '' for a run that passes.
 
     If an answer of the submission is a fault, return only a text about the first fault.
     """

@@ -106,10 +106,7 @@ def fitting(
 def _most_alike(
     check: Check, submitted: Shown, results: Mapping[str, str], forms: Forms, checks: Mapping[str, Check]
 ) -> list[Misconception]:
-    """Return the misconceptions that fit (see ``fitting``) and agree most with the submission (see ``_rank``).
-
-    ``forms``: for each misconception, its programs and their answers.
-    """
+    """Return the misconceptions that fit (see ``fitting``) and agree most with the submission (see ``_rank``)."""
     failed = {name for name, status in results.items() if status == "failed"}
     ranks: dict[str, tuple[int, float]] = {}
     for name, every in forms.items():
@@ -213,10 +210,7 @@ def _cases(seen: tuple) -> list[tuple]:
 
 
 def _fits(submitted: Sequence[Found], forms: Sequence[Sequence[Found]], match: Callable[..., bool]) -> bool:
-    """Return True if ``match`` holds for the submission's findings and one form of a misconception.
-
-    Also return True if ``match`` holds for the common part of all forms' findings (``_common``).
-    """
+    """Return True if the submission matches (``match``) at least one form, or the common part of all forms."""
     if any(match(submitted, form) for form in forms):
         return True
     alike = {len(submitted), *map(len, forms)}

@@ -228,10 +228,7 @@ def _of_cases(cases: Cases, public: bool, seed: str, where: str) -> list[Ask]:
 
 
 def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
-    """Return the hidden argument sets of a function.
-
-    Raises AuthorError if the author's function ``hidden`` fails, or if it draws no, too many or invalid argument sets.
-    """
+    """Return the hidden argument sets of a function. Raises AuthorError if drawing fails or they are invalid."""
     assert cases.hidden is not None
     try:
         found = list(itertools.islice(cases.hidden(draw), MOST_CASES + 1))
@@ -279,10 +276,7 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
 def inputs_of(
     call: Call, mesh: Mapping[str, int], dims: Mapping[str, int], static: Mapping[str, Any], draw: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    """Draw and yield the arguments of one run: one dict for each step.
-
-    Raises AuthorError if the arguments cannot be drawn.
-    """
+    """Draw and yield the arguments of one run: one dict for each step. Raises AuthorError if this fails."""
     related: dict[str, Any] = {"mesh": dict(mesh), **dims, **static}
     for step in range(call.steps):
         found: dict[str, Any] = {}

@@ -35,10 +35,7 @@ TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k
 
 @dataclass(frozen=True)
 class Difference:
-    """The first difference between two programs.
-
-    ``line``, ``file``: the source line of the operation in the large program if known, else in the small program.
-    """
+    """The first difference between two programs, with its line in the large program (if unknown, in the small one)."""
 
     message: str
     line: int | None = None
@@ -233,10 +230,7 @@ class _Matching:
         return self.fits(one, two) or self.near(one, two, ROUNDS)
 
     def slice(self, one: Operation, two: Operation) -> str:
-        """Compare slices, and return the difference as text, or ''.
-
-        Each bound must fit (see ``fits``), counted from the array's start or from its end.
-        """
+        """Return the difference between slices as text, or ''. Bounds count from the array's start or from its end."""
         wholes = [program.values[op.operands[0]].shape for op, program in self.both(one, two)]
         bounds = [_by_name(op.attributes) for op in (one, two)]
         for name in ("start_indices", "limit_indices", "strides"):
@@ -313,10 +307,7 @@ class _Matching:
         return pair in self.follows and (timed >= due or self.near(judged, timed, WINDOW))
 
     def near(self, judged: int, timed: int, most: int) -> bool:
-        """Return True if, for some number k, the substitution turns ``judged + k`` into a different size ``timed + k``.
-
-        The range of k is from ``-most`` to ``most``, without 0.
-        """
+        """Return True if, for a k of at most ``most``, substitution turns ``judged +- k`` into a new ``timed +- k``."""
         few = [k for n in range(1, most + 1) for k in (n, -n) if judged + k > 0]
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 
@@ -341,10 +332,7 @@ def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[
 
 
 def _zipped(one: Body, two: Body, rounds: tuple[int, int]) -> Iterator[tuple[Operation, Operation, tuple[int, int]]]:
-    """Yield, for each pair of operations of two equal bodies, the operations and how often each program runs them.
-
-    ``rounds``: how often each program runs its body.
-    """
+    """Yield, for each pair of operations of two equal bodies, the operations and how often each program runs them."""
     for a, b in zip(one.operations, two.operations, strict=True):
         yield a, b, rounds
         inside = rounds if a.name != "while" else (rounds[0] * (a.rounds or 1), rounds[1] * (b.rounds or 1))

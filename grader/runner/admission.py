@@ -173,10 +173,7 @@ def callee_of(op: Any) -> str | None:
 
 
 def array_bytes(kind: Any) -> int:
-    """Return the bytes of an array of this type. An element narrower than a byte, such as int4, counts as one byte.
-
-    Raises ProgramRefused if the grader does not allow the type, or if the shape is not fixed.
-    """
+    """Return the bytes of an array of this type, with at least one byte per element. Raises as ``shaped``."""
     shape, dtype = shaped(kind)
     return math.prod(shape) * dtype_of(dtype).itemsize
 
@@ -212,10 +209,7 @@ def element_names() -> dict[str, str]:
 
 
 def is_transposed(location: Any) -> bool:
-    """Return True if a name in ``location`` shows that JAX made the operation for a backward pass.
-
-    JAX makes a backward pass by transposing operations of the forward pass, and writes "transpose" into their names.
-    """
+    """Return True if a name in ``location`` has "transpose(", with which JAX marks operations of a backward pass."""
     while isinstance(location, ir.NameLoc):
         if TRANSPOSE.search(location.name_str):
             return True

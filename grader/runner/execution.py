@@ -83,10 +83,7 @@ def size_of(reply: Reply) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Read:
-    """A canonical program, its facts and its operations.
-
-    ``operations``: the operations as text (``wire.operations.to_text``), or None if there are too many.
-    """
+    """A canonical program, its facts, and its operations as text (None if there are too many)."""
 
     program: Program
     facts: facts.Facts
@@ -313,10 +310,7 @@ def runs() -> bool:
 
 
 def look() -> dict[str, Any]:
-    """Return platform, kind and number of the devices of this process and of the processes that ``join`` connected.
-
-    If JAX finds no devices, return the reason as ``problem``.
-    """
+    """Return platform, kind and number of all connected devices; if JAX finds none, the reason as ``problem``."""
     try:
         found = jax.devices()
     except Exception as error:  # the error's type depends on what the platform lacks
@@ -326,20 +320,14 @@ def look() -> dict[str, Any]:
 
 
 def join(address: str, processes: int, number: int) -> None:
-    """Connect this process to other processes, so that a mesh can have the devices of all processes.
-
-    ``address``: the address of the process that coordinates. ``number``: the number of this process.
-    """
+    """Connect this process to other processes, so that a mesh can have the devices of all processes."""
     if jax.config.jax_platforms == CPU:  # type: ignore[attr-defined]
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(address, processes, number)
 
 
 def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
-    """Return a result's shape and dtype, and which slice of it each device of this process holds.
-
-    Append the data of these slices to ``blobs``.
-    """
+    """Return a result's shape, dtype and slice on each device of this process. Append the slices' data to ``blobs``."""
     held = sum(shard.data.nbytes for shard in leaf.addressable_shards)
     if held + sum(map(len, blobs)) > MAX_OUTPUT:
         raise ProgramRefused("the results of all devices and runs together are larger than 64 MiB")

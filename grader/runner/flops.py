@@ -120,8 +120,5 @@ def fft(elements: int, length: int) -> FlopCount:
 
 
 def solve(elements: int, n: int) -> FlopCount:
-    """Return the cost of a triangular solve or a Cholesky factorization with an n x n matrix.
-
-    The cost is an interval from 0 to n operations for each element of the result.
-    """
+    """Return the cost of a triangular solve or a Cholesky factorization: 0 to n operations for each result element."""
     return FlopCount(Interval(0, elements * n))

@@ -134,10 +134,7 @@ def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set
 
 
 def applied(one: HloInstruction, opcode: str, named: Mapping[str, str]) -> Interval:
-    """Return how often one execution of an instruction runs the computation that it calls.
-
-    For example, a reduction runs the computation once for each element. ``named``: shapes of values by name.
-    """
+    """Return how often one execution of an instruction runs its computation: once per element in a reduction."""
     sizes = [math.prod(d) for o in one.operands for _, d in shapes(named.get(o, ""))[:1]]
     if opcode in ("fusion", "call", "async_start", "custom_call"):
         return Interval.of(1)

@@ -1,7 +1,4 @@
-"""Parse the text of a compiled program, as XLA prints it: computations (functions) and their instructions.
-
-Operands and attributes of an instruction are parsed on demand, because most are never used.
-"""
+"""Parse the text of a compiled program, as XLA prints it: computations (functions) and their instructions."""
 
 from __future__ import annotations
 
@@ -21,10 +18,7 @@ _MARKED = re.compile(rf"{MARK}_(\d+)_")
 
 @dataclass(frozen=True)
 class HloInstruction:
-    """An instruction, which XLA prints as ``%name = shape opcode(operands), attribute=...``.
-
-    ``rest`` is the text after the first parenthesis.
-    """
+    """An instruction ``%name = shape opcode(operands), attribute=...``. ``rest`` is the text after the parenthesis."""
 
     name: str
     shape: str

@@ -73,10 +73,7 @@ def _argument(value: Any, block: Any) -> int | None:
 
 
 def _constant(value: Any) -> int | None:
-    """Return the value of an integer constant, also after conversions or if a loop carries the constant unchanged.
-
-    Return None for other values.
-    """
+    """Return the value of an integer constant, also if it is converted or a loop carries it unchanged, else None."""
     types = [value.type]
     while True:
         op = defining(value)

@@ -141,10 +141,7 @@ class _OperationsReader:
         return [self.layout(a["sdy.sharding"]) for a in about]
 
     def layout(self, sharding: Any) -> Layout:
-        """Return for each dimension the axes that shard it, without axes of size 1.
-
-        Return None if a part of an axis shards a dimension.
-        """
+        """Return for each dimension the axes of more than one device that shard it; None if a part of an axis does."""
         dims = [sdy.DimensionShardingAttr(d) for d in sdy.TensorShardingAttr(sharding).dimension_shardings]
         names = [[sdy.AxisRefAttr(a) for a in d.axes] for d in dims]
         if any(a.sub_axis_info is not None for axes in names for a in axes):

@@ -84,10 +84,7 @@ def _other_floats(array: Any, drawn: Sequence[Any]) -> Any:
 
 
 def _other_integers(array: Any, drawn: Sequence[Any]) -> Any:
-    """Return other integers between the array's smallest and largest integer.
-
-    If all elements are equal, return the next larger integer.
-    """
+    """Return other integers between the smallest and the largest integer; if these are equal, the next larger one."""
     unsigned = np.dtype(f"uint{8 * array.dtype.itemsize}")
     dims = tuple(range(array.ndim))
     low, high = lax.reduce_min(array, dims), lax.reduce_max(array, dims)

@@ -98,10 +98,7 @@ def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, 
 def _run(
     compiled: compiling.Executable, values: list[Any], steps: Steps, number: int, salt: int
 ) -> list[list[np.ndarray]]:
-    """Run the program with replacement values in operation ``number``. The ``salt`` selects the replacement values.
-
-    Return the results of all steps, each as a list of shards.
-    """
+    """Run the program with the salt's replacement values in operation ``number``. Return the shards of each result."""
     fresh, count = iter(values), len(compiled.shardings) - 2
     arguments, found = [next(fresh) for _ in range(count)], []
     for step in range(steps.count):
@@ -138,11 +135,7 @@ def _distance(own: np.ndarray, other: np.ndarray) -> float:
 def compiled(
     mesh: dict[str, int], program: Program, arguments: list[dict[str, Any]], what: str
 ) -> compiling.Executable:
-    """Compile a changed copy of a program.
-
-    The copy has two more integer arguments: the number of the operation to change, and the salt, which selects the
-    replacement values.
-    """
+    """Compile a copy of a program with two more arguments: the number of the operation to change, and the salt."""
     devices = make_mesh(mesh)
     more = [*arguments, SCALAR, SCALAR]
     shardings = [NamedSharding(devices, decode(a["spec"])) for a in more]
@@ -162,10 +155,7 @@ def compiled(
 
 @dataclass
 class Salt:
-    """A block's salt (a number that selects the replacement values), and the noise made from it so far.
-
-    ``value``: the MLIR value that holds the salt. ``noise``: for each shape, the arrays of noise of this shape.
-    """
+    """A block's salt (a number that selects the replacement values), and the noise made from it, keyed by shape."""
 
     value: Any
     noise: dict[tuple[int, ...], Sequence[Any]] = field(default_factory=dict)

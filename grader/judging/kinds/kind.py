@@ -62,10 +62,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
 
     @abstractmethod
     def want(self, value: Any) -> Want:
-        """Convert the value that an author's function returned to the form in which this class compares answers.
-
-        Raises ValueError if the value is not an answer of this kind.
-        """
+        """Convert an author's answer to the form that this class compares. Raises ValueError if it is not valid."""
 
     @abstractmethod
     def read(self, raw: Any) -> Given:

@@ -22,10 +22,7 @@ COUNTS = range(1, 9)
 
 @dataclass(frozen=True)
 class QuantityKind(AnswerKind[float, ParsedAnswer]):
-    """A number with a unit.
-
-    ``zero``: True if the right number may be 0, as in tables. ``drawn``: the numbers that were drawn for the question.
-    """
+    """A number with a unit. ``zero``: True if it may be 0. ``drawn``: the numbers drawn for the question."""
 
     unit: str
     rtol: float

@@ -174,10 +174,7 @@ def _exactly(value: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
 
 
 def _named(raw: Any, names: tuple[str, ...], what: str, where: str = "") -> dict[str, Any]:
-    """Return the values of ``raw`` by name. If ``raw`` is a list, its values are in the order of ``names``.
-
-    ``what``: "row" or "column", for messages, which begin with ``where``.
-    """
+    """Return the values of ``raw`` by name. If ``raw`` is a list, its values are in the order of ``names``."""
     if isinstance(raw, list):
         if len(raw) != len(names):
             raise BadAnswer(f"{where}there are {len(names)} {what}s, {', '.join(names)}, and you gave {len(raw)}")
