@@ -86,7 +86,7 @@ class Together:
 
     @property
     def ask(self) -> Ask:
-        """The first answer's ask (request). All asks have equal settings, such as ``secret`` and ``hidden``."""
+        """The first answer's ask (request). All answers' asks have equal values of ``secret`` and ``hidden``."""
         return self.answers[0][0].ask
 
     def judged(self, seen: tuple[Any, ...]) -> None:

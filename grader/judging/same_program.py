@@ -307,7 +307,7 @@ class _Matching:
         return pair in self.follows and (timed >= due or self.near(judged, timed, WINDOW))
 
     def near(self, judged: int, timed: int, most: int) -> bool:
-        """Return True if, for a k of at most ``most``, substitution turns ``judged +- k`` into a new ``timed +- k``."""
+        """Return True if substitution turns ``judged + k`` into another size ``timed + k``, with abs(k) <= ``most``."""
         few = [k for n in range(1, most + 1) for k in (n, -n) if judged + k > 0]
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 
