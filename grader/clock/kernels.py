@@ -181,7 +181,7 @@ class Fused:
         )
 
     def _large(self) -> set[int]:
-        """Return the positions of the cheap operations that become kernels because of ``MAX_FUSED``."""
+        """Return the cheap operations that become kernels because of the limit ``MAX_FUSED`` on operands."""
         found: set[int] = set()
         inside: dict[int, set[int]] = {}  # for each cheap operation: itself and the operations fused into it
         for i in sorted(self.needed):

@@ -103,7 +103,7 @@ class Several(Choice):
 
 @dataclass(frozen=True)
 class Order(Choice):
-    """All options, in the right order. ``partial``: pairs of options in the right order earn a part of the points."""
+    """All options, in the right order. ``partial``: True if each pair in the right order earns a part of the points."""
 
     partial: bool = False
 
