@@ -1,8 +1,8 @@
 """The *clock*, the course's model of time on a chip. It computes when each operation of a program runs on a slice.
 
-The function ``timeline`` takes a program's ``Operations`` and a slice of chips, and returns a ``Timeline``. All its
-times are whole numbers of picoseconds. The result is deterministic: it does not depend on names, hash seeds or the
-machine. ``docs/clock.md`` lists every assumption of the clock and the resulting errors.
+The function ``timeline`` takes a program's ``Operations`` and a slice of chips, and returns a ``Timeline``. All times
+are whole numbers of picoseconds. The result does not depend on names, hash seeds or the machine. ``docs/clock.md``
+lists every assumption of the clock and the resulting errors.
 """
 
 from grader.clock.clock import timeline

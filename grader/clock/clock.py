@@ -52,10 +52,7 @@ def timeline(
 
 
 class _Found:
-    """Collects a timeline's loops and spans (runs of kernels and collectives).
-
-    A loop has spans only for its first, second and last rounds.
-    """
+    """Collects a timeline's loops and spans. A loop has spans only for its first, second and last rounds."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -122,10 +119,7 @@ def _collectives(body: LaidBody, times: int) -> list[CollectiveTime]:
 
 
 def _waits_for(body: LaidBody) -> list[str]:
-    """Return, for each unit (kernel, collective or loop), the title of the last unit that must end before it starts.
-
-    Units that take no time are ignored.
-    """
+    """Return, for each unit, the title of the last unit (kernel, collective or loop) that it waits for."""
     last: list[int | None] = []
     for unit in body.fused.units:
         near = (j if body.pieces[j].duration else last[j] for j in unit.after)
@@ -135,10 +129,7 @@ def _waits_for(body: LaidBody) -> list[str]:
 
 
 def _waited_for_by(body: LaidBody) -> list[str]:
-    """Return, for each unit (kernel, collective or loop), the title of the first unit that waits for it.
-
-    Units that take no time are ignored.
-    """
+    """Return, for each unit, the title of the first unit (kernel, collective or loop) that waits for it."""
     first: list[int | None] = [None] * len(body.pieces)
     for i in reversed(range(len(first))):
         near = (j if body.pieces[j].duration else first[j] for j in body.then[i])

@@ -2,9 +2,8 @@
 
 The bandwidth of links and the latency of hops each give a lower bound on a collective's time. The clock takes the
 larger bound as the time. On one ring or line, the bound by bandwidth equals the "exact" model of
-``grader.hardware.times``. On several axes that are all rings or all lines of one size, the two are also equal for an
-all-gather, reduce-scatter or all-reduce. In a permute, each (source, target) pair sends its data over a route of its
-own.
+``grader.hardware.times``. For an all-gather, reduce-scatter or all-reduce, they are also equal on several axes that are
+all rings or all lines of one size.
 """
 
 from __future__ import annotations
@@ -52,8 +51,7 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
 
     The link "x+" leads to the next device on mesh axis x, and "x-" to the previous device.
 
-    Raises:
-        Untimed: a group leaves out some of the devices along the mesh axes over which the collective communicates.
+    Raises Untimed if a group lacks some of the devices along the mesh axes over which the collective communicates.
     """
     if about.kind == "permute":
         return _permute(about, place)
@@ -71,10 +69,7 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
 
 
 def _seconds(about: Communication, torus: Sequence[Side]) -> float:
-    """Return the seconds that a collective needs by the bandwidth of links alone.
-
-    For an all-reduce, return only half of the time: the seconds of a reduce-scatter.
-    """
+    """Return a collective's seconds by the bandwidth of links alone; for an all-reduce, half of this time."""
     members = math.prod(side.size for side in torus)
     if about.kind in ("all_to_all", "ragged_all_to_all"):
         return all_to_all_seconds(about.bytes * members, torus)
@@ -88,23 +83,19 @@ def gather_seconds(array: float, torus: Sequence[Side]) -> float:
 
     In an all-gather, every corner of the grid (a block of devices, see ``_corners``) must receive the part of the array
     that its devices do not hold. The slowest corner gives the bound. A reduce-scatter moves as much data in the
-    opposite direction. There is a method that reaches this bound. It splits the array into parts, and moves each part
-    along the axes in a different order. A part causes most of its traffic on the axis along which it moves last.
-    ``tests/network.py`` simulates such a method.
+    opposite direction. ``tests/network.py`` simulates a method that reaches this bound: it splits the array into parts,
+    and moves each part along the axes in a different order.
 
-    Args:
-        array: bytes of the whole array.
-        torus: the axes of the grid.
+    ``array``: bytes of the whole array. ``torus``: the axes of the grid.
     """
     return max(array * (1 - 1 / n) / capacity for n, capacity in _corners(torus))
 
 
 def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
-    """Yield (n, rate) for each corner of the grid.
+    """Yield (n, rate) for each corner of the grid, a block with 1/n of the grid's devices.
 
-    A corner is a block of devices. On one or more axes, the block has only one position: on a line, the start of the
-    line. On the other axes, it has all positions. The corner has 1/n of the grid's devices. Its devices together
-    receive at most ``rate`` bytes/s from other devices.
+    A corner has all positions along some of the axes, and only one position (on a line, the end) along the other axes.
+    Its devices together receive at most ``rate`` bytes/s from other devices.
     """
     total = math.prod(side.size for side in torus)
     for count in range(1, len(torus) + 1):
@@ -118,6 +109,8 @@ def all_to_all_seconds(array: float, torus: Sequence[Side]) -> float:
 
     The axes work at the same time, so the slowest axis gives the result. In a grid of N devices, a row of n devices
     along an axis has n/N of the array's bytes. The devices exchange these bytes only within the row.
+
+    ``array``: bytes of the whole array. ``torus``: the axes of the grid.
     """
     total = math.prod(side.size for side in torus)
     return max(
@@ -131,8 +124,8 @@ def all_to_all_seconds(array: float, torus: Sequence[Side]) -> float:
 def _permute(about: Communication, place: Placement) -> tuple[int, tuple[str, ...]]:
     """Return (picoseconds of a permute, links that the permute uses).
 
-    The message of each (source, target) pair moves along one axis after another, the shorter way around each axis. If
-    both ways around a ring are equally long, the message goes forwards.
+    Each message takes the shorter way around each axis, one axis after another. If both ways around a ring are equally
+    long, the message goes forwards.
     """
     points = list(itertools.product(*(range(n) for n in place.mesh.values())))
     load: Counter[tuple[str, tuple[int, ...]]] = Counter()

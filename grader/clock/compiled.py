@@ -21,16 +21,14 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
     """Return a schedule as a timeline on a slice.
 
     Args:
-        apart: True to undo a fusion of the compiler, which makes one kernel of a matmul and the addition of received
-            data to the matmul's result. The kernel must wait for the data, but in the program the matmul can run before
-            the data arrives. With True, the timeline shows the overlap that the order of the instructions would allow
-            without the fusion.
+        apart: True to undo the compiler's fusion of a matmul and the addition of received data to its result. The fused
+            kernel must wait for the data, but the matmul need not. With True, the timeline shows the overlap that the
+            order of the instructions allows without this fusion.
 
     Raises:
         ValueError: no axes of the slice have the sizes of the mesh's axes, or the clock rate of the slice's chip is
             unknown.
-        Untimed: a loop's number of rounds is unknown, or a collective's group leaves out some devices along a mesh
-            axis.
+        Untimed: a loop's number of rounds is unknown, or a collective's group lacks some devices along a mesh axis.
     """
     place = on if isinstance(on, Placement) else placed(on, schedule.mesh)
     core = core_of(place.slice.chip)
@@ -46,11 +44,7 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
 
 
 def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Return the instructions in a new order.
-
-    Some kernels compute a matmul and add received data to its result. If this addition is the only use of the data, the
-    instruction that waits for the data ("done") moves behind the kernel.
-    """
+    """Return the instructions in an order in which matmuls do not wait for data that is only added to their results."""
     found: list[Instruction] = []
     for one in instructions:
         late = [i for i in found if one.op == "product" and i.op == "done" and i.number in one.joined]
@@ -73,10 +67,7 @@ class _Sent:
 
 @dataclass
 class _Replayed:
-    """The instructions of a program or of one round of a loop.
-
-    Times are picoseconds after the program or the round starts.
-    """
+    """The runs of instructions in a program or in one round of a loop, in picoseconds from its start."""
 
     length: int = 0
     busy: int = 0
@@ -126,7 +117,7 @@ class _Replay:
         return round(one.cycles * PS / self.hz)
 
     def sent(self, one: Instruction, now: int, free: dict[str, int]) -> _Sent:
-        """Start a collective when all its links are free. Each link serves collectives in the instructions' order."""
+        """Start a collective when all its links are free. Links serve collectives in the instructions' order."""
         assert one.communication is not None
         try:
             takes, lanes = duration(one.communication, self.place)
@@ -137,10 +128,7 @@ class _Replay:
         return _Sent(one, start, start + takes, lanes, one.op == "start")
 
     def block(self, one: Instruction, now: int, found: _Replayed) -> int:
-        """Add a loop, or a conditional's longest branch, to ``found``.
-
-        Return the time at which the loop or branch ends.
-        """
+        """Add a loop, or a conditional's longest branch, to ``found``. Return the time at which it ends."""
         rounds = 1
         if one.op == "loop":
             if one.rounds is None:
@@ -158,10 +146,7 @@ class _Replay:
 
 
 class _Drawn:
-    """Collects a timeline's loops and spans (runs of kernels and collectives).
-
-    A loop has spans only for its first, second and last rounds.
-    """
+    """Collects a timeline's loops and spans. A loop has spans only for its first, second and last rounds."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []

@@ -1,15 +1,16 @@
 """Group the operations of a body (a program, a loop's body or a branch) into units.
 
-A unit is a kernel, a collective, a loop or a barrier. The core runs kernels one after another.
+A unit is a kernel, a collective, a loop or a barrier. The core runs kernels one after another. Fusion follows rules
+that ignore cost:
 
-Fusion follows rules that ignore cost. Each matmul, convolution, reduction, sort, gather, scatter and collective is a
-unit. Cheap operations (elementwise operations, broadcasts, slices and the like) join the units that use their results.
-If only cheap operations use a matmul's result, these operations join the matmul. But they do not join if this would
-make the matmul wait for a collective whose data the matmul itself does not use. A ``dynamic_update_slice`` into an
-array filled with one number counts as cheap if only one operation uses its result, and that operation is elementwise. A
-broadcast that only adds dimensions of size 1 is treated as a reshape. A cheap operation becomes a kernel if a
-collective, a loop, a barrier or the body's result uses the operation's value. It also becomes a kernel if it and the
-cheap operations that would be fused into it have more than ``MAX_FUSED`` operands in total.
+- Each matmul, convolution, reduction, sort, gather, scatter and collective is a unit.
+- Cheap operations (elementwise operations, broadcasts, slices and the like) join the units that use their results.
+- If only cheap operations use a matmul's result, these operations join the matmul, unless the matmul would then wait
+  for a collective whose data the matmul itself does not use.
+- A cheap operation becomes a kernel if a collective, a loop, a barrier or the body's result uses its value, or if it
+  and the operations fused into it would have more than ``MAX_FUSED`` operands.
+- A ``dynamic_update_slice`` into an array filled with one number is cheap if only one elementwise operation uses its
+  result.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Unit:
 
     @property
     def collective(self) -> str:
-        """The kind of the unit's collective; '' if the unit is no collective."""
+        """The kind of the unit's collective; '' for other units."""
         return self.root.communication.kind if self.root.communication else ""
 
 
@@ -91,7 +92,7 @@ class Fused:
 
     Attributes:
         units: the units in program order, each after all units that it needs.
-        same: for each value that is only another value with a new name or shape, that other value.
+        same: for each value that is a copy of another value with a new name or shape, the other value.
     """
 
     def __init__(self, program: Operations, body: Body, *, owns_arguments: bool) -> None:
@@ -114,7 +115,7 @@ class Fused:
     # These methods find the operations that make and use each value.
 
     def _needed(self) -> set[int]:
-        """Return positions of the operations that the body's results depend on."""
+        """Return the positions of the operations that the body's results depend on."""
         makers = {v: i for i, op in enumerate(self.ops) for v in op.results}
         left = [makers[v] for v in self.body.results if v in makers]
         found: set[int] = set()
@@ -166,10 +167,7 @@ class Fused:
         return not heavy or self._is_filled(i)
 
     def _is_filled(self, i: int) -> bool:
-        """Return True if ``i`` updates a one-number array, and only one elementwise operation uses the result.
-
-        The clock counts no memory traffic for the array filled with one number.
-        """
+        """Return True if only one elementwise operation uses ``i``, an update of an array filled with one number."""
         op = self.ops[i]
         if op.name != "dynamic_update_slice":
             return False
@@ -183,7 +181,7 @@ class Fused:
         )
 
     def _large(self) -> set[int]:
-        """Return positions of the cheap operations that become kernels because of ``MAX_FUSED``."""
+        """Return the cheap operations that become kernels because of the limit ``MAX_FUSED`` on operands."""
         found: set[int] = set()
         inside: dict[int, set[int]] = {}  # for each cheap operation: itself and the operations fused into it
         for i in sorted(self.needed):
@@ -215,10 +213,9 @@ class Fused:
                 needs[i] |= needs[end]
 
     def _chain(self, value: int) -> list[int]:
-        """Return a chain of operations to fuse into the end of the matmul that makes ``value``; [] if there is none.
+        """Return all operations that use a matmul's result ``value``, to fuse them into the matmul; [] if impossible.
 
-        The chain has all operations that use ``value``, and only one result. It is a single operation, or several
-        elementwise operations, as in ``g - g * y * y``.
+        They are a single operation, or several elementwise operations with one result, as in ``g - g * y * y``.
         """
         chain: list[int] = []
         left = {value}
@@ -244,7 +241,7 @@ class Fused:
         return max(self._roots_of(j), default=product) <= product
 
     def _roots_of(self, j: int) -> set[int]:
-        """Return positions of the units' main operations that ``j`` needs, directly or through cheap operations."""
+        """Return the positions of the units' main operations that ``j`` needs, directly or through cheap operations."""
         found, left, been = set(), [j], set()
         while left:
             for v in map(self.of, self.ops[left.pop()].operands):
@@ -261,10 +258,7 @@ class Fused:
         return found
 
     def _waits_for(self) -> dict[int, int]:
-        """Return, for each operation, a bit mask of the collectives and loops that the operation needs.
-
-        A barrier has no bit of its own, because it takes no time: its mask has the bits of its operands.
-        """
+        """Return, for each operation, a bit mask of the collectives and loops that the operation needs."""
         found: dict[int, int] = {}
         bit = 1
         for i in sorted(self.needed):
@@ -292,11 +286,7 @@ class Fused:
             unit.after = {self.made_by[v] for v in unit.reads if v in self.made_by}
 
     def _left_over(self, roots: list[int]) -> set[int]:
-        """Return the cheap operations that become kernels.
-
-        A cheap operation becomes a kernel if it is not fused into a matmul, and a collective, loop, barrier or the
-        body's result uses it.
-        """
+        """Return the cheap operations that are not fused into a unit, so that each of them becomes a kernel."""
         used = [self.of(v) for i in roots if self.ops[i].name not in ROOTS for v in takes(self.ops[i])]
         return {self.maker[v] for v in [*self.results, *used] if self._is_left_over(v)}
 

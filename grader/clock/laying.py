@@ -21,10 +21,7 @@ ELEMENT_BY_ELEMENT = ELEMENTWISE | {"broadcast_in_dim", "constant", "iota", "res
 
 @dataclass(frozen=True)
 class LaidBlock:
-    """A loop's body, or the longest branch of a conditional.
-
-    ``rounds``: how many times the body runs, one run after another (once for a branch).
-    """
+    """A loop's body, or the longest branch of a conditional. ``rounds``: how often the body runs (a branch: once)."""
 
     body: LaidBody
     rounds: int
@@ -55,15 +52,11 @@ class LaidBody:
 
     @cached_property
     def kernels(self) -> Busy:
-        """The intervals in which the core runs a kernel of this body.
-
-        They do not include loops and synchronous collectives of the body.
-        """
+        """The intervals in which the core runs a kernel of this body, without loops and synchronous collectives."""
         return Busy((self.laid.start[i], self.laid.start[i] + self.pieces[i].duration) for i in self.own_kernels)
 
     @cached_property
     def then(self) -> list[list[int]]:
-        """For each unit, the units that wait for it."""
         found: list[list[int]] = [[] for _ in self.pieces]
         for i, piece in enumerate(self.pieces):
             for j in piece.after:
@@ -153,9 +146,8 @@ class Laying:
     def kernel(self, unit: Unit) -> int:
         """Return a kernel's picoseconds: the longer of the times for arithmetic and for HBM traffic.
 
-        Scalars take no time. A matmul of eight-bit operands has the chip's eight-bit rate only if an argument of the
-        program is an eight-bit array. Without this condition, a program could save time by rounding its arguments to
-        eight bits.
+        A matmul of eight-bit operands has the chip's eight-bit rate only if an argument of the program is an eight-bit
+        array. Without this condition, a program could save time by rounding its arguments to eight bits.
         """
         chip = self.place.slice.chip
         eight = unit.flops and self.given_eight_bits and all(map(self.eight_bits, unit.root.operands[:2]))
@@ -164,7 +156,6 @@ class Laying:
 
     @cached_property
     def given_eight_bits(self) -> bool:
-        """Return True if an argument of the program is an array with elements of eight bits or less."""
         return any(map(self.eight_bits, self.program.main.arguments))
 
     def eight_bits(self, value: int) -> bool:
@@ -173,10 +164,10 @@ class Laying:
         return dtype in EIGHT_BITS or (self.place.slice.chip.name == "7x" and dtype.startswith("float8"))
 
     def check(self, fused: Fused, unit: Unit) -> None:
-        """Raise Untimed if the program does not say which part of this unit's work each device does.
+        """Raise Untimed if only the compiler knows which part of this unit's work each device does.
 
-        Then only the compiler knows the parts. Such units are layout changes at the start of a ``shard_map``, and most
-        operations that are outside ``shard_map`` or in a ``shard_map`` that is not manual over every axis.
+        Such units are layout changes at the start of a ``shard_map``, and most operations that are outside
+        ``shard_map`` or in a ``shard_map`` that is not manual over every axis.
         """
         if unit.kind == "reshard":
             raise _untimed(

@@ -2,8 +2,8 @@
 
 - The program's arguments always occupy memory. If a program returns an argument, the result is a copy.
 - Values that are made and used inside one kernel need no memory.
-- If an operation overwrites a value that is not needed any more, the old and the new value share a buffer. Elementwise
-  operations (also those fused into a matmul) and all-reduces overwrite an operand that has the result's size.
+- An operation that overwrites a value writes into this value's buffer. Elementwise operations (also those fused into a
+  matmul) and all-reduces overwrite an operand of the result's size that no later operation uses.
 - A loop's results share buffers with the loop's inputs. A loop does not copy an array that it only reads.
 """
 
@@ -30,10 +30,8 @@ class _Buffer:
 def live_memory(program: Operations, *, on_tpu: bool = False) -> LiveMemory:
     """Return the memory of a program that runs its units one after another, in program order.
 
-    Args:
-        on_tpu: True to count memory as a TPU's compiler allocates it. The compiler gives results memory from the
-            program's start, and may store values in shorter dtypes (see ``clock/stored.py``).
-            ``expect_memory(by="program")`` passes False.
+    ``on_tpu``: True to count memory as a TPU's compiler allocates it. The compiler gives results memory from the
+    program's start, and may store values in shorter dtypes (see ``clock/stored.py``).
     """
     return replace(_in_order(program, program.main, outermost=True, on_tpu=on_tpu), time=-1)
 
@@ -62,7 +60,7 @@ def worst(
         when: start and end of each unit.
         inside: memory of the bodies of loops and conditionals, keyed by the position of the loop's or conditional's
             unit.
-        length: the time at which the body ends, in the unit of ``when``.
+        length: the time at which the body ends.
         outermost: True if the body is the whole program, so that its arguments stay in memory.
         early: True if the program's results have memory from the program's start.
     """
@@ -102,10 +100,7 @@ def title(unit: Unit) -> str:
 
 
 def _carried(fused: Fused, unit: Unit) -> int:
-    """Return the bytes of the results of a loop or conditional.
-
-    The memory of its body includes these bytes, so ``worst`` must not count them twice.
-    """
+    """Return the bytes of a loop's or conditional's results, which the memory of its body includes."""
     return sum(fused.program.values[v].bytes for v in unit.root.results)
 
 
@@ -130,13 +125,12 @@ def _buffers(fused: Fused, when: Sequence[tuple[int, int]], length: int, *, oute
 
 
 def _live(when: tuple[int, int], buffers: Iterable[_Buffer]) -> None:
-    """Extend the lifetime of each buffer so that it includes the interval ``when``."""
     for buffer in buffers:
         buffer.start, buffer.end = min(buffer.start, when[0]), max(buffer.end, when[1])
 
 
 def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Return a map: result of the unit -> the earlier value whose buffer the result takes over."""
+    """Return a map: result of the unit -> earlier value whose buffer the result takes over."""
     op = unit.root
     operands = [fused.of(v) for v in op.operands]
     if unit.kind == "barrier":
@@ -153,10 +147,7 @@ def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
 
 
 def _overwritten(fused: Fused, unit: Unit) -> dict[int, int]:
-    """Return a map: result of the unit -> the operand that the result overwrites.
-
-    The operand has the result's size. The unit reads the operand element by element, and no later operation uses it.
-    """
+    """Return a map: result of the unit -> operand that the result overwrites."""
     if unit.kind not in ("product", "kernel") and unit.collective != "all_reduce":
         return {}
     found: dict[int, int] = {}
@@ -175,7 +166,7 @@ def _element_by_element(fused: Fused, unit: Unit, value: int) -> bool:
 
 
 def _only_read(op: Operation) -> set[int]:
-    """Return the results of a loop that the loop's body passes through unchanged from round to round."""
+    """Return the results of a loop that the loop's body passes on unchanged from round to round."""
     body = op.bodies[1]
     return {v for v, came, goes in zip(op.results, body.arguments, body.results, strict=True) if came == goes}
 

@@ -26,7 +26,7 @@ class Piece:
         duration: picoseconds.
         resources: the core and the links that the piece occupies for the whole duration.
         after: the pieces that must end before this piece starts, as positions in the program's order.
-        talks: True for a collective. An asynchronous collective starts as late as possible.
+        talks: True for a collective.
     """
 
     duration: int
@@ -52,10 +52,9 @@ class Laid:
 def lay(pieces: Sequence[Piece], core: str) -> Laid:
     """Try five orders of the pieces, and return the start times for the order with the shortest step.
 
-    If several orders are equally short, the program's own order wins.
+    If several orders are equally short, the first order in ``orders`` wins. Asynchronous collectives start late.
 
-    Args:
-        core: the name of the resource that runs kernels.
+    ``core``: the name of the resource that runs kernels.
     """
     early = min((_lay(pieces, order) for order in orders(pieces)), key=lambda laid: laid.length)
     return _late(pieces, early, core)
@@ -70,8 +69,8 @@ def orders(pieces: Sequence[Piece]) -> list[list[int]]:
        previous collective.
     4. As order 3, but if chains are equally long, first the piece that itself waits for the shortest chain of
        collectives. For example, at the end of a loop's round, a matmul runs before a sum that waits for a collective.
-    5. First the pieces that the first collective needs, then the pieces that the second collective needs, and so on.
-       In this order, devices can send some gradients while they compute other gradients.
+    5. First the pieces that the first collective needs, then the pieces that the second collective needs, and so on. In
+       this order, devices can send some gradients while they compute other gradients.
     """
     count = len(pieces)
     to_come, behind, needed_by = [0] * count, [0] * count, [count] * count
@@ -92,10 +91,7 @@ def orders(pieces: Sequence[Piece]) -> list[list[int]]:
 
 
 def _by(pieces: Sequence[Piece], rank: Sequence[tuple[int, ...]]) -> list[int]:
-    """Return a topological order of the pieces.
-
-    If several pieces can come next, the piece of lowest rank comes next.
-    """
+    """Return a topological order of the pieces, by lowest rank if several pieces can come next."""
     waits = [len(p.after) for p in pieces]
     then: list[list[int]] = [[] for _ in pieces]
     for i, piece in enumerate(pieces):
@@ -137,7 +133,7 @@ class Busy:
         self.until = list(itertools.accumulate((b - a for a, b in self.stretches), initial=0))
 
     def edges(self, after: int, before: int) -> list[int]:
-        """Return the intervals' starts and ends that lie between two times, at most the last ``MAX_EDGES`` of each."""
+        """Return the intervals' starts and ends between two times, at most the last ``MAX_EDGES`` of each kind."""
         found = []
         for edges in (self.starts, self.ends):
             first, end = bisect.bisect_right(edges, after), bisect.bisect_left(edges, before)
@@ -156,7 +152,7 @@ class Busy:
 def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
     """Start asynchronous collectives as late as possible, without reducing overlap and without delaying other pieces.
 
-    The step's length does not change. After a late start, a collective's result occupies memory for a shorter time.
+    After a late start, a collective's result occupies memory for a shorter time.
     """
     start = list(laid.start)
     end = [laid.length] * len(pieces)  # the latest time at which each piece may end
@@ -171,10 +167,10 @@ def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
 
 
 def _latest(now: int, latest: int, duration: int, busy: Busy) -> int:
-    """Return the latest tried start of a collective at which the collective overlaps enough busy time.
+    """Return the latest start of a collective with as much overlap as at the start ``now``, among a few tried starts.
 
-    Enough is as much as with the start ``now``. The tried starts are ``now``, ``latest``, and times between them at
-    which the collective starts or ends at a busy interval's start or end (at most ``MAX_EDGES`` of each kind).
+    The tried starts are ``now``, ``latest``, and times between them at which the collective starts or ends together
+    with a busy interval.
     """
     hidden = busy.overlap(now, now + duration)
     if busy.overlap(latest, latest + duration) >= hidden:

@@ -26,7 +26,7 @@ class Slice:
     Attributes:
         chip: the chip's row in the hardware table. If a chip has several devices, this is the row of one device.
         shape: the number of chips along each axis.
-        cores: devices per chip. If a chip has several devices, the devices of a chip form one more axis of the grid.
+        cores: devices per chip. Several devices of a chip form one more axis of the grid.
     """
 
     chip: Chip
@@ -135,8 +135,7 @@ class Placement:
     def chips(self) -> list[tuple[int, ...]]:
         """The coordinates in the slice of each device's chip, in mesh order.
 
-        The devices of a mesh axis that covers several axes of the slice follow a cycle through these axes. If a chip
-        has several devices, the last coordinate is the device's index within the chip.
+        If a chip has several devices, the last coordinate is the device's index within the chip.
         """
         ordered = {axis: _cycle([self.slice.sides[i] for i in places]) for axis, places in self.axes.items()}
         found = []
@@ -150,7 +149,7 @@ class Placement:
 
 
 def _cycle(shape: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return every point of a grid once, in an order in which each point is next to the previous point.
+    """Return every point of a grid once, each point next to the previous point.
 
     If the grid has two or more dimensions, and one of their sizes is even, the last point is next to the first point.
     """
@@ -170,12 +169,7 @@ Points = list[tuple[int, ...]]
 
 
 def _around(even: Points, other: Points) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return a cycle through all points of a grid: along one edge, and back in a zigzag through all other points.
-
-    Args:
-        even: the points along the first side of the grid. Their number must be even.
-        other: the points along the second side of the grid.
-    """
+    """Return a cycle through a grid: along the side ``even``, of an even number of points, and back in a zigzag."""
     found = [(point, other[0]) for point in even]
     for k, point in enumerate(reversed(even)):
         found += [(point, there) for there in (other[1:] if k % 2 == 0 else other[:0:-1])]
@@ -183,7 +177,7 @@ def _around(even: Points, other: Points) -> list[tuple[tuple[int, ...], tuple[in
 
 
 def _path(shape: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return every point of a grid once, in an order in which each point is next to the previous point."""
+    """Return every point of a grid once, each point next to the previous point."""
     found: list[tuple[int, ...]] = [()]
     for n in shape:
         found = [(*at, i) for k, at in enumerate(found) for i in (range(n) if k % 2 == 0 else reversed(range(n)))]
@@ -195,15 +189,12 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
 
     Args:
         on: the slice, or its text "v5e:2x4".
-        mesh: axis sizes. The product of the axis sizes is the number of the slice's chips, or of its devices if each
-            chip has two.
+        mesh: axis sizes. Their product is the number of the slice's chips, or of its devices if each chip has two.
         axes: for each mesh axis, the indices (0, 1, ...) of the slice's axes that the mesh axis covers. If None, each
-            mesh axis in turn gets free axes of the slice whose sizes multiply to its size: as few as possible, and of
-            equally many the first. If the remaining mesh axes then do not fit, ``placed`` tries the next choice.
+            mesh axis in turn gets the first free axes of the slice whose sizes multiply to its size, as few as
+            possible. If the remaining mesh axes then do not fit, ``placed`` tries the next choice.
 
-    Raises:
-        ValueError: no whole axes of the slice have the sizes of the mesh's axes, or the given ``axes`` do not have
-            them. The message is one line.
+    Raises ValueError (one line) if the mesh does not fit on whole axes of the slice, or not on the given ``axes``.
     """
     chips = Slice.of(on) if isinstance(on, str) else on
     real = {axis: size for axis, size in mesh.items() if size > 1}

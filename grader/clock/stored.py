@@ -34,7 +34,6 @@ def as_stored(fused: Fused) -> Operations:
 
 
 def _readers(fused: Fused) -> dict[int, list[Unit]]:
-    """Return the units that read each value."""
     found: dict[int, list[Unit]] = {}
     for unit in fused.units:
         for v in unit.reads:
@@ -52,7 +51,7 @@ def _is_narrow(fused: Fused, value: int, readers: Sequence[Unit], narrow: set[in
 
 
 def _rounds(fused: Fused, unit: Unit, value: int) -> bool:
-    """Return True if a unit reads a value only as an operand of a default-precision matmul, so the value is rounded."""
+    """Return True if a unit reads a value only as an operand of a default-precision matmul, which rounds the value."""
     rounded = unit.kind == "product" and unit.root.precision == 1
     return rounded and all(op.name in MOVES for op in fused.using(unit, value, but=unit.root))
 

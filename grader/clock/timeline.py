@@ -21,12 +21,12 @@ class Span:
         kind: a collective's kind (grader.wire.operations.KINDS), "product" (matmuls), or "kernel" (all other work of
             the core).
         start, end: picoseconds.
-        number: the number of the kernel or collective. This number is equal in all rounds of a loop and on all links.
+        number: the number of the kernel or collective, equal in all rounds of a loop and on all links.
         line, file: the place in the learner's source, if known.
         bytes: for a collective, the size of its input on this device; for a kernel, the bytes that it reads and writes.
         flops: FLOPs of a matmul; 0 for all other spans.
         rounds: ``(round, total)`` for each loop around the span, outermost first, counted from 1. A loop has spans only
-            for its first, second and last rounds; ``Timeline.loops`` has the number of rounds.
+            for its first, second and last rounds.
     """
 
     lane: str
@@ -48,10 +48,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop with ``rounds`` rounds of ``each`` picoseconds, which runs from ``start`` to ``end``.
-
-    No operation outside the loop runs during this time.
-    """
+    """A loop with ``rounds`` rounds of ``each`` picoseconds, which runs from ``start`` to ``end``."""
 
     start: int
     end: int
@@ -73,9 +70,9 @@ class CollectiveTime:
         each: picoseconds of one run.
         hidden: picoseconds, over all runs, that overlap with kernels.
         exposed: picoseconds, over all runs, that overlap with no kernel.
-        after: of the units (kernels, collectives, loops) that the collective waits for, the unit that ends last, such
-            as "dot_general, line 14"; "" if the collective waits for no unit.
-        before: the first unit that waits for the collective; "" if no unit waits for the collective.
+        after: the last unit (kernel, collective or loop) that the collective waits for, such as "dot_general, line 14";
+            "" if there is none, or if a compiler made the schedule.
+        before: the first unit that waits for the collective; "" as in ``after``.
     """
 
     number: int
@@ -99,8 +96,8 @@ class LiveMemory:
     Attributes:
         peak: the largest number of bytes at any time.
         arguments, results, temporaries: the bytes at the peak, by kind of value.
-        at: the operation that runs when the bytes are at the peak, such as "dot_general, line 14"; "" if the peak is
-            before the first operation.
+        at: the operation that runs at the peak, such as "dot_general, line 14"; "" if the peak is before the first
+            operation.
         line, file: source of the operation in ``at``, if known.
         time: picoseconds at the peak; -1 if only the order of the units was known, not their times.
     """
@@ -141,8 +138,8 @@ class Timeline:
         shape: chips along each axis of the slice, such as (2, 4).
         axes: for every mesh axis of more than one device, the indices (0, 1, ...) of the slice's axes that the mesh
             axis covers.
-        profile: the name of the rule that decides which collectives overlap with compute ("ideal": all of them). For a
-            compiled program, ``profile`` names the versions of the compiler's software.
+        profile: the rule that decides which collectives overlap with compute ("ideal": all of them). For a compiled
+            program, the versions of the compiler's software.
         step: picoseconds from the start of the first unit to the end of the last unit.
         busy: picoseconds for which the core runs kernels. The rest of the step is ``idle``.
         products: picoseconds for which the core runs matmuls.
@@ -202,16 +199,14 @@ class Timeline:
         """Return the time that the step saves by overlap, as a share (0 to 1) of the time that overlap could save.
 
         Without overlap, a step takes ``work`` plus the time for which collectives of this ``kind`` occupy their busiest
-        link. The best step takes the longer of these two times. Only the step's length decides the result. So the
-        result is lower if kernels take longer than ``work``, or if collectives of other kinds are exposed.
+        link. With full overlap, it takes the longer of these two times. The result is lower if kernels take longer than
+        ``work``, or if collectives of other kinds are exposed.
 
-        Args:
-            work: picoseconds that every right program needs for everything except collectives of this ``kind``.
+        ``work``: picoseconds that every right program needs for everything except collectives of this ``kind``.
         """
         talks = self.talking(kind)
         could = min(work, talks)
         return min(1.0, max(0.0, (work + talks - self.step) / could)) if could else 0.0
 
     def on_path(self, span: Span) -> bool:
-        """Return True if a span is on the critical path."""
         return span.number in self.critical

@@ -21,9 +21,9 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 class Array:
     """An array argument with hidden values. ``shape`` may name dimensions; the call's ``dims`` give their sizes.
 
-    ``draw(rng, shape, **related)`` returns the values. ``needs`` lists the keywords in ``related``. A keyword has the
-    name of an earlier argument of the call, of a static keyword or of a dimension, or is ``mesh``. ``draw`` gets the
-    item of this name as it is in the run: an array, a keyword's value, a size or the sizes of the mesh axes.
+    ``draw(rng, shape, **related)`` returns the values. ``needs`` lists the names in ``related``: earlier arguments of
+    the call, static keywords, dimensions or ``mesh``. Their values are those of the run: arrays, values of keywords,
+    sizes, or the sizes of the mesh axes.
     """
 
     shape: tuple[int | str, ...]
@@ -41,11 +41,7 @@ class Array:
     def sample(
         self, dims: Mapping[str, int], rng: np.random.Generator, related: Mapping[str, Any] = NOTHING
     ) -> np.ndarray:
-        """Return read-only values of this array.
-
-        Raises:
-            AuthorError: ``draw`` raises an error, or its values are not finite or do not fit the shape or dtype.
-        """
+        """Draw the values of this array, read-only. Raises AuthorError if ``draw`` fails or its values are invalid."""
         shape = self.sized(dims)
         chosen = {name: related[name] for name in self.needs}
         try:
@@ -59,8 +55,7 @@ def _held(found: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndar
     """Return the drawn values in a dtype.
 
     Only a conversion from floats to another float dtype may round values (complex numbers count as floats). Raises
-    AuthorError if any other conversion would change a value, if a value has no finite value in the dtype, or if a
-    value for a real dtype has an imaginary part. Also raises AuthorError for values of another shape, or no numbers.
+    AuthorError if another conversion would change a value, or if the values are not finite numbers of this shape.
     """
     if found.dtype.kind in "OSUMm":
         raise AuthorError(f"the drawn array has dtype {found.dtype}, which is not a type of numbers")
@@ -101,11 +96,9 @@ def _complex(dtype: np.dtype) -> bool:
 def array(*shape: int | str, draw: Callable[..., Any], spec: Iterable = (), dtype: str = "float32") -> Array:
     """Draw values by a function: ``array("T", draw=lambda rng, shape, E: rng.integers(E, size=shape), dtype="int32")``.
 
-    Args:
-        draw: a function of a generator and the array's shape. The function may have further parameters without
-            defaults. Name each of them after an earlier argument of the call, a static keyword or a dimension; the
-            grader then passes this item's value. A parameter ``mesh`` gets the size of every axis. The drawn values may
-            depend on nothing else.
+    ``draw`` is a function of a generator and the array's shape. Its other parameters, without defaults, have the names
+    of earlier arguments of the call, static keywords or dimensions, and get their values. A parameter ``mesh`` gets the
+    size of every axis. The values may depend on nothing else.
     """
     return _array(shape, spec, dtype, draw, declared.draws(draw))
 

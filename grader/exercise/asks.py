@@ -1,4 +1,4 @@
-"""The questions of an Exercise: a method for each kind of answer, and a method that adds a scenario to a question."""
+"""The methods of an Exercise that declare questions, one for each kind of answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Asks:
 
     @abstractmethod
     def new_name(self, name: str) -> None:
-        """Check that a name is new. Raises AuthorError if the exercise already has an item of this name."""
+        """Raise AuthorError if the exercise already has an item of this name."""
 
     @declared.spelt("exercise.number")
     def number(
@@ -39,8 +39,8 @@ class Asks:
         """Declare a numeric question. The function's docstring is the question's text, a template for Jinja2.
 
         Args:
-            params: for each parameter, the possible values. The grader chooses (draws) one of them at random; the
-                question's text and the function use the chosen value.
+            params: for each parameter, the possible values. The grader draws one of them at random for the question's
+                text and the function.
             title: the label in reports; by default the text's first sentence with a question mark at its end.
         """
         answer = questions.quantity(unit, rtol)
@@ -78,9 +78,7 @@ class Asks:
 
         The order of the options differs between learners.
 
-        Args:
-            options: texts (Jinja2 templates) by key. If ``options`` is a list, each text is its own key. Learners see
-                the keys.
+        ``options``: texts (Jinja2 templates) by key. In a list, each text is its own key. Learners see the keys.
         """
         answer = questions.choice(options)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
@@ -101,8 +99,7 @@ class Asks:
         """Declare a question that asks for all options that apply; the function returns the list of their keys.
 
         Args:
-            options: texts by key, as for ``choice``. At least one option must apply, and at least one option must not
-                apply.
+            options: texts by key, as for ``choice``. At least one option must apply, and at least one must not.
             partial: whether a wrong list earns a part of the points. The part is (listed right options / all right
                 options) - (listed wrong options / all wrong options).
         """
@@ -146,10 +143,8 @@ class Asks:
     ) -> Callable[[Callable[..., str]], Question]:
         """Declare a question that asks for a formula; the function returns a string: ``return "2*D/(W*X)"``.
 
-        Two formulas count as equal if their values are equal at points that the grader chooses at random.
-
-        Args:
-            symbols: for each symbol, 3 or more possible values, at which the grader evaluates formulas.
+        ``symbols``: for each symbol, 3 or more possible values. Two formulas count as equal if their values are equal
+        at points that the grader chooses at random from these values.
         """
         answer = questions.formula(symbols)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)
@@ -197,8 +192,8 @@ class Asks:
         The function returns a good answer, with which the staff compares a student's answer.
 
         Args:
-            rubric: the staff's rules for points: a text, or items to pick, each with a name, points and a text. Once a
-                person has graded an answer, the learner sees only the rubric items that the person picked.
+            rubric: the staff's rules for points: a text, or items to pick, each with a name, points and a text.
+                Learners see only the items that a person picked for their answer.
         """
         answer = questions.written(rubric)
         return self._ask(answer, points=points, params=params, model="", where=where, hints=hints, title=title)
@@ -247,8 +242,8 @@ class Asks:
 
         Args:
             facts: a function of the question's parameters.
-            published: answers that students could copy from a publication, in the question's unit. The question must
-                not have such an answer for any values of its parameters.
+            published: answers that students could copy from a publication, in the question's unit. No choice of the
+                parameters may lead to such an answer.
         """
         if not isinstance(question, Question):
             raise AuthorError(f"`scenario` is given {declared.a(question)}, not a question (@exercise.number)")

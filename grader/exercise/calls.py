@@ -77,7 +77,6 @@ def _fit_arrays(arrays: Mapping[str, Array], sizes: Mapping[str, Mapping[str, Si
 
 
 def _check_arrays(task: Task, arguments: Mapping[str, Any], keywords: Set[str]) -> None:
-    """Raise AuthorError for an argument that is not an array or a tree of arrays."""
     for argument, tree in arguments.items():
         for name, array in leaves(tree, argument):
             if argument == "cotangent" and array is None:
@@ -143,8 +142,7 @@ def _gradients(task: Task, wrt: Any, cotangent: Any, args: Mapping[str, Any], re
 def _of_a_loss(result: Any) -> Any:
     """Return a tree of cotangents: 1 for the first result, which is a loss, and None for all other results.
 
-    The grader passes the cotangent to the program as an argument. So the operations of the backward pass are those that
-    depend on this argument.
+    The program gets the cotangent as an argument, so the operations that depend on it are the backward pass.
     """
     places = enumerate(flat(result) or [None])
     return rebuilt(result, [Array((), (), "float32", _one) if place == 0 else None for place, _ in places])

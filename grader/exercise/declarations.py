@@ -52,11 +52,9 @@ class Call:
 
     Attributes:
         args: array arguments by name; trees of arrays are allowed.
-        dims: the public sizes of dimensions. static: the public keyword arguments of the task. The commands ``check``
-            and ``grade`` use both.
-        hidden_dims, hidden_static: sizes and keyword arguments that learners never see, for the command ``grade``. The
-            command ``verify`` reports two dimensions whose sizes in ``hidden_dims`` are equal on every mesh. If
-            ``hidden_static`` is None, the command ``grade`` uses ``static`` instead.
+        dims, static: the sizes of dimensions and the task's keyword arguments that learners see.
+        hidden_dims, hidden_static: sizes and keyword arguments that learners never see, for the command ``grade``. If
+            ``hidden_static`` is None, ``grade`` uses ``static`` instead.
         wrt: names of the arguments with respect to which the grader differentiates the task.
         cotangent: the result's cotangent, a tree with the result's structure; if None, the result's first leaf is a
             loss with cotangent 1.
@@ -64,8 +62,8 @@ class Call:
         steps: how often the program runs. A result with an argument's name becomes this argument in the next run.
         timing: for a timing call, the TPU slice and the profile for which the grader computes the program's timeline.
             The program of a timing call never runs.
-        timed: for a timing call, the small call (a call with small sizes) from which ``exercise.timing`` made it. The
-            small call's program runs in place of the timing call's program, and checks judge the values of its results.
+        timed: for a timing call, the call with small sizes from which ``exercise.timing`` made it. The small call's
+            program runs in place of the timing call's program, and checks judge the values of its results.
     """
 
     task: Task
@@ -89,7 +87,7 @@ class Call:
 
     @property
     def arrays(self) -> dict[str, Array]:
-        """All arrays whose values the grader draws. A key is an array's name in its tree, such as ``params['w1']``."""
+        """All arrays whose values the grader draws, keyed by names such as ``params['w1']``."""
         return {name: a for of, tree in self.drawn.items() for name, a in leaves(tree, of) if a is not None}
 
     @property
@@ -103,7 +101,7 @@ class Call:
     def names(self) -> Any:
         """The declared tree of the result, with the name of each array.
 
-        If the author declared no tree, it is '' for a call with gradients (one result without a name), else None.
+        Without a declared tree, a call with gradients has one result without a name (''). Other calls have None.
         """
         return names_of(self.returns) if self.returns is not None else "" if self.wrt else None
 
@@ -115,7 +113,7 @@ class Call:
 
     @property
     def pulled(self) -> list[int]:
-        """Positions, among the results, of those that have a cotangent."""
+        """The positions of the results that have a cotangent."""
         return [i for i, a in enumerate(flat(self.cotangent)) if a is not None]
 
     @property
@@ -136,8 +134,8 @@ class Call:
     def dtype(self) -> np.dtype | None:
         """The dtype that a result must have if its check names no dtype.
 
-        It is the dtype of the arguments that have the highest rank (see ``_rank``). None if these arguments have
-        several dtypes, for example float32 and bfloat16.
+        It is the dtype of the arguments with the highest rank in type promotion (see ``_rank``). None if these
+        arguments have several dtypes, for example float32 and bfloat16.
         """
         dtypes = {dtype_of(a.dtype) for a in flat(list(self.args.values()))}
         widest = max(map(_rank, dtypes), default=0)
@@ -152,10 +150,10 @@ def _rank(dtype: np.dtype) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """Argument sets (cases) for a plain function: a few public ones, and many hidden ones, drawn by ``hidden(rng)``.
+    """Argument sets (cases) for a plain function: a few public sets, and many hidden sets, drawn by ``hidden(rng)``.
 
-    ``expected`` has the encoded outcomes (values or errors) of the public argument sets. Learners' files need them,
-    because these files lack the reference solution.
+    ``expected`` has the encoded outcomes (values or errors) of the public sets, for learners' files, which lack the
+    reference solution.
     """
 
     task: Task
@@ -193,7 +191,7 @@ class Check:
 
 
 def judged_calls(checks: Iterable[Check]) -> list[Call]:
-    """Return the calls of ``checks``, each once. Cases of plain functions are not calls."""
+    """Return the calls of ``checks``, each once, without cases of plain functions."""
     return [call for call in dict.fromkeys(call for check in checks for call in check.calls) if isinstance(call, Call)]
 
 
@@ -201,12 +199,9 @@ def judged_calls(checks: Iterable[Check]) -> list[Call]:
 class Misconception:
     """A known wrong answer to a question, or a known wrong solution of a task, which must fail the checks ``fails``.
 
-    The docstring of ``fn`` is the hint.
+    The docstring of ``fn`` is the hint. ``Exercise.misconception`` describes ``gives`` and ``breaks``.
 
-    ``form_of``: the name of another misconception, if this mistake is a variant of that misconception. ``gives``: a
-    function with the parameters of the first check in ``fails``. It raises Failure if a program with this mistake
-    cannot have returned the submission's results. ``breaks``: the rules that this mistake breaks, quoted from the
-    statement.
+    ``form_of``: the name of another misconception, if this mistake is a variant of it.
     """
 
     name: str

@@ -75,8 +75,8 @@ class Exercise(Asks):
     def task(self, fn: Callable | None = None, *, axis_types: str = "auto", hints: Sequence[str] = ()) -> Any:
         """Declare a global JAX function. It gets arrays by position, but ``mesh`` and static keywords by name.
 
-        ``axis_types="explicit"``: the mesh has Explicit axes, and the grader calls ``jax.set_mesh``. Types of arrays
-        then show how the arrays are sharded.
+        ``axis_types="explicit"``: the mesh has Explicit axes, so types of arrays show how the arrays are sharded. The
+        grader then calls ``jax.set_mesh``.
         """
         return self._declare(fn, "array", hints=hints, axis_types=declared.axis_types(axis_types))
 
@@ -148,13 +148,14 @@ class Exercise(Asks):
         """Declare a call of a traced task, for checks: ``exercise.call(matmul, a=normal(...), dims={"I": 48})``.
 
         Args:
-            dims, hidden_dims: the size of every dimension: a number, or a multiple of an axis size: ``4 * axis("x")``.
+            dims, hidden_dims: the size of every dimension, as a number or a multiple of an axis size such as ``4 *
+                axis("x")``.
             static, hidden_static: plain keywords of the task. The grader uses ``hidden_static`` with ``hidden_dims``.
             wrt: arguments with respect to which the grader differentiates the results that have a ``cotangent``.
             cotangent: a cotangent for each result; None for auxiliary results. By default, the first result is a loss.
             returns: the structure of the result: ``("loss", like("params", "grads"))``.
-            steps: number of runs. A result with an argument's name becomes this argument in the next run; all
-                other arguments are drawn anew.
+            steps: number of runs. A result with an argument's name becomes this argument in the next run; the grader
+                draws all other arguments anew.
             args: an array, or a tree of arrays, for each argument of the task.
         """
         self._own_task(task, "call")
@@ -187,13 +188,13 @@ class Exercise(Asks):
                 no other dimension, and must be larger than the number of devices.
             on: a slice. Every mesh must have as many devices as the slice has chips.
             dims, hidden_dims: the size of every dimension of ``call``, for timing.
-            meshes: if the meshes of ``call`` have too few devices, larger meshes with equal axis names.
-            axes: for each mesh axis, the slice's axes (0, 1, ...) that it covers. By default, each mesh axis in turn
-                gets as few free axes of the slice as possible (see ``clock.placement.placed``).
+            meshes: larger meshes with equal axis names, if the meshes of ``call`` have too few devices.
+            axes: for each mesh axis, the slice's axes (0, 1, ...) that it covers. By default,
+                ``clock.placement.placed`` chooses the axes.
             profile: which collectives overlap with compute: all ("ideal"), or those that overlap on a chip ("v5e").
 
         Raises:
-            AuthorError: the size of a dimension changes, but lacks such a prime factor; or an argument is invalid.
+            AuthorError: an argument is invalid, or a dimension whose size changes has no such prime factor.
         """
         return timing_of(call, on=on, dims=dims, hidden_dims=hidden_dims, meshes=meshes, axes=axes, profile=profile)
 
@@ -274,9 +275,9 @@ class Exercise(Asks):
 
         Args:
             fails: for a task, the checks that this wrong solution must fail.
-            form_of: the misconception that this mistake is a variant of. All variants share the task, the hint and the
-                list of checks. A submission can get the hint only if its failure equals that of one variant, or agrees
-                with the failures of all variants where these are equal.
+            form_of: another misconception, if this mistake is a variant of it. All variants share the task, the hint
+                and the list of checks. A submission gets the hint only if its failure equals the failure of one
+                variant, or agrees with all variants' failures where these are equal.
             gives: a function with the parameters of the first check in ``fails``. It raises Failure if a program with
                 this mistake cannot have returned the submission's results. A task that draws random numbers needs
                 ``gives``, because two programs with the same mistake then have different results.
@@ -364,7 +365,6 @@ class Exercise(Asks):
             raise AuthorError(f"{task.name} is declared by @exercise.{_WORD[task.kind]}, so use {other}")
 
     def _names_of(self, word: str, checks: Any) -> tuple[str, ...]:
-        """Return the names of ``checks``, which the author gave as the argument ``word``: "after" or "fails"."""
         found = declared.kinds(f"`{word}`", checks, Check, "a check: write its name without quotes")
         for check in found:
             if self.checks.get(check.name) is not check:
@@ -383,7 +383,7 @@ class Exercise(Asks):
         return next(iter(self.tasks.values()))
 
     def new_name(self, name: str) -> None:
-        """Check that a name is new. Raises AuthorError if the exercise already has an item of this name."""
+        """Raise AuthorError if the exercise already has an item of this name."""
         for kind in (self.tasks, self.questions, self.checks, self.misconceptions, self.alternatives):
             if name in kind:
                 raise AuthorError(f"the name {name} is declared twice")

@@ -74,11 +74,7 @@ def larger(**named: float) -> str:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number.
-
-    ``unit``: the unit that an answer has if the student writes none. ``rtol``: relative tolerance; if None, the
-    course's tolerance.
-    """
+    """A number. ``unit``: the unit if the answer names none. ``rtol``: relative tolerance; None for the course's."""
 
     unit: str
     rtol: float | None = None
@@ -100,17 +96,14 @@ class Choice:
 
 @dataclass(frozen=True)
 class Several(Choice):
-    """All options that apply.
-
-    ``partial``: if True, each right option earns a part of the points, and each wrong option costs a part.
-    """
+    """All options that apply. ``partial``: right options earn a part of the points, and wrong options cost a part."""
 
     partial: bool = False
 
 
 @dataclass(frozen=True)
 class Order(Choice):
-    """All options, in the right order. ``partial``: pairs of options in the right order earn a part of the points."""
+    """All options, in the right order. ``partial``: True if each pair in the right order earns a part of the points."""
 
     partial: bool = False
 
@@ -163,11 +156,12 @@ Answer = Quantity | Spec | Choice | Several | Order | Table | Formula | Written 
 class Question:
     """A question. ``fn(**params)`` returns the answer; numbers are in base units (seconds, bytes, FLOP, ...).
 
-    ``usual_rtol``: the course's relative tolerance, used if the author names none. ``scenario`` returns the chip, mesh
-    and arrays for one choice of the parameters (a draw). ``published``: answers, in the question's unit, that students
-    could copy from a publication. ``title``: the label in reports; if '', the label is the text's first sentence that
-    ends in a question mark. ``figures``: the numbers of the hardware table that the answer uses; None if the grader can
-    find these numbers by a run of ``fn``.
+    Attributes:
+        usual_rtol: the course's relative tolerance, used if the author names none.
+        scenario: returns the chip, mesh and arrays for one choice of the parameters.
+        published: answers, in the question's unit, that students could copy from a publication.
+        title: the label in reports; if '', the label is the text's first sentence that ends in a question mark.
+        figures: the numbers of the hardware table that the answer uses; None if a run of ``fn`` shows these numbers.
     """
 
     name: str
@@ -189,10 +183,7 @@ class Question:
         return self.answered_by(self.fn, params)
 
     def answered_by(self, fn: Callable[..., Any], drawn: Mapping[str, Any]) -> Any:
-        """Return the answer of ``fn``, the question's or a misconception's function, for a learner's drawn parameters.
-
-        For a choice question, ``drawn`` also contains the order of the options, which the function does not get.
-        """
+        """Return the answer of ``fn``, the question's or a misconception's function, for a learner's parameters."""
         return fn(**{name: drawn[name] for name in self.params})
 
     @property
@@ -345,7 +336,6 @@ def code(task: str, rubric: Any) -> Code:
 
 
 def _items(rubric: Mapping[Any, Any]) -> dict[str, tuple[float, str]]:
-    """Return a rubric's items by name, each with its points and text."""
     found: dict[str, tuple[float, str]] = {}
     for name, item in declared.mapping("`rubric`", rubric, '{"gathers": (1, "B is gathered first")}').items():
         if not name.isidentifier():

@@ -12,8 +12,7 @@ from grader.exercise.declarations import Call, Cases
 def related(call: Any, every_mesh: bool) -> tuple[Call | Cases, ...]:
     """Return the calls in the first argument of ``exercise.check``.
 
-    Raises:
-        AuthorError: the argument is not a call, or the calls cannot be judged together.
+    Raises AuthorError if the argument is not a call, or if the calls cannot be judged together.
     """
     if isinstance(call, Cases):
         if every_mesh:

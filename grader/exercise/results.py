@@ -26,8 +26,8 @@ def like(argument: str, name: str = "") -> Like:
 
     Args:
         argument: the name of the argument.
-        name: the result's name; by default the argument's name. If a program of several steps has a result with an
-            argument's name, the result becomes this argument in the next step.
+        name: the result's name; by default the argument's name. In a program of several steps, a result with an
+            argument's name becomes this argument in the next step.
     """
     for word, value in (("argument", argument), ("name", name)):
         if not isinstance(value, str) or not (value or "_").isidentifier():
@@ -41,10 +41,10 @@ class CallResult:
 
     Attributes:
         name: the array's name, such as ``grads['w1']``.
-        dtype: the dtype that the array must have, which is the dtype of the argument leaf that corresponds to the
-            array. If "", no leaf corresponds to the array, and the array must have the dtype ``Call.dtype``.
-        feeds: the argument leaf that the array replaces in the next step of a call, as an index into the list of the
-            leaves of all arguments. None if the array replaces no leaf.
+        dtype: the dtype that the array must have: the dtype of the argument leaf from which ``like`` or the name made
+            this array. If "", there is no such leaf, and the array must have the dtype ``Call.dtype``.
+        feeds: the argument leaf that the array replaces in the next step of a call, as an index into the leaves of all
+            arguments. None if the array replaces no leaf.
     """
 
     name: str

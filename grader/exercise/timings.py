@@ -37,10 +37,7 @@ def mesh_beside(values: Call, mesh: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _fits(values: Call, timed: Call, mesh: Mapping[str, int]) -> None:
-    """Raise AuthorError if sizes in the small call's program cannot be converted to the timing call's, on this mesh.
-
-    ``values`` is the small call, and ``timed`` is the timing call. ``substitution`` converts the sizes.
-    """
+    """Raise AuthorError if ``substitution`` cannot convert sizes of the small call ``values`` to those of ``timed``."""
     small = mesh_beside(values, mesh)
     if list(small) != list(mesh):
         raise AuthorError(

@@ -20,8 +20,7 @@ def expect_independent(arrays: Mapping[str, np.ndarray]) -> None:
     numbers, the correlation is 0 with a spread of 1/sqrt(n). If two arrays have half of their numbers in common, the
     correlation is about 1/2.
 
-    Args:
-        arrays: arrays of one shape, by their names in messages, such as "device 2 in step 1".
+    ``arrays``: arrays of one shape, by their names in messages, such as "device 2 in step 1".
     """
     names, numbers = list(arrays), np.stack([array.astype(np.float64) for array in arrays.values()])
     axes = tuple(range(1, numbers.ndim))

@@ -1,7 +1,4 @@
-"""Check a program's timeline (when each operation runs).
-
-The clock, a model of time on a chip, calculates the timeline. docs/clock.md lists the clock's assumptions.
-"""
+"""Check a program's timeline, as the clock (a model of time on a chip, see docs/clock.md) calculates it."""
 
 from __future__ import annotations
 
@@ -20,8 +17,6 @@ from grader.wire.operations import KINDS, Operations
 
 @dataclass(frozen=True)
 class _TimelineKey:
-    """Key of a timeline in the cache: the program's Python id, and the timeline's slice, axes and profile."""
-
     program: int
     on: str
     axes: tuple[tuple[str, tuple[int, ...]], ...] | None
@@ -37,7 +32,7 @@ class _Kept:
         self.lock = threading.Lock()  # several threads judge submissions at the same time
 
     def of(self, operations: Operations, on: str, axes: Mapping[str, Sequence[int]] | None, profile: str) -> Timeline:
-        """Return a program's timeline, from the cache if possible. Raises the errors that ``timeline`` raises."""
+        """Return a program's timeline. Raises the errors that ``timeline`` raises."""
         places = None if axes is None else tuple((axis, tuple(where)) for axis, where in axes.items())
         wanted = _TimelineKey(id(operations), on, places, profile)
         with self.lock:
@@ -66,7 +61,7 @@ def laid_out(
     axes: Mapping[str, Sequence[int]] | None = None,
     profile: str | None = None,
 ) -> Timeline:
-    """Return a program's timeline on the slice ``on``, or if ``on`` is None, on the slice of its timing call.
+    """Return a program's timeline on the slice ``on``; if ``on`` is None, on the slice of the program's timing call.
 
     Raises:
         Failure: the program is too large, or has parts that only a compiler can interpret.
@@ -89,17 +84,17 @@ def laid_out(
 def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9, on: str | None = None) -> None:
     """Check how much time overlap saves in a step (one run): at least ``at_least`` times the largest possible saving.
 
-    Here, overlap means that compute and collectives of the kind ``kind`` run at the same time. Without overlap, a step
+    Overlap means here that compute and collectives of the kind ``kind`` run at the same time. Without overlap, a step
     takes the time ``work`` plus the time for which the collectives occupy their busiest link. With full overlap, a step
-    takes only the longer of these two times. A program's saving is the time without overlap, minus the step's time. So
-    of two programs that send the same collectives over the same links, the slower one never has the larger saving. Use
-    ``expect_flops`` to check that the program does all its matmuls. Additional collectives can raise the saved share,
-    so limit them with ``expect_collectives`` or ``expect_traffic``.
+    takes only the longer of these two times. A program's saving is the time without overlap, minus the step's time.
+
+    Use ``expect_flops`` to check that the program does all its matmuls. Additional collectives can raise the saved
+    share, so limit them with ``expect_collectives`` or ``expect_traffic``.
 
     If the program was compiled for the timing call's slice (``--backend tpu:v5e:2x4``), the step's time is a sum: the
     clock's time of the program's kernels, plus the time for which the core is idle in the compiler's order of
-    operations (for example, waits for a collective). If collectives of ``kind`` never overlap with compute on this
-    chip, the clock's timeline decides alone. With ``profile="ideal"``, the clock lets even such collectives overlap.
+    operations. If collectives of ``kind`` never overlap with compute on this chip, the clock's timeline decides alone.
+    With ``profile="ideal"``, the clock lets even such collectives overlap.
 
     Args:
         kind: a kind of collective, such as "permute".
@@ -142,9 +137,7 @@ def _core(line: Timeline) -> str:
 def _timeline(seen: Seen, kind: str, on: str | None) -> tuple[Timeline, str]:
     """Return the timeline, and text that names the compiler whose operation order is used ('' for the clock's order).
 
-    With the compiler's order, the step's time is the clock's time of the program's kernels, plus the time for which the
-    core is idle in this order (for example, waits for a collective). The times of the compiler's kernels are not used:
-    they include copies that no student wrote.
+    The times of the compiler's kernels are not used, because they include copies that no student wrote.
 
     Raises Failure if the program cannot have a timeline.
     """
@@ -160,7 +153,6 @@ def _timeline(seen: Seen, kind: str, on: str | None) -> tuple[Timeline, str]:
 
 
 def _gain(line: Timeline, kind: str, work: int, by: str) -> str:
-    """Return text that compares the step's time with the time without overlap and the time with full overlap."""
     talks = line.talking(kind)
     return (
         f"compute of {show_time(work)} and {kind}s of {show_time(talks)} take {show_time(work + talks)} "
@@ -191,8 +183,8 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
     """Check that the devices do all useful FLOPs, and that at most the share ``at_most`` of all FLOPs is not useful.
 
     In an SPMD program, every device computes in every tick (round) of a pipeline. So a pipeline's bubble is not idle
-    time, but FLOPs whose results are discarded. As in ``expect_flops``, matmuls and all other arithmetic have separate
-    budgets of equal size.
+    time, but FLOPs whose results are discarded. Matmuls and all other arithmetic have separate budgets of equal size,
+    as in ``expect_flops``.
 
     Args:
         useful: FLOPs of all matmuls if one device computes the whole program.
@@ -246,7 +238,7 @@ def _percent(part: float, digits: int) -> str:
 def _exposed(c: CollectiveTime, *, waits: bool = True) -> str:
     """Describe for how long a collective is exposed, which means that it overlaps with no kernel.
 
-    ``waits``: True to name two operations: one that the collective waits for, and one that waits for the collective.
+    ``waits``: True to name an operation that the collective waits for, and an operation that waits for the collective.
     """
     place = _place(c.file, c.line)
     times = f", {c.runs} times" if c.runs > 1 else ""

@@ -22,10 +22,11 @@ def expect_collectives(seen: Seen, **wanted: Counts) -> None:
     """Check that exactly the named collectives run: ``expect_collectives(seen, reduce_scatter={"x": 1})``.
 
     Keywords are kinds (see ``Collective.kind``). Each keyword's value maps an axis (or a tuple of axes) to the number
-    of runs, over all rounds of loops. On every path through conditionals, the collectives must run exactly this number
-    of times, and all of them must matter, which means that their values change a result (see ``mattering``).
-    Collectives over axes of size 1 send no data and do not count. Each group of a collective must contain all devices
-    along the axes; a collective with smaller groups, such as pairs, counts as a different collective.
+    of runs, over all rounds of loops. The collectives must run exactly this number of times on every path through
+    conditionals, and the values of all of them must change a result (see ``mattering``).
+
+    Collectives over axes of size 1 send no data and do not count. A collective whose groups lack some devices along the
+    axes, such as groups of two devices, counts as a different collective.
     """
     want, found = _wanted(seen, wanted), _found(seen)
     _record(seen, "expect_collectives", wanted, found)
@@ -53,8 +54,8 @@ def expect_at_most(seen: Seen, **allowed: Mapping[str | tuple[str, ...], float])
     ``expect_at_most(seen, all_gather={"x": 2})`` allows two all-gathers over x.
 
     Use this check if a right program may need fewer collectives. Keywords are as in ``expect_collectives``. The dicts'
-    values are the allowed numbers of runs, or budgets such as ``between(right, wrong, at=count)``. A budget also says
-    how many collectives a right program and a wrong program need.
+    values are the allowed numbers of runs, or budgets such as ``between(right, wrong, at=count)``. Here ``right`` and
+    ``wrong`` are the numbers of runs that a right and a wrong program need.
     """
     want, found = _wanted(seen, allowed), _found(seen)
     _record(seen, "expect_at_most", allowed, found)
@@ -74,10 +75,10 @@ def _wanted(seen: Seen, budgets: Mapping[str, Mapping[str | tuple[str, ...], Cou
 def _record(
     seen: Seen, word: str, budgets: Mapping[str, Mapping[str | tuple[str, ...], Count]], found: Mapping[Key, Interval]
 ) -> None:
-    """Record how often each collective runs: the largest number of runs on any path through conditionals.
+    """Record for each collective the largest number of runs on any path through conditionals.
 
-    If the largest number equals the budget, record the smallest number of runs on any path. So the recorded number
-    differs from the budget also if a collective runs too rarely on some path.
+    If this number equals the budget, record the smallest number of runs on any path instead, to show runs that are
+    missing.
     """
     for kind, budget in budgets.items():
         for names, count in budget.items():
@@ -114,10 +115,6 @@ def _no_more(seen: Seen, want: Mapping[Key, int], found: Mapping[Key, Interval])
 
 
 def _expect_mattering(seen: Seen, want: Mapping[Key, int]) -> None:
-    """Check that enough collectives matter.
-
-    A collective matters if changing its values changes a result of the task.
-    """
     matters = collectives_that_matter(seen)
     for key, count in want.items():
         done = total((c for c in matters if _key(c) == key), lambda c: Interval.of(1))
@@ -165,11 +162,11 @@ def expect_traffic(seen: Seen, *, at_most: float | None = None, at_least: float 
 
     Args:
         at_most: bytes; None for no budget.
-        at_least: bytes that each device must send, whichever branches of conditionals run. For ``at_least``, only
-            collectives that matter count (see ``mattering``).
-        axis: count only collectives with a group that crosses this axis, even if the group does not contain all devices
-            along the axis. With a tuple of axes, a collective counts once if it crosses one or more of them. By
-            default, all collectives count.
+        at_least: bytes that each device must send, whichever branches run. For ``at_least``, only collectives count
+            whose values change a result (see ``mattering``).
+        axis: count only collectives with a group that crosses this axis, even if the group lacks some devices along the
+            axis. With a tuple of axes, a collective counts once if it crosses at least one axis. By default, all
+            collectives count.
     """
     if at_most is None and not at_least > 0:
         raise ValueError("expect_traffic: say at_most=... or at_least=...")

@@ -23,11 +23,10 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
 
     Args:
         at_most: the budget in bytes: ``between(right, wrong)``, with the bytes that a right and a wrong program need.
-            The command ``verify`` reports a budget in any other form as a problem.
+            The command ``verify`` reports any other form of budget as a problem.
         by: "compiler": temporary bytes of the compiled program, as XLA reports them. "program": bytes of arguments,
             results and temporaries at the peak, if operations run in the program's order. "clock": like "program", but
-            operations run at the times in a timing call's timeline, where a collective's result takes memory from the
-            collective's start.
+            operations run at the times of a timing call's timeline.
         arguments: False to leave out the bytes of the arguments, which every program needs. XLA's number never includes
             arguments.
     """
@@ -78,12 +77,12 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
     """Check that the matmuls of a device cost at most ``at_most`` FLOPs, whichever branches of conditionals run.
 
     Matmuls written as multiplications and sums count as matmuls. All other arithmetic has a separate budget of
-    ``at_most`` FLOPs, which also limits a matmul in a form that the grader does not recognize.
+    ``at_most`` FLOPs, which also limits matmuls in a form that the grader does not recognize.
 
     Args:
         at_most: FLOPs per device; None for no budget.
-        at_least: FLOPs of matmuls that matter (``mattering``) per device, whichever branches run. A timing call has no
-            values to check, so ``at_least`` shows that the program does its matmuls.
+        at_least: FLOPs per device, whichever branches run, of matmuls whose values change a result (see ``mattering``).
+            A timing call has no values to check, so ``at_least`` shows that the program does its matmuls.
     """
     if at_most is None and not at_least > 0:
         raise ValueError("expect_flops: say at_most=... or at_least=...")
@@ -142,11 +141,7 @@ def _show_number(n: float) -> str:
 
 
 def told_apart(show: Callable[[float, int], str], one: float, other: float, digits: int = 1) -> tuple[str, str]:
-    """Format two amounts with ``digits`` digits, or with more digits if the two texts would be equal.
-
-    Args:
-        show: a function that formats an amount with a given number of digits.
-    """
+    """Format two amounts with ``digits`` digits, or with more digits if the two texts would be equal."""
     while True:
         shown = show(one, digits), show(other, digits)
         if len({re.sub(r"\.0+(?!\d)", "", text) for text in shown}) == 2 or one == other or digits >= MOST_DIGITS:

@@ -17,8 +17,7 @@ class Compared:
         held, due: the actual and the expected values of each device; ``due`` as float64 or complex128.
         good: for each device, the mask of the right values.
         bound: largest allowed error.
-        informative: for each device, the mask of the values to use in the search for the mistake's cause; None for all
-            values.
+        informative: for each device, the mask of the values that can show the mistake's cause; None for all values.
     """
 
     held: Sequence[np.ndarray]
@@ -42,9 +41,8 @@ class Failure(Exception):
             public checks on public data.
         wrong: the devices to mark as wrong in the picture of the learner's layout; empty if all devices are wrong.
         compared: for checks of values, the compared values. Stored results and reports never contain these values.
-        spread: used to decide whether two failures show one mistake. If a number in this failure's ``expected`` or
-            ``actual`` (or in ``reason``, if both are None) differs from the number in the other failure by more than
-            this fraction of the larger number, the failures do not show one mistake.
+        spread: how far numbers of two failures may differ if both failures show one mistake, as a fraction of the
+            larger number. The numbers are those in ``expected`` and ``actual``, or if both are None, in ``reason``.
         of: the name of the result that failed, or the part of the program that a budget limits, such as "over x in the
             backward pass". Two failures with different ``of`` do not show one mistake.
         others: the failures of other results, if one comparison checked several results.

@@ -1,8 +1,8 @@
 """Find the operations that matter: an operation matters if changing its results changes a result of the task.
 
 A check that requires operations counts only operations that matter. The program of a timing call never runs. Its
-operations matter if they matter in the small call that runs in its place. If no run is possible, an operation counts as
-one that matters if a result depends on it.
+operations matter if they matter in the small call that runs in its place. If no run is possible, an operation matters
+if a result depends on it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def flops_that_matter(seen: Seen) -> Interval:
 
 
 def idle_note(seen: Seen) -> str:
-    """Return text with the line of the first matmul that does not matter, and the reason; '' if all matmuls matter."""
+    """Return text that names the first matmul whose values change no result; '' if there is none."""
     chosen = those_that_matter(seen, poison.PRODUCTS)
     if chosen is None or seen.operations is None:
         return ""

@@ -18,7 +18,7 @@ MAX_PAIRS = 1_000_000
 
 
 def expect_not_waiting(seen: Seen, what: str, *, on: str = MATMUL, rounds: Literal["any", "same"] = "any") -> None:
-    """Check that no operation named ``what`` waits for one named ``on``, whichever branches of conditionals run.
+    """Check that no operation named ``what`` waits for an operation named ``on``, whichever branches run.
 
     ``expect_not_waiting(seen, "permute", on="matmul")`` checks that no permute waits for a matmul. With
     ``rounds="same"``, the check looks only for waits inside one round of the innermost loop. An operation may then wait
@@ -37,10 +37,9 @@ def expect_not_waiting(seen: Seen, what: str, *, on: str = MATMUL, rounds: Liter
 def expect_beside(seen: Seen, what: str, of: str = MATMUL) -> None:
     """Check that every operation named ``what`` can run at the same time as an operation named ``of``.
 
-    Neither operation may wait for the other. If the operation named ``what`` is in a loop, the other operation must run
-    in the same round of the innermost loop.
-    ``expect_beside(seen, "permute")`` checks that a ring of permutes can overlap each permute with a matmul. The
-    operation named ``of`` must be one that matters (``mattering``).
+    ``expect_beside(seen, "permute")`` checks that a ring of permutes can overlap each permute with a matmul. Neither
+    operation may wait for the other. In a loop, both must run in one round of the innermost loop. Operations named
+    ``of`` count only if their values change a result (see ``mattering``).
     """
     graph, those = _those(seen, what)
     sources = _sources(graph, of)
@@ -88,15 +87,11 @@ def _sources(graph: Dependency, name: str) -> set[int]:
 
 
 def _loop(graph: Dependency, number: int) -> int | None:
-    """Return the innermost loop around an operation, or None."""
     return graph.places[number].loops[-1] if graph.places[number].loops else None
 
 
 def _runs_with(graph: Dependency, other: int, number: int) -> bool:
-    """Return True if the operation ``other`` runs whenever the operation ``number`` runs.
-
-    If ``number`` is in a loop, ``other`` must run in the same round of the innermost loop around ``number``.
-    """
+    """Return True if ``other`` runs whenever ``number`` runs, in the same round of ``number``'s innermost loop."""
     loop, place = _loop(graph, number), graph.places[other]
     return (loop is None or loop in place.loops) and place.doubts <= graph.places[number].doubts
 

@@ -19,9 +19,7 @@ def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: b
     """Check the outcomes of a plain function against the reference.
 
     For every argument set that ``where`` selects, the learner's function must return the reference's value or raise its
-    error.
-
-    If learners may not see the arguments, the failure's reason does not name them.
+    error. The failure's reason names the arguments only if learners may see them.
 
     Args:
         where: a function ``where(args) -> bool``, which selects the cases (argument sets) to compare; None for all
@@ -29,7 +27,7 @@ def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: b
         rtol: relative tolerance for numbers; strings, specs and slices are compared exactly. Some values of different
             types are equal, such as a list and a tuple of its elements, 3.0 and 3, slice(0, 12) and slice(None, 12, 1).
         ints: if True, the float 3.0 does not equal the int 3. Use this if only an int is right, as in a shape. In a
-            slice, a float bound never equals an int bound, even if ``ints`` is False.
+            slice, a float bound never equals an int bound.
     """
     cases = [c for c in seen.outcomes if where is None or where(c[0])]
     if not cases:
@@ -62,7 +60,7 @@ def _at_line(outcome: Outcome) -> str:
 
 
 def same_outcome(got: Outcome, want: Outcome, rtol: float = 0.0, ints: bool = False) -> bool:
-    """Return True if the function returned the wanted value, or raised the wanted error or a subclass of it."""
+    """Return True if the function returned the wanted value, or raised the wanted error or a subclass of this error."""
     if want.error or got.error:
         return want.error is not None and want.error in (got.error, *got.kinds)
     return _same(got.value, want.value, rtol, ints)
@@ -106,10 +104,7 @@ def _same_number(got: Any, want: complex, rtol: float, ints: bool) -> bool:
 
 
 def _float_for_int(got: Any, want: Any, ints: bool) -> float | None:
-    """Return the first float in ``got`` at a place where ``want`` has an int; None if there is none.
-
-    If ``ints`` is False, look only inside slices.
-    """
+    """Return the first float in ``got`` where ``want`` has an int, or None. Without ``ints``, look only in slices."""
     if isinstance(want, slice) and isinstance(got, slice):
         return _float_for_int(_bounds(got), _bounds(want), True)
     if isinstance(want, list | tuple) and isinstance(got, list | tuple):
@@ -122,10 +117,7 @@ def _float_for_int(got: Any, want: Any, ints: bool) -> float | None:
 
 
 def _bounds(part: slice) -> tuple[Any, Any, Any]:
-    """Return a slice's start, stop and step, with 1 in place of a step of None.
-
-    If the step is 1, a start of None becomes 0.
-    """
+    """Return a slice's start, stop and step. A step of None becomes 1; with step 1, a start of None becomes 0."""
     step = 1 if part.step is None else part.step
     return 0 if part.start is None and step == 1 else part.start, part.stop, step
 

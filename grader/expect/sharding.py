@@ -13,7 +13,7 @@ from grader.expect.values import one_array
 
 
 def expect_spec(got: Any, spec: Any) -> None:
-    """Check that each device holds the part that ``spec`` assigns to the device.
+    """Check that each device holds the part of the result that ``spec`` assigns to this device.
 
     The check compares layouts, not texts: P('x') and P('x', None) are one layout, but P(('x', 'y')) and P(('y', 'x'))
     are two layouts. For a tree of results, ``spec`` is one spec for all leaves, or a tree of specs.
@@ -49,8 +49,8 @@ def expect_shard_map(seen: Seen) -> None:
     """Check that the arithmetic is in the body of ``jax.shard_map``, so that the learner divides it among devices.
 
     Outside the body, a program may do one arithmetic operation per element of its arguments and results, for example to
-    scale a result, add two arrays or take a mean. An operation is ignored if none of its operands depends on the task's
-    arguments, or if no result depends on it.
+    scale a result, add two arrays or take a mean. Operations count only if an operand depends on the task's arguments,
+    and a result depends on the operation.
     """
     if not seen.mapped:
         raise Failure(

@@ -13,8 +13,7 @@ from grader.wire.trees import Misfit, fitted, flat, is_tree, mapped
 def leaf_by_leaf(expect: Callable[[Any, Any], None], got: Any, want: Any, *, prefix: bool = False) -> None:
     """Call ``expect(got, want)`` for every result in ``got``, with the part of ``want`` at the same place.
 
-    Args:
-        prefix: whether a leaf of ``want`` may apply to a whole subtree of ``got``.
+    ``prefix``: whether a leaf of ``want`` may apply to a whole subtree of ``got``.
 
     Raises:
         Failure: the failure of the first leaf that fails, with the leaf's name; ``others`` has the failures of other
@@ -43,9 +42,6 @@ def _pairs(got: Any, want: Any, prefix: bool) -> list[tuple[Any, Any]]:
 
 
 def _declared(got: Any) -> bool:
-    """Return True if all results in this tree have names.
-
-    Results have names only if their call declares the structure of its results.
-    """
+    """Return True if the author declared the structure of the results, which gives each result a name."""
     results = flat(got) if is_tree(got) else []
     return bool(results) and all(isinstance(one, Sharded) and one.name for one in results)

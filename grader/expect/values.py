@@ -35,15 +35,15 @@ def expect_close(
 
     The bound follows from the expected dtype's epsilon and the number of terms summed per element: ``eps * (4 +
     2*sqrt(terms)) * max|want|`` (random-walk growth of rounding errors). For 16-bit types, the bound counts at most 8
-    terms: devices accumulate in float32, and round to 16 bits only in sums over devices. The bound never depends on the
-    returned values.
+    terms, because devices accumulate in float32 and round to 16 bits only in sums over devices. The bound never depends
+    on the returned values.
 
     Real devices may round matmul operands more coarsely than the expected dtype. ``Sharded.factors`` is then the
-    epsilon of the operands' dtype. The errors from rounded operands grow with the number of terms as fast as the sum
-    does. So the bound for these errors does not contain the number of terms: it is ``FACTORS * factors * max|want|``,
-    and the larger of the two bounds applies (not for float64 and complex128). One matmul has an error of half an
-    epsilon of the operands; a chain of a few matmuls has an error of up to three epsilons. If the error exceeds the
-    bound on real devices, the verdict comes from a second run with float32 matmuls.
+    epsilon of the operands' dtype. These errors grow with the number of terms as fast as the sum itself. So their bound
+    ``FACTORS * factors * max|want|`` does not contain the number of terms. One matmul has an error of half an epsilon
+    of the operands; a chain of a few matmuls has an error of up to three epsilons. The larger of the two bounds
+    applies, but float64 and complex128 have only the first bound. If the error exceeds the bound on real devices, the
+    verdict comes from a second run with float32 matmuls.
 
     Args:
         got: an output array, or a tree of output arrays.
@@ -88,7 +88,7 @@ def _part(whole: np.ndarray, where: Slices) -> np.ndarray:
 
 
 def one_array(got: Any) -> None:
-    """Check that the result is one array."""
+    """Raise Failure if the result is not one array."""
     if isinstance(got, Sharded):
         return
     if isinstance(got, list | tuple) and not got:
@@ -135,11 +135,7 @@ def _expect_array(got: Any, want: np.ndarray, dtype: str | None) -> tuple[np.dty
 
 
 def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
-    """Describe a wrong shape.
-
-    If the task is the body of a ``shard_map``, describe the shape that each device returns, before ``out_specs``
-    applies.
-    """
+    """Describe a wrong shape. For the body of a ``shard_map``, describe the shape that each device returns."""
     if not got.per_device:
         return f"the result has shape {got.shape}, expected {want}"
     local = got.shards[0].shape
@@ -155,12 +151,8 @@ def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
 def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: float, due: np.ndarray) -> None:
     """Raise Failure for the first device with wrong values.
 
-    If some devices have right values, the failure shows the layout.
-
-    Args:
-        want: the reference as float64 or complex128.
-        due: the reference in its own dtype, because float64 cannot hold all integers.
-        good: for each device, the mask of right values.
+    ``good``: for each device, the mask of right values. ``want``: the reference as float64 or complex128. ``due``: the
+    reference in its own dtype, because float64 cannot hold all integers.
     """
     wrong = [device for device, of_device in enumerate(good) if not np.all(of_device)]
     if not wrong:

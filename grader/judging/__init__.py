@@ -1,4 +1,4 @@
-"""Judge submissions: turn the observations of a submission into results for checks and questions, each with a reason.
+"""Judge submissions: turn what a submission's run produced into results for checks and questions, each with a reason.
 
-This package reads data that a submission's run produced. It never runs learner code. The package must not import JAX.
+This package never runs learner code, and must not import JAX.
 """

@@ -1,7 +1,6 @@
 """Questions: choose a learner's parameters at random, print the question's text, and judge the learner's answer.
 
-A *variant* of a question is the question with one choice of its parameters. A verdict says that an answer is right,
-that it is the wrong answer of a known misconception, or that it is wrong. Its texts for the learner never reveal the
+A *variant* of a question is the question with one choice of its parameters. Texts for the learner never reveal the
 right answer.
 """
 
@@ -35,11 +34,11 @@ TELLING = ("number", "table")
 
 
 def params_for(question: Question, *, seed: str, student: str | None) -> dict[str, Any]:
-    """Choose at random (draw) one variant of a question and, if the answer is a choice, the order of its options.
+    """Choose (draw) one variant of a question at random and, if the answer is a choice, the order of its options.
 
-    SHA-256 over (seed, question name, student) decides this random choice, so its outcome is equal in every process and
-    on every platform. The outcome for a student changes only if the seed, the question's name, its possible parameters
-    or the keys of its options change.
+    SHA-256 over (seed, question name, student) decides the draw, so it is equal in every process and on every platform.
+    A student's draw changes only if the seed, the question's name, its possible parameters or the keys of its options
+    change.
 
     Args:
         seed: the course's seed, changed once per term.
@@ -58,18 +57,13 @@ def params_for(question: Question, *, seed: str, student: str | None) -> dict[st
 
 
 class OfAClass:
-    """A question's drawn parameters for each student of a class.
+    """A question's drawn parameters for each student of a class, to find answers that are right for other students.
 
-    If a student's answer is wrong, ``fits_others`` finds the other students for whom it would be right. Students with
-    equal parameters form a group, so an answer is compared with one right answer per group, not with one per student.
+    Students with equal parameters form a group, so an answer is compared with one right answer per group.
     """
 
     def __init__(self, question: Question, params: Mapping[str, Mapping[str, Any]]) -> None:
-        """Group the students by drawn parameters. The groups' right answers are computed later, when needed.
-
-        Args:
-            params: drawn parameters by student.
-        """
+        """Group the students by drawn parameters. ``params``: the drawn parameters by student."""
         self.question = question
         # repr(drawn parameters) -> the drawn parameters, and the students who have them
         self._alike: dict[str, tuple[Mapping[str, Any], list[str]]] = {}
@@ -81,13 +75,9 @@ class OfAClass:
     def fits_others(self, student: str, text: str) -> list[str]:
         """Return the other students for whom a wrong answer would be right, for the staff to review.
 
-        Args:
-            student: the student who gave the answer.
-            text: the answer, as the report shows it.
-
-        Returns:
-            Names, sorted; [] if the answer is right for ``student`` or cannot be read. The result is also [] for a
-            question whose right answer a student can guess, such as a choice.
+        The result is sorted names; [] if the answer is right for ``student`` or cannot be read, and always [] for
+        questions whose right answer a student can guess, such as a choice. ``text``: the answer, as the report shows
+        it.
         """
         if kind_name(self.question) not in TELLING:
             return []
@@ -113,12 +103,11 @@ class OfAClass:
 
 @cache
 def _variants(question: Question) -> list[dict[str, Any]]:
-    """Return all variants of a question, from a cache, because a declared question never changes."""
     return list(question.variants())
 
 
 def some_variants(question: Question, most: int) -> list[dict[str, Any]]:
-    """Return all variants of a question; if there are more than ``most``, return a random sample of that many."""
+    """Return all variants of a question, or a random sample of ``most`` variants if there are more."""
     variants = _variants(question)
     return random.Random(question.name).sample(variants, most) if len(variants) > most else variants
 
@@ -129,17 +118,16 @@ def show_params(params: Mapping[str, Any]) -> str:
 
 
 def render_text(question: Question, params: Mapping[str, Any]) -> str:
-    """Return the text that the author wrote for the question, with the parameters filled in.
+    """Return the question's text with the parameters filled in.
 
-    Raises:
-        jinja2.TemplateError: the text is not a template or names a parameter that does not exist.
+    Raises jinja2.TemplateError if the text is not a template or names a parameter that does not exist.
     """
     text = filled_in(question.text, params)
     return "\n\n".join(_flowing(paragraph) for paragraph in text.split("\n\n"))
 
 
 def _flowing(paragraph: str) -> str:
-    """Join a paragraph's lines into one line, so that the display can wrap it. Do not change lists, tables and code."""
+    """Join a paragraph's lines into one line, so that the display can wrap it. Leave lists, tables and code alone."""
     lines = paragraph.splitlines()
     return paragraph if any(re.match(r"[-*|\s]|```|\d+\.\s", line) for line in lines) else " ".join(lines)
 
@@ -147,8 +135,8 @@ def _flowing(paragraph: str) -> str:
 def render_question(question: Question, params: Mapping[str, Any]) -> str:
     """Return the question as a learner sees it.
 
-    It has the question's text and a description of how to answer. If the question has a time model, the model follows.
-    If parameters are chips, the numbers of the hardware table that the answer needs follow for each chip.
+    The result has the question's text, how to answer, the question's time model if it has one, and the numbers of the
+    hardware table for each chip among the parameters.
     """
     lines = [render_text(question, params), "", *kind_of(question, params).asked]
     if question.model:
@@ -159,7 +147,6 @@ def render_question(question: Question, params: Mapping[str, Any]) -> str:
 
 
 def names_a_chip(question: Question) -> bool:
-    """Return True if a parameter of the question is a chip of the hardware table."""
     return any(name == "chip" or any(map(hardware.is_known, values)) for name, values in question.params.items())
 
 
@@ -167,9 +154,9 @@ def names_a_chip(question: Question) -> bool:
 def figures_of(question: Question) -> frozenset[str]:
     """Return the figures (columns) of the hardware table that one needs to compute the answer.
 
-    In a learner's exercise file, which lacks the author's function, the question itself declares the figures. For the
-    author's file, the author's function computes the answer of each variant of the question. Return all figures that it
-    reads. If the author's function fails, return all figures of the table; the command ``verify`` reports the error.
+    In a learner's exercise file, which lacks the author's function, the question declares the figures. In the author's
+    file, the result has all figures that the author's function reads. If this function fails, the result has all
+    figures of the table.
     """
     if question.figures is not None:
         return frozenset(question.figures)
@@ -185,8 +172,7 @@ def figures_of(question: Question) -> frozenset[str]:
 def label_of(question: Question, params: Mapping[str, Any]) -> str:
     """Return the answer's variable name and the question in one sentence: ``flops: How many FLOPs has a step?``.
 
-    If the author gave the question a title, the title takes the place of the sentence. Without a title, use the first
-    sentence with a question mark at its end. If there is no such sentence, use the first sentence of the text. If the
+    The sentence is the question's title, else the first sentence with a question mark, else the first sentence. If the
     text cannot be rendered, return only the variable's name.
     """
     if question.title:
@@ -201,20 +187,17 @@ def label_of(question: Question, params: Mapping[str, Any]) -> str:
 
 
 def kind_name(question: Question) -> QuestionKind:
-    """Return the name of the question's kind, as in reports and declarations: ``number`` for ``exercise.number``."""
+    """Return the name of the question's kind in reports and declarations: ``number`` for ``exercise.number``."""
     return KINDS[type(question.answer)].name
 
 
 def heading(question: Question) -> str:
-    """Return the form of the answer in a few words, such as ``us`` or ``a PartitionSpec``.
-
-    The words do not depend on the student.
-    """
+    """Return the form of the answer in a few words, such as ``us`` or ``a PartitionSpec``, equal for all students."""
     return KINDS[type(question.answer)].heading(question.answer)
 
 
 def units_known(question: Question) -> None:
-    """Check that the units in a question's declaration are known. Raises BadAnswer for an unknown unit."""
+    """Raise BadAnswer if a unit in a question's declaration is unknown."""
     match question.answer:
         case Quantity(unit=unit):
             unit_of(unit)
@@ -224,11 +207,10 @@ def units_known(question: Question) -> None:
 
 
 def kind_of(question: Question, drawn: Mapping[str, Any]) -> AnswerKind[Any, Any]:
-    """Return the object that reads and judges answers to this question, with the parameters drawn for a learner.
+    """Return the object that reads and judges answers to this question. ``drawn``: a learner's drawn parameters.
 
-    Raises:
-        jinja2.TemplateError: an option's text does not render.
-        ValueError: two options cannot be distinguished.
+    Raises ValueError if two options cannot be distinguished, and jinja2.TemplateError if an option's text does not
+    render.
     """
     return KINDS[type(question.answer)].of(question.answer, drawn, question.rtol)
 
@@ -248,8 +230,8 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
         raw: the plain JSON value from the submission; None or blank if not answered.
 
     Returns:
-        A Result. The fields ``reason`` and ``hint`` never reveal the right answer. The field ``expected`` holds the
-        right answer, which only the staff sees. If the author's function fails or its value is not a valid answer, the
+        A Result. The fields ``reason`` and ``hint`` never reveal the right answer. The field ``expected``, which only
+        the staff sees, is the right answer. If the author's function fails or its value is not a valid answer, the
         status is ``broken``.
     """
     result = functools.partial(
@@ -287,7 +269,6 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
 
 
 def _for_a_person(answer: Answer, given: str, raw: str) -> dict[str, Any]:
-    """Return the fields of the ``Result`` for an answer that a person must grade."""
     assert isinstance(answer, Written)
     reason = BY_A_PERSON + (
         f"; only the first {MAX_TEXT} characters of the answer were read" if len(raw) >= MAX_TEXT else ""
@@ -299,10 +280,10 @@ def _for_a_person(answer: Answer, given: str, raw: str) -> dict[str, Any]:
 
 
 def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result:
-    """Read an answer without comparing it with the right answer; the result shows how the grader read the answer.
+    """Read an answer, and return a result that shows how the grader understood it, without judging it.
 
-    The result's status is ``failed`` if the answer cannot be read or is wrong for every variant of the question.
-    Otherwise it is ``blocked``, which means not judged.
+    The status is ``failed`` if the answer cannot be read or is wrong for every variant of the question. Otherwise, the
+    status is ``blocked``, which means not judged.
     """
     kind = kind_of(question, params)
     result = functools.partial(
@@ -336,9 +317,9 @@ def nearest_misconceptions(
 ) -> list[Misconception]:
     """Return the misconceptions that explain the wrong answer ``given``.
 
-    If the answers of some misconceptions count as equal to ``given``, return only the misconception whose answer is
-    nearest to ``given``. Otherwise, an answer may be partly wrong, such as a table with some wrong numbers. Then return
-    the misconceptions whose answer equals ``given`` in each wrong part; [] if there are too many.
+    If a misconception leads to this answer, return the misconception whose answer is nearest. Otherwise, return the
+    misconceptions that explain each wrong part of the answer, such as some wrong numbers of a table. Return [] if there
+    are more than ``MOST_NAMED``.
     """
     kind = kind_of(question, params)
     near: list[tuple[float, str, Misconception]] = []
@@ -359,13 +340,9 @@ def nearest_misconceptions(
 
 
 def misconceptions_of(question: Question, misconceptions: Iterable[Misconception]) -> Iterator[Misconception]:
-    """Return the misconceptions of this question."""
     return (m for m in misconceptions if isinstance(m.of, Question) and m.of.name == question.name)
 
 
 def type_and_text(error: BaseException) -> str:
-    """Return an author's error as one line of at most 200 characters, such as ``ValueError: math domain error``.
-
-    File paths in the error's text are not removed.
-    """
+    """Return an author's error as one line of at most 200 characters, such as ``ValueError: math domain error``."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]

@@ -36,7 +36,7 @@ MAX_HELD = 600  # a report shows no route or pipeline with more entries (devices
 
 
 def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) -> list[Result]:
-    """Return a result for every check, in the exercise's order. ``public``: whether to judge only public checks."""
+    """Return a result for every check, in the exercise's order; with ``public``, only for the public checks."""
     results: dict[str, Result] = {}
     answered = paired([by_compiler(a) for a in answered])
     for check in exercise.checks.values():
@@ -48,10 +48,7 @@ def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) 
 
 
 def _drawn_once(results: Iterable[Result]) -> list[Result]:
-    """Return the results without repeated pictures of timelines, routes ("rounds") and pipelines ("ticks").
-
-    If several checks of one program fail, only the first failed result keeps these pictures.
-    """
+    """Return the results, but keep repeated pictures of timelines, routes and pipelines only in the first of them."""
     repeated: list[dict[str, Any]] = []
     found = []
     for result in results:
@@ -74,7 +71,7 @@ def _blocked(check: Check, before: list[Result]) -> Result | None:
 
 @dataclass(frozen=True)
 class Together:
-    """The submission's answers that one run of a check's function looks at together.
+    """The submission's answers that a check's function gets in one run.
 
     An answer is the response to one ask (request). There is one answer for each call of the check. If the check
     compares meshes, there is one answer for each call and mesh.
@@ -89,16 +86,11 @@ class Together:
 
     @property
     def ask(self) -> Ask:
-        """The first answer's ask (request to the submission).
-
-        All answers' asks have equal values of ``secret`` and ``hidden`` (see ``Ask``).
-
-        If the task is tried with several values of ``check_vma``, the asks also have equal values of ``check_vma``.
-        """
+        """The first answer's ask (request). All answers' asks have equal values of ``secret`` and ``hidden``."""
         return self.answers[0][0].ask
 
     def judged(self, seen: tuple[Any, ...]) -> None:
-        """Run the check's function on ``seen``, without NumPy's warnings, which would be about the learner's values."""
+        """Run the check's function on ``seen``, without NumPy's warnings about the learner's values."""
         with np.errstate(all="ignore"):
             self.check.fn(*seen)
 
@@ -113,11 +105,10 @@ class Together:
 
 
 def together(check: Check, answered: list[Answered]) -> list[Together]:
-    """Return the groups of answers that a check looks at together, in the order of the asks (requests to a submission).
+    """Return the groups of answers that a check's function gets, in the order of the asks (requests to a submission).
 
-    If a check has several calls, a group has an answer for each call, all with equal settings, such as the mesh (see
-    ``Ask.among``). If the submission got no ask for one of the calls, for example because learners cannot try this
-    call, the result is [].
+    In a group, all answers have equal settings, such as the mesh (see ``Ask.among``). If the submission got no ask for
+    one of the check's calls, for example because learners cannot try this call, the result is [].
     """
     if len(check.calls) == 1 and not check.every_mesh:
         return [Together(check, ((answer,),)) for answer in answered if answer.ask.of is check.call]
@@ -130,7 +121,7 @@ def together(check: Check, answered: list[Answered]) -> list[Together]:
 
 
 def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Result:
-    """Judge one check on all meshes and inputs. A failure on public inputs is reported before one on secret inputs."""
+    """Judge one check on all meshes and inputs. Inputs that are not secret come first, so that reports show details."""
     looked_at = together(check, answered)
     if not looked_at:
         return _result(check, "broken", "the grader has no program to run for this check")
@@ -144,10 +135,7 @@ def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Resu
 
 
 def _verdict(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
-    """Return the verdict on the runs whose inputs are not secret: the first fault or failure, with full details.
-
-    Return None if the check passes in all of these runs.
-    """
+    """Return the first fault or failure in the runs without secret inputs, with full details; None if all pass."""
     every = [answer for group in looked_at for answer in group.each]
     if (fault := _fault_verdict(check, every)) is not None:
         return fault
@@ -163,10 +151,7 @@ def _verdict(check: Check, looked_at: list[Together], *, public: bool) -> Result
 
 
 def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
-    """Return the verdict on the first fault in ``answers``; None if there is no fault.
-
-    Faults of the learner take precedence over faults of the grader.
-    """
+    """Return the verdict on the first fault, or None. Faults of the learner come before faults of the grader."""
     faults = [(a.ask, a.finding) for a in answers if isinstance(a.finding, Fault)]
     for ask, fault in sorted(faults, key=lambda f: f[1].kind == "broken"):
         why = _of_fault(fault, ask.task)
@@ -178,7 +163,7 @@ def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
 
 
 def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
-    """Return a result if the check fails on secret inputs, else None. The result's reason reveals no secret input."""
+    """Return a result without details if the check fails on secret inputs, else None."""
     kinds = {a.finding.kind for group in looked_at for a in group.each if isinstance(a.finding, Fault)}
     if kinds:
         return _result(check, *(("broken", BROKEN_IN_SECRET) if kinds == {"broken"} else ("failed", WRONG_IN_SECRET)))
@@ -194,11 +179,10 @@ def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
 
 
 def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
-    """Judge a check on the values from the requested real devices, after the check passed on simulated devices.
+    """Judge a check on the values from real devices, after the check passed on simulated devices.
 
-    A check that compares no values depends only on the program, so the real devices cannot change its verdict. If the
-    check fails on secret inputs, the result gives no details. If the real devices computed no values, the result is
-    ``blocked``. Return None if the check passes, or if no real devices were requested.
+    If the check fails on secret inputs, the result gives no details. If the real devices computed no values, the result
+    is ``blocked``. Return None if the check passes, or if no real devices were requested.
     """
     unseen = ""
     for group in looked_at:
@@ -220,10 +204,10 @@ def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool)
 
 
 def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
-    """Return a check's first failure on real devices; None if the check passes at one or more matmul precisions.
+    """Return a check's first failure on real devices; None if the check passes at one of the tried matmul precisions.
 
-    The devices' default matmul precision may be too coarse, for example if a relu follows a sum near 0. So it is enough
-    for a check to pass with either the default precision or float32 matmuls.
+    The devices' default precision may be too coarse, for example if a relu follows a sum near 0. So a check may also
+    pass with float32 matmuls.
     """
     first = None
     precisions = max(len(a.finding.elsewhere or ()) if isinstance(a.finding, Observation) else 0 for a in group.each)
@@ -238,10 +222,9 @@ def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
 
 
 def verdicts(group: Together) -> list[str]:
-    """Return, for the staff, the reason why the check fails in each run; '' for a run that passes.
+    """Return, for the staff, why the check fails in each run, also on secret inputs; '' for a run that passes.
 
-    Runs on secret inputs are included. If the submission's answer to any request is a fault, return only a text about
-    the first fault.
+    If an answer of the submission is a fault, return only a text about the first fault.
     """
     faults = [(a.ask, a.finding) for a in group.each if isinstance(a.finding, Fault)]
     if faults:
@@ -259,10 +242,7 @@ def verdicts(group: Together) -> list[str]:
 
 
 def _itself_failed(error: Exception) -> str:
-    """Return the text for a result's field ``reason``, after the function of the author's check raised ``error``.
-
-    An error of a bare ``assert`` has no text, so the reason then says what the author should write instead.
-    """
+    """Return the reason for a result whose check's function raised ``error``, so that the check is at fault."""
     text = str(error) or ("compare with a function of grader.expect" if isinstance(error, AssertionError) else "")
     return f"the check itself failed: {type(error).__name__}: {text}"
 
@@ -312,7 +292,7 @@ def _picture(about: tuple[str, tuple, Sequence[int]]) -> dict[str, Any]:
 def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
     """Return a picture of a timed program's timeline.
 
-    Return None if there is no timeline, if it is too long, or if the program has sizes that learners do not see.
+    Return None if there is no timeline, if it is too long, or if learners do not see the program's sizes.
     """
     ask, seen = answer.ask, answer.finding
     if not (isinstance(ask.of, Call) and ask.of.timing and isinstance(seen, Observation)) or ask.hidden or ask.secret:
@@ -358,10 +338,9 @@ def _plain(value: Any) -> Any:
 
 
 def _where(text: str, ask: Ask, every_mesh: bool = False) -> str:
-    """Return a message's text, preceded by the mesh if the call has several meshes.
+    """Put the mesh and the value of ``check_vma`` before a message, if the call is tried with several.
 
-    The mesh is left out if the check looks at all meshes together (``every_mesh``). If the task is tried with several
-    values of ``check_vma``, the value comes first.
+    If the check gets all meshes together (``every_mesh``), the mesh is left out.
     """
     if isinstance(ask.of, Call):
         if len(ask.of.meshes) > 1 and not every_mesh:

@@ -20,20 +20,16 @@ Pairs = Sequence[tuple[Finding, Finding | None]]
 
 
 def findings_of(task: str, one: Iterable[Answered], other: Iterable[Answered]) -> Pairs:
-    """Return a pair of findings for each request about a task that the first program got.
+    """Pair the findings of two programs for each request about a task.
 
-    The pair has the first program's finding, then the second program's finding for an equal request. The second finding
-    is None if the second program got no equal request.
-
-    Args:
-        one, other: the answers of the first and of the second program.
+    The second finding of a pair is None if the second program got no equal request.
     """
     others = {answer.ask.same: answer.finding for answer in other}
     return [(a.finding, others.get(a.ask.same)) for a in one if a.ask.task == task]
 
 
 def likeness(pairs: Pairs) -> tuple[bool, ...]:
-    """Return three booleans: whether both programs have equal collectives, equal matmuls and equal results."""
+    """Return whether two programs have (equal collectives, equal matmuls, equal results)."""
     if plain := _outcome_pairs(pairs):
         return True, True, all(same_outcome(x, y, 1e-6) for x, y in plain)
     seen = _observed(pairs)
@@ -55,7 +51,6 @@ def _observed(pairs: Pairs) -> list[tuple[Observation, Observation]]:
 
 
 def _outcome_pairs(pairs: Pairs) -> list[tuple[Outcome, Outcome]]:
-    """Return pairs of outcomes of plain Python functions: one pair for each set of arguments."""
     lists = [(a, b) for a, b in pairs if isinstance(a, list) and isinstance(b, list)]
     return [pair for a, b in lists for pair in zip(a, b, strict=True)]
 

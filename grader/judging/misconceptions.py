@@ -1,9 +1,9 @@
 """Find the misconception that a submission has.
 
-A misconception is a known mistake with a hint; its *forms* are programs that make the mistake. A misconception fits if
-checks find equal mistakes in a form and in the submission, such as equal wrong values, equal excess collectives, or
-equal operations that wait for a matmul although they must not. Only runs on inputs that are not secret (not drawn from
-the course's seed) are compared. In this module, a *finding* is what a check finds in one run, such as a failure.
+A misconception is a known mistake with a hint; its *forms* are programs that make the mistake. A *finding* is what a
+check finds in one run, such as a failure. A misconception fits if the findings in a form and in the submission show
+equal mistakes. Examples are equal wrong values, equal excess collectives, and equal operations that wait for a matmul
+although they must not. Runs on secret inputs (drawn from the course's seed) are not compared.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Shown:
     def first_failure(self, check: Check) -> tuple[list[Ask], list[Found]]:
         """Return the asks of the first run that fails a check, and what the check finds; ([], []) if all runs pass.
 
-        An ask is one request to a submission. A timed program is not run: the values of a small program are judged in
-        its place. So if a check fails for a timed program, the asks include the ask for the small program.
+        An ask is one request to a submission. For a timed program, the asks include the ask for the small program whose
+        values are judged in place of the timed program's values.
         """
         for group, found in self._runs(check):
             if any(found):
@@ -80,13 +80,12 @@ def fitting(
     checks: Mapping[str, Check],
     shown: ShownOf,
 ) -> list[Misconception]:
-    """Return the misconceptions that explain why a check fails; [] if too many misconceptions explain it equally well.
+    """Return the misconceptions that explain why a check fails; [] if too many explain it equally well.
 
     A misconception may have a function ``gives``, which tests whether the mistake can give a program's results. If
-    these tests pass for one or more misconceptions, return these. Otherwise, a misconception fits if the submission
-    fails every check that the misconception's program fails, with equal findings. Checks that were not tried on the
-    submission are ignored. If several misconceptions fit, return those whose programs agree with the submission in most
-    properties (see ``_rank``).
+    these tests pass for some misconceptions, return these misconceptions. Otherwise, a misconception fits if the
+    submission fails every tried check that the misconception's program fails, with equal findings. If several
+    misconceptions fit, return those whose programs agree with the submission in most properties (see ``_rank``).
 
     Args:
         results: the status of each check of the submission.
@@ -107,11 +106,7 @@ def fitting(
 def _most_alike(
     check: Check, submitted: Shown, results: Mapping[str, str], forms: Forms, checks: Mapping[str, Check]
 ) -> list[Misconception]:
-    """Return the misconceptions that fit (see ``fitting``) and agree most with the submission (see ``_rank``).
-
-    Args:
-        forms: for each misconception, its forms and their answers.
-    """
+    """Return the misconceptions that fit (see ``fitting``) and agree most with the submission (see ``_rank``)."""
     failed = {name for name, status in results.items() if status == "failed"}
     ranks: dict[str, tuple[int, float]] = {}
     for name, every in forms.items():
@@ -124,8 +119,8 @@ def _most_alike(
 def _near(check: Check, submitted: Shown, known: Sequence[Misconception], shown: ShownOf) -> Iterator[Misconception]:
     """Yield the misconceptions that may fit, judged only by the submission's first run that fails the check.
 
-    A form of a misconception (a program with the mistake) is ignored if the check has more or fewer findings for the
-    form than for the submission, because such findings cannot be compared.
+    A misconception's program is ignored if the check has more or fewer findings for it than for the submission, because
+    the findings then cannot be compared.
     """
     asks, found = submitted.first_failure(check)
     forms: dict[str, list[Misconception]] = {}
@@ -138,10 +133,7 @@ def _near(check: Check, submitted: Shown, known: Sequence[Misconception], shown:
 
 
 def _fails_as(submitted: Shown, forms: Sequence[tuple[Misconception, Shown]], checks: Iterable[Check]) -> bool:
-    """Return True if, for each check, the submission has findings equal to those of one form of a misconception.
-
-    A check also counts if the submission's findings agree with the common part of all forms' findings (``_common``).
-    """
+    """Return True if, for each check, the submission's findings match a misconception's forms (see ``_fits``)."""
     return all(_fits(submitted.to(check), [mistaken.to(check) for _, mistaken in forms], _same_way) for check in checks)
 
 
@@ -169,12 +161,11 @@ def _possible_forms(
 def _rank(
     submitted: Shown, mistaken: Shown, misconception: Misconception, failed: set[str], results: Mapping[str, str]
 ) -> tuple[int, float]:
-    """Return how many of four properties of two programs agree, and a fraction that breaks ties.
+    """Return how many of four properties agree between two programs, and a fraction that breaks ties.
 
-    The programs are the submission's (``submitted``) and a misconception's (``mistaken``).
-
-    The properties of a program are the set of checks that it fails, its collectives, its matmuls and its results. The
-    fraction is the share of all collectives that occur in both programs.
+    The programs are the submission's (``submitted``) and a misconception's (``mistaken``). The properties are the set
+    of failed checks, the collectives, the matmuls and the results. The fraction is the share of all collectives that
+    occur in both programs.
     """
     pairs = findings_of(misconception.of.name, submitted.answered, mistaken.answered)
     same_checks = failed == set(misconception.fails) & results.keys()
@@ -202,10 +193,7 @@ def _found(group: Together) -> Iterator[Found]:
 
 
 def _of_case(seen: Seen, failure: Failure) -> Outcome:
-    """Return what the submission's function returned or raised in a failing case.
-
-    Return ``NO_DATA`` if the check's failure shows no actual result (``failure.actual`` is None).
-    """
+    """Return what the submission's function returned or raised in a failing case; ``NO_DATA`` if this is not shown."""
     return NO_DATA if failure.actual is None else seen.outcomes[0][1]
 
 
@@ -214,7 +202,7 @@ def _outcomes(seen: tuple) -> bool:
 
 
 def _cases(seen: tuple) -> list[tuple]:
-    """Return one tuple per case if ``seen`` is from a plain Python function; else ``seen`` alone: it has no cases."""
+    """Return one tuple per case if ``seen`` is from a plain Python function, else [``seen``]."""
     return [(replace(seen[0], outcomes=[one]),) for one in seen[0].outcomes] if _outcomes(seen) else [seen]
 
 
@@ -222,10 +210,7 @@ def _cases(seen: tuple) -> list[tuple]:
 
 
 def _fits(submitted: Sequence[Found], forms: Sequence[Sequence[Found]], match: Callable[..., bool]) -> bool:
-    """Return True if, by ``match``, the submission's findings match those of one form of a misconception.
-
-    Return True also if they match the common part of all forms' findings (``_common``).
-    """
+    """Return True if the submission matches (``match``) at least one form, or the common part of all forms."""
     if any(match(submitted, form) for form in forms):
         return True
     alike = {len(submitted), *map(len, forms)}
@@ -240,10 +225,7 @@ OPEN = Fault("open", "the programs of this misconception fail this check in diff
 
 
 def _common(found: Sequence[Found]) -> Found:
-    """Return the common part of the findings ``found``, one for each form of a misconception.
-
-    Return ``OPEN`` if the findings have nothing in common.
-    """
+    """Return the common part of findings, one for each form of a misconception; ``OPEN`` if there is no such part."""
     failures = [one for one in found if isinstance(one, Failure)]
     compared = [one.compared for one in failures]
     if len(failures) < len(found) or failures[0].others or not all(compared):
@@ -263,7 +245,6 @@ def _shapes(arrays: Sequence[np.ndarray]) -> list[tuple[int, ...]]:
 
 
 def _near_all(held: np.ndarray, others: Sequence[np.ndarray], bound: float) -> np.ndarray:
-    """Return a mask: True where ``held`` is within ``bound`` of each array in ``others`` at this position."""
     near = [np.abs(wide(held) - wide(other)) <= bound for other in others]
     return np.logical_and.reduce([np.ones(held.shape, bool), *near])
 
@@ -271,18 +252,15 @@ def _near_all(held: np.ndarray, others: Sequence[np.ndarray], bound: float) -> n
 def _same_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
     """Return True if a check fails in equal places and for equal reasons in both programs.
 
-    A place, such as an array element, is ignored if only one program has a finite value there, and both are wrong.
-    At least one place must agree, and the places that agree must not be fewer than the ignored places.
+    A place, such as an array element, cannot be compared if both programs are wrong there and only one of their values
+    is finite. At least one place must agree, and at least as many places must agree as cannot be compared.
     """
     agreed, undefined = _agreement(submitted, mistaken) or (0, 0)
     return agreed > 0 and agreed >= undefined
 
 
 def _no_other_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
-    """Return True if there is no place where the findings of the two programs disagree.
-
-    Unlike ``_same_way``, return True even if the findings agree in few places or none.
-    """
+    """Return True if the findings of the two programs disagree in no place. They may agree in few places or none."""
     return _agreement(submitted, mistaken) is not None
 
 
@@ -295,7 +273,6 @@ def _agreement(submitted: Sequence[Found], mistaken: Sequence[Found]) -> tuple[i
 
 
 def _sums(counts: Iterable[tuple[int | None, int]]) -> tuple[int, int] | None:
-    """Add up pairs of counts, as ``_alike`` returns them. Return None if the first count of any pair is None."""
     agreed = undefined = 0
     for same, open_ in counts:
         if same is None:
@@ -305,7 +282,7 @@ def _sums(counts: Iterable[tuple[int | None, int]]) -> tuple[int, int] | None:
 
 
 def _alike(one: Found, other: Found) -> tuple[int | None, int]:
-    """Return how many places, such as array elements, agree (None if some disagree), and how many are undefined."""
+    """Return how many places, such as elements, agree (None if some disagree), and how many cannot be compared."""
     if isinstance(one, Failure) and isinstance(other, Failure):
         return _same_failures(one, other)
     same = False
@@ -342,8 +319,8 @@ def _same_failure(one: Failure, other: Failure) -> tuple[int | None, int]:
 def _same_finding(one: Failure, other: Failure) -> bool:
     """Return True if two failures have equal expected data and equal actual data.
 
-    If some of the data are not numbers, the words of the two failures' reasons must also be equal. If the failures have
-    no data, the words and the numbers of their reasons must be equal.
+    Unless all data are numbers, the words of the failures' reasons must also be equal. If there are no data, the
+    numbers in the reasons must be equal, too.
     """
     submitted, mistaken = ([f.expected, f.actual] for f in (one, other))
     if not all(isinstance(n, int | float) for n in (*submitted, *mistaken)):
@@ -358,7 +335,7 @@ def _same_finding(one: Failure, other: Failure) -> bool:
 
 
 def _says(reason: str) -> str:
-    """Return the words of a reason, without line numbers, other numbers and shapes."""
+    """Return the words of a reason, without numbers and shapes."""
     return re.sub(r"[^a-z]+", " ", re.sub(r"line \d+|\S*\d\S*( ?[a-zA-Z%]+\b)?", " ", reason.lower())).strip()
 
 
@@ -377,8 +354,7 @@ def _same_values(submitted: Compared, mistaken: Compared) -> tuple[int | None, i
     """Compare the wrong values of both programs, and return counts as ``_alike`` does.
 
     Where both values are finite, their errors must be nearly equal. Elsewhere, both values must be wrong or both right.
-    If the expected values of the two programs differ, because they depend on random numbers, then finite values are not
-    compared.
+    Finite values are not compared if the expected values of the two programs differ, as with random numbers.
     """
     if _shapes(submitted.held) != _shapes(mistaken.held):
         return None, 0

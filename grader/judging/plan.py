@@ -1,9 +1,9 @@
 """Plan the asks of an exercise. An *ask* is one request to a submission; a *plan* is all asks of an exercise.
 
-An ask is one of three things: a call of a task on one mesh with inputs drawn from a seed, the cases (argument sets) of
-a plain Python function, or a question. A public plan holds what learners can try: the dimensions and cases that they
-see. A grader's plan adds asks on hidden dimensions and more cases, then *secret* asks, whose inputs are drawn from the
-course's seed. A check can fail because of a secret ask, but reports show nothing about secret asks.
+An ask is a call of a task on one mesh with drawn inputs, the cases (argument sets) of a plain Python function, or a
+question. A public plan has only the dimensions and cases that learners see. A grader's plan adds asks on hidden
+dimensions and more cases. It also adds *secret* asks, whose inputs are drawn from the course's seed. A check can fail
+because of a secret ask, but reports show nothing about secret asks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SECRET_RUNS = 2
 
 @dataclass(frozen=True, eq=False)
 class Ask:
-    """One request to a submission, with its inputs. Only the runner and the judge see the inputs of a call.
+    """One request to a submission, with its inputs.
 
     Attributes:
         of: the call, cases or question to answer.
@@ -66,13 +66,10 @@ class Ask:
         return self.of.name if isinstance(self.of, Question) else self.of.task.name
 
     def for_tracer(self, files: list[str]) -> dict[str, Any]:
-        """Return the ask as JSON, for the process that runs learner code.
+        """Return the ask as JSON, for the process that runs learner code. ``files``: names of the learner's files.
 
-        The JSON of a call holds shapes, dtypes and specs, but no values. The JSON of a plain function holds its
-        argument sets.
-
-        Args:
-            files: names of the learner's files.
+        The JSON of a call has shapes, dtypes and specs, but no values. The JSON of a plain function has its argument
+        sets.
         """
         if isinstance(self.of, Question):
             return {"kind": "number" if isinstance(self.of.answer, Quantity) else "answer", "task": self.task}
@@ -116,19 +113,13 @@ class Ask:
 
     @property
     def same(self) -> tuple:
-        """A key for the answer to the ask. Asks (requests) with equal keys get equal answers.
-
-        Even asks of different plans can have equal keys.
-        """
+        """A key for the answer to the ask. Asks (requests) with equal keys get equal answers."""
         return self.secret, self.program if isinstance(self.of, Call) else id(self.of), self.digest
 
     def among(self, every_mesh: bool) -> tuple:
-        """Return a key that groups the asks (requests) of one check.
+        """Return a key for grouping asks (requests). One run of a check's function gets the answers of one group.
 
-        One run of the check's function looks at all asks of a group together.
-
-        Args:
-            every_mesh: True if the check looks at all meshes in one run.
+        ``every_mesh``: True if the check compares all meshes in one run.
         """
         modes = [] if isinstance(self.of, Question) else self.of.task.modes
         mode = self.check_vma if len(modes) > 1 else None
@@ -189,10 +180,9 @@ def _argument(name: str, array: Array, dims: Mapping[str, int]) -> dict[str, Any
 def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
     """Return all asks (requests to a submission) of an exercise.
 
-    First come the calls and cases of its checks, then its questions, and last the asks with secret inputs.
+    The asks for calls and cases come first, then the asks for questions, and last the asks with secret inputs.
 
     Args:
-        exercise: the exercise to judge.
         public: True to leave out asks with data that learners do not have.
         seed: the course's seed.
     """
@@ -221,7 +211,6 @@ def _looked_at(check: Check) -> list[Call | Cases]:
 
 
 def _compared_calls(checks: Sequence[Check]) -> set[int]:
-    """Return the Python ids of the timing calls, and of the small calls whose values are judged in their place."""
     pairs = [_with_values(call) for check in checks for call in check.calls]
     return {id(call) for pair in pairs if len(pair) > 1 for call in pair}
 
@@ -239,10 +228,7 @@ def _of_cases(cases: Cases, public: bool, seed: str, where: str) -> list[Ask]:
 
 
 def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
-    """Return the hidden argument sets of a function.
-
-    Raises AuthorError if the author's function ``hidden`` fails, or if it draws no, too many or invalid argument sets.
-    """
+    """Return the hidden argument sets of a function. Raises AuthorError if drawing fails or they are invalid."""
     assert cases.hidden is not None
     try:
         found = list(itertools.islice(cases.hidden(draw), MOST_CASES + 1))
@@ -263,12 +249,11 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
     """Return the asks of a call.
 
     Args:
-        shown: True if the learners' plan has the call. If so, the grader's plan also has the learners' asks (requests
-            to a submission) of this call.
+        shown: True if the learners' plan has the call. The grader's plan then also has the learners' asks (requests to
+            a submission) of this call.
         public: True to return the asks for the learners' plan, False for the grader's plan.
         seed: the course's seed.
-        where: a name for this call. The random generator of inputs depends only on a seed, this name, the mesh and the
-            number of the run.
+        where: a name for this call, which decides the inputs together with the seed, the mesh and the run's number.
     """
 
     def asked(hidden: bool, seed: str, runs: int, secret: bool = False) -> Iterator[Ask]:
@@ -291,10 +276,7 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
 def inputs_of(
     call: Call, mesh: Mapping[str, int], dims: Mapping[str, int], static: Mapping[str, Any], draw: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    """Draw and yield the arguments of one run: one dict for each step.
-
-    Raises AuthorError if the arguments cannot be drawn.
-    """
+    """Draw and yield the arguments of one run: one dict for each step. Raises AuthorError if this fails."""
     related: dict[str, Any] = {"mesh": dict(mesh), **dims, **static}
     for step in range(call.steps):
         found: dict[str, Any] = {}

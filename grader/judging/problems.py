@@ -32,8 +32,7 @@ def question_problems(question: Question, misconceptions: Iterable[Misconception
     - A text does not render.
     - The right answer, or the answer of a misconception, is not valid for the question.
     - Two of these answers are so close that a learner's answer could count as equal to both.
-    - The items of a question about order are declared in the right order. Learners' files with the checks list the
-      items in the declared order, so learners could read the answer there.
+    - The items of a question about order are declared in the right order, which learners could read in their files.
 
     Each problem is reported once, with the first variant that has it.
     """
@@ -60,7 +59,6 @@ def question_problems(question: Question, misconceptions: Iterable[Misconception
 def _variant_problems(
     question: Question, misconceptions: list[Misconception], params: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
-    """Yield a pair (problem, detail) for each problem of one variant. The details may differ between variants."""
     try:
         kind = kind_of(question, params)
     except Exception as error:

@@ -1,9 +1,9 @@
 """Check that a large program equals a small program, except for sizes.
 
-The large program is timed but never runs. If the large program equals a small program that gives right values, the
-grader assumes that the large program's values are right, too. Equal programs have equal operations in equal order, with
-equal operands (by position), dtypes and attributes. A substitution of sizes, such as 13 by 4,096, must turn each size
-in the small program into the size in the large program.
+The large program is timed but never runs. If it equals a small program that gives right values, the grader assumes that
+the large program's values are right, too. Equal programs have equal operations in equal order, with equal operands (by
+position), dtypes and attributes. A substitution of sizes, such as 13 by 4,096, must turn each size in the small program
+into the size in the large program.
 
 In messages, the small program is *the judged program*, and the large program *the timed program*.
 """
@@ -35,10 +35,7 @@ TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k
 
 @dataclass(frozen=True)
 class Difference:
-    """The first difference between two programs.
-
-    ``line``, ``file``: the source line of the differing operation in the large program if known, else in the small one.
-    """
+    """The first difference between two programs, with its line in the large program (if unknown, in the small one)."""
 
     message: str
     line: int | None = None
@@ -52,10 +49,10 @@ def difference(small: Operations, large: Operations, sizes: Substitution) -> Dif
 
 @dataclass
 class _Matching:
-    """Comparison of two programs. A *pair* is a size in the small program and the size at this place in the large one.
+    """Comparison of two programs. A *pair* has two sizes from equal places, in the small and in the large program.
 
     Attributes:
-        sizes: the substitution. It turns a size in the small program into the size in the large one.
+        sizes: the substitution. It turns a size in the small program into the size in the large program.
         sums: the possible pairs of sizes of a flat array that holds all elements of one or more arguments.
         follows: pairs of sizes, such as T - 1, of results of earlier slices, concatenations, windows or collectives.
             Substitution need not convert these pairs exactly (see ``fits``).
@@ -68,7 +65,7 @@ class _Matching:
     follows: set[tuple[int, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Compute ``sums``, which stays empty unless substitution converts the size of each argument."""
+        """Compute ``sums``, which stays empty unless the substitution converts the size of each argument."""
         sizes = [[math.prod(p.values[v].shape) for v in _arguments(p)] for p in (self.small, self.large)]
         pairs = list(zip(*sizes, strict=False))[:MAX_SUMMED]
         if all(self.fits(*pair) for pair in pairs):
@@ -128,8 +125,8 @@ class _Matching:
     def devices(self, judged: Communication, timed: Communication) -> bool:
         """Return True if, except for sizes, a collective communicates between the same devices in both programs.
 
-        Substitution must turn the sizes of the small program's groups into those of the large program's groups. In a
-        permute, sources and targets must be equally far apart, and the numbers of pairs, or of idle devices, must fit.
+        The substitution must turn the sizes of the small program's groups into those of the large program's groups. In
+        a permute, sources and targets must be equally far apart, and the numbers of pairs or of idle devices must fit.
         """
         if judged.kind != "permute":
             sizes = [{len(group) for group in each.groups} for each in (judged, timed)]
@@ -149,8 +146,7 @@ class _Matching:
         """Return a difference if parts of fixed size are most of an array in the small program, little in the large.
 
         For example, ten rows at each end of an array are all of 11 rows, but hardly any of 4,096 rows. A program that
-        computes only these rows has right values when it is small, but does little of the work when it is large. A part
-        that is one row, or all rows but one, is allowed.
+        computes only these rows has right values when it is small, but does little of the work when it is large.
         """
         lost, cuts = Fraction(0), set()
         for one, two, rounds in _zipped(self.small.main, self.large.main, (1, 1)):
@@ -171,11 +167,10 @@ class _Matching:
         return None
 
     def grows(self, one: Operation, two: Operation) -> bool:
-        """Return True if an operation takes a larger part of an array in the large program (``two``) than in the small.
+        """Return True if an operation takes a larger part of an array in the large program (``two``).
 
-        In each dimension in which the array's size differs, substitution must turn the part's size into a different
-        size, unless the pair of the part's sizes is in ``sums``. For a gather, it is enough that the array of indices
-        is larger; batching dimensions and index vectors do not count.
+        For a gather, the array of indices must be larger. For other operations, the part must grow as the substitution
+        says in each dimension in which the array grows, or its sizes must be in ``sums``.
         """
         if one.name == "gather":
             text = one.attributes
@@ -201,7 +196,7 @@ class _Matching:
     # Each of these methods compares operations of one kind.
 
     def numbers(self, one: Operation, two: Operation) -> str:
-        """Compare the attributes of both operations and, for loops, the numbers of rounds."""
+        """Return the difference in the attributes of two operations or in the rounds of two loops, as text, or ''."""
         judged, timed = (NUMBER.sub("#", op.attributes) for op in (one, two))
         if judged != timed:
             return f"{two.name} differs: {_differing(one.attributes, two.attributes)}"
@@ -217,31 +212,25 @@ class _Matching:
         return ""
 
     def may_count_dimensions(self, op: Operation, number: int) -> bool:
-        """Return True if a number in an attribute may be the index of a dimension.
+        """Return True if a number in an attribute may be the index of a dimension, which is equal in both programs.
 
-        Such an index is equal in both programs, even if it happens to equal the size of a mesh axis that differs. An
-        index is less than the rank. An array size that differs between the programs has a prime factor larger than the
-        number of devices, so a number up to the number of devices is no such size.
+        An index is less than the rank. An array size that differs between the programs has a prime factor larger than
+        the number of devices, so a number up to the number of devices is no such size.
         """
         ranks = [len(self.small.values[v].shape) for v in (*op.operands, *op.results)]
         return number < max(ranks, default=0) and number <= math.prod(self.small.mesh.values())
 
     def rounds(self, one: int | None, two: int | None) -> bool:
-        """Return True if substitution turns the small program's number of rounds into the large program's.
+        """Return True if the substitution turns the small program's number of rounds into the large program's.
 
-        Return True also if substitution does so after the same small number is added to both: N - 1 rounds match after
-        1 is added.
+        A small number may be added to both numbers before substitution: N - 1 rounds match after adding 1.
         """
         if one is None or two is None:
             return one == two
         return self.fits(one, two) or self.near(one, two, ROUNDS)
 
     def slice(self, one: Operation, two: Operation) -> str:
-        """Compare slices.
-
-        Substitution must turn each bound in the small program into the bound in the large program (see ``fits``),
-        counted from the array's start or from its end.
-        """
+        """Return the difference between slices as text, or ''. Bounds count from the array's start or from its end."""
         wholes = [program.values[op.operands[0]].shape for op, program in self.both(one, two)]
         bounds = [_by_name(op.attributes) for op in (one, two)]
         for name in ("start_indices", "limit_indices", "strides"):
@@ -252,13 +241,11 @@ class _Matching:
         return ""
 
     def pad(self, one: Operation, two: Operation) -> str:
-        """Compare pads.
+        """Compare pads, and return the difference as text, or ''.
 
-        In each dimension, substitution must turn the amounts of padding before and after the array into those in the
-        large program (see ``fits``).
-
-        It is enough if one of the two amounts and the result's size fit. For example, the transpose of the slice
-        ``x[:8]`` of N rows adds 0 rows before and N - 8 rows after: 0 and N fit, but N - 8 does not.
+        In each dimension, the amounts of padding before and after the array must fit (see ``fits``). If only one of
+        them fits, the result's size must fit. For example, the transpose of the slice ``x[:8]`` of N rows adds 0 rows
+        before and N - 8 rows after: 0 and N fit, but N - 8 does not.
         """
         amounts = [_by_name(op.attributes) for op in (one, two)]
         wholes = [program.values[op.results[0]].shape for op, program in self.both(one, two)]
@@ -307,12 +294,12 @@ class _Matching:
     def fits(self, judged: int, timed: int) -> bool:
         """Return True if the size ``timed`` of the large program is right for the small program's size ``judged``.
 
-        The size is right if substitution turns ``judged`` into ``timed``, or if the pair is in ``sums``.
+        The size is right if the substitution turns ``judged`` into ``timed``, or if the pair is in ``sums``. For a pair
+        in ``follows``, ``timed`` may also be larger, or a small number may be added to both sizes before substitution
+        (``near``).
 
-        For a pair in ``follows``, ``timed`` may also be larger than the size into which substitution turns ``judged``.
-        Or substitution may turn ``judged`` into ``timed`` after a small number was added to both (``near``). A much
-        smaller ``timed`` is wrong. Otherwise, a task could build the 11 rows that the small program needs from arrays
-        of 5 and 6 rows. The large program would then have 11 rows, too, although it needs 4,096.
+        A much smaller ``timed`` is wrong. Otherwise, a task could build the 11 rows that the small program needs from
+        arrays of 5 and 6 rows. The large program would then also have 11 rows, although it needs 4,096.
         """
         due, pair = self.sizes.of(judged), (judged, timed)
         if due == timed or pair in self.sums:
@@ -320,16 +307,12 @@ class _Matching:
         return pair in self.follows and (timed >= due or self.near(judged, timed, WINDOW))
 
     def near(self, judged: int, timed: int, most: int) -> bool:
-        """Return True if, for some number k, substitution turns ``judged + k`` into a different size ``timed + k``.
-
-        Args:
-            most: the range of k is from ``-most`` to ``most``, without 0.
-        """
+        """Return True if substitution turns ``judged + k`` into another size ``timed + k``, with abs(k) <= ``most``."""
         few = [k for n in range(1, most + 1) for k in (n, -n) if judged + k > 0]
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 
     def due(self, judged: int) -> str:
-        """Return a phrase for a message: the new size of ``judged``; '' if it is ``judged`` or no whole number."""
+        """Return a phrase for a message: the new size of ``judged``; '' if the new size is equal or no whole number."""
         grown = self.sizes.of(judged)
         return f", so {int(grown):,} is expected here" if grown != judged and grown.denominator == 1 else ""
 
@@ -337,10 +320,8 @@ class _Matching:
 def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[int, ...]]:
     """Return the steps along each mesh axis from a source to its target, one tuple for each different way.
 
-    Each axis is a ring. Steps go round it the shorter way, and are negative if they go backwards.
-
-    Args:
-        pairs: (source, target) pairs of device numbers.
+    Each axis is a ring. Steps go round the shorter way, and are negative if they go backwards. ``pairs``: (source,
+    target) pairs of device numbers.
     """
     found, sizes = set(), list(mesh.values())
     strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
@@ -351,10 +332,7 @@ def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[
 
 
 def _zipped(one: Body, two: Body, rounds: tuple[int, int]) -> Iterator[tuple[Operation, Operation, tuple[int, int]]]:
-    """Yield, for each pair of operations of two equal bodies, the operations and how often each program runs them.
-
-    ``rounds``: how often the loops around the two bodies run the bodies, in each program.
-    """
+    """Yield, for each pair of operations of two equal bodies, the operations and how often each program runs them."""
     for a, b in zip(one.operations, two.operations, strict=True):
         yield a, b, rounds
         inside = rounds if a.name != "while" else (rounds[0] * (a.rounds or 1), rounds[1] * (b.rounds or 1))
@@ -387,7 +365,6 @@ def _bodies(op: Operation) -> Any:
 
 
 def _differing(one: str, two: str) -> str:
-    """Return a text with the values, in both operations, of the first attribute that differs."""
     for a, b in itertools.zip_longest(one.split(", "), two.split(", "), fillvalue="nothing"):
         if NUMBER.sub("#", a) != NUMBER.sub("#", b):
             return f"{b[:60] or 'another value'} where the judged program has {a[:60] or 'another value'}"

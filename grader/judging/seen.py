@@ -1,9 +1,7 @@
 """Convert the answers of a submission to the values that a check's function gets: NumPy arrays and plain values.
 
 An *ask* is one request to a submission. A *finding* is the response to an ask: the observation of a program, outcomes
-of a plain Python function, or a fault. The grader computes the time of a timed program without running the program, so
-there are no values to judge. ``paired`` compares each timed program with the small program whose values are judged in
-its place. If the two programs differ in more than sizes, the timed program becomes a fault.
+of a plain Python function, or a fault. A timed program never runs, so a small program is judged in its place.
 """
 
 from __future__ import annotations
@@ -96,8 +94,7 @@ def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
     """Return True if trial runs (see ``Poison``) find the operations of this ask's program that affect a result.
 
     Each trial compiles a program, so there are trials only on the mesh with the most axes and, in a grading run, only
-    for calls on hidden dimensions. For other asks, an operation counts if a result depends on it (see
-    ``expect.mattering``). These trials are enough, because a check must also pass in the asks that have trials.
+    for calls on hidden dimensions. This is enough, because a check must pass in all asks.
     """
     axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
     chosen = call.meshes[axes.index(max(axes))]
@@ -105,7 +102,7 @@ def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
 
 
 def by_compiler(answer: Answered) -> Answered:
-    """Return the answer to judge. Its finding is a fault if a TPU's compiler refused a timed program."""
+    """Return the answer; if a TPU's compiler refused a timed program, the compiler's fault is the finding."""
     call, seen = answer.ask.of, answer.finding
     if isinstance(call, Call) and call.timing and isinstance(seen, Observation) and isinstance(seen.compiled, Fault):
         return Answered(answer.ask, seen.compiled)
@@ -113,7 +110,7 @@ def by_compiler(answer: Answered) -> Answered:
 
 
 def _scheduled(ask: Ask, call: Call, finding: Observation) -> Callable[[], Timeline] | None:
-    """Return a function that makes a timed program's timeline from a TPU compiler's schedule; None if there is none."""
+    """Return a function that makes a timed program's timeline from a TPU compiler's schedule, or None."""
     made, timing = finding.compiled, call.timing
     if not isinstance(made, Schedule) or timing is None or finding.compiled_on != timing.on:
         return None
@@ -126,7 +123,7 @@ def _seen_of_step(ask: Ask, program: Seen, inputs: dict, outputs: list[Sharded],
     Args:
         program: the part of a ``Seen`` that is about the program itself, without inputs and results.
         inputs: the arguments drawn for this step.
-        before: the earlier steps. Results of the previous step may be arguments of this step.
+        before: the earlier steps. Results of the last of them may be arguments of this step.
     """
     call = ask.of
     assert isinstance(call, Call)
@@ -189,7 +186,7 @@ def _wanted(ask: Ask) -> list[Outcome]:
 
 
 def reference_outcome(task: Task, args: Mapping[str, Any]) -> Outcome:
-    """Return the outcome of the author's function: its value, or the error that it raised."""
+    """Return the outcome of the author's function: its value, or the name of the error's type."""
     try:
         return Outcome(value=decode(encode(task.fn(**args))))
     except Exception as error:
@@ -213,12 +210,11 @@ TOO_LARGE = (
 
 
 def paired(answered: Sequence[Answered]) -> list[Answered]:
-    """Return the answers, after comparing each timed program with the small program whose values are judged.
+    """Compare each timed program with the small program that is judged in its place, and return the answers.
 
-    If the two programs differ in more than sizes, the finding of the timed program becomes a Fault. Otherwise, two
-    fields of the timed program's observation change. ``paired`` becomes True. ``poison`` becomes the small program's
-    ``poison``, whose trial runs find the operations that affect a result, because the timed program never runs. A
-    program that an earlier call of this function compared stays unchanged.
+    If the two programs differ in more than sizes, the finding of the timed program becomes a Fault. Otherwise, the
+    finding's field ``paired`` becomes True, and the finding gets the small program's ``poison``: the trial runs that
+    find the operations that affect a result.
     """
     found = []
     for answer in answered:
@@ -237,10 +233,8 @@ def _with_poison(timed: Observation, judged: Finding) -> Observation:
 def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
     """Return the answer for the small call whose values are judged in place of the timing call ``ask``.
 
-    The small call is on the mesh and at the sizes that correspond to those of ``ask``.
-
-    Raises:
-        LookupError: ``answered`` lacks this answer, although every plan with a timing call also has the small call.
+    Raises LookupError if ``answered`` lacks this answer, although every plan with a timing call also has the small
+    call.
     """
     call = ask.of
     assert isinstance(call, Call) and call.timed is not None

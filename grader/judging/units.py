@@ -1,7 +1,7 @@
 """Numbers with units: read what a learner wrote, and name the kind of quantity that a unit measures.
 
-``parse`` accepts untrusted text and raises only ``BadAnswer``. The library pint gets only unit names that match a
-strict grammar. Values are converted to the course's base units: seconds, bytes, FLOP, tokens and their ratios.
+``parse`` accepts untrusted text, so the library pint gets only unit names that match a strict grammar. Values are
+converted to the course's base units: seconds, bytes, FLOP, tokens and their ratios.
 """
 
 from __future__ import annotations
@@ -93,8 +93,7 @@ def _absent(package: str) -> Iterator[None]:
 def _registry() -> pint.UnitRegistry:
     """Return a registry of pint with only the course's units.
 
-    Importing pint takes 1/3 s, and most commands need no unit. So pint is imported here, on the first call, and not at
-    the top of the file.
+    Importing pint takes 1/3 s, and most commands need no unit, so this function imports it.
     """
     with _absent("dask"):  # pint would import dask, which we do not use
         import pint
@@ -108,8 +107,7 @@ def _registry() -> pint.UnitRegistry:
 def unit_of(unit: str) -> tuple[float, str]:
     """Return a unit's factor to base units and its kind of quantity: ``unit_of("us") -> (1e-6, "a time")``.
 
-    Raises:
-        BadAnswer: the unit is unknown.
+    Raises BadAnswer if the unit is unknown.
     """
     with _pint:  # pint's registry is not thread-safe, and only one registry may exist
         return _unit_of(unit)
@@ -232,7 +230,6 @@ def _plain_signs(text: str) -> str:
 
 
 def _value_of(found: re.Match[str]) -> float:
-    """Return the number in a match of ``QUANTITY``; infinity if the number is too large for a float."""
     digits, tens, twos = re.sub("[, '_]", "", found["digits"] or "1"), int(found["e"] or 0), 0
     if found["base"] == "10":
         tens += int(found["power"])
@@ -254,7 +251,6 @@ def _parse_quantity(raw: Mapping[Any, Any]) -> ParsedAnswer:
 
 
 def _float(raw: Any) -> float:
-    """Return the number as a finite float. Raises BadAnswer if there is no such float."""
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         raise BadAnswer(f"an answer is a number or a text with a unit, not {_kind(raw)}")
     try:

@@ -1,7 +1,4 @@
-"""Admission of programs: the grader refuses a program that has an operation or type outside this module's allow-lists.
-
-The grader also refuses programs that exceed limits on sizes.
-"""
+"""Check a learner's program before the grader compiles it: only listed operations and types, and limited sizes."""
 
 from __future__ import annotations
 
@@ -63,7 +60,7 @@ ELEMENTS = (
 
 
 class ProgramRefused(Exception):
-    """A program that is not admitted. The message is for the learner.
+    """The grader refuses to compile or run a program. The message is for the learner.
 
     ``line``, ``file``: the place in the learner's source, if known.
     """
@@ -74,7 +71,11 @@ class ProgramRefused(Exception):
 
 
 def walk(op: Any) -> Iterator[Any]:
-    """Yield every operation, in program order. Use no recursion, because a learner's program may be nested deeply."""
+    """Yield an operation and every operation nested in it, in program order.
+
+    The function uses no recursion, because a learner's program may be nested deeply. Raises ProgramRefused if the
+    nesting is deeper than ``MAX_NESTED``.
+    """
     stack = [iter([op])]
     while stack:
         try:
@@ -92,12 +93,11 @@ def walk(op: Any) -> Iterator[Any]:
 def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]:
     """Check each operation of a module, then yield it.
 
+    Raises ProgramRefused if an operation, a type or a size is not allowed.
+
     Args:
         files: names of the learner's files. A refusal names the line of the operation in one of these files.
         most: the largest number of bytes of one array.
-
-    Raises:
-        ProgramRefused: an operation, a type or a size is not allowed.
     """
     for ops, op in enumerate(walk(root), 1):
         if ops > MAX_OPS:
@@ -113,7 +113,6 @@ def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]
 
 
 def _check_sizes(op: Any, most: int) -> None:
-    """Refuse an operation if one of its results, or an argument of its blocks, has more than ``most`` bytes."""
     for value in (*op.results, *(a for r in op.regions for b in r for a in b.arguments)):
         size = array_bytes(value.type)
         if size > most:
@@ -122,7 +121,7 @@ def _check_sizes(op: Any, most: int) -> None:
 
 
 def kind_of(op: Any) -> str | None:
-    """Return a collective's name, as in ``Collective.kind``, or None for other operations."""
+    """Return a collective's kind, such as "all_gather" (see ``Collective.kind``), or None for other operations."""
     if op.name == CUSTOM:
         return RAGGED if op.attributes["call_target_name"].value == RAGGED else None
     return KINDS.get(op.name)
@@ -135,7 +134,7 @@ def _custom_call(target: str) -> str:
 
 
 def check_functions(module: Any) -> None:
-    """Refuse a module unless main is its only public function, all functions have bodies, and none is recursive."""
+    """Refuse a module if main is not its only public function, or if a function has no body or is recursive."""
     calls: dict[str, set[str]] = {}
     mains = 0
     for op in (o.operation for o in module.body.operations):
@@ -155,7 +154,7 @@ def check_functions(module: Any) -> None:
 
 
 def _check_acyclic(calls: dict[str, set[str]]) -> None:
-    """Refuse functions that call each other in a cycle. ``calls``: the functions that each function calls."""
+    """Raise ProgramRefused if functions call each other in a cycle. ``calls``: function -> functions that it calls."""
     left = dict(calls)
     while left:
         leaves = [name for name, callees in left.items() if not callees & left.keys()]
@@ -174,10 +173,7 @@ def callee_of(op: Any) -> str | None:
 
 
 def array_bytes(kind: Any) -> int:
-    """Return the bytes of an array of this type. An element of less than a byte, such as int4, counts as one byte.
-
-    Raises ProgramRefused if the shape is not fixed.
-    """
+    """Return the bytes of an array of this type, with at least one byte per element. Raises as ``shaped``."""
     shape, dtype = shaped(kind)
     return math.prod(shape) * dtype_of(dtype).itemsize
 
@@ -213,10 +209,7 @@ def element_names() -> dict[str, str]:
 
 
 def is_transposed(location: Any) -> bool:
-    """Return True if a name in ``location`` shows that JAX made the operation for a backward pass.
-
-    To make a backward pass, ``jax.grad`` and ``jax.vjp`` transpose operations of the forward pass.
-    """
+    """Return True if a name in ``location`` has "transpose(", with which JAX marks operations of a backward pass."""
     while isinstance(location, ir.NameLoc):
         if TRANSPOSE.search(location.name_str):
             return True
@@ -225,7 +218,7 @@ def is_transposed(location: Any) -> bool:
 
 
 def place_of(location: Any, files: set[str]) -> tuple[str, int] | None:
-    """Return (file, line) of the innermost call in ``location`` that is in one of the learner's ``files``, or None."""
+    """Return (file, line) of ``location``'s innermost call in one of the learner's ``files``, or None."""
     stack = [location]
     while stack:
         at = stack.pop()

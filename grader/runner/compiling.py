@@ -1,7 +1,4 @@
-"""Compile programs that the grader allows (see ``admission``) for the devices of this process.
-
-No Python code of learners runs in this process.
-"""
+"""Compile programs that the grader allows (see ``admission``) for the devices of this process."""
 
 from __future__ import annotations
 
@@ -42,10 +39,7 @@ NOT_KNOWN = re.compile(r"No such compile option: '(\w+)'")
 
 
 def on_phase(phase: str) -> None:
-    """Do nothing.
-
-    A worker process replaces this function, in order to report which phase begins, such as compiling.
-    """
+    """Do nothing. A worker process replaces this function to report that a phase begins, such as "compiling"."""
 
 
 class CannotRun(Exception):
@@ -54,7 +48,7 @@ class CannotRun(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Executable:
-    """A compiled program for a mesh. ``about`` has facts that the compiled program shows without a run."""
+    """A compiled program for a mesh. ``about`` has facts from the compiled program, such as its memory."""
 
     call: Any
     mesh: Any
@@ -66,14 +60,12 @@ _stand_ins: LRUCache[Any] = LRUCache(MAX_STAND_INS, lambda _: 1)
 
 
 def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], found: facts.Facts) -> Executable:
-    """Compile a canonical program (see ``program``) for simulated devices, and find collectives that the compiler adds.
-
-    To recognize added collectives, this function first numbers the collectives of the canonical program
-    (``facts.mark``).
+    """Compile a program for simulated devices, and find the collectives that the compiler adds.
 
     Args:
-        found: the facts that ``facts.read`` found in the canonical program. If these facts do not say how many FLOPs
-            the program has, this function counts the FLOPs of the compiled program.
+        program: the program in canonical form.
+        found: the program's facts before compilation. If they lack the FLOPs, the result's ``about`` has the FLOPs of
+            the compiled program.
     """
     sizes = dict(mesh.shape)
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
@@ -93,9 +85,10 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], fo
 
 
 def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, Any]], exact: bool) -> Executable:
-    """Compile a canonical program for accelerators or for devices of several processes, with XLA's default options.
+    """Compile a program for accelerators or for devices of several processes, with XLA's default options.
 
     Args:
+        program: the program in canonical form.
         exact: True to compute every matmul in float32.
     """
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
@@ -121,7 +114,7 @@ def compiled_for(
     shardings: list[NamedSharding],
     compile_: Callable[[Any], Any],
 ) -> Any:
-    """Compile ``module``, which is the program or a changed copy of it, and return the executable. Raises CannotRun."""
+    """Compile ``module``, which is ``program`` or a changed copy of ``program``. Raises CannotRun."""
     lowered = standing_in(module, program, arguments, shardings)
     on_phase("compiling")
     try:
@@ -131,7 +124,7 @@ def compiled_for(
 
 
 def quickly(lowered: Any) -> Any:
-    """Compile with those options of ``QUICKLY`` that the installed version of XLA knows."""
+    """Compile with the options ``QUICKLY``, except those that the installed version of XLA does not know."""
     while True:
         try:
             return lowered.compile(compiler_options=QUICKLY)
@@ -151,10 +144,7 @@ def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], 
 
 
 def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Lower a function whose arguments and results have the shapes and dtypes of the program's arguments and results.
-
-    ``standing_in`` then puts the program's MLIR module in place of the function's MLIR module.
-    """
+    """Lower a placeholder function with the program's shapes, dtypes and shardings, without its MLIR module."""
 
     def same_results(*_: Any) -> tuple:
         return tuple(jax.numpy.zeros(shape, dtype_of(dtype)) for shape, dtype in program.results)

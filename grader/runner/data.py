@@ -1,4 +1,4 @@
-"""Find the values of a program that are *data*, which means that they depend on the program's arguments."""
+"""Find the values of a program that are *data*: values that depend on the program's arguments."""
 
 from __future__ import annotations
 
@@ -13,15 +13,11 @@ BODIES = {"sdy.manual_computation", "sdy.named_computation"}
 
 
 def data_of(functions: Mapping[str, Any]) -> set[Any]:
-    """Return the values that depend on an argument of main.
+    """Return the values that depend on an argument of main. ``functions``: the functions of a module by name.
 
     All other values follow from the program alone: constants, positions of devices on the mesh, and values computed
-    only from these. If an operation compares, selects or converts data, its result is data, too. If the condition of a
-    branch or a loop is data, the results of this branch or loop are data, too. A value in a function is data if it is
-    data in any call of the function.
-
-    Args:
-        functions: the functions of a module by name.
+    only from these. If the condition of a branch or a loop is data, all results of this branch or loop are data. A
+    value in a function is data if it is data in at least one call of the function.
     """
     calls: dict[str, list[Any]] = {name: [] for name in functions}
     for function in functions.values():
@@ -40,7 +36,7 @@ def data_of(functions: Mapping[str, Any]) -> set[Any]:
 
 
 def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[str, list[Any]]) -> Iterator[Any]:
-    """Yield the values that depend on operand ``number`` of ``op`` directly, not through another operation."""
+    """Yield the values that depend directly on operand ``number`` of ``op``."""
     if op.name in RETURNS:
         yield from _returned(op, number, calls)
     elif (callee := callee_of(op)) is not None:
@@ -55,16 +51,7 @@ def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[
 
 
 def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[Any]:
-    """Yield the values that depend directly on operand ``number`` of ``op``, which returns from a region.
-
-    These values depend on the region:
-
-    - a function: result ``number`` of each call of the function
-    - a loop's body: the values that the loop carries at position ``number`` (see ``_carried``)
-    - a branch, a ``shard_map`` or a named computation: result ``number`` of the operation that has the region
-    - any other region, such as a loop's condition: all results of the operation that has the region, and all arguments
-      of this operation's regions
-    """
+    """Yield the values that depend directly on operand ``number`` of ``op``, the return operation of a region."""
     around = op.parent.operation
     if around.name == "func.func":
         for call in calls[around.attributes["sym_name"].value]:
@@ -79,7 +66,7 @@ def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[
 
 
 def _carried(loop: Any, number: int) -> Iterator[Any]:
-    """Yield the three values at position ``number`` of a loop: the condition's argument, the body's, and the result."""
+    """Yield the values at position ``number`` of a loop: argument of the condition, argument of the body, result."""
     for region in loop.regions:
         yield region.blocks[0].arguments[number]
     yield loop.results[number]

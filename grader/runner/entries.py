@@ -1,6 +1,6 @@
-"""Which entries along an array's first dimension an operation takes or replaces.
+"""Find operations that read or replace one whole entry along an array's first dimension, and where slices begin.
 
-An entry is the part of the array at one index of the first dimension.
+An entry is the part of the array at one index of the first dimension. Only pictures of programs use these facts.
 """
 
 from __future__ import annotations
@@ -14,16 +14,12 @@ from grader.runner.admission import shaped
 
 
 def entries_of(op: Any) -> tuple[int | None, bool]:
-    """Return ``start_of`` and ``is_entry`` of an operation, for the fields ``start`` and ``entry`` of ``Operation``.
-
-    The fields show where a slice begins, and whether the operation takes or replaces one whole entry. Only pictures use
-    these fields.
-    """
+    """Return (``start_of``, ``is_entry``) of an operation."""
     return start_of(op), is_entry(op)
 
 
 def start_of(op: Any) -> int | None:
-    """Return a slice's first index of dimension 0; None for a slice with a stride above 1, and for other operations."""
+    """Return a slice's first index along dimension 0. Return None if its stride is not 1, or ``op`` is not a slice."""
     if op.name != "stablehlo.slice":
         return None
     starts, strides = (list(ir.DenseI64ArrayAttr(op.attributes[of])) for of in ("start_indices", "strides"))
@@ -31,7 +27,7 @@ def start_of(op: Any) -> int | None:
 
 
 def is_entry(op: Any) -> bool:
-    """Return whether the operation is a gather that takes one whole entry, or a scatter that replaces one."""
+    """Return whether the operation is a gather of one whole entry, or a scatter that replaces one whole entry."""
     if op.name == "stablehlo.gather":
         about: Any = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
         dims, named = about.collapsed_slice_dims, about.start_index_map
@@ -47,7 +43,7 @@ def is_entry(op: Any) -> bool:
 
 
 def _replaces(op: Any) -> bool:
-    """Return whether a scatter overwrites old values, so that the result does not combine old and new values."""
+    """Return whether a scatter overwrites old values instead of combining them with new values."""
     (block,) = op.regions[0].blocks
     (last, *others) = list(block.operations)
     return not others and list(last.operands) == [block.arguments[1]]

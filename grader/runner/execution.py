@@ -1,10 +1,8 @@
-"""Execute programs. Requests hold only MLIR bytecode, never learner Python.
+"""Execute programs on the devices of this process.
 
-Programs are untrusted. ``program.canonical`` admits a program and returns its canonical form. From this form, the
-grader reads facts; then it compiles the form (``compiling``) and executes it on the inputs. The devices and the
-shardings of the arguments come from the grader's request. The types of the results come from the canonical form, which
-has passed all checks, and not from the bytecode. Cache keys cover all that execution depends on (``key_of``). A program
-of several steps runs once for each step, and some results become arguments of the next step.
+Programs are untrusted. The devices and the shardings of the arguments come from the grader's request. The types of the
+results come from the program's canonical form, which passed all checks, and not from the bytecode. A program of several
+steps runs once for each step, and some results become arguments of the next step.
 """
 
 from __future__ import annotations
@@ -50,9 +48,9 @@ class Steps:
         return cls(ask["steps"], {argument: result for result, argument in ask["fed"]})
 
     def check(self, program: Program, arguments: Sequence[Mapping[str, Any]]) -> None:
-        """Raise ProgramRefused if ``fed`` names a result that is missing or cannot become the argument.
+        """Raise ProgramRefused if a result in ``fed`` is missing or does not fit.
 
-        A result can become an argument only if it has the argument's shape and dtype.
+        A result fits if it has the shape and dtype of the argument that it becomes.
         """
         for argument, result in self.fed.items():
             asked = arguments[argument]
@@ -66,8 +64,7 @@ class Steps:
     def arguments_after(self, results: Sequence[Any], fresh: Iterator[Any], count: int) -> list[Any]:
         """Return the ``count`` arguments of the next step.
 
-        An argument whose position is in ``fed`` is a result of the step before. Every other argument is the next array
-        from ``fresh``.
+        The arguments in ``fed`` are results of the previous step. All other arguments are the next arrays of ``fresh``.
         """
         return [results[self.fed[i]] if i in self.fed else next(fresh) for i in range(count)]
 
@@ -86,10 +83,7 @@ def size_of(reply: Reply) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Read:
-    """A canonical program, its facts and its operations.
-
-    ``operations``: the operations as text (``wire.operations.to_text``), or None if there are too many.
-    """
+    """A canonical program, its facts, and its operations as text (None if there are too many)."""
 
     program: Program
     facts: facts.Facts
@@ -109,11 +103,11 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
         ask: the grader's request, with the mesh and the arguments that the program must have.
         code: the program as MLIR bytecode.
         inputs: NumPy arrays for each run: the arguments (and the cotangents) of the first step, then the arguments of
-            each later step. Arguments that are results of the step before are left out.
+            each later step. Results of one step that become arguments of the next step are not among these arrays.
 
     Returns:
         The facts and the shapes of results as JSON, and the shards of results as blobs. If the program is at fault, the
-        JSON has only a ``fault``. If this function raises an exception, the grader is at fault.
+        JSON has only a ``fault``. An exception means that the grader is at fault.
     """
     try:
         return _answered.get(key_of(ask, inputs, code), lambda: _answer(ask, code, inputs))
@@ -126,8 +120,8 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exact: bool = False) -> Reply:
     """Run a program on the devices of this process and of the processes that ``join`` connected to it.
 
-    The grader judges only the values that these devices compute. The grader judges neither the collectives nor the
-    memory of this run, so the compiler may add collectives and use memory freely.
+    The grader judges only the values that these devices compute, so the compiler may add collectives and use any
+    memory.
 
     Args:
         exact: True to compute every matmul in float32, even if the program requests another precision.
@@ -159,10 +153,10 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
 def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
     """Time a program on the devices of this process and of the processes that ``join`` connected to it.
 
-    The program runs for several rounds (``rounds``), and in each round it is called several times (``calls``). The
-    reply's ``seconds`` has one number for each round: the mean seconds per call. The arguments are made on the devices,
-    in the sizes that ``ask`` requests. On a CPU, the grader's memory limit applies; on other devices, only the device's
-    own memory limits the program. All processes make equally many calls, because each call waits for all processes.
+    The arguments are made on the devices. On a CPU, the grader limits the program's memory; on other devices, only the
+    device's own memory is a limit. All processes make equally many calls, because each call waits for all processes.
+
+    The reply's ``seconds`` has one number for each of ``rounds`` rounds: the mean seconds of ``calls`` calls.
     """
     arguments = ask["args"] + ask["cotangents"]
     seconds: list[float] = []
@@ -241,7 +235,7 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 
 
 def _read_only(looked: Read) -> dict[str, Any]:
-    """Return the facts of a program that is never compiled. If it computes outside ``shard_map``, FLOPs are unknown."""
+    """Return the facts of a program that is not compiled. FLOPs are unknown if it computes outside ``shard_map``."""
     found = looked.facts
     flops, dots = (dataclasses.asdict(UNKNOWN if n is None else n) for n in (found.flops, found.dot_flops))
     collectives = [dataclasses.asdict(c) for c in found.collectives]
@@ -251,7 +245,7 @@ def _read_only(looked: Read) -> dict[str, Any]:
 
 
 def looked_at(ask: dict[str, Any], code: bytes) -> Read:
-    """Return the canonical form of a program, its facts and its operations, cached for later requests."""
+    """Return the result of ``read``, from a cache if possible."""
     return _read.get(key_of(ask, [], code), lambda: read(ask, code, ask["args"] + ask["cotangents"]))
 
 
@@ -267,7 +261,7 @@ def read(ask: dict[str, Any], code: bytes, arguments: list[dict[str, Any]]) -> R
 
 
 def key_of(about: dict[str, Any], inputs: Iterable[Iterable[np.ndarray]], code: bytes) -> str:
-    """Return SHA-256 over all that execution depends on: request, program, and every input's type, shape and bytes."""
+    """Return the cache key of an execution: SHA-256 of the request, the program and all inputs."""
     parts = [repr(about).encode(), code]
     for one in inputs:
         parts += [part for v in one for part in (repr((v.dtype.name, v.shape)).encode(), v.tobytes())] + [b"run"]
@@ -305,8 +299,7 @@ def _placed(value: Any, sharding: NamedSharding) -> Any:
 def runs() -> bool:
     """Return whether a test program, a sum over all devices, gives the right result in this process.
 
-    If a learner's program ends the process in which it runs, the grader starts a new process and calls this function in
-    the new process.
+    A failure shows that the process itself cannot run programs, so the learner's program is not at fault.
     """
     mesh = make_mesh({"x": jax.device_count()})
     placed = jax.device_put(np.ones(mesh.size, np.float32), NamedSharding(mesh, PartitionSpec("x")))
@@ -317,10 +310,7 @@ def runs() -> bool:
 
 
 def look() -> dict[str, Any]:
-    """Return platform, kind and number of the devices of this process and of the processes that ``join`` connected.
-
-    If JAX finds no devices, return the reason as ``problem``.
-    """
+    """Return platform, kind and number of all connected devices; if JAX finds none, the reason as ``problem``."""
     try:
         found = jax.devices()
     except Exception as error:  # the error's type depends on what the platform lacks
@@ -330,23 +320,14 @@ def look() -> dict[str, Any]:
 
 
 def join(address: str, processes: int, number: int) -> None:
-    """Connect this process to other processes, so that a mesh can have the devices of all processes.
-
-    Args:
-        address: the address of the process that coordinates.
-        processes: the number of processes.
-        number: the number of this process.
-    """
+    """Connect this process to other processes, so that a mesh can have the devices of all processes."""
     if jax.config.jax_platforms == CPU:  # type: ignore[attr-defined]
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(address, processes, number)
 
 
 def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
-    """Return a result's shape and dtype, and the slices that this process's devices hold.
-
-    Append the data of these slices to ``blobs``.
-    """
+    """Return a result's shape, dtype and slice on each device of this process. Append the slices' data to ``blobs``."""
     held = sum(shard.data.nbytes for shard in leaf.addressable_shards)
     if held + sum(map(len, blobs)) > MAX_OUTPUT:
         raise ProgramRefused("the results of all devices and runs together are larger than 64 MiB")

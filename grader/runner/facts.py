@@ -1,12 +1,11 @@
-"""A program's facts from its canonical form (``program``): collectives, bytes, loops, FLOPs.
-
-This module refuses programs whose calls are nested too deeply, that have too many operations after inlining, or whose
-collectives have groups that do not fit the mesh. The module ``program`` checks everything else in a program's text.
-The modules ``compiling`` and ``execution`` check the memory, the results and the number of collectives.
+"""Read a program's facts from its canonical form: collectives, bytes, loops, FLOPs.
 
 Facts are read before any optimization, because XLA merges and rewrites collectives (two psums become one). Every number
-is an interval that covers all paths through branches, and all devices. Some collectives are only added by XLA's
-partitioner, as for a reshard between different shardings; the module ``hlo`` reads them from the compiled program.
+is an interval that covers all paths through branches, and all devices. XLA's partitioner adds other collectives, such
+as those of a reshard. The module ``hlo`` reads these from the compiled program.
+
+This module also refuses programs that call functions at too great a depth, that have too many operations after
+inlining, or whose collectives have groups that do not fit the mesh.
 """
 
 from __future__ import annotations
@@ -60,10 +59,10 @@ class Facts:
         flops: arithmetic operations of one device; None if some operations are outside of shard_map, because only the
             compiler knows how the devices share these operations.
         dot_flops: the part of ``flops`` in matmuls; None if some matmuls are outside of shard_map.
-        marked: the collectives, by the number that ``mark`` gives each of them.
+        marked: the collectives, keyed by the numbers that ``mark`` gives them.
         mapped: True if the results depend on a ``shard_map``, and the program does little arithmetic on data outside of
             it: at most one operation for each element of the program's arguments and results. Data are values that
-            depend on the arguments. The check ``expect_shard_map`` requires True.
+            depend on the arguments.
     """
 
     collectives: list[Collective]
@@ -74,11 +73,11 @@ class Facts:
 
 
 def mark(module: Any) -> None:
-    """Write a number into the location of each collective. The compiler copies locations into the compiled program.
+    """Write a number into the location of each collective, and delete all other source locations.
 
-    Collectives without a number in the compiled program were added by the compiler, see ``hlo.added_by_compiler``.
-    All operations lose the locations that they had before. So the compiled program's text, which the grader parses,
-    contains no names that come from locations in the learner's source.
+    The compiler copies locations into the compiled program. In the compiled program, collectives without a number come
+    from the compiler (see ``hlo.added_by_compiler``). Locations from the learner's source are deleted because the
+    grader parses the compiled text, and a name in a location could mislead the parser.
     """
     with module.context:
         number, unknown = itertools.count(), ir.Location.unknown()
@@ -87,7 +86,7 @@ def mark(module: Any) -> None:
 
 
 def collective_places(module: Any) -> list[int]:
-    """Return the index of each collective among all operations, in the order in which ``mark`` numbers them."""
+    """Return the index of each collective among all operations, in program order."""
     with module.context:
         return [i for i, op in enumerate(walk(module.operation)) if kind_of(op)]
 
@@ -126,7 +125,7 @@ def elements_of(main: Any) -> int:
 
 
 def needed(functions: Mapping[str, Any]) -> set[Any]:
-    """Return the values that main's results depend on; values used only by left-over debug code are not among them."""
+    """Return the values that main's results depend on. Values that only debug code uses are not among them."""
     found: set[Any] = set()
     owners, left = set(), _yielded(functions["main"])
     while left:
@@ -146,7 +145,7 @@ def needed(functions: Mapping[str, Any]) -> set[Any]:
 
 
 def _yielded(op: Any) -> list[Any]:
-    """Return the values that the regions of an operation return: the operands of each region's last operation."""
+    """Return the values that the regions of an operation return."""
     return [value for region in op.regions for block in region for value in list(block)[-1].operation.operands]
 
 
@@ -154,10 +153,10 @@ GLOBAL = {"all_reduce", "all_gather", "reduce_scatter"}
 
 
 class _FactsReader:
-    """A walk through the operations of a program, with the operations of a function visited again for each call.
+    """Reads the facts of a program, and visits the operations of a function again for each call.
 
     The methods' argument ``times`` is how often the surrounding loops run an operation. The attribute ``path`` lists
-    the branches of conditionals that contain the operation which the walk visits now.
+    the branches of conditionals around the current operation.
     """
 
     def __init__(
@@ -243,7 +242,7 @@ class _FactsReader:
                 self.region(region, times * applied)
 
     def manual_computation(self, op: Any, times: Interval) -> None:
-        """Read the body of a shard_map. In the body, arrays have the shapes of one device's part along manual axes."""
+        """Read the body of a shard_map, in which arrays have the shapes of one device's part along manual axes."""
         before = self.manual, self.share
         axes: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
         self.manual |= set(axes)
@@ -326,8 +325,7 @@ def _is_complex(value: Any) -> bool:
 def cost_of(op: Any, data: int) -> FlopCount:
     """Return the FLOPs of one operation, without the FLOPs of its regions.
 
-    Args:
-        data: how many operands are data, which means that they depend on the program's arguments.
+    ``data``: the number of operands that depend on the program's arguments.
     """
     name, results, operands = op.name.partition(".")[2], list(op.results), list(op.operands)
     shape = _shape(results[0]) if results else []
@@ -350,7 +348,7 @@ def cost_of(op: Any, data: int) -> FlopCount:
 
 
 def applications(op: Any) -> list[Interval]:
-    """Return how often one execution of an operation applies each of its regions."""
+    """Return how often one execution of an operation runs each of its regions, such as the addition in a reduction."""
     name, operands = op.name.partition(".")[2], list(op.operands)
     first = math.prod(_shape(operands[0])) if operands else 0
     if name == "reduce":

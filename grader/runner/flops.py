@@ -1,9 +1,9 @@
 """The FLOPs of one operation of a program, and the part of the FLOPs that belongs to matmuls.
 
-StableHLO (the program before compilation) and HLO (the compiled program) have the same operations under nearly equal
-names. An operation on complex numbers counts as four operations. Moving data, converting data and drawing random bits
-are not arithmetic. Comparing, choosing and logic count as arithmetic only if they work on data: values that depend on
-the program's arguments (``logic``). Sums inside a collective are not counted.
+StableHLO (the program before compilation) and HLO (the compiled program) have nearly equal names for operations, so
+this module serves both. An operation on complex numbers counts as four operations. Moving data, converting data and
+drawing random bits are not arithmetic. Comparisons, selections and logic count as arithmetic only on *data*, values
+that depend on the program's arguments. Sums inside a collective are not counted.
 """
 
 from __future__ import annotations
@@ -57,10 +57,7 @@ CHOOSES = {
 
 @dataclass(frozen=True)
 class FlopCount:
-    """A number of arithmetic operations, and how many of them are part of matmuls.
-
-    A matmul may also be written as multiplications and sums.
-    """
+    """A number of arithmetic operations (``flops``), and how many of them are part of matmuls (``dots``)."""
 
     flops: Interval = NOTHING
     dots: Interval = NOTHING
@@ -81,10 +78,7 @@ FREE = FlopCount()
 def dot(result: Sequence[int], contracted: int, complex_: bool) -> FlopCount:
     """Return the cost of a matmul: for each result element, a multiplication and an addition per contracted element.
 
-    Args:
-        result: the shape of the result.
-        contracted: the product of the sizes of the contracted dimensions.
-        complex_: True if the result is complex.
+    ``result``: the result's shape. ``contracted``: the product of the sizes of the contracted dimensions.
     """
     each = Interval.of(2 * math.prod(result) * contracted * (4 if complex_ else 1))
     return FlopCount(each, each)
@@ -93,11 +87,10 @@ def dot(result: Sequence[int], contracted: int, complex_: bool) -> FlopCount:
 def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) -> FlopCount:
     """Return the cost of an operation that costs equally much for each element; an unknown cost for an unknown name.
 
-    A multiplication of two data operands counts as part of a matmul, and so does the addition that follows, because
-    ``a @ b`` may be written as multiplications and a sum.
+    A learner may write ``a @ b`` as multiplications and a sum. So the multiplication of two operands that depend on the
+    program's arguments counts as part of a matmul, and one addition for each of its elements, too.
 
-    Args:
-        factors: how many operands are data, which means that they depend on an argument of the program.
+    ``factors``: the number of operands that depend on the program's arguments.
     """
     if name in NONE:
         return FREE
@@ -112,11 +105,10 @@ def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) 
 def logic(name: str, result: Sequence[int], data: Sequence[bool]) -> FlopCount:
     """Return the cost of logic on data, as an interval from 0 to one operation for each result element.
 
-    A check that allows at most some number of FLOPs uses the upper bound of this interval. A check that requires at
-    least some number uses the lower bound, 0, because logic is not arithmetic.
+    Logic is not arithmetic, so it cannot satisfy a check that requires FLOPs: such a check uses the lower bound. A
+    program could also do arithmetic by logic, so a check that limits FLOPs uses the upper bound.
 
-    Args:
-        data: for each operand, whether it depends on an argument of the program.
+    ``data``: for each operand, whether it depends on the program's arguments.
     """
     deciding = data if name in LOGIC else data[CHOOSES.get(name, slice(0))]
     return FlopCount(Interval(0, math.prod(result))) if any(deciding) else FREE
@@ -128,8 +120,5 @@ def fft(elements: int, length: int) -> FlopCount:
 
 
 def solve(elements: int, n: int) -> FlopCount:
-    """Return the cost of a triangular solve or a Cholesky factorization with an n x n matrix, as an interval.
-
-    The upper bound is n operations for each element of the result.
-    """
+    """Return the cost of a triangular solve or a Cholesky factorization: 0 to n operations for each result element."""
     return FlopCount(Interval(0, elements * n))

@@ -21,11 +21,7 @@ AxisPart = tuple[str, int, int | None]
 def sent_bytes(kind: str, size: int, members: int) -> int:
     """Return the bytes that a device sends in a bandwidth-optimal algorithm on a ring of ``members`` devices.
 
-    In an all-to-all, only the device's own data count, not the data that it passes on.
-
-    Args:
-        kind: the kind of collective.
-        size: bytes of the collective's input on one device.
+    In an all-to-all, data that a device only passes on do not count. ``size``: bytes of the input on one device.
     """
     if members < 2:
         return 0
@@ -40,7 +36,7 @@ def sent_bytes(kind: str, size: int, members: int) -> int:
 
 
 def sent_in_group(kind: str, size: int, members: int) -> Interval:
-    """Return the bytes that a device of a group sends, as an interval over all devices of the group.
+    """Return the least and the most bytes that a device of a group sends, as an interval.
 
     A broadcast passes the data along a chain of devices, so the last device sends nothing.
     """
@@ -59,13 +55,10 @@ def axis_groups(sizes: Mapping[str, int], ids: Sequence[int], chosen: Sequence[A
     Args:
         sizes: size of each mesh axis.
         ids: the numbers of the mesh's devices, row-major.
-        chosen: the axes or parts of axes along which the devices of a group differ, as ``(axis, before, size)``, from
-            the slowest to the fastest varying. To name a part, the axis's size is written as a product of factors:
-            ``size`` is the part's own factor, and ``before`` is the product of the factors to its left. If ``size`` is
-            None, the part is the whole axis.
-
-    Returns:
-        The groups, each a list of device numbers.
+        chosen: the axes along which the devices of a group differ, as ``(axis, before, size)``, from the slowest to the
+            fastest varying. For a whole axis, ``before`` is 1 and ``size`` is None. For a part, the axis's size is
+            written as a product of factors: ``size`` is the part's own factor, and ``before`` is the product of the
+            factors to its left.
 
     Raises:
         ValueError: an axis has no such part, or a part is chosen twice.
@@ -91,10 +84,7 @@ def _is_inside(small: tuple[str, int, int], part: tuple[str, int, int]) -> bool:
 
 
 def _cut_axis(axis: str, size: int, chosen: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-    """Split one axis into factors, so that each chosen part of the axis is one factor or several successive factors.
-
-    Raises ValueError if the parts are not factors of the axis's size.
-    """
+    """Split one axis into factors, so that each chosen part is one factor or several successive factors."""
     borders = sorted({1, size, *(b for a, before, n in chosen if a == axis for b in (before, before * n))})
     pairs = list(itertools.pairwise(borders))
     if borders[-1] != size or any(end % start for start, end in pairs):
@@ -105,12 +95,11 @@ def _cut_axis(axis: str, size: int, chosen: Sequence[tuple[str, int, int]]) -> l
 def crossed_axes(groups: Groups, mesh: Mapping[str, int]) -> tuple[str, ...]:
     """Return the mesh axes that the groups *cross*: the axes along which two members of a group differ.
 
+    The axes are in mesh order. The result is empty if no group has two members, so that no data moves.
+
     Args:
         groups: device numbers, one list per group; for a permute, one (source, target) pair per list.
         mesh: size of each mesh axis, in device order.
-
-    Returns:
-        Axis names in mesh order. Empty if no group has two members, so no data moves.
     """
     found, stride = [], math.prod(mesh.values())
     for axis, size in mesh.items():
@@ -121,19 +110,15 @@ def crossed_axes(groups: Groups, mesh: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def are_partial(groups: Groups, axes: Sequence[str], mesh: Mapping[str, int]) -> bool:
-    """Return whether at least one group is smaller than a full group.
-
-    A full group has a device at every position along ``axes``, the mesh axes that the groups cross.
-    """
+    """Return whether a group lacks some of the devices along ``axes``, the mesh axes that the groups cross."""
     return any(len(group) != math.prod(mesh[a] for a in axes) for group in groups)
 
 
 def cyclic_shift(pairs: Groups, mesh: Mapping[str, int]) -> int | None:
     """Return by how many devices a permute shifts all data along one axis.
 
-    Return None if the permute is not a cyclic shift of all data along one axis.
-
-    On an axis of N devices, the returned number is above -N/2 and at most N/2. A negative number means backwards.
+    Return None if the permute is not such a cyclic shift. On an axis of N devices, the number is above -N/2 and at most
+    N/2, and a negative number means backwards.
     """
     axes = crossed_axes(pairs, mesh)
     if len(axes) != 1 or {a for a, _ in pairs} != set(range(math.prod(mesh.values()))):
@@ -160,8 +145,8 @@ def replica_groups(attribute: Any, meshes: Mapping[str, Any], devices: int) -> G
     Return None if the collective's mesh is unknown, lacks one of the named axes, or does not have ``devices`` devices.
 
     Args:
-        attribute: the attribute ``replica_groups``: numbers of devices (JAX 0.10), or a mesh and axes or parts of axes
-            (JAX 0.12).
+        attribute: the attribute ``replica_groups``. JAX 0.10 writes device numbers; JAX 0.12 writes a mesh and axes or
+            parts of axes.
         meshes: the module's ``sdy.mesh`` attributes by name.
     """
     if not stablehlo.ReplicaGroupMeshAxesAttr.isinstance(attribute):

@@ -1,8 +1,7 @@
 """Facts from the text of the compiled program: collectives that the compiler added, and the FLOPs of one device.
 
-XLA prints a compiled program as computations (functions) with instructions. XLA prints a loop's number of rounds if XLA
-knows it; for the grader, all other loops may run any number of times. The *canonical program* is the learner's program
-before compilation (see ``program``).
+XLA prints a compiled program as computations (functions) with instructions. If XLA does not print a loop's number of
+rounds, this number is unknown. The *canonical program* is the learner's program before compilation (see ``program``).
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"br
 
 @dataclass(frozen=True)
 class Visit:
-    """One visit of ``walk`` to an instruction. There is one for each call of the instruction's computation (function).
+    """An instruction in one call of its computation (function).
 
     Attributes:
         of: the instruction.
         times: how often the instruction runs because of this call.
         path: the branches of conditionals that contain the instruction.
-        data: how many operands may depend on the program's arguments; 0 if ``walk`` was called with ``costed=False``.
+        data: the number of operands that may depend on the program's arguments; 0 if ``walk`` did not count them.
         shapes: the shapes of the computation's values, by name.
     """
 
@@ -64,8 +63,7 @@ class Visit:
 def walk(hlo: str, *, costed: bool = True) -> Iterator[Visit]:
     """Yield every instruction of the compiled program, once for each chain of calls that leads to it.
 
-    Args:
-        costed: whether to set ``Visit.data``, the number of operands that may depend on the program's arguments.
+    ``costed``: True to set ``Visit.data``, the number of operands that may depend on the program's arguments.
     """
     computations, entry = parse(hlo)
     return _Walk(computations, costed).computation(entry, Interval.of(1), (), [])
@@ -79,8 +77,7 @@ class _Walk:
     def computation(self, name: str, times: Interval, path: Path, given: Sequence[bool]) -> Iterator[Visit]:
         """Yield the instructions of a computation, and those of the computations that it calls.
 
-        Args:
-            given: for each parameter of the computation, True if it cannot depend on the program's arguments.
+        ``given``: for each parameter of the computation, True if it cannot depend on the program's arguments.
         """
         known: set[str] = set()
         shapes = {i.name: i.shape for i in self.computations.get(name, [])}
@@ -118,11 +115,12 @@ class _Walk:
 
 
 def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set[str], calls: bool) -> int:
-    """Return how many operands are data: they may depend on the program's arguments.
+    """Return how many operands are data, which means that they may depend on the program's arguments.
+
+    If no operand is data, add the instruction's name to ``known``, the names of values that are not data.
 
     Args:
-        given: for each parameter of the computation, True if it cannot depend on the program's arguments.
-        known: names of values that are not data. If no operand is data, the instruction's name is added to ``known``.
+        given: for each parameter of the computation, True if it is not data.
         calls: whether the instruction calls a computation.
     """
     data = sum(o not in known for o in one.operands)
@@ -136,13 +134,7 @@ def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set
 
 
 def applied(one: HloInstruction, opcode: str, named: Mapping[str, str]) -> Interval:
-    """Return how often one execution of an instruction runs the computation that it calls.
-
-    For example, a reduction runs the computation once for each element.
-
-    Args:
-        named: the shapes of the computation's values, by name.
-    """
+    """Return how often one execution of an instruction runs its computation: once per element in a reduction."""
     sizes = [math.prod(d) for o in one.operands for _, d in shapes(named.get(o, ""))[:1]]
     if opcode in ("fusion", "call", "async_start", "custom_call"):
         return Interval.of(1)
@@ -165,15 +157,16 @@ def applied(one: HloInstruction, opcode: str, named: Mapping[str, str]) -> Inter
 def added_by_compiler(
     hlo: str, mesh: Mapping[str, int], marked: Mapping[int, Sequence[Collective]] | None = None
 ) -> list[Collective]:
-    """Return the collectives of the compiled program that come from no collective of the canonical program.
+    """Return the collectives that the compiler added to the canonical program.
+
+    A compiled collective comes from the canonical program if it has a number of ``facts.mark``, if its kind and axes
+    fit the collective with this number, and if it does not run more often. A number alone proves nothing, because a
+    collective that the compiler adds may inherit a number.
 
     Args:
         hlo: the text of the compiled program.
         mesh: axis sizes, in order.
-        marked: the canonical program's collectives, by the numbers that ``facts.mark`` gave them. A number alone proves
-            nothing, because a collective that the compiler adds may inherit a number. So a compiled collective with a
-            number must also have the kind and the axes of the canonical program's collective with this number, and must
-            not run more often than that collective.
+        marked: the canonical program's collectives, by the numbers of ``facts.mark``.
     """
     return unclaimed(
         [(v.of.marks, c) for v in walk(hlo, costed=False) for c in [collective(v, mesh)] if c is not None], marked or {}
@@ -185,11 +178,8 @@ def unclaimed(
 ) -> list[Collective]:
     """Return the collectives of a compiled program that do not come from a collective of the canonical program.
 
-    Args:
-        found: the compiled program's collectives, each with the numbers that ``facts.mark`` gave the collectives it
-            comes from.
-        marked: the canonical program's collectives, by the numbers that ``facts.mark`` gave them, as for
-            ``added_by_compiler``.
+    ``found``: the compiled program's collectives, each with the numbers that ``facts.mark`` gave its sources.
+    ``marked``: the canonical program's collectives, by these numbers.
     """
     claimed = [bool(marks) and all(_became(c, marked.get(m, [])) for m in marks) for marks, c in found]
     added = {i for i, is_claimed in enumerate(claimed) if not is_claimed}
@@ -203,10 +193,9 @@ def unclaimed(
 def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
     """Return how many of the compiled collectives ``copies`` the compiler must have added.
 
-    All copies carry one number that ``facts.mark`` gave. ``source``: the canonical program's collectives that got this
-    number. The compiler has added some copies if the copies run more often in total than the collectives in ``source``.
-    If it is unknown how often the collectives run, the number of copies is compared with the number of collectives in
-    ``source``.
+    All copies have one number of ``facts.mark``; ``source`` has the canonical program's collectives with this number.
+    The compiler may unroll a loop around a collective. So this function compares the numbers of runs if they are known,
+    and otherwise the numbers of collectives.
     """
     runs, allowed = (total(cs, lambda c: Interval.of(1)) for cs in (copies, source))
     more = len(copies) - len(source)
@@ -218,7 +207,7 @@ def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
 def _became(compiled: Collective, source: Sequence[Collective]) -> bool:
     """Return whether ``compiled`` may come from a collective in ``source``.
 
-    Bytes and dtypes are not compared, because XLA may merge collectives or let them send a wider dtype.
+    Bytes and dtypes are not compared, because XLA may merge collectives or send wider dtypes.
     """
     return any(
         compiled.kind in BECOMES.get(c.kind, {c.kind})
@@ -229,7 +218,7 @@ def _became(compiled: Collective, source: Sequence[Collective]) -> bool:
 
 
 def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
-    """Return an instruction as a ``Collective``; None if it is not a collective, or is one that sends nothing."""
+    """Return an instruction as a ``Collective``; None if it is no collective or sends nothing."""
     one = visit.of
     kind = KINDS.get(one.opcode.removesuffix("-start"))
     if kind is None:
@@ -245,11 +234,11 @@ def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
 def made(
     kind: str, arrays: Sequence[str], groups: Groups | None, mesh: Mapping[str, int], times: Interval, path: Path
 ) -> Collective | None:
-    """Return a ``Collective`` for a collective of the compiled program, or None if the collective sends nothing.
+    """Return a ``Collective`` for a collective of the compiled program, or None if it sends nothing.
 
     Args:
         arrays: types of the operands, such as ``bf16[2,4]``.
-        groups: None if the groups cannot be read. The collective then counts as crossing every axis.
+        groups: None if the groups are unknown. The collective then counts as crossing every axis.
     """
     size = sum(map(hlo_bytes, arrays))
     operands = tuple((dtype_name(n), tuple(dims)) for array in arrays for n, dims in shapes(array))
@@ -285,8 +274,8 @@ def _some_senders(pairs: Groups, mesh: Mapping[str, int]) -> tuple[int, ...] | N
 def replica_groups(attributes: Mapping[str, str], mesh: Mapping[str, int]) -> Groups | None:
     """Return the groups of a collective from XLA's text; None if the text has an unknown form.
 
-    Known forms are ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` and ``mesh['a'=4,'b'=2] {'b'}``. A ``mesh`` may renumber
-    its devices, as in ``mesh[...], device_ids=([4,2]T(1,0)) {'b'}``. Groups may be along a part of an axis:
+    The known forms are ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` and ``mesh['a'=4,'b'=2] {'b'}``. A ``mesh`` may
+    renumber its devices, as in ``mesh[...], device_ids=([4,2]T(1,0)) {'b'}``. A group may lie along a part of an axis:
     ``'a':(2)2`` is the second factor of an axis of size 4 = 2 * 2.
     """
     import numpy as np
@@ -361,7 +350,6 @@ def cost_of(visit: Visit) -> FlopCount:
 
 
 def _operand_dims(visit: Visit, position: int) -> list[int] | None:
-    """Return the shape of the operand at ``position``, or None if there is no array at this position."""
     operands = visit.of.operands[position : position + 1]
     return next((dims for name in operands for _, dims in shapes(visit.shapes.get(name, ""))), None)
 

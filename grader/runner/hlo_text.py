@@ -1,7 +1,4 @@
-"""Parse the text of a compiled program, as XLA prints it: computations (functions) and their instructions.
-
-Operands and attributes of an instruction are parsed on demand, because most are never used.
-"""
+"""Parse the text of a compiled program, as XLA prints it: computations (functions) and their instructions."""
 
 from __future__ import annotations
 
@@ -21,10 +18,7 @@ _MARKED = re.compile(rf"{MARK}_(\d+)_")
 
 @dataclass(frozen=True)
 class HloInstruction:
-    """An instruction, which XLA prints as ``%name = shape opcode(operands), attribute=...``.
-
-    The text after the first parenthesis (``rest``) is parsed on demand.
-    """
+    """An instruction ``%name = shape opcode(operands), attribute=...``. ``rest`` is the text after the parenthesis."""
 
     name: str
     shape: str
@@ -55,7 +49,7 @@ class HloInstruction:
         return [int(n) for n in _MARKED.findall(self.attributes.get("metadata", ""))]
 
     def called(self, *names: str) -> list[str]:
-        """Return the names of the computations that the attributes called ``names`` refer to."""
+        """Return the names of the computations to which the attributes ``names`` refer."""
         return [c for n in names for c in re.findall(r"%?([^\s,%{}]+)", self.attributes.get(n, ""))]
 
 
@@ -64,7 +58,7 @@ Computation = list[HloInstruction]
 
 @lru_cache(1)  # cached, because two functions parse the same text
 def parse(hlo: str) -> tuple[dict[str, Computation], str]:
-    """Return computations by name, and the name of the entry computation ('' if there is none)."""
+    """Return the computations by name, and the name of the entry computation ('' if there is none)."""
     found: dict[str, Computation] = {}
     entry, current = "", None
     for line in hlo.splitlines():
@@ -80,7 +74,6 @@ def parse(hlo: str) -> tuple[dict[str, Computation], str]:
 
 
 def instruction(line: str) -> HloInstruction:
-    """Parse one line of a computation's text, which has one instruction."""
     name, _, rest = line.strip().removeprefix("ROOT ").partition(" = ")
     shape, rest = _shape(rest)
     opcode, _, rest = rest.partition("(")
@@ -88,7 +81,7 @@ def instruction(line: str) -> HloInstruction:
 
 
 def _shape(text: str) -> tuple[str, str]:
-    """Split the text after its first shape. A shape is like ``f32[2,8]{1,0}``, or a tuple of shapes in parentheses."""
+    """Split off the text's first shape, which is like ``f32[2,8]{1,0}`` or a tuple of such shapes in parentheses."""
     if not text.startswith("("):
         shape, _, rest = text.partition(" ")
         return shape, rest
@@ -150,7 +143,7 @@ def hlo_bytes(shape: str) -> int:
 
 
 def trip_count(loop: HloInstruction) -> Interval:
-    """Return the number of rounds that XLA's text gives for a loop; UNKNOWN if it gives none."""
+    """Return the number of rounds that XLA's text gives for a loop; UNKNOWN if the text gives no number."""
     try:
         config = json.loads(loop.attributes.get("backend_config", "{}"))
         config = json.loads(config) if isinstance(config, str) else config

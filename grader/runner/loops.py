@@ -9,7 +9,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 
 def trip_count(loop: Any) -> int | None:
-    """Return a loop's number of rounds if the loop is ``for i in range(a, b, c)`` with constants, else None."""
+    """Return the number of rounds of a loop like ``for i in range(a, b, c)`` with constants; None for other loops."""
     condition, body = (next(iter(region)) for region in loop.regions)
     limit = _limit(condition)
     if limit is None:
@@ -24,9 +24,9 @@ def trip_count(loop: Any) -> int | None:
 
 
 def _limit(condition: Any) -> tuple[Any, int, int] | None:
-    """Return a loop's counter, the counter's position among the values that the loop carries, and its exclusive bound.
+    """Return a loop's counter, its position among the values that the loop carries, and its exclusive upper bound.
 
-    Return None if the condition does not compare such a counter with a constant.
+    Return None if the condition does not compare a counter with a constant.
     """
     *_, result = list(condition)
     compared = defining(result.operands[0])
@@ -51,7 +51,7 @@ def _step(body: Any, position: int) -> int | None:
 
 
 def _compares_as_typed(compared: Any) -> bool:
-    """Return whether a comparison treats integers as signed if their dtype is signed, and as unsigned otherwise."""
+    """Return whether a comparison treats integers as signed or unsigned as their dtype says."""
     if "compare_type" not in compared.attributes:
         return True
     unsigned = getattr(compared.operands[0].type.element_type, "is_unsigned", False)
@@ -73,10 +73,7 @@ def _argument(value: Any, block: Any) -> int | None:
 
 
 def _constant(value: Any) -> int | None:
-    """Return the integer that ``value`` always equals if ``value`` comes from an integer constant, else None.
-
-    On the way from the constant to ``value``, loops may pass the constant on unchanged, and its dtype may be converted.
-    """
+    """Return the value of an integer constant, also if it is converted or a loop carries it unchanged, else None."""
     types = [value.type]
     while True:
         op = defining(value)
@@ -119,7 +116,6 @@ def _number(elements: Any) -> int | None:
 
 
 def _holds(kind: Any, number: int) -> bool:
-    """Return whether ``kind`` is the type of an integer scalar that can hold ``number``."""
     element = getattr(kind, "element_type", None)
     if not isinstance(element, ir.IntegerType) or list(kind.shape):
         return False

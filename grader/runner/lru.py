@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class LRUCache(Generic[T]):
-    """A cache of values that are slow to make, by key. It saves time because many submissions contain equal programs.
+    """A cache that evicts the least recently used values.
 
     Args:
         most: the largest total size of the cached values.
@@ -22,7 +22,7 @@ class LRUCache(Generic[T]):
         self._values: OrderedDict[Hashable, T] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the value of a key. If the value is not cached, call ``make`` to make it."""
+        """Return the cached value of a key, or call ``make`` and cache its value."""
         if key in self._values:
             self._values.move_to_end(key)
             return self._values[key]

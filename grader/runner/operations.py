@@ -1,7 +1,7 @@
 """Read a canonical program's operations as plain data, with calls and ``shard_map`` inlined and all values numbered.
 
-Call ``facts.read`` on a module before the function ``read`` of this file, because only ``facts.read`` refuses
-collectives whose groups do not fit the mesh.
+Call ``facts.read`` on a module before ``read``, because only ``facts.read`` refuses collectives whose groups do not fit
+the mesh.
 """
 
 from __future__ import annotations
@@ -45,12 +45,11 @@ BODIES = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 
 
 def attributes_of(op: Any) -> str:
-    """Return, as one text, an operation's attributes sorted by name, and the operations of its regions.
+    """Return an operation's attributes, sorted by name, and the operations of its regions, as one text.
 
-    For example, the region of a reduction has the operations that the reduction applies to single elements. Attributes
-    in READ_APART and the regions of BODIES are left out. For a constant, return only the kind of its value
-    (``_kind_of_constant``). The text is for a comparison of programs that may differ in sizes, and a constant such as
-    1/N depends on sizes.
+    The grader compares these texts between programs that may differ in sizes. So the text of a constant, such as 1/N,
+    has only the kind of its value (``_kind_of_constant``). Attributes in READ_APART and the regions of BODIES are left
+    out.
     """
     if op.name == "stablehlo.constant":
         return _kind_of_constant(op)
@@ -92,14 +91,13 @@ Env = dict[Any, int]
 
 
 class _TooManyOperations(Exception):
-    """The inlined program exceeds a limit, such as the limit on operations, values, nesting or length of attributes."""
+    """The inlined program exceeds a limit, such as ``MAX_OPERATIONS`` or ``MAX_VALUES``."""
 
 
 def read(module: Any, mesh: Mapping[str, int], files: set[str], *, compared: bool = False) -> Operations | None:
     """Return the operations of a module, or None if the inlined program exceeds a limit such as ``MAX_OPERATIONS``.
 
-    Args:
-        compared: True to keep the operations' attributes, because the program will be compared with another one.
+    ``compared``: True to keep the operations' attributes for a comparison with another program.
     """
     try:
         return _OperationsReader(module, mesh, files, compared).program()
@@ -108,9 +106,9 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str], *, compared: boo
 
 
 class _OperationsReader:
-    """A walk through a program that visits the operations of a function again for each call.
+    """Reads the operations of a program, and visits the operations of a function again for each call.
 
-    The argument ``env`` maps the MLIR values in one call of a function to the numbers that this class gives them.
+    The argument ``env`` maps the MLIR values in one call of a function to their numbers.
     """
 
     def __init__(self, module: Any, mesh: Mapping[str, int], files: set[str], compared: bool) -> None:
@@ -138,15 +136,12 @@ class _OperationsReader:
         return Operations(self.mesh, tuple(self.values), Body(arguments, operations, results))
 
     def asked(self, main: Any) -> list[Layout]:
-        """Return the layout of each argument of main, as written in the canonical form."""
+        """Return the layout of each argument of main."""
         about = [ir.DictAttr(a) for a in main.attributes["arg_attrs"]]
         return [self.layout(a["sdy.sharding"]) for a in about]
 
     def layout(self, sharding: Any) -> Layout:
-        """Return for each dimension the axes that shard it, without axes of size 1.
-
-        Return None if a part of an axis shards a dimension.
-        """
+        """Return for each dimension the axes of more than one device that shard it; None if a part of an axis does."""
         dims = [sdy.DimensionShardingAttr(d) for d in sdy.TensorShardingAttr(sharding).dimension_shardings]
         names = [[sdy.AxisRefAttr(a) for a in d.axes] for d in dims]
         if any(a.sub_axis_info is not None for axes in names for a in axes):
@@ -164,15 +159,15 @@ class _OperationsReader:
         return len(self.values) - 1
 
     def like(self, value: Any, at: int) -> int:
-        """Give ``value`` a new number, with the layout of the value whose number is ``at``. Return the new number."""
+        """Give ``value`` a new number, with the layout of value number ``at``. Return the new number."""
         return self.new(value, self.values[at].parts, self.layouts[at])
 
     def made(self, value: Any, name: str, operands: Sequence[int]) -> int:
         """Give an operation's result a number, and return the number.
 
-        Outside shard_map, the result of an operation in FOLLOWS gets the layout of the operands that have its shape, if
-        those of them that are sharded have one layout. A constant or a broadcast scalar gets the layout of an array
-        that is not sharded. The layout of other results is unknown (None).
+        Outside shard_map, elementwise and similar operations (FOLLOWS) pass on the layout of their operands, if all
+        sharded operands have one layout. Constants and broadcast scalars are not sharded. All other layouts are unknown
+        (None).
         """
         if self.real <= self.manual:
             return self.new(value)
@@ -189,7 +184,7 @@ class _OperationsReader:
     # operations
 
     def block(self, block: Any, env: Env) -> tuple[tuple[Operation, ...], tuple[int, ...]]:
-        """Return the operations of a block in order, and the values that it returns."""
+        """Return the operations of a block in order, and the numbers of the values that the block returns."""
         self.level += 1
         found: list[Operation] = []
         returned: tuple[int, ...] = ()
@@ -215,7 +210,7 @@ class _OperationsReader:
             raise _TooManyOperations
 
     def written_out(self, op: Any, operands: tuple[int, ...]) -> tuple[tuple[Operation, ...], tuple[int, ...]] | None:
-        """Return the inlined operations of a call and the values that it returns, or None for other operations."""
+        """Return a call's inlined operations and the values that they return; None if ``op`` is not a call."""
         if (callee := callee_of(op)) is not None:
             block = self.functions[callee].regions[0].blocks[0]
         elif op.name == "sdy.named_computation":
@@ -259,10 +254,9 @@ class _OperationsReader:
         return [*found, *operations]
 
     def laid(self, op: Any, i: int, at: int, layout: Layout, axes: set[str]) -> tuple[Operation | None, int]:
-        """Return (reshard, value) for operand ``i`` of a shard_map.
+        """Move operand ``i`` of a shard_map, value ``at``, to the layout that the shard_map requires.
 
-        ``reshard`` is the operation that moves the operand to the layout which the shard_map requires; None if this
-        needs no communication. ``value`` is the number of the value with this layout.
+        Return (operation that moves the operand, or None if this needs no communication; number of the moved value).
         """
         now = self.layouts[at]
         if now is not None and layout is not None and (_only(now, axes) == _only(layout, axes) or not any(now)):
@@ -273,7 +267,7 @@ class _OperationsReader:
         return self.step(op, "reshard", (at,), (moved,)), moved
 
     def left(self, argument: Any, whole: int) -> int:
-        """Return how many parts the axes that are not manual may make of an argument of a shard_map's body."""
+        """Return into how many parts the axes that are not manual may split an argument inside a shard_map."""
         value = self.values[whole]
         each = max(math.prod(value.shape) // value.parts, 1)
         return 1 if self.real <= self.manual else max(math.prod(shaped(argument.type)[0]) // each, 1)
@@ -365,10 +359,7 @@ def _without(layout: Layout, axes: set[str]) -> Layout:
 
 
 def _passes(op: Any) -> int:
-    """Return how many passes this matmul takes, at its precision, on a matrix unit that multiplies bfloat16 numbers.
-
-    The result is 1 if all operands are narrower than 32 bits.
-    """
+    """Return how many passes of a bfloat16 matrix unit a matmul needs at its precision; 1 for operands below 32 bit."""
     narrow = all(shaped(o.type)[1] not in ("float32", "float64", "complex64", "complex128") for o in op.operands)
     if narrow or "precision_config" not in op.attributes:
         return 1
@@ -385,7 +376,7 @@ def _direction(op: Any) -> str:
 
 
 def _number(op: Any) -> int | None:
-    """Return the value of a constant that is a single integer without dimensions; None for other constants."""
+    """Return the value of a constant that is an integer scalar; None for other constants."""
     shape, dtype = shaped(op.results[0].type)
     if shape or not dtype.lstrip("u").startswith(("int", "bool")):
         return None

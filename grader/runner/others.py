@@ -4,9 +4,8 @@ Replacement values stay in the array's range, so that indices mostly stay valid 
 exceed the array's largest magnitude. Integers stay between the array's smallest and largest integer if these differ.
 Booleans are inverted. NaN and infinite values become finite. An element keeps its value only by chance.
 
-The replacement values depend on pseudorandom *noise*, which differs between elements, between devices and between
-values of the *salt*, a number that selects the noise. So a later mean, norm, scale or shift in the program cannot
-cancel all changes.
+The replacement values depend on pseudorandom *noise*. The noise differs between elements and between devices, so a
+later mean, norm, scale or shift in the program cannot cancel all changes. A number, the *salt*, selects the noise.
 """
 
 from __future__ import annotations
@@ -35,10 +34,7 @@ def lowered(shape: tuple[int, ...], dtype: str) -> str:
 
 @cache
 def lowered_noise(shape: tuple[int, ...]) -> str:
-    """Return the function ``noise`` for arrays of this shape, as the text of a StableHLO module.
-
-    The function in the module has the argument ``salt``.
-    """
+    """Return the function ``noise`` of ``salt`` for arrays of this shape, as the text of a StableHLO module."""
     return _lowered(partial(noise, shape), jax.ShapeDtypeStruct((), np.int32))
 
 
@@ -55,8 +51,7 @@ def chosen(array: Any, wanted: Any, number: Any, *drawn: Any) -> Any:
 def noise(shape: tuple[int, ...], salt: Any) -> list[Any]:
     """Return two arrays of pseudorandom numbers below ``SPREAD``, which differ for each element and each ``salt``.
 
-    The ``optimization_barrier`` asks XLA to compute the noise only once for all its uses. But XLA removes the barrier
-    early, so it may compute the noise again for each use.
+    The ``optimization_barrier`` asks XLA to compute the noise only once for all uses, but XLA may ignore this.
     """
     return lax.optimization_barrier([_mixed(shape, salt, stream) for stream in range(1, STREAMS + 1)])
 
@@ -77,10 +72,7 @@ def others(array: Any, drawn: Sequence[Any]) -> Any:
 
 
 def _other_floats(array: Any, drawn: Sequence[Any]) -> Any:
-    """Return replacement values for floats.
-
-    They are the negated values, scaled by random factors and shifted by a random fraction of the largest magnitude.
-    """
+    """Return the negated floats, scaled by random factors and shifted by a random fraction of the largest magnitude."""
     kind = array.dtype
     wide = lax.convert_element_type(array, "float64" if kind == np.float64 else "float32")
     finite = lax.select(lax.is_finite(wide), wide, lax.full_like(wide, 0))
@@ -92,10 +84,7 @@ def _other_floats(array: Any, drawn: Sequence[Any]) -> Any:
 
 
 def _other_integers(array: Any, drawn: Sequence[Any]) -> Any:
-    """Return replacement values for integers: other integers between the array's smallest and largest integer.
-
-    If all elements are equal, return the next larger integer.
-    """
+    """Return other integers between the smallest and the largest integer; if these are equal, the next larger one."""
     unsigned = np.dtype(f"uint{8 * array.dtype.itemsize}")
     dims = tuple(range(array.ndim))
     low, high = lax.reduce_min(array, dims), lax.reduce_max(array, dims)

@@ -1,11 +1,10 @@
 """Find out how far a program's results depend on an operation: replace the operation's result and run again.
 
-This module changes a copy of the program. The copy is compiled only once. In the copy, each operation of the kind under
-test (collectives or matmuls) has a number, in the order of ``wire.operations``. The copy's ``main`` has an additional
-argument. If this argument equals an operation's number, the operation returns replacement values (``others``);
-otherwise the operation returns the values that it computes. So each execution shows how far the results depend on one
-operation. An operation in a loop is changed in every round. If a function is called several times, each call gives the
-function's operations new numbers.
+This module changes a copy of the program. In the copy, each operation of one kind (collectives or matmuls) has a
+number, in the order of ``wire.operations``. The ``main`` of the copy has an additional argument, the number of the
+operation that returns replacement values (see ``others``). So the copy is compiled only once, and each run tests one
+operation. An operation in a loop returns replacement values in every round. If a function is called several times, its
+operations have other numbers in each call.
 """
 
 from __future__ import annotations
@@ -52,9 +51,9 @@ def moved(
         numbers: the numbers of the operations to change, one at a time.
 
     Returns:
-        ``largest``: for each result of each step, the largest finite magnitude. ``moved``: for each changed operation,
-        the largest change of each result of each step. If the changed program cannot be compiled or run, the reply has
-        only ``fault``.
+        A reply with two fields. ``largest``: for each result of each step, the largest finite magnitude. ``moved``: for
+        each changed operation, the largest change of each result of each step. If the changed program cannot be
+        compiled or run, the reply has only ``fault``.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
@@ -99,10 +98,7 @@ def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, 
 def _run(
     compiled: compiling.Executable, values: list[Any], steps: Steps, number: int, salt: int
 ) -> list[list[np.ndarray]]:
-    """Run the program with replacement values, selected by ``salt``, in operation ``number``.
-
-    Return the results of all steps, each as a list of shards.
-    """
+    """Run the program with the salt's replacement values in operation ``number``. Return the shards of each result."""
     fresh, count = iter(values), len(compiled.shardings) - 2
     arguments, found = [next(fresh) for _ in range(count)], []
     for step in range(steps.count):
@@ -124,10 +120,9 @@ def _largest(array: np.ndarray) -> float:
 
 
 def _distance(own: np.ndarray, other: np.ndarray) -> float:
-    """Return the largest difference between corresponding elements of two arrays.
+    """Return the largest difference between corresponding elements of two arrays; NaN equals NaN.
 
-    If the arrays hold integers or booleans and differ, return ``sys.float_info.max``. Return this number also if two
-    corresponding floats differ and one of them is infinite or NaN. NaN and NaN count as equal.
+    Return ``sys.float_info.max`` if integers or booleans differ, or if one of two differing floats is infinite or NaN.
     """
     if not is_inexact(own.dtype):
         return 0.0 if np.array_equal(own, other) else sys.float_info.max
@@ -140,11 +135,7 @@ def _distance(own: np.ndarray, other: np.ndarray) -> float:
 def compiled(
     mesh: dict[str, int], program: Program, arguments: list[dict[str, Any]], what: str
 ) -> compiling.Executable:
-    """Compile a changed copy of a program.
-
-    The changed program has two more integer arguments than ``program``: the number of the operation to change, and the
-    salt, a number that selects the replacement values.
-    """
+    """Compile a copy of a program with two more arguments: the number of the operation to change, and the salt."""
     devices = make_mesh(mesh)
     more = [*arguments, SCALAR, SCALAR]
     shardings = [NamedSharding(devices, decode(a["spec"])) for a in more]
@@ -164,12 +155,7 @@ def compiled(
 
 @dataclass
 class Salt:
-    """The salt of one block, a number that selects the replacement values, and the noise made from it so far.
-
-    Attributes:
-        value: the MLIR value that holds the salt.
-        noise: for each shape, the arrays of noise of this shape.
-    """
+    """A block's salt (a number that selects the replacement values), and the noise made from it, keyed by shape."""
 
     value: Any
     noise: dict[tuple[int, ...], Sequence[Any]] = field(default_factory=dict)
@@ -178,11 +164,10 @@ class Salt:
 class PoisonedModule:
     """A canonical program's module, changed in place.
 
-    The main function gets two additional integer arguments, and so does each other function and each ``shard_map`` body
-    that has operations of the kind ``what``. The first additional argument is the number of the operation to change,
-    counted from the function's first operation of the kind. The second one is a *salt*, a number that selects the
-    replacement values. A ``shard_map`` body also gets the device's position, so that each device can compute a salt of
-    its own.
+    The main function gets two additional integer arguments. So does each other function and each ``shard_map`` body
+    with operations of the kind ``what``. The first argument is the number of the operation to change, counted from the
+    function's first operation of the kind. The second argument is a *salt*, a number that selects the replacement
+    values. A ``shard_map`` body also gets the device's position, from which each device computes a salt of its own.
     """
 
     def __init__(self, module: Any, mesh: dict[str, int], what: str) -> None:
@@ -204,7 +189,7 @@ class PoisonedModule:
         return bool(kind_of(op)) if self.what == COLLECTIVES else op.name.partition(".")[2] in MATMULS
 
     def size_of(self, name: str) -> int:
-        """Return how many operations of the kind ``what`` are in a function, with all calls inlined."""
+        """Return how many operations of the kind ``what`` a function has, with all calls inlined."""
         if name not in self.sizes:
             self.sizes[name] = self.size(self.functions[name])
         return self.sizes[name]
@@ -237,10 +222,8 @@ class PoisonedModule:
     def block(self, block: Any, wanted: Any, salt: Salt, number: int) -> int:
         """Change the operations of the kind ``what`` in a block, and number them from ``number``.
 
-        Return the number for the next such operation after the block.
-
-        Args:
-            wanted: the MLIR value that holds the number of the operation to change.
+        Return the first number after those of the block. ``wanted``: the MLIR value with the number of the operation to
+        change.
         """
         for op in [o.operation for o in block]:
             if self.is_one(op):
@@ -291,7 +274,7 @@ class PoisonedModule:
         return self.block(block, inner, Salt(own), number)
 
     def written_anew(self, op: Any, more: list[Any], shardings: Sequence[str] = ()) -> Any:
-        """Replace an operation by a copy with the additional operands ``more`` after its own. Return the copy."""
+        """Replace an operation by a copy that has the additional operands ``more``. Return the copy."""
         attributes = {n: op.attributes[n] for n in [a if isinstance(a, str) else a.name for a in op.attributes]}
         if "in_shardings" in attributes:
             per_value = sdy.TensorShardingPerValueAttr(attributes["in_shardings"])  # type: ignore[call-overload]
@@ -335,10 +318,7 @@ class PoisonedModule:
         return ir.Operation.create("func.call", types, operands, {"callee": ir.FlatSymbolRefAttr.get(name)})
 
     def function_of(self, text: str) -> str:
-        """Copy the function in the StableHLO module ``text`` into this module, unless an earlier call has copied it.
-
-        Return the name of the copy.
-        """
+        """Copy the function in the StableHLO module ``text`` into this module once. Return the name of the copy."""
         if text not in self.added:
             self.added[text] = f"poison_{len(self.added)}"
             lowered = ir.Module.parse(text, self.module.context)  # the module must exist until its function is copied

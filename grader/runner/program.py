@@ -1,10 +1,10 @@
-"""The canonical form of a program: bytecode from a learner's process is read once, cleaned, and printed as text.
+"""The canonical form of a program: the grader reads a learner's bytecode once, cleans it, and prints it as text.
 
 The bytecode is MLIR from a process that ran learner code, so nothing in it is trusted. Allow-lists decide which
 operations, custom calls, types and attributes a program may have, and its sizes are limited. Arguments get the
-shardings of the grader's request. Functions and meshes get new names, and the channels of collectives new numbers,
-which do not depend on the old ones. Of the source locations, only lines of the learner's files are kept. The rest of
-the grader hashes, reads and compiles only the printed text.
+shardings of the grader's request. Functions, meshes and the channels of collectives get new names and numbers, so that
+equal programs have equal texts. Only source locations in the learner's files are kept. The rest of the grader hashes,
+reads and compiles only the printed text.
 """
 
 from __future__ import annotations
@@ -51,10 +51,9 @@ class Program:
     """A program in canonical form.
 
     Attributes:
-        text: StableHLO and Shardy without source locations; ``parse`` turns it back into a module.
-        places: for every operation of ``text``, in the order of ``walk``, its file and line in the learner's source, or
-            None.
-        transposed: for every operation, whether it is a collective that JAX made by transposing another one.
+        text: StableHLO and Shardy without source locations.
+        places: for every operation of ``text``, its file and line in the learner's source, or None.
+        transposed: for every operation, whether it is a collective that JAX made by transposing another collective.
         results: shape and dtype of every result.
     """
 
@@ -68,10 +67,7 @@ class Program:
         return ir.Module.parse(self.text, _context())
 
     def parse(self) -> Any:
-        """Return a new module with the learner's source locations.
-
-        The locations also mark the collectives that JAX made by transposing others.
-        """
+        """Return a new module with the learner's source locations, which also mark the transposed collectives."""
         module = self.module()
         with module.context:
             for op, place, made in zip(walk(module.operation), self.places, self.transposed, strict=True):
@@ -83,7 +79,7 @@ class Program:
 def canonical(
     code: bytes, mesh: Mapping[str, int], arguments: Sequence[Mapping[str, Any]], files: set[str], most: int = MAX_ARRAY
 ) -> Program:
-    """Admit a program and return its canonical form.
+    """Check a program, and return its canonical form.
 
     Args:
         code: MLIR bytecode from the learner's process.
@@ -137,10 +133,9 @@ REUSES = 20
 
 
 def _context() -> Any:
-    """Return an MLIR context.
+    """Return an MLIR context, which is slow to create, so several programs share one.
 
-    A context is slow to create, so several programs use one context. Each use makes the context larger, so a new
-    context replaces it after REUSES uses.
+    Each use makes the context larger, so a new context replaces it after REUSES uses.
     """
     context, used = _contexts.pop() if _contexts else (mlir.make_ir_context(), 0)
     if used < REUSES:
@@ -151,8 +146,7 @@ def _context() -> Any:
 def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
     """Return the program's meshes, each with a new name.
 
-    A mesh that equals the mesh of the grader's request gets the name OWN. Raises ProgramRefused for any other mesh,
-    unless it has no axes, and for a program without the mesh of the request.
+    Raises ProgramRefused if the program lacks the mesh of the grader's request, or has another mesh with axes.
     """
     found: dict[str, list[Any]] = {OWN: [], "empty_mesh": []}
     for op in (o.operation for o in module.body.operations):
@@ -176,7 +170,7 @@ def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
 
 
 def _clean(op: Any, mesh: Mapping[str, int]) -> None:
-    """Drop an operation's attributes, except annotations in NOTES and attributes that decide what it computes."""
+    """Drop an operation's attributes, except annotations in NOTES and attributes that decide its result."""
     defining = FUNCTION if op.name == "func.func" else _defining(op.name, type(op.opview))
     for name in _names(op):
         if op.name == "builtin.module" or name in IDLE or name not in (NOTES if "." in name else defining):
@@ -197,7 +191,7 @@ def _clean(op: Any, mesh: Mapping[str, int]) -> None:
 
 
 def _written(op: Any, name: str) -> str:
-    """Return an attribute as text. If MLIR's Python API has no class for it, return the text of ``op``."""
+    """Return an attribute as text, or the whole operation if MLIR's Python API cannot read the attribute."""
     try:
         return str(op.attributes[name])
     except TypeError:
@@ -206,10 +200,7 @@ def _written(op: Any, name: str) -> str:
 
 @cache
 def _defining(name: str, view: type) -> set[str]:
-    """Return the attributes that decide what an operation computes.
-
-    They are the properties of the operation's class ``view`` that the base class ``ir.OpView`` lacks.
-    """
+    """Return the attributes that decide an operation's result: the properties of ``view`` that ``ir.OpView`` lacks."""
     return {n for n in dir(view) if n not in dir(ir.OpView)} | ({"name"} if name == "stablehlo.composite" else set())
 
 
@@ -262,14 +253,13 @@ def _is_main(op: Any) -> bool:
 
 
 def _cut(entry: Any) -> tuple[str, ...]:
-    """Return the axes in one entry of a PartitionSpec in the JSON form of requests."""
     if entry is None:
         return ()
     return (entry,) if isinstance(entry, str) else tuple(entry["tuple"])
 
 
 def _rename(module: Any, meshes: Sequence[tuple[Any, str]], operations: Sequence[Any]) -> None:
-    """Rename functions and meshes, and number the channels, so that names cannot make equal programs differ."""
+    """Rename functions and meshes, and renumber channels, so that equal programs have equal texts."""
     functions = [o.operation for o in module.body.operations if o.operation.name == "func.func"]
     named = [(op, f"f{number}") for number, op in enumerate(functions) if not _is_main(op)] + list(meshes)
     for aside in ("_", ""):  # rename twice, so that no new name is also an old name of another function or mesh

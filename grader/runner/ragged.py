@@ -6,12 +6,13 @@ begins in its receiver's result::
     ragged_all_to_all(operand[N, ...], output[M, ...], input_offsets[K], send_sizes[K],
                       output_offsets[K], recv_sizes[K])
 
-Slice k goes to member k // (K / members) of the group. XLA:CPU cannot run the call ("not supported by XLA:CPU
-ThunkEmitter"), so other operations replace it on a CPU: each slice is copied into a block of M rows, an all_to_all
-exchanges the blocks, and the receiver combines them. If a learner's offsets or sizes are wrong, the call's result is
-undefined, but the result of the replacement shows the mistake. The replacement drops a slice that does not fit in the
-operand or the result, or whose receiver expects another size. If two slices would write one row of the result, the row
-keeps its old value.
+Slice k goes to member k // (K / members) of the group.
+
+XLA:CPU cannot run the call ("not supported by XLA:CPU ThunkEmitter"), so on a CPU other operations replace it: each
+slice is copied into a block of M rows, an all_to_all exchanges the blocks, and the receiver combines them. If a
+learner's offsets or sizes are wrong, the original call has an undefined result. The replacement shows the mistake
+instead. It drops a slice that does not fit in the operand or the result, or whose receiver expects another size. If two
+slices would write one row of the result, the row keeps its old value.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def clean(op: Any, devices: int, files: set[str]) -> None:
 
 
 def _misfit(op: Any, members: int) -> str | None:
-    """Return what is wrong with the types of ``op``, or None if the types are as in the module's docstring."""
+    """Return what is wrong with the types of ``op``, or None if they are as in the module's docstring."""
     if (len(op.operands), len(op.results), len(op.regions)) != (6, 1, 0):
         return "does not have six operands and one result"
     (operand, kind), (output, kind_out), *offsets_and_sizes = (shaped(o.type) for o in op.operands)
@@ -78,16 +79,12 @@ def _misfit(op: Any, members: int) -> str | None:
 
 
 def _are_vectors_of_integers(arrays: Sequence[tuple[tuple[int, ...], str]]) -> bool:
-    """Return whether all arrays are one-dimensional, of one length, and hold integers."""
     length = arrays[0][0]
     return len(length) == 1 and all(shape == length and dtype_of(dtype).kind in "iu" for shape, dtype in arrays)
 
 
 def groups_of(op: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None:
-    """Return the groups of a collective (see ``replica_groups``).
-
-    A ragged all-to-all must have passed ``clean``, which checks its groups.
-    """
+    """Return the groups of a collective (see ``replica_groups``). A ragged all-to-all must have passed ``clean``."""
     return _groups(op) if op.name == CUSTOM else replica_groups(op.attributes["replica_groups"], meshes, devices)
 
 
@@ -96,15 +93,14 @@ def _groups(op: Any) -> Groups:
 
 
 def moved_by(op: Any) -> list[Any]:
-    """Return those operands of a collective that hold data to send; offsets and sizes are not among them."""
+    """Return the operands of a collective that hold data to send, not offsets or sizes."""
     return list(op.operands)[: 1 if op.name == CUSTOM else None]
 
 
 def most_sent(op: Any, members: int) -> int:
     """Return the largest number of bytes that a device can send to the other members of its group.
 
-    A member can get at most the bytes of all slices that go to it, and at most the bytes of its result. The smaller of
-    these two numbers counts for each of the other members.
+    Each other member gets at most the bytes of all slices that go to it, and at most the bytes of its result.
     """
     operand, output, offsets, *_ = op.operands
     slices = shaped(offsets.type)[0][0] // members
@@ -154,7 +150,7 @@ def _spell_out(module: Any, op: Any, name: str) -> None:
 
 
 def _added(module: Any, fn: Callable, name: str, operands: Sequence[Any]) -> Any:
-    """Lower ``fn`` for the types of ``operands``, and add it to the module as a private function. Return it."""
+    """Add ``fn``, lowered for the types of ``operands``, to the module as a private function. Return it."""
     arrays = [jax.ShapeDtypeStruct(s, dtype_of(d)) for s, d in (shaped(o.type) for o in operands)]
     made = ir.Module.parse(jax.jit(fn).lower(*arrays).as_text(), module.context)
     (main,) = made.body.operations
@@ -199,9 +195,9 @@ def put_together(output: Any, blocks: Any, places: Any, expected: Any) -> Any:
 
 
 def _rows(array: Any, places: Any, dims: int) -> Any:
-    """Return ``array[i]`` for every index i in ``places``. An index out of range is moved to the nearest valid one.
+    """Return ``array[i]`` for every index i in ``places``; an index out of range becomes the nearest valid index.
 
-    An index has ``dims`` numbers: the positions in the first ``dims`` dimensions.
+    An index has one number for each of the first ``dims`` dimensions.
     """
     batch, rest = places.ndim - 1, array.ndim - dims
     numbers = lax.GatherDimensionNumbers(tuple(range(batch, batch + rest)), tuple(range(dims)), tuple(range(dims)))

@@ -15,9 +15,9 @@ Send = Callable[[dict[str, Any], list[bytes]], None]
 
 
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
-    """Answer one request: by default, run a learner's program. If the program is at fault, the reply says so.
+    """Answer one request: run a learner's program, or do what one of these keys of the header requests.
 
-    These keys of the header make other requests:
+    Keys:
         ours: run the grader's own test program.
         formula: evaluate a student's formula.
         look: describe the devices.

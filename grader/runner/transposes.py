@@ -1,4 +1,4 @@
-"""Find the collectives that JAX made by transposing other ones, as for gradients or ``jax.linear_transpose``."""
+"""Find the collectives that JAX made by transposing other collectives, as for gradients or ``jax.linear_transpose``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.runner.admission import callee_of, is_transposed, kind_of
 
 
 def transposed(operations: Sequence[Any]) -> tuple[bool, ...]:
-    """Return for every operation of a module whether it is a collective that JAX made by transposing another one.
+    """Return for every operation whether it is a collective that JAX made by transposing another collective.
 
     JAX writes "transpose" into the source location of such a collective, of an operation around it (such as a loop), or
     of a call of the function that contains it.
@@ -36,10 +36,7 @@ def _is_made(op: Any, functions: set[str]) -> bool:
 
 
 def _around(op: Any) -> tuple[str, bool]:
-    """Return the name of the function that contains ``op``, and whether JAX made ``op`` by a transposition.
-
-    JAX did so if "transpose" is in the location of ``op``, or of an operation around it in the function.
-    """
+    """Return the name of the function around ``op``, and whether JAX made ``op`` by transposing."""
     made = False
     while op.name != "func.func":
         made = made or is_transposed(op.location)

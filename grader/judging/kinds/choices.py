@@ -28,7 +28,7 @@ class ChoiceKind(AnswerKind[str, str]):
     def of(cls, answer: Choice, drawn: Mapping[str, Any], rtol: float = 0.0) -> ChoiceKind:
         """Return a ChoiceKind with the learner's parameters filled into the options' texts.
 
-        Raises the exceptions that ``AnswerKind.of`` raises.
+        Raises ValueError if two options cannot be distinguished, and jinja2.TemplateError if a text does not render.
         """
         params = {name: value for name, value in drawn.items() if name != ORDER}
         options = answer.options
@@ -47,7 +47,6 @@ class ChoiceKind(AnswerKind[str, str]):
 
     @property
     def listed(self) -> Sequence[str]:
-        """The options with their letters, as a list."""
         return [f"- {letter}: {text}" for letter, text in zip(LETTERS, self.options.values(), strict=False)]
 
     @property
@@ -55,7 +54,6 @@ class ChoiceKind(AnswerKind[str, str]):
         return [*self.listed, "", "Answer with the letter or the text of one option."]
 
     def letter(self, key: str) -> str:
-        """Return the letter of an option."""
         return LETTERS[list(self.options).index(key)]
 
     def want(self, value: Any) -> str:
@@ -76,10 +74,7 @@ class ChoiceKind(AnswerKind[str, str]):
         return found[0]
 
     def _by_letter(self, text: str) -> str | None:
-        """Return the key of the option that an answer names by its letter; None if the answer names none by letter.
-
-        The forms are ``b``, ``(b)`` and ``b: text of the option``.
-        """
+        """Return the key of the option that a letter in ``text`` names: ``b``, ``(b)`` or ``b: text``; else None."""
         lettered = dict(zip(LETTERS.casefold(), self.options, strict=False))
         if (letter := text.strip("()[].: ")) in lettered:
             return lettered[letter]
@@ -88,11 +83,7 @@ class ChoiceKind(AnswerKind[str, str]):
         return key if colon and key is not None and _plain(self.options[key]) == tail.strip() else None
 
     def _by_text(self, text: str) -> list[str]:
-        """Return the keys of all options that ``text`` may mean.
-
-        The result has the options with this text. If no option has this text, the result has the option whose key is
-        ``text``. If no option has this key, the result has the options whose texts begin with ``text``.
-        """
+        """Return the keys of the matching options: by equal text, else by equal key, else by the text's beginning."""
         plain = {key: _plain(option) for key, option in self.options.items()}
         return (
             [key for key, option in plain.items() if text == option]

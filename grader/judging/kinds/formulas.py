@@ -17,10 +17,7 @@ RTOL = 1e-6
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A formula and its values at the drawn points.
-
-    Two formulas are equal if their values are equal, even if their ``text`` differs.
-    """
+    """A formula and its values at the drawn points. Two formulas are equal if their values are equal."""
 
     text: str = field(compare=False)
     values: tuple[float, ...]
@@ -30,8 +27,8 @@ class Evaluated:
 class FormulaKind(AnswerKind[Evaluated, Evaluated]):
     """A formula. ``symbols`` maps each symbol to its possible values, from which the grader chooses at random.
 
-    The method ``want`` evaluates an author's formula. A sandboxed process evaluates a learner's formula and returns
-    ``{"formula": text, "values": [...]}`` or ``{"problem": reason}``. The method ``read`` gets this dict.
+    The method ``want`` evaluates an author's formula. A sandboxed process evaluates a learner's formula, and ``read``
+    gets ``{"formula": text, "values": [...]}`` or ``{"problem": reason}`` from it.
     """
 
     symbols: Mapping[str, Sequence[float]]

@@ -23,8 +23,8 @@ class AnswerKind(ABC, Generic[Want, Given]):
     """A kind of answer: tells learners how to answer, and reads, compares and shows answers.
 
     A *want* is an answer that an author's function returns (the right answer, or a misconception's wrong answer),
-    checked and converted by the method ``want``. A *given* is a learner's answer, converted by the method ``read``.
-    Texts about a wrong answer never reveal the right answer.
+    converted by the method ``want``. A *given* is a learner's answer, converted by the method ``read``. Texts about a
+    wrong answer never reveal the right answer.
 
     Attributes:
         name: the kind's name in reports and declarations: "number" for ``exercise.number``.
@@ -46,15 +46,14 @@ class AnswerKind(ABC, Generic[Want, Given]):
             drawn: the parameters drawn for a learner.
             rtol: the relative tolerance of numbers in answers.
 
-        Raises:
-            jinja2.TemplateError: an option's text does not render.
-            ValueError: two options cannot be distinguished.
+        Raises ValueError if two options cannot be distinguished, and jinja2.TemplateError if an option's text does not
+        render.
         """
 
     @staticmethod
     @abstractmethod
     def heading(answer: Any) -> str:
-        """Return the form of the answer in a few words, which do not depend on the student."""
+        """Return the form of the answer in a few words, equal for all students."""
 
     @property
     @abstractmethod
@@ -63,14 +62,11 @@ class AnswerKind(ABC, Generic[Want, Given]):
 
     @abstractmethod
     def want(self, value: Any) -> Want:
-        """Convert the value that an author's function returned to the form in which this class compares answers.
-
-        Raises ValueError if the value is not an answer of this kind.
-        """
+        """Convert an author's answer to the form that this class compares. Raises ValueError if it is not valid."""
 
     @abstractmethod
     def read(self, raw: Any) -> Given:
-        """Read a learner's answer, given as plain JSON. Raises BadAnswer, and no other error, for any ``raw``."""
+        """Read a learner's answer, given as plain JSON. Raises only BadAnswer, whatever ``raw`` is."""
 
     def is_empty(self, raw: Any) -> bool:
         """Return True if the question is not answered yet."""
@@ -83,8 +79,8 @@ class AnswerKind(ABC, Generic[Want, Given]):
     def wrong_as(self, given: Given, other: Want, want: Want) -> bool:
         """Return True if ``other``, a misconception's answer, explains all wrong parts of ``given``.
 
-        Each part of ``given`` must equal that part of ``want`` (the right answer) or of ``other``. For a kind of answer
-        that has no parts, return False.
+        Each part of ``given`` must equal this part of ``want`` (the right answer) or of ``other``. For a kind of answer
+        without parts, return False.
         """
         return False
 
@@ -93,7 +89,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
         return 0.0
 
     def are_close(self, one: Want, other: Want) -> bool:
-        """Return True if some learner's answer could count as equal to ``one`` and also to ``other``."""
+        """Return True if a learner's answer could count as equal to both ``one`` and ``other``."""
         return one == other
 
     @abstractmethod
@@ -102,7 +98,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
 
     @abstractmethod
     def read_as(self, given: Given) -> str:
-        """Return a learner's answer as text. The text shows the learner how the grader understood the answer."""
+        """Return a learner's answer as text that shows how the grader understood it."""
 
     def written(self, want: Want) -> str:
         """Return the answer ``want`` as a learner could write it, so that ``read`` gives an equal answer."""
@@ -127,10 +123,7 @@ def is_blank(raw: Any) -> bool:
 
 
 def literal(text: str) -> Any:
-    """Return the value of a Python literal, without Python's warnings. Raises only ValueError, for any text.
-
-    Python raises a TypeError if a list is the key of a dict or an element of a set, as in ``{[]: 1}``.
-    """
+    """Return the value of a Python literal, without Python's warnings. Raises only ValueError, for any text."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -24,8 +24,7 @@ class ListedKind(AnswerKind[Keys, Keys]):
     """A list of options.
 
     Attributes:
-        one: the ``ChoiceKind`` that reads a single option. It holds the options in the order in which the learner sees
-            them.
+        one: the ``ChoiceKind`` that reads a single option.
         partial: True if a wrong answer may earn a part of the points.
     """
 
@@ -66,7 +65,6 @@ class ListedKind(AnswerKind[Keys, Keys]):
         return keys
 
     def _parts(self, raw: Any) -> Sequence[Any]:
-        """Return the options in an answer, as the learner wrote them."""
         if isinstance(raw, list):
             return raw
         if not isinstance(raw, str):

@@ -22,12 +22,7 @@ COUNTS = range(1, 9)
 
 @dataclass(frozen=True)
 class QuantityKind(AnswerKind[float, ParsedAnswer]):
-    """A number with a unit.
-
-    Attributes:
-        zero: True if the right number may be 0. Only numbers in tables may be 0.
-        drawn: the numbers that were drawn for the question.
-    """
+    """A number with a unit. ``zero``: True if it may be 0. ``drawn``: the numbers drawn for the question."""
 
     unit: str
     rtol: float
@@ -102,12 +97,11 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
     def _likely_reason(self, answer: ParsedAnswer, want: float) -> str:
         """Return the likely reason why a number is wrong, without revealing the right number.
 
-        A wrong answer may differ from the right one by a power of 1000, or by a power of 1.024 (kB taken for KiB). The
-        reason names such a mistake in the unit only if a mistake in the formula is no likely cause. It is a likely
-        cause if a product or quotient of the question's numbers equals the factor (see ``_of_the_question``). No reason
-        mentions a factor of 8, which may come from the bits in a byte, but also from 2·4 or an axis of size 8.
-        For plain numbers and numbers of tokens, which rarely have a wrong unit, no reason says whether the answer's
-        size is plausible.
+        A wrong answer may differ from the right answer by a power of 1000, or by a power of 1.024 (kB taken for KiB).
+        The reason then names a mistake in the unit, but not if a mistake in the formula can also cause this factor (see
+        ``_of_the_question``). No reason mentions a factor of 8, which may come from the bits in a byte, but also from
+        2·4 or an axis of size 8. Plain numbers and numbers of tokens rarely have a wrong unit, so for them no reason
+        says whether the answer's size is plausible.
         """
         got = answer.value
         if got <= 0:
@@ -137,7 +131,7 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
     def _of_the_question(self, factor: float, rtol: float) -> bool:
         """Return True if a factor is a·b, a/b or 1/(a·b) for two of the question's numbers a and b.
 
-        The question's numbers are 1 to 8, the numbers drawn for the question, and the drawn numbers plus or minus 1.
+        These are 1 to 8, the numbers drawn for the question, and the drawn numbers plus or minus 1.
         """
         numbers = {*COUNTS, *(n + more for n in self.drawn for more in (-1, 0, 1) if n + more > 0)}
         pairs = itertools.product(numbers, repeat=2)

@@ -1,7 +1,7 @@
 """Answers that are a PartitionSpec.
 
-P("x", None) counts as equal to P("x"), but P(("x", "y")) differs from P(("y", "x")). The unreduced axes must also be
-equal, so P("x", unreduced={"y"}) differs from P("x").
+P("x", None) counts as equal to P("x"), but P(("x", "y")) differs from P(("y", "x")). Unreduced axes count, too: P("x",
+unreduced={"y"}) differs from P("x").
 """
 
 from __future__ import annotations

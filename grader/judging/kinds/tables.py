@@ -129,7 +129,6 @@ class TableKind(AnswerKind[Wants, Givens]):
         return "; ".join(lines)
 
     def _row(self, row: str, cells: Any) -> dict[str, Any]:
-        """Return the cells of one row of a learner's answer, keyed by the names of the columns."""
         if isinstance(cells, str) and len(self.columns) > 1:
             cells = self._parsed_cells(cells)
         if len(self.columns) == 1 and not isinstance(cells, list) and not (isinstance(cells, dict) and "dict" in cells):
@@ -140,7 +139,6 @@ class TableKind(AnswerKind[Wants, Givens]):
     # text
 
     def _parsed(self, text: str) -> Any:
-        """Parse a table that is written as text into lists and dicts, in the JSON form of answers."""
         if len(text) > LONGEST:
             raise BadAnswer(f"an answer has at most {LONGEST} characters, this has {len(text)}")
         try:
@@ -176,14 +174,7 @@ def _exactly(value: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
 
 
 def _named(raw: Any, names: tuple[str, ...], what: str, where: str = "") -> dict[str, Any]:
-    """Return the values of ``raw`` by name. If ``raw`` is a list, its values are in the order of ``names``.
-
-    Args:
-        raw: a learner's table or row, as a JSON dict or list.
-        names: the names of the rows or columns.
-        what: "row" or "column", for messages.
-        where: the text with which a message begins.
-    """
+    """Return the values of ``raw`` by name. If ``raw`` is a list, its values are in the order of ``names``."""
     if isinstance(raw, list):
         if len(raw) != len(names):
             raise BadAnswer(f"{where}there are {len(names)} {what}s, {', '.join(names)}, and you gave {len(raw)}")
@@ -213,7 +204,6 @@ def _pairs(raw: Any, due: str) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Convert the value of a Python literal to the JSON form of answers."""
     if isinstance(value, dict):
         return {"dict": [[str(key), _plain(inner)] for key, inner in value.items()]}
     if isinstance(value, list | tuple):

@@ -12,7 +12,7 @@ from grader.judging.units import BadAnswer
 
 
 class WrittenKind(AnswerKind[str, str]):
-    """A text. Two texts never count as equal, and the grader does not judge them."""
+    """A text that a person grades. Two texts never count as equal."""
 
     name = "written"
     valid = "text"
