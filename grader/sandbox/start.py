@@ -28,7 +28,7 @@ def admit(rooms: list[str]) -> None:
 
 
 def _without_files(name: str) -> None:
-    """Create an empty package of this name, and its parent packages, without reading their folders."""
+    """Create an empty package and its parent packages, without reading their folders."""
     above, _, last = name.rpartition(".")
     if name and name not in sys.modules:
         _without_files(above)

@@ -51,12 +51,11 @@ class Extra:
 
     Attributes:
         platform: the platform on which JAX looks for devices.
-        rooms: subfolders of the package ``grader`` that the worker may read in addition to the subfolders for its role.
-        serves: the module that answers requests in place of the role's module in SERVES.
-        readable, writable: files and folders of this machine that the worker may read or write in addition.
+        rooms: additional subfolders of the package ``grader`` that the worker may read.
+        serves: a module that answers requests in place of the usual module in SERVES.
+        readable, writable: additional files and folders that the worker may read or write.
         settings: environment variables.
-        unlimited: True to set no limit on the address space of the worker's process. A worker with device drivers needs
-            this, because drivers reserve much address space.
+        unlimited: whether the worker's address space is unlimited, because device drivers reserve much of it.
     """
 
     platform: str = "cpu"
@@ -165,8 +164,7 @@ def package(role: str, extra: Extra = NOTHING) -> list[str]:
 def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = NOTHING) -> list[str]:
     """Return the command line that starts a worker.
 
-    Raises ValueError for an unknown tier ("auto" is not a tier, see ``best_tier``), and if a worker that runs learner
-    Python would get additional access.
+    Raises ValueError for an unknown tier, and for additional access of a worker that runs learner Python.
     """
     if tier not in TIERS:
         raise ValueError(f"unknown tier {tier!r}; the tiers are {', '.join(TIERS)}")
