@@ -1,23 +1,21 @@
-"""Read one submission. This module never imports, executes, unpickles or parses submitted code; see ``parsers``.
+"""Read one submission, without executing or parsing submitted code in this module (see ``parsers``).
 
-``read`` accepts any bytes: unusable files are left out and listed in the submission's notes. ``read`` raises an error
-only if the machine fails to read existing files (permissions, a damaged disk, too many open files). A fault of the
-machine costs no points.
+``read`` accepts any bytes: it leaves out unusable files and lists them in the submission's notes. It raises an error
+only if the machine fails to read existing files (permissions, a damaged disk), because this must cost no points.
 
-If several files could be graded, rule 1 below decides which file is graded. If rule 1 leaves several files, rule 2
-decides between these files, and so on:
+A ``.py`` file or notebook is named after an exercise, or after a module and all its exercises. If several files could
+be graded for an exercise, the first of these rules with a difference decides:
 
 1. a changed file before a file that is as handed out or in which nothing was written;
 2. the file name that matches an id best, in this order: the exact id; a name that contains the whole id
-   ("c3_contracting (1)", "03_matmuls-alice"); the beginning of only one id ("c3"); a misspelled id ("c3_contracing");
+("c3_contracting (1)", "03_matmuls-alice"); the beginning of only one id ("c3"); a misspelled id ("c3_contracing");
 3. any other file before a file that is called old ("old/c3_contracting.py", "c3_contracting_backup");
 4. a ``.py`` file before a notebook;
 5. a file named after the exercise before a file named after its whole module;
 6. a file called final before any other file;
 7. the shallowest, then the shortest, then the alphabetically first path.
 
-A note names each changed file that was not used, and the file that was used. A ``.py`` file or notebook may be named
-after an exercise, or after a module. A file named after a module is a candidate for all exercises of the module.
+A note names each changed file that was not used, and the file that was used.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ def read(
         place: the file or folder, or several files.
         student: the learner's name.
         exercises: exercise id -> module id.
-        handed_out: fingerprints of the files that learners got. A file with one of these counts as unchanged.
+        handed_out: fingerprints of the files that learners got, to recognize unchanged files.
         parsers: parsers of the files; the default parsers run in this process.
     """
     notes: list[str] = []
@@ -69,7 +67,7 @@ def read(
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A source that could be graded. Among several candidates, the grader prefers the lowest ``rank``."""
+    """A source that could be graded. The grader prefers the candidate with the lowest ``rank``."""
 
     source: Source
     serves: tuple[str, ...]
@@ -80,10 +78,9 @@ class _Candidate:
 def _chosen(
     candidates: Sequence[_Candidate], exercises: Iterable[str], unchanged: Callable[[_Candidate], bool]
 ) -> tuple[dict[str, Source], dict[_Candidate, dict[str, str]]]:
-    """Return the source to grade for each exercise, and the candidates that are not used for an exercise.
+    """Return the source to grade for each exercise, and the changed candidates that were not used for an exercise.
 
-    The second dict gives, for each such candidate and exercise, the name of the source that is used in the candidate's
-    place. Candidates that the learner did not change are left out.
+    The second dict maps such a candidate and an exercise to the name of the source that was used instead.
     """
     sources: dict[str, Source] = {}
     ignored: dict[_Candidate, dict[str, str]] = {}
@@ -98,11 +95,7 @@ def _chosen(
 
 
 def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool]) -> list[_Candidate]:
-    """Return the candidates with the best candidate first.
-
-    A file that a learner changed is better than an unchanged file. Of two changed or two unchanged files, the file with
-    the lower rank is better.
-    """
+    """Return the candidates with the best first: a changed file before unchanged files, then the lowest rank."""
     # If there is only one candidate, which is usual, no fingerprint is computed.
     if len(rivals) < 2:
         return rivals
@@ -182,10 +175,7 @@ def _rank(file: File, match: Match, exercises: Mapping[str, str]) -> tuple:
 
 
 def _add_to_digest(digest: Any, name: str, data: bytes) -> None:
-    """Add a file to the digest.
-
-    Lengths precede the name and the data, so that different sets of files never give equal bytes.
-    """
+    """Add a file to the digest, with lengths, so that different sets of files never give equal bytes."""
     for part in (name.encode("utf-8", "surrogatepass"), data):
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)

@@ -1,4 +1,7 @@
-"""Answer requests in the process that parses submissions. Each request calls a method of ``Parsers``."""
+"""Answer requests in the confined process that parses submissions.
+
+Each request calls a method of ``Parsers``.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +30,14 @@ class _Submission:
 
 
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
-    """Answer one request about a submission that is being read."""
+    """Answer one request about a submission."""
     if header["submission"] != _Submission.number:
         _Submission.number, _Submission.parsers, _Submission.archives = header["submission"], Parsers(), {}
     answered(header, send, lambda: OPERATIONS[header["parse"]](header["about"], blobs))
 
 
 def answered(header: dict[str, Any], send: Send, parse: Callable[[], Answer]) -> None:
-    """Call ``parse`` and send its result. If that takes too much CPU time, this process ends and sends nothing."""
+    """Call ``parse`` and send its result. After too much CPU time, this process ends without an answer."""
     signal.setitimer(signal.ITIMER_PROF, header["seconds"])
     before = _cpu_seconds()
     out: Sequence[bytes] = ()
@@ -62,9 +65,8 @@ def _cpu_seconds() -> float:
 def _has_memory() -> bool:
     """Return whether three quarters of the address space that this process may use are free.
 
-    After a large submission, less may be free. If less is free, the grader starts a new process for the next
-    submission. The peak of memory use does not show how much is free, because Linux counts the parent process's memory,
-    too.
+    Otherwise the grader starts a new process for the next submission. The peak of memory use would not do as a measure,
+    because Linux counts the parent process's memory, too.
     """
     try:
         mmap.mmap(-1, READ_MEMORY_MIB * 3 // 4 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()

@@ -1,7 +1,7 @@
 """Find the submission time in the submission itself: a stamp, a zip's own times, or a file's date.
 
-Students can set the times in a submission, so staff who take points for lateness need a record of their own. Courses
-that keep no record use the times in submissions. No submitted code is executed, and unreadable data raises no error.
+Students can set these times, so staff who take points for lateness need a record of their own. Unreadable data raises
+no error.
 """
 
 from __future__ import annotations
