@@ -1,4 +1,4 @@
-"""Build exercises/ from solutions/. Learners get the folder exercises/, and authors may work in this folder, too."""
+"""Build ``exercises/``, the folder that learners get, from ``solutions/``. Authors may edit files in it, too."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Built:
     Attributes:
         changed: files that ``build`` wrote or removed.
         left: files that ``build`` did not touch, because a person edited them after ``build`` wrote them.
-        saved: for each edited file that ``build`` moved because of ``force``, its new path, below the course's folder.
-        unusable: for each exercise that cannot be used, one line with the reason; the exercise's files stay unchanged.
+        saved: the new path of each edited file that ``build`` moved because of ``force``, below the course's folder.
+        unusable: by exercise, why ``build`` cannot use the exercise. Its files stay unchanged.
     """
 
     changed: list[str]
@@ -37,8 +37,7 @@ class Built:
 def build(course: Course, *, force: bool = False) -> Built:
     """Write ``exercises/``. Replace and remove only files that ``build`` wrote and people did not edit.
 
-    ``exercises/.built`` records the files that ``build`` wrote, in the format of sha256sum. Files that are not in this
-    record stay unchanged.
+    ``exercises/.built`` records the files that ``build`` wrote.
 
     Args:
         force: move edited files to ``exercises.bak/``, and replace them.

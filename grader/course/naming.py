@@ -12,19 +12,19 @@ MANY = 20
 
 
 def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
-    """Return the names that ``name`` means.
+    """Return the names that ``name`` means. Upper and lower case do not matter.
 
-    If ``names`` has ``name`` itself, return only ``name``. Otherwise return all names that begin with ``name`` and an
-    underscore: ``c3`` means ``c3_contracting``, and ``03`` means ``03_matmuls``. If there are none, return the only
-    name that begins with ``name``: ``c3_c`` means ``c3_contracting``. The case of letters is ignored, because titles
-    write ``C3`` for ``c3``.
+    The first of these rules that finds a name decides:
+
+    1. the name itself;
+    2. all names that begin with ``name`` and an underscore: ``03`` means ``03_matmuls``;
+    3. the only name that begins with ``name``: ``c3_c`` means ``c3_contracting``.
 
     Args:
         what: kind of the named things, for the message.
 
     Raises:
-        CourseError: no name begins with ``name`` (the message suggests a name), or several names begin with ``name``
-            but none with ``name`` and an underscore.
+        CourseError: no rule finds a name, or several names begin with ``name``.
     """
     if name in names:
         return [name]
@@ -47,10 +47,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def only_one(name: str, names: Sequence[str], what: str) -> str:
-    """Return the only name that ``name`` means (see ``meant_by``).
-
-    Raises CourseError if it means several names or none.
-    """
+    """Return the only name that ``name`` means (see ``meant_by``). Raises CourseError for several names or none."""
     found = meant_by(name, names, what)
     if len(found) > 1:
         raise CourseError(f"{name!r} could be {', '.join(found)}: write more of the name")

@@ -92,10 +92,7 @@ def _item_problems(item: Item, by_letter: dict[str, Exercise]) -> Iterator[str]:
 
 
 def named_exercises(text: str, letters: set[str]) -> list[str]:
-    """Return the exercises that a text names, such as C5, or C2 to C4.
-
-    Only names whose letter is in ``letters`` count.
-    """
+    """Return the exercises that a text names, such as C5, or C2 to C4, if their letter is in ``letters``."""
     found = []
     for letter, first, last in LETTER.findall(text):
         if letter in letters:
@@ -109,7 +106,7 @@ def _declared(exercise: Exercise) -> set[str]:
 
 
 def _readme(course: Course, sources: tuple[CitedSource, ...]) -> str | None:
-    """Return README.md's text with its tables rewritten, or None if the tables are up to date already.
+    """Return README.md's text with its tables rewritten, or None if the tables are up to date.
 
     Raises CourseError if README.md lacks the two marker lines around the tables.
     """
@@ -149,5 +146,5 @@ def tables(sources: tuple[CitedSource, ...]) -> str:
 
 
 def cell(text: str) -> str:
-    """Return text in a form for a cell of a Markdown table."""
+    """Return text escaped for a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|")
