@@ -1,8 +1,8 @@
-"""Parse and evaluate formulas that students write. Students' formulas are evaluated only in a confined process.
+"""Parse and evaluate formulas that students write, in a confined process.
 
-The grader compares the values of two formulas at random points. So the grader needs no computer algebra library, whose
-parser may call ``eval``. ``ast`` parses the formula, and only nodes of an allow-list are evaluated. All numbers are
-float64, so a power of powers such as ``9**9**9`` gives infinity and not an integer with many digits.
+The grader compares the values of two formulas at random points. So it needs no computer algebra library, whose parser
+may call ``eval``. ``ast`` parses the formula, and only nodes of an allow-list are evaluated. All numbers are float64,
+so ``9**9**9`` gives infinity and not an integer with many digits.
 """
 
 from __future__ import annotations
@@ -66,16 +66,16 @@ def points_of(symbols: Mapping[str, Sequence[float]]) -> list[list[float]]:
 
 
 def is_symbol(name: str) -> bool:
-    """Return True if a formula can use ``name`` as a symbol.
+    """Return whether a formula can use ``name`` as a symbol.
 
-    A name that is not in Unicode's NFKC form cannot be a symbol, because ``ast`` converts names to this form.
+    The name must be in Unicode's NFKC form, to which ``ast`` converts names.
     """
     plain = name.isidentifier() and unicodedata.normalize("NFKC", name) == name
     return plain and not keyword.iskeyword(name) and name not in FUNCTIONS
 
 
 def evaluate(text: str, names: Sequence[str], points: Sequence[Sequence[float]]) -> list[float]:
-    """Return the formula's value at each point. Raises BadFormula, and no other exception, for any text."""
+    """Return the formula's value at each point. Raises only BadFormula, whatever the text is."""
     if len(text) > LONGEST:
         raise BadFormula(f"a formula has at most {LONGEST} characters")
     tree = _parsed(text)

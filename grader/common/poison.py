@@ -1,8 +1,8 @@
-"""Find the operations that matter. An operation matters if replacing its results changes a result of the program.
+"""Find the operations that matter: replacing their results changes a result of the program.
 
 Collectives and matmuls are numbered separately, both in the order of ``Operations.walk``. A trial run (``Poison``)
-shows whether an operation matters. For a program that is never run, every operation that a result depends on counts as
-one that matters (``alive``), even a matmul whose result is multiplied by 0.
+shows whether an operation matters. For a program that is never run, ``alive`` counts every operation on which a result
+depends, even a matmul whose result is multiplied by 0.
 """
 
 from __future__ import annotations
