@@ -14,11 +14,11 @@ MANY = 20
 def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
     """Return the names that ``name`` means. Upper and lower case do not matter.
 
-    The first of these rules that finds a name decides:
+    These rules apply in order, until one finds a name:
 
-    1. the name itself;
-    2. all names that begin with ``name`` and an underscore: ``03`` means ``03_matmuls``;
-    3. the only name that begins with ``name``: ``c3_c`` means ``c3_contracting``.
+    - ``name`` means itself.
+    - ``name`` means all names that begin with it and an underscore: ``03`` means ``03_matmuls``.
+    - ``name`` means the only name that begins with it: ``c3_c`` means ``c3_contracting``.
 
     Args:
         what: kind of the named things, for the message.

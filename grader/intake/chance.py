@@ -24,7 +24,7 @@ PLAIN = frozenset(
 def could_differ(tree: ast.Module) -> bool:
     """Return whether the code uses a name, such as ``random``, that could give another answer in another run.
 
-    Otherwise the grader may reuse the answers of an earlier run of the code. The check is meant for honest code.
+    If not, the grader may reuse the answers of an earlier run. The check is meant for honest code.
     """
     return not _named(tree).isdisjoint(NAMES)
 

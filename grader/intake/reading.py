@@ -1,19 +1,19 @@
-"""Read one submission, without executing or parsing submitted code in this module (see ``parsers``).
+"""Read one submission. This module neither executes nor parses submitted code; see ``parsers``.
 
 ``read`` accepts any bytes: it leaves out unusable files and lists them in the submission's notes. It raises an error
-only if the machine fails to read existing files (permissions, a damaged disk), because this must cost no points.
+only if the machine fails to read existing files (permissions, a damaged disk). Such a failure must cost no points.
 
 A ``.py`` file or notebook is named after an exercise, or after a module and all its exercises. If several files could
-be graded for an exercise, the first of these rules with a difference decides:
+be graded for an exercise, these rules decide, in this order:
 
-1. a changed file before a file that is as handed out or in which nothing was written;
-2. the file name that matches an id best, in this order: the exact id; a name that contains the whole id
-("c3_contracting (1)", "03_matmuls-alice"); the beginning of only one id ("c3"); a misspelled id ("c3_contracing");
-3. any other file before a file that is called old ("old/c3_contracting.py", "c3_contracting_backup");
-4. a ``.py`` file before a notebook;
-5. a file named after the exercise before a file named after its whole module;
-6. a file called final before any other file;
-7. the shallowest, then the shortest, then the alphabetically first path.
+- A changed file is preferred to a file that is as handed out or in which nothing was written.
+- The file name must match an id as well as possible: the exact id; a name that contains the whole id ("c3_contracting
+  (1)", "03_matmuls-alice"); the beginning of only one id ("c3"); a misspelled id ("c3_contracing").
+- Any other file is preferred to a file that is called old ("old/c3_contracting.py", "c3_contracting_backup").
+- A ``.py`` file is preferred to a notebook.
+- A file named after the exercise is preferred to a file named after its whole module.
+- A file called final is preferred to any other file.
+- The shallowest, then the shortest, then the alphabetically first path is preferred.
 
 A note names each changed file that was not used, and the file that was used.
 """

@@ -239,7 +239,7 @@ def _strays(
 ) -> list[Path]:
     """Return the files without a student's name if several folders contain submitted files; else [].
 
-    Without this, such a file would merge all students' folders into one submission. Folders called old or final do not
+    Otherwise such a file would merge all students' folders into one submission. Folders called old or final do not
     count.
     """
     unsigned = [file for file in named if is_unsigned(file.stem, exercises)]

@@ -1,6 +1,6 @@
 """Stand-ins for Python modules that learner code imports and that are not installed on the grading machine.
 
-Stand-ins keep the points of students whose code still imports modules for plots or tables. If a task computes with a
+With stand-ins, students lose no points for left-over imports of modules for plots or tables. If a task computes with a
 missing module, the error names the line of the import.
 """
 

@@ -282,9 +282,10 @@ def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
 
 
 def _as_of(result: Any, cotangent: Any) -> Any:
-    """Return ``cotangent`` with the sharding of ``result``, as ``jax.vjp`` requires.
+    """Return ``cotangent`` with the sharding of ``result`` and, if it is a scalar, with the dtype of ``result``.
 
-    A scalar cotangent also gets the dtype of ``result``, and raises Misfit if ``result`` is not a scalar (a loss).
+    ``jax.vjp`` requires equal shardings and dtypes. Raises Misfit if only the cotangent is a scalar, because then the
+    task should return a scalar, such as a loss.
     """
     if jnp.shape(cotangent) == () != jnp.shape(result):
         raise Misfit(f"an array of shape {jnp.shape(result)} for the loss, expected one number, shape ()")

@@ -25,8 +25,8 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
     Args:
         read: a function that returns the next n bytes of the input. The first frame (message) of the input has the
             source, and each later frame has a list of asks.
-        stream: the output. The messages are ``started``, which requests the source, then ``loaded``, when the source
-            has run, then one numbered answer for each ask.
+        stream: the output. The messages are ``started`` (requests the source), ``loaded`` (the source has run), and a
+            numbered answer for each ask.
         seconds: limit of CPU time for each ask, and for each chunk of the source (a file, or a cell of a notebook).
     """
     _hide_grader()

@@ -89,7 +89,8 @@ def _raised(
 def unbound_axis(error: BaseException) -> str | None:
     """Return the axis if an error of JAX is about a collective over an unknown axis, else None.
 
-    JAX raises a NameError or, where it marks an array as varying over the axis, an AssertionError without a message.
+    For an unknown axis, JAX raises a NameError or, where it marks an array as varying over the axis, an AssertionError
+    without a message.
     """
     if isinstance(error, NameError):
         found = re.search(r"unbound axis name: (.+?)(?:\. To fix|$)", one_line(error))

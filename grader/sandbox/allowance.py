@@ -100,10 +100,9 @@ def moment() -> float:
 def share_reader(folder: str) -> Callable[[int], float]:
     """Return a function with the arguments and results of ``share_asleep`` that also works in a sandlock sandbox.
 
-    A process in a sandlock sandbox cannot read the states of threads. There, the returned function sends its questions
-    through two pipes in ``folder`` to the launcher (``launcher.py``), which runs outside the sandbox. ``share_reader``
-    deletes the pipes' names, so that learner code cannot open the pipes. The returned function raises AloneError if the
-    launcher has ended.
+    A process in a sandlock sandbox cannot read the states of threads. There, the returned function asks the launcher
+    (``launcher.py``), which runs outside the sandbox, through two pipes in ``folder``. It raises AloneError if the
+    launcher has ended. ``share_reader`` deletes the pipes' names, so that learner code cannot open the pipes.
     """
     paths = [os.path.join(folder, name) for name in PIPES]
     if not all(os.path.exists(path) for path in paths):

@@ -54,7 +54,7 @@ class Without:
     """A condition on a system call: none of these bits is set in one argument of the call.
 
     Attributes:
-        error: the error number of a call with one of the bits.
+        error: the error number that the call gives if one of the bits is set.
     """
 
     argument: int

@@ -158,7 +158,7 @@ class Inlet:
         limits: ``trace_seconds`` for each frame, ``total_seconds`` for all frames, ``idle_seconds`` of idle time.
         stages: the input for the child.
         asleep: a function to call once, when the child has slept for ASLEEP_SECONDS before it sends a frame.
-        asks: the pipe of the grader's requests. The grader sends nothing before it has its answer. So if this pipe
+        asks: the pipe of the grader's requests. The grader sends its next request only after an answer. So if this pipe
             becomes readable, the grader has ended.
     """
 

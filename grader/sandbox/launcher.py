@@ -8,13 +8,13 @@ The launcher is separate from the grader for two reasons:
   sandbox.
 - The launcher adopts, as a subreaper, processes that leave the sandbox's process group, and kills them.
 
-The kernel limits the memory of each process (RLIMIT_AS). The launcher sets no memory limit for the whole sandbox: the
-process that runs learner code can start no other process, and the supervisor would have to handle every system call
-that maps memory.
+The kernel limits the memory of each process (RLIMIT_AS). A memory limit for the whole sandbox is unnecessary, because
+the process that runs learner code cannot start processes. It would also be slow, because the supervisor would handle
+every system call that maps memory.
 
-No process in the sandbox can read other processes' files in ``/proc``, because the supervisor has one list of readable
-paths for all processes. If the worker could read these files, learner code could, too. So the worker asks the launcher
-whether a process sleeps, through two pipes in the scratch folder.
+A worker whose child runs learner code cannot read other processes' files in ``/proc``. The supervisor has one list of
+readable paths for all processes of a sandbox, so learner code could read these files, too. Instead, the worker asks the
+launcher whether a process sleeps, through two pipes in the scratch folder.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def mount_scratch(folder: str, size: int, files: int, read_only: bool) -> bool:
     Args:
         size: the largest number of bytes in the folder.
         files: the largest number of files and folders in the folder.
-        read_only: whether all other file systems become read-only. Then the kernel does not store when a file was read.
-            With such access times, a submission could leave a message for a later submission.
+        read_only: whether all other file systems become read-only. This stops the kernel from storing times of access,
+            through which a submission could leave a message for a later submission.
 
     Returns:
         Whether the file system is mounted.
@@ -136,8 +136,8 @@ def drop_capabilities() -> None:
     """Drop root's capabilities inside the sandbox, such as setting the clock or changing other users' files.
 
     Root keeps the capability to read all files, because the interpreter may be in a user's home folder. Landlock still
-    limits which files are readable. Other users lose all capabilities that they have in the namespace of
-    ``mount_scratch``.
+    limits which files are readable. A process of another user has capabilities only in the namespace of
+    ``mount_scratch``, and loses all of them.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3 of the capability interface; process 0 is this process

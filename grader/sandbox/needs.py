@@ -92,7 +92,7 @@ def python_path() -> str:
     """Return the PYTHONPATH of workers. Some clusters install packages in folders that only PYTHONPATH names.
 
     The result has the absolute entries of this process's PYTHONPATH that are also in ``sys.path``. A worker would look
-    up other entries in the scratch folder, to which learner code can write modules.
+    up relative entries in the scratch folder, to which learner code can write modules.
     """
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     return os.pathsep.join(e for e in entries if os.path.isabs(e) and os.path.abspath(e) in sys.path)

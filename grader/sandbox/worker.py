@@ -132,7 +132,7 @@ class Worker:
             )
 
     def answers(self) -> bool:
-        """Return whether a new worker answers a test submission that belongs to the grader."""
+        """Return whether a new worker answers the grader's own test submission."""
         self.kill()
         source = {"name": "ours", "chunks": [["ours", "def go():\n    return 1"]]}
         ask = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
@@ -225,7 +225,7 @@ class Worker:
         return self.receive(time.monotonic() + START_SECONDS)[0].get("found", {})
 
     def runs(self) -> bool:
-        """Return whether a new worker runs a test program that belongs to the grader, on all devices."""
+        """Return whether a new worker runs the grader's own test program, on all devices."""
         self.kill()
         try:
             self.await_ready()
