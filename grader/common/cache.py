@@ -134,11 +134,7 @@ class Cache:
             raise
 
     def _shrink(self, file: sqlite3.Connection, added: int) -> None:
-        """If the entries exceed the size limit, delete the least recently used entries, down to 9/10 of the limit.
-
-        Args:
-            added: the size in bytes of the entries just written.
-        """
+        """If the entries exceed the size limit, delete the least recently used entries, down to 9/10 of the limit."""
         self._size += added
         if self._size <= self.most:
             return

@@ -154,7 +154,7 @@ class Dependency:
         return found
 
     def before(self, number: int, *, within: int | None = None) -> set[int]:
-        """Return the operations that operation ``number`` waits for on some path. ``within``: see ``may``."""
+        """Return the operations that the operation ``number`` waits for on some path. ``within``: see ``may``."""
         found: set[int] = set()
         seen: set[int] = set()
         left = [*self.places[number].op.operands, *self.places[number].under]

@@ -48,7 +48,7 @@ def joined(marks: Iterable[int]) -> int:
 
 @dataclass(frozen=True)
 class Held:
-    """A value's marks on each device. ``numbers``: for each device, the integer that all elements equal, or None."""
+    """A value's marks on each device. ``numbers``: for each device, the integer that all elements are, or None."""
 
     marks: tuple[Marks, ...]
     numbers: Numbers | None = None
@@ -88,7 +88,6 @@ class MarkWalk:
         self.entry_bits = (1 << self.first[-1]) - 1 - self.vague_bits
 
     def results(self) -> list[Held]:
-        """Walk the whole program, and return the marks of its results."""
         if self.first[-1] > MOST_BITS:
             raise UnknownError
         return self.body(self.program.main, self.arguments())
@@ -98,7 +97,7 @@ class MarkWalk:
         return [Held((marks,) * self.devices) for marks in each]
 
     def entries_in(self, marks: int, argument: int) -> tuple[int, bool]:
-        """Return an argument's entries in ``marks``, as bits, and whether they are exact (without the vague mark)."""
+        """Return an argument's entries in ``marks``, as bits, and whether they are exact (no vague mark)."""
         start, stop = self.first[argument : argument + 2]
         found, vague = marks >> start & (1 << stop - start) - 1, 1 << stop - start - 1
         return found & ~vague, not found & vague
@@ -110,9 +109,7 @@ class MarkWalk:
     def bits(self, number: int, *, arrived: bool = False) -> list[int]:
         """Return, for each device, the mark (as a bit) of its part of sent value ``number`` (see ``Sent``).
 
-        Args:
-            arrived: whether to return the marks of the data that each device receives, instead of the data that it
-                sends.
+        With ``arrived``, return the marks of the data that each device receives instead.
         """
         start = self.first[-1] + 1 + (2 * number + arrived) * self.devices
         return [1 << bit for bit in range(start, start + self.devices)]
@@ -169,7 +166,6 @@ class MarkWalk:
         return [self.at[value] for value in body.results]
 
     def made(self, op: Operation, brought: list[Held]) -> list[Held]:
-        """Return the marks of an operation's results."""
         if op.communication is not None:
             return self.moved(op, brought)
         if op.name == "while":
@@ -220,12 +216,9 @@ class MarkWalk:
         return sum(len(sent.permutes) for sent in self.sent)
 
     def taken(self, op: Operation, numbers: Numbers | None) -> list[set[int]]:
-        """Return for each device the branches that it may take.
+        """Return for each device the branches that it may take, all if the selecting ``numbers`` are unknown.
 
         As in XLA, a number without a branch selects the last branch.
-
-        Args:
-            numbers: the number on each device that selects a branch; None if unknown.
         """
         last = len(op.bodies) - 1
         if numbers is None:
@@ -329,7 +322,6 @@ class MarkWalk:
         return self.replaced(op, brought[0], brought[1] if whole else self.union(brought), starts, size)
 
     def scattered(self, op: Operation, brought: list[Held]) -> Held:
-        """Return the marks of an array after a scatter."""
         if not op.entry or brought[1].numbers is None or not self.entries(op.operands[0]):
             return self.some(brought)
         return self.replaced(op, brought[0], self.union(brought[2:]), brought[1].numbers, 1)
@@ -357,7 +349,7 @@ class MarkWalk:
 
 
 def _with(marks: Sequence[Marks], bits: Sequence[int]) -> tuple[Marks, ...]:
-    """Return a value's marks with one more mark in every entry: for each device, a mark of ``bits``."""
+    """Return a value's marks with one more mark in every entry: the device's mark in ``bits``."""
     return tuple(tuple(part | bit for part in one) for one, bit in zip(marks, bits, strict=True))
 
 

@@ -199,8 +199,8 @@ class Observation:
         memory: temporary bytes per device at the peak, as the compiler allocates them: enough for every path.
         flops: arithmetic operations per device. An operation in a loop counts once for each round.
         dot_flops: FLOPs of matmuls, also of matmuls written as multiply and add.
-        mapped: whether results depend on a ``shard_map``, outside which the program does at most one operation on data
-            for each element of its arguments and results.
+        mapped: whether results depend on a ``shard_map``, and the program does little outside it: at most one operation
+            on data for each element of its arguments and results.
         program: SHA-256 of the program's canonical form.
         operations: the dependency graph, with calls inlined; None if the program has too many operations.
         elsewhere: outputs on real devices, for the default matmul precision and, if this rounds operands, also for
@@ -235,8 +235,7 @@ class Observation:
 class Outcome:
     """The outcome of calling a pure Python function with one set of arguments: its value, or its error's name.
 
-    Attributes:
-        kinds: the names of the error's class and of its base classes below ``Exception``, own class first.
+    ``kinds``: the names of the error's class and of its base classes below ``Exception``, own class first.
     """
 
     value: Any = None
@@ -268,7 +267,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Timing:
-    """The TPU slice and the profile for which a program's time is computed, as given to ``exercise.timing``."""
+    """The TPU slice for which a program's time is computed, and which collectives overlap with compute (profile)."""
 
     on: str
     axes: Mapping[str, tuple[int, ...]] | None = None
@@ -286,8 +285,8 @@ class Seen:
     Inputs are converted, exactly, to the widest dtype of their kind, so that references compute in float64 and int64.
 
     Attributes:
-        inputs: the inputs, of the first step in a call of several steps.
-        out, grads: the results, of the last step in a call of several steps.
+        inputs: the inputs; in a call of several steps, those of the first step.
+        out, grads: the results; in a call of several steps, those of the last step.
         steps: the inputs and results of each step.
         check_vma: the argument of ``jax.shard_map``, if the task is the body of a ``shard_map``.
     """
@@ -341,8 +340,8 @@ class Seen:
     ) -> Seen:
         """Return a copy with only some collectives, as in ``expect_traffic(seen.only(dtype="float32"), at_most=0)``.
 
-        Lower bounds become 0 where a fact is unknown: the bytes of a collective with several dtypes if ``dtype`` is
-        given, its rounds if ``backward`` is given and its pass is unknown, and the FLOPs of the copy.
+        Unknown facts get the lower bound 0: the bytes of a collective with several dtypes, and the rounds of a
+        collective whose pass is unknown. The copy's FLOPs are intervals from 0 to the whole program's.
 
         Args:
             kind: keep collectives of this kind (see ``Collective.kind``).

@@ -58,9 +58,9 @@ class Pipeline:
 def pipelines(program: Operations, names: Sequence[str]) -> list[Pipeline]:
     """Return the pipelines of two or more ticks, in program order, without repeats.
 
-    A chain of permutes is a pipeline if it sends two pieces of data that depend on different entries of one argument,
-    with no entry in common, and results of the program depend on both pieces. The list is empty if the program is too
-    long for the analysis, or has a part that the analysis cannot track.
+    A chain of permutes is a pipeline if two pieces of its data depend on disjoint sets of entries of one argument, and
+    results of the program depend on both pieces. The list is empty if the program is too long for the analysis, or has
+    a part that the analysis cannot track.
 
     Args:
         names: names of the program's arguments.
@@ -133,7 +133,7 @@ class _Lane:
         return entries if exact else None
 
     def differ(self, sets: Sequence[Sequence[int | None]], useful: Sequence[Sequence[bool]]) -> bool:
-        """Return whether two useful pieces of the sent data depend on known entries with no entry in common.
+        """Return whether two useful pieces of the sent data depend on known, disjoint sets of entries.
 
         Args:
             sets: for each tick and device, the entries that the sent data depends on, as bits; None if unknown.
@@ -149,12 +149,7 @@ class _Lane:
         return tuple(dict.fromkeys(axis for one in moved if one is not None for axis in one.axes))
 
     def ticks(self, entries: Sequence[Any], useful: Sequence[Sequence[bool]]) -> list[tuple[Work, ...]]:
-        """Return, for each tick, the data that each device sends, as ``Work``.
-
-        Args:
-            entries: for each argument, tick and device, the entries that the sent data depends on, as spans.
-            useful: for each tick and device, whether a result depends on the sent data.
-        """
+        """Return, for each tick, the data that each device sends, as ``Work``."""
         sources = [[()] * self.walk.devices, *(_sources(self.walk, *pair) for pair in pairwise(self.sent))]
         return [
             tuple(map(Work, zip(*(of[tick] for of in entries), strict=True), sources[tick], useful[tick]))

@@ -26,11 +26,7 @@ class Poison(Protocol):
     """A trial: run a program again with other values in place of an operation's results."""
 
     def matter(self, what: str) -> Sequence[bool] | Fault:
-        """Return, for each operation of the kind ``what``, whether it matters; a Fault if the trial runs failed.
-
-        Args:
-            what: the kind of operation: COLLECTIVES or PRODUCTS (matmuls).
-        """
+        """Return, for each operation of the kind ``what``, whether it matters; a Fault if the trial runs failed."""
         ...
 
 

@@ -70,8 +70,12 @@ class Result(BaseModel):
 
     Attributes:
         kind: ``check``, or the kind of a question's answer.
-        status: passed; failed (the learner's fault); blocked (not judged, for example because another check must pass
-            first); broken (the grader's fault: no points lost, needs review); waiting (a person gives the points).
+        status: the verdict:
+            passed: right.
+            failed: wrong, by the learner's fault.
+            blocked: not judged, for example because another check must pass first.
+            broken: not judged, by the grader's fault. It costs no points and needs review.
+            waiting: a person gives the points.
         points: the largest number of points that can be earned.
         earned: 0 or ``points``; between the two for an answer with partial credit, or for points given by hand.
         reason: one line for the learner; empty when passed.

@@ -39,8 +39,7 @@ class Hop:
     Attributes:
         before: the route's previous hop; None for the first hop.
         count: number of hops up to this hop.
-        holds: after this hop, for each device, the device on which its data started; None for zeros, as on a device
-            without a sender.
+        holds: for each device after this hop, the device on which its data started, or None if the data is zeros.
     """
 
     op: Operation
@@ -56,8 +55,8 @@ class Route:
     Attributes:
         axes: the mesh axes that the data moves along.
         lines: the line of each round in the learner's source.
-        holds: for the state before the first round and after each round, for each device, the device on which its data
-            started; None if the data is zeros.
+        holds: the states before the first round and after each round. A state has, for each device, the device on which
+            its data started, or None if the data is zeros.
     """
 
     axes: tuple[str, ...]
@@ -166,7 +165,6 @@ class _RouteWalk:
             raise _TooLongError
 
     def made(self, op: Operation) -> list[_Held]:
-        """Return facts about each result of an operation."""
         brought = [self.at.get(value, self.own) for value in op.operands]
         if op.communication is not None:
             return [self.hop(op, brought[0])] if op.communication.kind == "permute" else [self.own] * len(op.results)
@@ -213,7 +211,6 @@ class _RouteWalk:
         return _Held(tuple(part.sources[device] for device, part in enumerate(parts)), farthest.hop)
 
     def written(self, op: Operation, brought: list[_Held]) -> _Held:
-        """Return facts about a buffer after ``op`` has written a block into it."""
         held, whole = brought[0], self.shape(op.operands[0])
         if op.name == "scatter":
             update = brought[2] if len(brought) == 3 else self.own

@@ -17,13 +17,9 @@ def answers(course: Course, exercise: Exercise, student: str) -> dict[str, str]:
 
 
 def answer_by(author: Question | Misconception, question: Question, params: Mapping[str, Any]) -> str:
-    """Return the answer that an author's function gives for ``params``.
+    """Return the answer that the author's function of a question or misconception gives for ``params``.
 
-    Args:
-        author: a question, or a misconception about it, with the author's function.
-
-    Raises:
-        CourseError: the function raises an error.
+    Raises CourseError if the function raises an error.
     """
     try:
         kind = kind_of(question, params)

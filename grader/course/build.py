@@ -59,7 +59,6 @@ def build(course: Course, *, force: bool = False) -> Built:
 
 
 def _record(digests: Mapping[str, set[str]]) -> str:
-    """Return the text of ``exercises/.built``: each file's digests and path, in the format of sha256sum."""
     return "".join(f"{digest}  {path}\n" for path in sorted(digests) for digest in sorted(digests[path]))
 
 
@@ -70,7 +69,6 @@ def _worked_on(folder: Path, paths: Iterable[str], known: Mapping[str, set[str]]
 
 
 def _write(folder: Path, made: Mapping[str, str], changed: Iterable[str]) -> None:
-    """Write the changed files, and remove files that ``build`` no longer makes."""
     for path in changed:
         if path in made:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -110,7 +108,6 @@ def _written(folder: Path) -> dict[str, set[str]]:
 
 
 def _digest(path: Path) -> str:
-    """Return SHA-256 of a file; '' if there is no file."""
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 

@@ -44,10 +44,8 @@ class Compiled:
 def published(root: Path, exercises: Mapping[str, Any]) -> str:
     """Return the text of the learners' file (``PUBLISHED``), or '' if the authors' file (``SHIPPED``) does not exist.
 
-    The authors' file has the compiler's schedules. The learners' file has one line for each program.
-
-    Raises:
-        ValueError: the authors' file cannot be read.
+    The authors' file has the compiler's schedules. The learners' file has one line for each program. Raises ValueError
+    if the authors' file cannot be read.
     """
     path = root / SHIPPED
     if not path.is_file():
@@ -82,12 +80,7 @@ def _of(schedule: Schedule, on: str) -> Compiled:
 
 
 def key_of(program: str, on: str) -> str:
-    """Return the key of a program's numbers on a slice in the learners' file.
-
-    Args:
-        program: SHA-256 of the program's canonical form.
-        on: the slice.
-    """
+    """Return the key of a program's numbers on the slice ``on``. ``program``: SHA-256 of its canonical form."""
     return f"{program} on {on}"
 
 

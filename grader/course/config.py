@@ -177,7 +177,6 @@ def _first_problem(path: Path, text: str, model: type[BaseModel], error: Validat
 
 
 def _known_fields(model: type[BaseModel], loc: tuple) -> list[str]:
-    """Return the names of the model's fields at ``loc``, a path of keys and indices."""
     for part in loc[:-1]:
         if part in model.model_fields:
             declared = model.model_fields[str(part)].annotation

@@ -159,7 +159,6 @@ def data_in(folder: Path) -> str:
 
 
 def _proofs(exercise: Exercise) -> int:
-    """Return the number of checks, misconceptions and alternatives (other right solutions) of an exercise."""
     return len(exercise.checks) + len(exercise.misconceptions) + len(exercise.alternatives)
 
 

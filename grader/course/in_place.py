@@ -29,6 +29,5 @@ def reference_in_place(exercise: Exercise) -> str:
 
 
 def _first_line(part: Statement, *, skip_decorators: bool = False) -> int:
-    """Return the number of a statement's first line, which may be a decorator's."""
     decorators = [] if skip_decorators else getattr(part.node, "decorator_list", [])
     return min([part.node.lineno, *(d.lineno for d in decorators)])

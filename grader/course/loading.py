@@ -96,11 +96,7 @@ class Course:
         return f". {found[0].as_posix()} is not listed in course.yaml: add it to its module" if found else ""
 
     def asked(self, names: Sequence[str], then: str = "") -> list[str]:
-        """Return the exercises that ``names`` select. Raises CourseError if there are none.
-
-        Args:
-            then: the end of the error message.
-        """
+        """Return the exercises that ``names`` select. Raises CourseError, ending in ``then``, if there are none."""
         if found := self.select(list(names)):
             return found
         raise CourseError(f"no exercise in {', '.join(names) or 'the course'} yet{then}")
@@ -194,8 +190,9 @@ class Course:
     def digest_of_checks(self, name: str) -> str:
         """Return a digest of everything in an exercise that the results of its checks depend on.
 
-        The digest leaves out course.yaml. Results also depend on its number of devices, limits and seed, but the key of
-        a cached result contains the devices, the limits and the inputs that were drawn from the seed.
+        Results also depend on the number of devices, the limits and the seed in course.yaml. These are left out here,
+        because the key of a cached result contains the devices, the limits and the inputs that were drawn from the
+        seed.
         """
         exercise = self.exercise(name)
         return hashlib.sha256(f"{exercise.module}\0{exercise.digest}".encode()).hexdigest()

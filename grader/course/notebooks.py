@@ -189,7 +189,7 @@ def _exercise_cells(course: Course, exercise: Exercise) -> Iterator[Any]:
 
 
 def cell(kind: str, name: str, text: str) -> Any:
-    """Return a cell with a stable id: ``name``, or a digest if ``name`` is too long for nbformat."""
+    """Return a cell with a stable id: ``name``, shortened with a digest if it is too long for nbformat."""
     nbformat = notebook_format()
     ident = name if len(name) <= 64 else name[:50] + hashlib.sha256(name.encode()).hexdigest()[:12]
     make = nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell

@@ -41,9 +41,7 @@ def public_source(exercise: Exercise) -> str:
 def _public(exercise: Exercise, part: Statement, asked: set[str], public: set[str]) -> Statement | None:
     """Return a statement in the form that learners get; None for a statement that learners do not get.
 
-    Args:
-        asked: names of the calls that public checks use.
-        public: names of the public checks.
+    ``public`` has the names of public checks, and ``asked`` the names of the calls that these checks use.
     """
     match part.kind:
         case "exercise":
@@ -76,7 +74,6 @@ def _without_answers(exercise: Exercise, part: Statement) -> Statement:
 
 
 def _names_of_calls(part: Statement) -> list[str]:
-    """Return the names of a check's call or calls."""
     match _check_decorator(part).args:
         case [ast.List(elts=calls) | ast.Tuple(elts=calls), *_]:
             return [call.id for call in calls if isinstance(call, ast.Name)]
@@ -104,9 +101,10 @@ def _emptied(part: Statement) -> Statement:
 
 
 def _without_hidden(exercise: Exercise, part: Statement) -> Statement:
-    """Return the declaration of a call or of cases without the keywords that only the command ``grade`` uses.
+    """Return a declaration of a call or of cases, without the keywords that only the command ``grade`` uses.
 
-    Cases get the outcomes of the reference solution, because learners' files do not contain the solution.
+    Cases (argument sets for a plain function) get the outcomes of the reference solution, because learners' files do
+    not contain the solution.
     """
     assert isinstance(part.node, ast.Assign) and isinstance(part.node.value, ast.Call)
     call = part.node.value
@@ -125,7 +123,6 @@ def _without_hidden(exercise: Exercise, part: Statement) -> Statement:
 
 
 def _is_called(exercise: Exercise, cases: Cases, name: str) -> bool:
-    """Return whether the exercise has ``cases`` as the global variable ``name``."""
     return any(space.get(name) is cases for space in exercise.spaces)
 
 
@@ -142,12 +139,7 @@ def _after_public_only(part: Statement, public: set[str]) -> Statement:
 def _with_values_they_use(kept: dict[int, Statement], parts: list[Statement]) -> dict[int, Statement]:
     """Return the statements ``kept``, which learners get, and the author's private constants that they use.
 
-    Args:
-        kept: statements by their positions in ``parts``.
-        parts: all statements of the author's files.
-
-    Raises:
-        CourseError: one of the returned statements uses a private function.
+    Raises CourseError for a private function that they use. The keys are positions in ``parts``.
     """
     private = {p.name: (place, p) for place, p in enumerate(parts) if p.kind == "private" and p.name}
     reached = names_reached([_plain(p.node) for p in kept.values()], {n: p.node for n, (_, p) in private.items()})

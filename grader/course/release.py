@@ -101,7 +101,6 @@ def handed_out_texts(course: Course, module: str) -> list[str]:
 
 
 def _sources(made: dict[str, str]) -> Iterator[Source]:
-    """Yield the stubs and notebooks in the form of submitted sources."""
     for path, text in made.items():
         if path.endswith(".ipynb"):
             cells = notebook_format().reads(text, as_version=4).cells

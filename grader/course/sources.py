@@ -20,12 +20,7 @@ NAME = re.compile(r"`([a-z]+(?:_[a-z0-9]+)+)`")
 
 
 class Item(Strict):
-    """A point of a cited source.
-
-    Attributes:
-        item: the point, in our words.
-        where: the exercises that cover the point, such as C5, and names of their tasks, checks or questions.
-    """
+    """A point of a cited source, in our words, and the exercises that cover it (``where``), such as C5."""
 
     item: str
     where: str

@@ -57,7 +57,6 @@ def _as_it_says(data: bytes) -> str | None:
 
 
 def unix_lines(text: str) -> str:
-    """Replace all line ends by line feeds."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -32,11 +32,7 @@ SKIPPED_FOLDERS = {"__pycache__", "_public", "__MACOSX", "node_modules", "site-p
 
 @dataclass(frozen=True)
 class File:
-    """A ``.py`` file or notebook in a submission.
-
-    Attributes:
-        read: a function that returns the file's bytes, or raises Refused.
-    """
+    """A ``.py`` file or notebook in a submission. ``read`` returns the file's bytes, or raises Refused."""
 
     name: str
     read: Callable[[], bytes]

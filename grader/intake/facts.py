@@ -42,7 +42,7 @@ def _facts(tree: ast.Module, length: int) -> CodeFacts:
 
 
 def with_facts(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
-    """Return the chunks of a source with their facts."""
+    """Return the chunks of a source with the facts about their syntax."""
     found: list[Chunk] = []
     left = MOST_DEFINITIONS
     for chunk in chunks:
@@ -55,7 +55,7 @@ def with_facts(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
 
 
 def looked_at(chunk: Chunk) -> CodeFacts:
-    """Return a chunk's facts. Parse the chunk if it has none, as for the grader's own code."""
+    """Return the facts about a chunk's syntax. Parse the chunk if it has none, as for the grader's own code."""
     return look(chunk.text) if chunk.facts is None else chunk.facts
 
 
@@ -68,7 +68,7 @@ def repeatable(source: Source) -> bool:
 
 
 def nothing_written(source: Source) -> bool:
-    """Return whether a source has only stubs of functions and variables, because the student wrote nothing.
+    """Return whether the student wrote nothing: a source has only stubs (functions and variables without content).
 
     A stub is recognized by its form, so it may be from another edition of the course.
     """
@@ -98,7 +98,7 @@ def definition(source: Source, name: str) -> tuple[str, int, str] | None:
 
 
 def written_code(source: Source, name: str) -> str:
-    """Return the code of a task, for a person to read; '' if the task is missing or still a stub.
+    """Return the code of a task, for a person to read; '' if the task is missing or still a stub (without content).
 
     If the source contains the task's name but does not define it at top level, return all code of the source.
     """
@@ -133,7 +133,7 @@ def _places(tree: ast.Module) -> dict[str, tuple[int, int]]:
 
 
 def _left(tree: ast.Module) -> tuple[str, ...]:
-    """Return the names of functions and classes at top level that are still stubs."""
+    """Return the names of functions and classes at top level that are still stubs (without content)."""
     last = {
         node.name: is_left(node)
         for node in tree.body
@@ -143,7 +143,6 @@ def _left(tree: ast.Module) -> tuple[str, ...]:
 
 
 def _names(node: ast.stmt) -> set[str]:
-    """Return the names that a statement defines."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {node.name}
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []

@@ -103,7 +103,6 @@ def code_cells(cells: Sequence[Any], notebook: str, notes: list[str]) -> Iterato
 
 
 def _is_test_cell(cell: Any) -> bool:
-    """Return True for an nbgrader test cell, which the learner did not write."""
     metadata = cell.get("metadata") if isinstance(cell, dict) else None
     marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     return isinstance(marks, dict) and marks.get("grade") is True and marks.get("solution") is False
@@ -188,8 +187,8 @@ _SKIP = re.compile(
 def neutralise(text: str) -> tuple[str, list[str]]:
     """Replace IPython's syntax in a cell. Return the cell's new code, and the lines that were left out.
 
-    The code keeps its line numbers, but a cell in a language other than Python becomes empty. A cell of more than
-    MAX_CELL characters does not change.
+    The code keeps its line numbers. A cell in a language other than Python becomes empty, and a very long cell does not
+    change.
     """
     if len(text) > limits.MAX_CELL or parsed(text) is not None:
         return text, []

@@ -57,12 +57,7 @@ class ParsedCell:
 
 @dataclass(frozen=True)
 class Stamp:
-    """The time and the student in a manifest of ``shardlings submit``.
-
-    Attributes:
-        time: None if the manifest has no valid time with a time zone.
-        student: '' if the manifest has none.
-    """
+    """The time and the student in a manifest of ``shardlings submit``; None and '' where the manifest has none."""
 
     time: datetime | None = None
     student: str = ""

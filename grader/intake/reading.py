@@ -80,7 +80,8 @@ def _chosen(
 ) -> tuple[dict[str, Source], dict[_Candidate, dict[str, str]]]:
     """Return the source to grade for each exercise, and the changed candidates that were not used for an exercise.
 
-    The second dict maps such a candidate and an exercise to the name of the source that was used instead.
+    Candidates are the sources that could be graded. The second dict maps a candidate and an exercise to the name of the
+    source that was used instead.
     """
     sources: dict[str, Source] = {}
     ignored: dict[_Candidate, dict[str, str]] = {}
@@ -106,7 +107,7 @@ def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool
 def _candidates(
     place: Place, exercises: Mapping[str, str], notes: list[str], parsers: Parsers
 ) -> tuple[list[_Candidate], Any]:
-    """Return all sources that were read, the lowest ``_rank`` first, and a digest object over their files' bytes."""
+    """Return all sources that were read, the most preferred first, and a digest object over their files' bytes."""
     found: list[_Candidate] = []
     digest = hashlib.sha256()
     code_left, left = limits.MAX_TOTAL, limits.MAX_READ

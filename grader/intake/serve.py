@@ -1,7 +1,4 @@
-"""Answer requests in the confined process that parses submissions.
-
-Each request calls a method of ``Parsers``.
-"""
+"""Answer requests in the confined process that parses submissions. Each request calls a method of ``Parsers``."""
 
 from __future__ import annotations
 
@@ -30,7 +27,6 @@ class _Submission:
 
 
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
-    """Answer one request about a submission."""
     if header["submission"] != _Submission.number:
         _Submission.number, _Submission.parsers, _Submission.archives = header["submission"], Parsers(), {}
     answered(header, send, lambda: OPERATIONS[header["parse"]](header["about"], blobs))
@@ -54,10 +50,7 @@ def answered(header: dict[str, Any], send: Send, parse: Callable[[], Answer]) ->
 
 
 def _cpu_seconds() -> float:
-    """Return the CPU time of this process in seconds.
-
-    ``time.process_time`` is too coarse: while a timer is set, Linux advances it in steps of 4 ms.
-    """
+    """Return the CPU time of this process in seconds, exactly: ``time.process_time`` has steps of 4 ms."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 

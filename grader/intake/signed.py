@@ -21,8 +21,9 @@ def names_in(
 ) -> Iterator[tuple[str, str]]:
     """Yield (file, student's name) for the parts of a submission that may name a student.
 
-    In a folder, the parts are the graded files, the folders and zips that contain them, and all stamps. A ``.zip`` has
-    its stamp. A single file has none. The name is '' for a part that names no student.
+    In a folder, the parts are the graded files, the folders and zips that contain them, and all stamps (written by
+    ``shardlings submit``). A ``.zip`` has its stamp. A single file has none. The name is '' for a part that names no
+    student.
 
     Args:
         place: the student's submission.
@@ -62,8 +63,7 @@ def others_named(
 ) -> list[tuple[str, str]]:
     """Return (file, other student) for each file of a submission that names another student of the class.
 
-    Args:
-        student_of: a function that returns the student of the class for a name, or '' for an unknown name.
+    ``student_of`` returns the student of the class for a name, or '' for an unknown name.
     """
     found = ((file, student_of(name)) for file, name in names_in(place, sources, exercises, parsers) if name)
     return list(dict.fromkeys((file, other) for file, other in found if other not in ("", student)))

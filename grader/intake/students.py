@@ -24,10 +24,9 @@ _JOINERS = "\u200c\u200d"  # Invisible characters that are parts of words in sev
 
 
 class FoundSubmissions(NamedTuple):
-    """The submissions in the paths of a command.
+    """The submissions in the paths of a command: (student, paths) for each student, and texts about all other files.
 
     Attributes:
-        students: (student, place of the submission: its paths), sorted by student.
         notes: a line for each file that was skipped.
         set_aside: by student or file, why a submission cannot be graded.
     """
@@ -87,7 +86,6 @@ def find_submissions(
 
 
 def _set_aside(aside: dict[str, str], name: str, reason: str) -> None:
-    """Add a reason why the submission of ``name`` is not graded."""
     known = aside.get(name, "")
     if reason not in known:
         aside[name] = f"{known}; {reason}" if known else reason
@@ -170,12 +168,7 @@ def _students_at(
 
 @dataclass(frozen=True)
 class _InFolder:
-    """A folder's entries.
-
-    Attributes:
-        named: the ``.py`` files and notebooks that are named after an exercise or module.
-        others: the files that are in no other list.
-    """
+    """A folder's entries. ``named``: ``.py`` files and notebooks that are named after an exercise or module."""
 
     folders: list[Path]
     zips: list[Path]

@@ -18,7 +18,7 @@ class CodeFacts:
     Attributes:
         repeatable: whether the code uses no name, such as ``time``, that could change its answers in another run.
         pseudonym: the name for the leaderboard; "" if it is not a string, None if the code assigns no name.
-        stubs: the number of stubs in the chunk; None if the chunk has any other definition.
+        stubs: the number of stubs (definitions without content) in the chunk; None if the chunk has other definitions.
         left: functions and classes at top level that are still stubs.
         places: for names defined at top level, the first and last line of the last definition.
     """

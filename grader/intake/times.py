@@ -39,7 +39,6 @@ def handed_in_at(place: Place, names: Iterable[str], parsers: Parsers | None = N
 
 
 def _time_of(place: Path, name: str, parsers: Parsers) -> tuple[datetime, str] | None:
-    """Return the time of one source: a file, a member of a zip, or a file or zip in a folder."""
     if not place.is_dir():
         if place.suffix.lower() == ".zip":
             return _in_zip(place, name, parsers) or _dated(place)
@@ -68,7 +67,7 @@ def _in_zip(path: Path, name: str, parsers: Parsers) -> tuple[datetime, str] | N
 
 
 def student_in(path: Path, parsers: Parsers) -> str:
-    """Return the student that the stamp in a folder or zip names; '' if there is no stamp."""
+    """Return the student that ``shardlings submit`` wrote into a folder or zip; '' if there is none."""
     return _stamp(_manifest_bytes(path, parsers), parsers).student
 
 
@@ -87,7 +86,6 @@ def _manifest_bytes(path: Path, parsers: Parsers) -> bytes:
 
 
 def _stamp(manifest: bytes, parsers: Parsers) -> Stamp:
-    """Return the entries of a manifest; an empty ``Stamp`` if the manifest is empty or cannot be parsed."""
     try:
         return parsers.stamp(manifest) if manifest else Stamp()
     except (Refused, Unreadable):

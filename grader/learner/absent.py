@@ -18,12 +18,7 @@ THERE = {"jax", "jaxlib", "numpy", "ml_dtypes", "grader", *sys.stdlib_module_nam
 
 
 class NotInstalled(ImportError):
-    """Raised if learner code uses a missing module.
-
-    Attributes:
-        module: the module's name.
-        line: the line that imports the module.
-    """
+    """Raised if learner code uses a missing module. ``module``: the module's name. ``line``: the line of its import."""
 
     def __init__(self, module: str, line: int) -> None:
         super().__init__(f"{module} is not installed where your submission is graded; line {line} imports it")

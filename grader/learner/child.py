@@ -50,7 +50,6 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
 
 
 def _asks(read: Callable[[int], bytes]) -> Iterator[dict[str, Any]]:
-    """Yield all asks (requests of the grader) from the lists of asks in the input."""
     while True:
         try:
             stage, _ = frames.read_frame(read)

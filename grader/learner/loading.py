@@ -123,7 +123,6 @@ def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
 
 
 def _execute(text: str, name: str, program: LoadedSource, seconds: float) -> None:
-    """Run a chunk. Skip statements that use a missing module."""
     rest = compile(text, name, "exec", dont_inherit=True)
     flags = rest.co_flags & MASK_FUTURE
     while True:

@@ -192,7 +192,6 @@ class SoFar:
         self.steps = 0
 
     def evaluated(self, made: Any, arrays: Sequence[Any]) -> Any:
-        """Return the result of a program, without repeating the steps of earlier calls."""
         program = made.jaxpr
         old, new = program.eqns[: self.steps], program.eqns[self.steps :]
         known, bound = _bound(old), _bound(new)
@@ -244,7 +243,7 @@ def _shown(array: Any, name: str) -> Any:
 
 
 def stand_ins() -> dict[str, Any]:
-    """Return replacements for attributes of ``jax.core.Tracer``, which use computed arrays where available."""
+    """Return replacements for attributes of ``jax.core.Tracer``, which use the computed arrays of ``Looks``."""
     ready = {
         "block_until_ready": lambda self: self,
         "copy_to_host_async": lambda self: None,

@@ -53,8 +53,7 @@ class OneOf:
 class Without:
     """A condition on a system call: none of these bits is set in one argument of the call.
 
-    Attributes:
-        error: the error number that the call gives if one of the bits is set.
+    Otherwise the call fails with the error number ``error``.
     """
 
     argument: int
@@ -64,11 +63,7 @@ class Without:
 
 @dataclass(frozen=True)
 class Own:
-    """A condition on a system call: one argument of the call is the calling process's number.
-
-    Attributes:
-        or_zero: whether the argument may also be 0. For some system calls, 0 means the calling process.
-    """
+    """A condition on a system call: one argument is the number of the calling process, or 0 if ``or_zero`` is True."""
 
     argument: int
     or_zero: bool = False

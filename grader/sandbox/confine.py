@@ -66,9 +66,6 @@ def settle_imports(packages: dict[str, str]) -> None:
 
     Python's import finder lists the standard library's folder here and keeps the list. A process in a sandlock sandbox
     cannot list this folder later, because the folder may contain packages that are not allowed.
-
-    Args:
-        packages: the folder or file of each allowed package, by name.
     """
     library = sysconfig.get_path("stdlib")
     sys.path[:] = [library, os.path.join(library, "lib-dynload")]

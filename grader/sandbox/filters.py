@@ -34,7 +34,6 @@ def filter_program(machine: str, pid: int) -> bytes:
     """Return the filter as bytes, or b"" for an architecture that is not in ARCHITECTURES.
 
     Args:
-        machine: the architecture, as ``platform.machine()`` names it.
         pid: the process that installs the filter. It may send signals only to itself, and read only its own limits.
     """
     if machine not in ARCHITECTURES:

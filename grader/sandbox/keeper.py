@@ -98,7 +98,6 @@ class Stages:
 
     @property
     def writable(self) -> list[int]:
-        """A list with the pipe to the child if bytes are left to write, else []."""
         return [self.to_child] if self.to_child is not None and self._waiting else []
 
 
@@ -175,7 +174,6 @@ class Inlet:
 
     @property
     def used(self) -> float:
-        """The child's CPU seconds plus its idle seconds."""
         return self._in_all.used
 
     def frame(self) -> tuple[dict[str, Any], bytes]:
@@ -292,7 +290,6 @@ def _relayed(inlet: Inlet, idle: IdleTime, scratch: str, stages: Stages, send: S
 
 
 def _how_it_ended(idle: IdleTime) -> str:
-    """Return how a child ended after it closed its pipe, or ``silent`` if it still lives."""
     wait = Allowance(idle, GRACE_SECONDS)
     while not (ended := os.waitid(os.P_PID, idle.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
         if wait.over:
@@ -327,10 +324,7 @@ def _children() -> list[int]:
 
 
 def _threads(pid: int) -> int:
-    """Return a process's number of threads, or 0 if /proc cannot be read.
-
-    In a sandlock sandbox, /proc cannot be read, so the launcher limits the threads.
-    """
+    """Return a process's number of threads, or 0 in a sandlock sandbox, where the launcher limits the threads."""
     try:
         with open(f"/proc/{pid}/status") as status:
             return next((int(line.split()[1]) for line in status if line.startswith("Threads:")), 0)

@@ -156,7 +156,6 @@ def drop_capabilities() -> None:
 
 
 def open_pipes(folder: str) -> tuple[int, int]:
-    """Make the pipes named in PIPES and return their descriptors."""
     for name in PIPES:
         os.mkfifo(os.path.join(folder, name), 0o600)
     asked, told = (os.open(os.path.join(folder, name), os.O_RDWR) for name in PIPES)
@@ -196,10 +195,7 @@ def thread_state(pid: int, thread: str) -> str:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process and all its threads.
-
-    Return 0 if the process has ended or the system has no such clock.
-    """
+    """Return the CPU time of a process and all its threads; 0 if the process has ended or there is no such clock."""
     try:
         return time.clock_gettime(-8 * (pid + 1) + 2)
     except (OSError, AttributeError):

@@ -87,7 +87,6 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
 
 
 def _kept(asks: int, send: Callable, child: Callable, asleep: Callable[[int], float]) -> bool:
-    """Fork a keeper process. Return whether it exited with code 0."""
     keeper = os.fork()
     if keeper == 0:
         with last_act():

@@ -34,7 +34,7 @@ _lock = Lock()
 
 @dataclass(frozen=True)
 class WorkerProcess:
-    """A worker's process, the tier of its sandbox, its writable folder, and the file for its standard error."""
+    """A worker's process, the tier (kind) of its sandbox, its writable folder, and the file for its standard error."""
 
     process: subprocess.Popen[bytes]
     tier: str

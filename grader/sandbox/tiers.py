@@ -76,7 +76,7 @@ class NoIsolation(Exception):
 
 @cache
 def available(tier: str) -> str:
-    """Return "" if the tier works on this machine, else one line with the reason."""
+    """Return "" if the tier (kind of sandbox) works on this machine, else one line with the reason."""
     if tier == "none":
         return ""
     if sys.platform != "linux":
@@ -108,12 +108,11 @@ def _bwrap_problem() -> str:
 
 @cache
 def _bwrap_limits_sizes() -> bool:
-    """Return whether the installed bwrap can limit the size of a file system in memory."""
     return "--size" in subprocess.run(["bwrap", "--help"], capture_output=True, text=True, timeout=20).stdout
 
 
 def best_tier(asked: str = "auto") -> str:
-    """Return the tier to use.
+    """Return the tier (kind of sandbox) to use.
 
     Raises NoIsolation if the requested tier is unavailable, or if "auto" finds neither sandlock nor bwrap available.
     """

@@ -279,11 +279,7 @@ class Worker:
             raise self._died(kinds[type(error)], ended=isinstance(error, EOFError)) from None
 
     def _died(self, reason: str, *, ended: bool) -> WorkerDied:
-        """End the process, and return the exception to raise.
-
-        Args:
-            ended: whether the process ends by itself, so that its exit code shows the reason.
-        """
+        """End the process, and return the exception to raise. ``ended``: whether the process ends by itself."""
         assert self.process is not None
         if ended:
             with contextlib.suppress(subprocess.TimeoutExpired):

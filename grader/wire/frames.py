@@ -211,7 +211,6 @@ def encode(value: Any, depth: int = 0) -> Any:
 
 
 def _encode_parts(value: Any, depth: int) -> Any:
-    """Return a slice, list, tuple, dict or array as JSON. Raises NotPlain for any other value."""
     match value:
         case slice():
             return {"slice": [encode(e, depth) for e in (value.start, value.stop, value.step)]}
@@ -227,7 +226,6 @@ def _encode_parts(value: Any, depth: int) -> Any:
 
 
 def _encode_spec(value: Any, depth: int) -> Any:
-    """Return a PartitionSpec as JSON: its entries and, separately, its unreduced axes."""
     axes = getattr(value, "unreduced", ())
     if getattr(value, "reduced", ()) or not all(isinstance(axis, str) for axis in axes):
         raise NotPlain("is a PartitionSpec with reduced axes, or axes that are not names")
