@@ -14,8 +14,7 @@ class Budget(float):
     Attributes:
         right: the least amount that a right program needs.
         wrong: the least amount that the wrong program needs.
-        unit: the step by which amounts of programs differ, such as the time of one hop; 0 if there is no step. See
-            ``between``.
+        unit: the step by which amounts of programs differ, such as the time of one hop; 0 if there is none.
     """
 
     right: float

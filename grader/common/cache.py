@@ -92,7 +92,7 @@ class Cache:
                     self._file.execute("DELETE FROM kept WHERE key = ?", (key,))
 
     def write(self) -> None:
-        """Write all pending values in one transaction, and delete the least recently used entries beyond the limit."""
+        """Write all pending values in one transaction. Delete the least recently used entries beyond the size limit."""
         with self._lock:
             waiting, used = self._waiting, self._used
             self._waiting, self._used, self._held = {}, set(), 0

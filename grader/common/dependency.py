@@ -23,7 +23,6 @@ class OperationContext:
     """An operation, with the loops and branches around it.
 
     Attributes:
-        op: the operation.
         loops: numbers of the loops around the operation, outermost first.
         under: values that decide whether the operation runs: the conditions of loops, and the values that select a
             branch.
@@ -131,8 +130,8 @@ class Dependency:
         Args:
             values: numbers of values.
             within: number of a loop. Dependencies through values that this loop carries to its next round are ignored.
-            enter: whether the operations in a loop wait for all operands of the loop, as a loop starts only with all
-                operands.
+            enter: whether the operations in a loop also wait for all operands of the loop, without which it cannot
+                start.
         """
         entered = self._entered() if enter else {}
         found: set[int] = set()

@@ -48,7 +48,7 @@ def joined(marks: Iterable[int]) -> int:
 
 @dataclass(frozen=True)
 class Held:
-    """A value's marks on each device. ``numbers``: for each device, the integer that all elements are, or None."""
+    """A value's marks on each device. ``numbers``: the integer value of all elements on each device, or None."""
 
     marks: tuple[Marks, ...]
     numbers: Numbers | None = None
@@ -218,7 +218,7 @@ class MarkWalk:
     def taken(self, op: Operation, numbers: Numbers | None) -> list[set[int]]:
         """Return for each device the branches that it may take, all if the selecting ``numbers`` are unknown.
 
-        As in XLA, a number without a branch selects the last branch.
+        As in XLA, a number to which no branch belongs selects the last branch.
         """
         last = len(op.bodies) - 1
         if numbers is None:

@@ -134,7 +134,6 @@ class Evidence(BaseModel):
     """The inputs and the program that decided the verdict on a call or a set of cases; for the staff.
 
     Attributes:
-        task: the task that was called.
         mesh, dims: mesh and dimensions of a call.
         secret: whether the inputs are hidden inputs, drawn from the course's seed.
         program: SHA-256 of the program's canonical form; empty without a program.

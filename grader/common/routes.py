@@ -183,7 +183,7 @@ class _RouteWalk:
         return [self.kept(op, brought) if op.name in KEEPS else self.own]
 
     def kept(self, op: Operation, brought: list[_Held]) -> _Held:
-        """Return the facts about the operand that moved over the most hops, among operands of the result's size."""
+        """Return facts about the operand that moved over the most hops (permutes), of the operands of the result's size."""
         size = self.size(op.results[0])
         alike = [held for held, value in zip(brought, op.operands, strict=True) if self.size(value) == size]
         farthest = max(alike, key=lambda held: held.hops, default=self.own)

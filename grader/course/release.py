@@ -46,9 +46,9 @@ def products(course: Course) -> dict[str, str]:
 
 
 def usable_products(course: Course) -> Made:
-    """Return the files that learners get for the usable exercises.
+    """Return the files that learners get for the usable exercises. A notebook needs all its exercises to be usable.
 
-    A notebook is made only if all exercises in it are usable. Raises CourseError for a problem with the whole course.
+    Raises CourseError for a problem that concerns the whole course.
     """
     if not course.solved:
         raise CourseError("there is no solutions/ folder to build from")

@@ -37,7 +37,10 @@ class Sources(Strict):
 
 
 def read_sources(course: Course) -> tuple[CitedSource, ...]:
-    """Return the sources that the course cites; none without ``sources.yaml``. Raises CourseError."""
+    """Return the sources that the course cites; none without ``sources.yaml``.
+
+    Raises CourseError for an invalid file.
+    """
     path = _path(course)
     return read_yaml(path, Sources).sources if path.exists() else ()
 

@@ -46,7 +46,7 @@ _ALPHABETS = ("iso8859", "cp", "latin", "mac", "koi8", "big5", "gb", "shiftjis",
 def _as_it_says(data: bytes) -> str | None:
     """Decode bytes with the encoding that a line such as ``# coding: latin-1`` names, as Python does.
 
-    Return None without such a line, or if the encoding is not usable.
+    Return None if there is no such line, or the encoding is not usable.
     """
     cookie = _COOKIE.match(data)
     try:

@@ -84,7 +84,7 @@ class _Zips:
         self._seen = self._size = 0
 
     def may_open(self, path: Path) -> bool:
-        """Return whether the number and total bytes of the ``.zip`` files so far, with ``path``, are within limits."""
+        """Return whether the ``.zip`` files so far, with ``path``, are within the limits on number and total bytes."""
         self._seen += 1
         if self._seen <= limits.MAX_ZIPS:
             with suppress(OSError):

@@ -72,7 +72,7 @@ class Python:
 
 
 class Parsers:
-    """Parsers in this process, without limits.
+    """Parsers of submitted bytes that run in this process, without limits.
 
     The class ``batch.confined.Confined`` has equal methods that parse in a confined process, within limits.
     """

@@ -1,4 +1,4 @@
-"""One learner's submission, as sources that consist of chunks of code, and the errors of reading a submission."""
+"""A submission as sources (files or notebooks) made of chunks (files or cells), and the errors of reading it."""
 
 from __future__ import annotations
 

@@ -78,8 +78,7 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
 def mesh_of(ask: dict[str, Any], *, traced_only: bool = False) -> Any:
     """Return the mesh for an ask (a request of the grader).
 
-    If this process has too few devices for the mesh, return an AbstractMesh for a timing call or if ``traced_only`` is
-    True.
+    For a timing call, or with ``traced_only``, return an AbstractMesh if there are too few devices.
     """
     return make_mesh(ask["mesh"], ask["axis_types"], traced_only=traced_only or "timing" in ask)
 
@@ -125,11 +124,8 @@ def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> byt
 def lower(task: Callable, ask: dict[str, Any]) -> bytes:
     """Trace ``task`` with the mesh, the shapes and the PartitionSpecs in ``ask`` (a request of the grader).
 
-    Args:
-        task: a function of a flat list of arrays, as ``on_leaves`` returns it.
-
-    Returns:
-        The StableHLO module as MLIR bytecode.
+    ``task`` takes a flat list of arrays, as functions from ``on_leaves`` do. Return the StableHLO module as MLIR
+    bytecode.
     """
     mesh = mesh_of(ask)
 

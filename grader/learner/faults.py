@@ -62,7 +62,7 @@ def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | No
 def _raised(
     error: BaseException, files: Files, place: tuple[int | None, str], mesh: Mesh | None
 ) -> tuple[str, str, str]:
-    """Return the kind, the type's name and the text of an error that learner code or JAX raised at ``place``."""
+    """Return the kind of fault, the error's type and the text for an error of learner code or JAX at ``place``."""
     line, name = place[0], type(error).__name__
     if isinstance(error, NotImplementedError) and raised_by_learner(error, files):
         return "missing", name, "not written yet (it raises NotImplementedError)"

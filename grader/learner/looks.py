@@ -46,11 +46,7 @@ class ArrayRead(BaseException):
 
 
 class ValueDependent(Exception):
-    """Raised if the traced program depends on made-up values.
-
-    Attributes:
-        line, file: where learner code first inspected values.
-    """
+    """Raised if the traced program depends on made-up values. Learner code first inspected values at ``line``."""
 
     def __init__(self, line: int, file: str) -> None:
         super().__init__()
@@ -212,11 +208,7 @@ def _bound(steps: Sequence[Any]) -> list[Any]:
 
 
 def _made_up(shape: tuple[int, ...], dtype: Any, sign: int) -> np.ndarray:
-    """Return random values for an argument.
-
-    Args:
-        sign: 1 or -1, for two different draws. Floats have opposite signs in the two draws. Integers are 0 or 1.
-    """
+    """Return random values for an argument. A float has opposite signs for ``sign`` 1 and -1. Integers are 0 or 1."""
     draw = np.random.default_rng(len(shape) + sum(shape))
     if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
         return draw.integers(0, 2, (2, *shape))[(sign - 1) // 2].astype(dtype)

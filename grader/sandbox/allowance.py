@@ -1,7 +1,4 @@
-"""Limits on the CPU time and idle time of a process.
-
-Time that a process waits for a core or a disk does not count.
-"""
+"""Limits on the CPU time and idle time of a process. Time that a process waits for a core or a disk does not count."""
 
 from __future__ import annotations
 

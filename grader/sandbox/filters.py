@@ -4,7 +4,7 @@ This module writes the filter in the kernel's format. sandlock's own filter is u
 - It lists the refused calls, not the allowed calls.
 - One filter applies to all processes of a sandbox. A worker must fork, but its child must not.
 
-libseccomp is unsuitable, because it must be installed on the machine.
+libseccomp is unsuitable, because it must be installed separately.
 """
 
 from __future__ import annotations

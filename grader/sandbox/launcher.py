@@ -91,16 +91,13 @@ def mount_scratch(folder: str, size: int, files: int, read_only: bool) -> bool:
     """Mount a file system of limited size on the scratch folder, visible only to this process and its children.
 
     The mount fails if this process is not root and the machine refuses user namespaces. Then only the keeper process
-    (``keeper.py``) limits the size of the folder.
+    (``keeper.py``) limits the size of the folder. Return whether the file system is mounted.
 
     Args:
         size: the largest number of bytes in the folder.
         files: the largest number of files and folders in the folder.
         read_only: whether all other file systems become read-only. This stops the kernel from storing times of access,
             through which a submission could leave a message for a later submission.
-
-    Returns:
-        Whether the file system is mounted.
     """
     # Try in a child first, so that this process does not enter a namespace in which mounts fail.
     child = os.fork()

@@ -36,10 +36,7 @@ def empty(root: str) -> bool:
     """Delete the contents of a folder, even if they have unusual names, permissions or depth.
 
     Inner folders move up to ``root`` before deletion, because long paths could exceed a limit of the system or of
-    sandlock's supervisor. This function raises no exceptions.
-
-    Returns:
-        Whether the folder is empty afterwards.
+    sandlock's supervisor. Return whether the folder is empty afterwards. This function raises no exceptions.
     """
     try:
         os.chmod(root, 0o700)

@@ -1,7 +1,7 @@
-"""The start of a worker: ``start.py ROOM:ROOM:... MODULE ROLE MEMORY_MIB CALLS [READABLE]``.
+"""The start of a worker: ``start.py ROOMS MODULE ROLE MEMORY_MIB CALLS [READABLE]``.
 
-A room is a subfolder of the package ``grader``. This program makes the rooms importable by their paths, because a
-worker can neither list nor read the folder of ``grader``.
+A room is a subfolder of the package ``grader``; ROOMS is a list with colons. This program makes the rooms importable by
+their paths, because a worker can neither list nor read the folder of ``grader``.
 """
 
 from __future__ import annotations

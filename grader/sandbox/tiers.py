@@ -136,7 +136,6 @@ def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra
     """Return the complete environment of a worker.
 
     Args:
-        devices: number of simulated devices.
         stuck_seconds: wall time after which XLA ends a program whose devices wait for each other.
     """
     flags = f"--xla_force_host_platform_device_count={devices}"

@@ -107,12 +107,9 @@ class Worker:
     ) -> Iterator[tuple[dict, list[bytes]]]:
         """Start a child process for learner code and yield its frames ``{"from": "child", "taken": key, "body": ...}``.
 
-        ``body`` is not trusted. ``taken`` is the key of ``body`` that was expected and found. The frames come in this
-        order: ``{"started": True}``, ``{"loaded": True, ...}``, ``{"number": 0, ...}``, ``{"number": 1, ...}`` and so
-        on.
-
-        The worker adds its own frames: ``{"asleep": True}`` when the child sleeps for the first time, and at last
-        ``{"end": how}``.
+        ``body`` is not trusted. ``taken`` is the expected key of ``body``: first ``started``, then ``loaded``, then
+        ``number`` for the answer to each request. The worker adds its own frames: ``{"asleep": True}`` when the child
+        sleeps for the first time, and ``{"end": how}`` at last.
 
         Args:
             source: the learner's code, as ``{"name": ..., "chunks": [[name, text], ...]}``.

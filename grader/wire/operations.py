@@ -244,10 +244,7 @@ def from_json(data: Any) -> Operations:
 
 @dataclass
 class _OperationsDecoder:
-    """A decoder of a program's JSON.
-
-    Raises ValueError if a value is defined twice, or used before its definition.
-    """
+    """A decoder of a program's JSON. Raises ValueError if a value is defined twice, or used before its definition."""
 
     data: Any
     mesh: dict[str, int] = field(default_factory=dict)
