@@ -41,7 +41,8 @@ class Budget(float):
 def between(right: float, wrong: float, *, styles: float = 1, at: float | None = None, unit: float = 0) -> Budget:
     """Return the budget between right and wrong programs: the geometric mean of ``styles * right`` and ``wrong``.
 
-    A mean of 1 or more is rounded down.
+    A mean of 1 or more is rounded down. Raises ValueError if ``wrong`` is less than 1.5 times ``styles * right``, or if
+    ``at`` is not between ``styles * right`` and ``wrong``.
 
     Args:
         right: the least amount that a right program needs.
@@ -50,10 +51,6 @@ def between(right: float, wrong: float, *, styles: float = 1, at: float | None =
         at: the budget, if the exercise's statement names a number; None to use the mean.
         unit: the step by which amounts of programs differ, such as the time of one hop; 0 if there is no step. The
             command ``verify`` requires a distance of half a unit between the budget and each program's amount.
-
-    Raises:
-        ValueError: ``wrong`` is less than 1.5 times ``styles * right``, or ``at`` is not between ``styles * right`` and
-            ``wrong``.
     """
     return Budget(right, wrong, styles, at, unit)
 

@@ -195,7 +195,6 @@ class Observation:
 
     Attributes:
         outputs: for each set of inputs, the flat list of output arrays.
-        collectives: the program's collectives, in program order.
         memory: temporary bytes per device at the peak, as the compiler allocates them: enough for every path.
         flops: arithmetic operations per device. An operation in a loop counts once for each round.
         dot_flops: FLOPs of matmuls, also of matmuls written as multiply and add.

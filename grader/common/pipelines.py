@@ -135,9 +135,8 @@ class _Lane:
     def differ(self, sets: Sequence[Sequence[int | None]], useful: Sequence[Sequence[bool]]) -> bool:
         """Return whether two useful pieces of the sent data depend on known, disjoint sets of entries.
 
-        Args:
-            sets: for each tick and device, the entries that the sent data depends on, as bits; None if unknown.
-            useful: for each tick and device, whether a result depends on the sent data.
+        ``sets`` has, for each tick and device, the entries that the sent data depends on (as bits; None if unknown).
+        ``useful`` has, for each tick and device, whether a result depends on the data.
         """
         pairs = zip(sets, useful, strict=True)
         found = {one for row, of in pairs for one, use in zip(row, of, strict=True) if use and one}

@@ -108,12 +108,9 @@ class _Held:
 
 @dataclass(frozen=True, eq=False)
 class _Write:
-    """A block that is written into a buffer.
+    """A block that is written into a buffer, with facts about its data.
 
-    Attributes:
-        starts: the block's first indices on each device; None if the device writes nothing.
-        shape: the block's shape.
-        held: facts about where the block's data came from.
+    ``starts`` has the block's first indices on each device; None if the device writes nothing.
     """
 
     starts: tuple[Place | None, ...]
@@ -183,7 +180,7 @@ class _RouteWalk:
         return [self.kept(op, brought) if op.name in KEEPS else self.own]
 
     def kept(self, op: Operation, brought: list[_Held]) -> _Held:
-        """Return facts about the operand that moved over the most hops (permutes), of the operands of the result's size."""
+        """Return facts about the operand with the most hops (permutes) so far, of the operands of the result's size."""
         size = self.size(op.results[0])
         alike = [held for held, value in zip(brought, op.operands, strict=True) if self.size(value) == size]
         farthest = max(alike, key=lambda held: held.hops, default=self.own)

@@ -46,14 +46,13 @@ def substitution(
 ) -> Substitution:
     """Return a Substitution from sizes in the program of a small call to sizes in the program of a large call.
 
+    Raises Ambiguous if a small size does not identify its dimension or axis. A changing axis needs a prime size that no
+    other axis has. A changing dimension needs a prime factor that is larger than the number of devices and divides no
+    other dimension.
+
     Args:
         small, large: sizes of dimensions by name.
         small_mesh, large_mesh: sizes of mesh axes by name; both meshes have equal axis names.
-
-    Raises:
-        Ambiguous: a small size does not identify its dimension or axis. A changing axis needs a prime size that no
-            other axis has. A changing dimension needs a prime factor that is larger than the number of devices and
-            divides no other dimension.
     """
     axes = _of_axes(small_mesh, large_mesh)
     devices = math.prod(small_mesh.values())

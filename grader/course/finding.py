@@ -23,14 +23,13 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), pa
     - The course is inside the folder of another course, where submissions may be.
     - The owner of course.yaml is not this user, root or the owner of the working directory.
 
+    Raises CourseError if there is no course, or if it is refused.
+
     Args:
         start: a course.yaml or its folder, which the user named.
         handed_in: the submissions to be graded or checked.
         packaged: whether to fall back on the course that is installed with the package. The caller must then report
             this to the user.
-
-    Raises:
-        CourseError: there is no course, or it is refused.
     """
     if start is not None:
         named = [start] if start.is_file() else [p for p in _course_files(start) if p.is_file()]

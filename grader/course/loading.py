@@ -66,11 +66,7 @@ class Course:
     def select(self, names: list[str]) -> list[str]:
         """Return exercise ids for names of exercises and modules, or their prefixes (``c3``, ``03``, ``c3_con``).
 
-        Args:
-            names: what the user typed; if empty, return all exercises.
-
-        Raises:
-            CourseError: a name is unknown (the message suggests a name) or ambiguous (the message lists candidates).
+        For empty ``names``, return all exercises. Raises CourseError for an unknown or ambiguous name.
         """
         module_of = self.module_of
         ids, modules = list(module_of), [m.id for m in self.config.modules]
@@ -104,12 +100,8 @@ class Course:
     def find(self, name: str, parts: Callable[[Exercise], Iterable[str]]) -> tuple[list[str], str | None]:
         """Return (exercises, None) if ``name`` means exercises, ([exercise], part) if it means a part of an exercise.
 
-        Args:
-            name: a name or prefix that the user typed.
-            parts: a function that returns the names of an exercise's parts, such as tasks or questions.
-
-        Raises:
-            CourseError: the name is unknown or ambiguous.
+        ``parts`` returns the names of an exercise's parts, such as tasks or questions. Raises CourseError for an
+        unknown or ambiguous name.
         """
         try:
             return self.asked([name]), None

@@ -20,11 +20,7 @@ def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
     - ``name`` means all names that begin with it and an underscore: ``03`` means ``03_matmuls``.
     - ``name`` means the only name that begins with it: ``c3_c`` means ``c3_contracting``.
 
-    Args:
-        what: kind of the named things, for the message.
-
-    Raises:
-        CourseError: no rule finds a name, or several names begin with ``name``.
+    Raises CourseError if no rule finds a name. ``what`` is the kind of the names, such as "exercise", for the message.
     """
     if name in names:
         return [name]

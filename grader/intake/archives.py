@@ -27,7 +27,6 @@ class Archive:
     Attributes:
         files: (name, position in the archive) of each ``.py`` file and notebook that the grader may read.
         notes: remarks on members that are not read.
-        times: when each file was last changed.
         manifest: the text of ``manifest.json``, which ``shardlings submit`` writes; empty without this file.
         is_dated: False if the manifest is unreadable.
     """

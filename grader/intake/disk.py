@@ -68,9 +68,8 @@ def is_skipped(part: str) -> bool:
 def bytes_of(path: Path, most: int) -> bytes:
     """Return the bytes of a file.
 
-    Raises:
-        Refused: the file has more than ``most`` bytes, is no plain file, or cannot be read.
-        Unreadable: the machine is at fault.
+    Raises Refused if the file has more than ``most`` bytes, is no plain file, or cannot be read. Raises Unreadable if
+    the machine is at fault.
     """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:

@@ -46,8 +46,6 @@ def read(
     """Read ``.py`` files, notebooks, a ``.zip`` or a folder. Raises only Unreadable; other problems become notes.
 
     Args:
-        place: the file or folder, or several files.
-        student: the learner's name.
         exercises: exercise id -> module id.
         handed_out: fingerprints of the files that learners got, to recognize unchanged files.
         parsers: parsers of the files; the default parsers run in this process.

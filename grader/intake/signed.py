@@ -26,10 +26,8 @@ def names_in(
     student.
 
     Args:
-        place: the student's submission.
-        sources: the sources' names, relative to the place, as ``reading.read`` gives them.
+        sources: names of the graded files, relative to ``place``.
         exercises: exercise id -> module id.
-        parsers: the submission's parsers of archives and stamps.
     """
     for path in paths_of(place):
         if path.is_dir():

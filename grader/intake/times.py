@@ -29,8 +29,7 @@ def handed_in_at(place: Place, names: Iterable[str], parsers: Parsers | None = N
     Return None if no time is known.
 
     Args:
-        place: the student's submission.
-        names: the sources' names, relative to the place, as in ``Source.name``.
+        names: the sources' names, relative to ``place``, as in ``Source.name``.
         parsers: parsers of archives and stamps; the default parsers run in this process.
     """
     parsers = (parsers or Parsers()).for_submission(place)

@@ -86,9 +86,7 @@ def mesh_of(ask: dict[str, Any], *, traced_only: bool = False) -> Any:
 def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
     """Return the fault (an error as data) for learner code that does not define the function ``name``.
 
-    Args:
-        found: the learner's object of this name, which is not a function; None if there is none.
-        program: the learner's code after it ran.
+    ``found`` is the learner's object of this name, which is not a function; None if there is none.
     """
     if found is not None:
         text = f"{name} is a {type(found).__name__}, not a function"

@@ -35,7 +35,6 @@ def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | No
     """Return a fault: an error's kind, its type, one line of text, and the line and file of learner code.
 
     Args:
-        error: the error that stopped learner code.
         files: names of the learner's files or notebook cells.
         seconds: the limit of CPU time, for the text of a timeout.
         mesh: the mesh that the grader passed to the task; None if the task got no mesh.

@@ -56,9 +56,8 @@ class ValueDependent(Exception):
 class Looks:
     """Learner code's inspections of arrays, in order, while one task is traced on one mesh.
 
-    Attributes:
-        shown: for each inspection, the computed array that learner code gets, or None if the computation failed. For
-            None, JAX handles the inspection of the traced array, usually with an error.
+    ``shown`` has the computed array that each inspection gets, or None if the computation failed. For None, JAX handles
+    the inspection of the traced array, usually with an error.
     """
 
     def __init__(self, files: Collection[str]) -> None:
@@ -120,14 +119,12 @@ def settled(
 ) -> bytes:
     """Return ``export(task)``, a program. Meanwhile, learner code that inspects an array gets a computed array.
 
+    Raises ValueDependent if the program depends on the values of computed arrays.
+
     Args:
         task, static: the task and its keywords, called as ``task(*arrays, **static)``.
         arguments: shape, dtype and sharding of each array.
-        files: the learner's files.
         export: traces a function and returns the program as MLIR bytecode.
-
-    Raises:
-        ValueDependent: the program depends on the values of computed arrays.
     """
     found: list[bytes] = []
     for sign in (1, -1):  # both traces start at one line, because a program contains the lines of its callers

@@ -42,8 +42,7 @@ class Stages:
 
     Args:
         to_child: the end for writing, in non-blocking mode, of the pipe from which the child reads.
-        header: a frame with limits and scratch folder.
-        source: a frame with the learner's files.
+        header, source: frames (messages of ``wire.frames``).
         later: for each list of requests, the number of answers to expect and the bytes to send.
     """
 
@@ -153,9 +152,7 @@ class Inlet:
 
     Args:
         out: the pipe from which to read the child's frames.
-        idle: the idle time of the child.
         limits: ``trace_seconds`` for each frame, ``total_seconds`` for all frames, ``idle_seconds`` of idle time.
-        stages: the input for the child.
         asleep: a function to call once, when the child has slept for ASLEEP_SECONDS before it sends a frame.
         asks: the pipe of the grader's requests. The grader sends its next request only after an answer. So if this pipe
             becomes readable, the grader has ended.

@@ -47,11 +47,9 @@ class WorkerDied(Exception):
 
 
 class Worker:
-    """A worker process of one role. A request starts the process if it is not running.
+    """A worker process of one role (trace, run or read, see ``main``). A request starts the process if necessary.
 
     Args:
-        role: trace, run or read, see ``main``.
-        tier: the kind of sandbox.
         devices: number of simulated devices.
         extra: access of the worker in addition to that of its role.
 
@@ -181,11 +179,10 @@ class Worker:
         """Run a program. Return the worker's answer, with the program's CPU seconds as ``cpu``, and the outputs' bytes.
 
         Args:
-            ask: what the worker should do with the program.
+            ask: what the worker should do with the program. ``more`` has further fields of the request.
             program: the program's bytecode.
             wall: limit in seconds of wall time; 0 derives it from the limit of CPU time.
             stuck: a function to call about once a second while devices wait for each other, after ``WARN_SECONDS``.
-            more: further fields of the request.
         """
         packed = [[frames.pack_array(a) for a in one] for one in inputs]
         about = [[about for about, _ in one] for one in packed]

@@ -65,15 +65,12 @@ def named(tree: Any, name: str) -> Any:
 def fitted(found: Any, like: Any, *, prefix: bool = False, at: str = "") -> list[Any]:
     """Return the leaves of the tree ``found``, in order, if it has the structure of the tree ``like``.
 
-    A list and a tuple of equal lengths count as equal.
+    A list and a tuple of equal lengths count as equal. Raises Misfit for any other structure.
 
     Args:
         prefix: whether ``found`` may have a leaf where ``like`` has a tree, such as one spec for several arrays. The
             leaf is then returned once for each leaf of that tree.
         at: the place of ``found`` and ``like`` in a larger tree, for the message.
-
-    Raises:
-        Misfit: ``found`` has another structure than ``like``.
     """
     if not is_tree(like):
         if is_tree(found):
