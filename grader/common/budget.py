@@ -1,7 +1,4 @@
-"""Budgets for amounts such as bytes, and records of comparisons with a budget.
-
-A budget also stores the amounts that right and wrong programs need.
-"""
+"""Budgets for amounts such as bytes, and records of comparisons with a budget."""
 
 from __future__ import annotations
 
@@ -12,13 +9,12 @@ LEAST_RATIO = 1.5
 
 
 class Budget(float):
-    """A limit on an amount, such as bytes. Right programs need at most this amount, and a wrong program needs more.
+    """A limit on an amount, such as bytes, that separates right programs from a wrong program.
 
     Attributes:
         right: the least amount that a right program needs.
         wrong: the least amount that the wrong program needs.
-        unit: the step by which amounts of programs differ, such as the time of one hop; 0 if there is no step. See
-            ``between``.
+        unit: the step by which amounts of programs differ, such as the time of one hop; 0 if there is none.
     """
 
     right: float
@@ -45,21 +41,16 @@ class Budget(float):
 def between(right: float, wrong: float, *, styles: float = 1, at: float | None = None, unit: float = 0) -> Budget:
     """Return the budget between right and wrong programs: the geometric mean of ``styles * right`` and ``wrong``.
 
-    A mean of 1 or more is rounded down.
+    A mean of 1 or more is rounded down. Raises ValueError if ``wrong`` is less than 1.5 times ``styles * right``, or if
+    ``at`` is not between ``styles * right`` and ``wrong``.
 
     Args:
         right: the least amount that a right program needs.
         wrong: the least amount that the wrong program needs.
-        styles: right programs that are written in other styles need at most ``styles * right``.
+        styles: right programs in other styles need up to ``styles * right``.
         at: the budget, if the exercise's statement names a number; None to use the mean.
-        unit: the step by which amounts of programs differ: every program needs roughly a whole multiple of this unit,
-            such as the time of one hop. 0 if there is no step. A wrong program may need only one unit more than a right
-            program. So the command ``verify`` requires that the amount of each program differs from the budget by at
-            least half a unit.
-
-    Raises:
-        ValueError: ``wrong`` is less than 1.5 times ``styles * right``, or ``at`` is not between ``styles * right`` and
-            ``wrong``.
+        unit: the step by which amounts of programs differ, such as the time of one hop; 0 if there is no step. The
+            command ``verify`` requires a distance of half a unit between the budget and each program's amount.
     """
     return Budget(right, wrong, styles, at, unit)
 
@@ -72,8 +63,7 @@ class BudgetUse:
         word: the name of the function that made the comparison, such as "expect_memory".
         amount: the amount that the program needs.
         budget: the largest amount that the program may need; for ``expect_collectives`` the exact amount.
-        what: the operations that are counted, such as "all_gather over x"; "" if the function always counts one
-            quantity, such as memory.
+        what: the counted operations, such as "all_gather over x"; "" if the function counts only one quantity.
     """
 
     word: str

@@ -1,9 +1,8 @@
 """A cache: bytes by key in one SQLite file of bounded size, by default in the user's cache folder.
 
 A lost entry only costs time to compute the value again, so a file that cannot be read or written raises no error.
-Damaged entries are ignored, and a file that is not a database is replaced. Several processes may share the file. They
-can read at the same time, but only one process writes at a time. A process gives up a write if it waits too long for
-another process that writes. If a process is killed, the file stays intact.
+Damaged entries are ignored, and a file that is not a database is replaced. Several processes may share the file. Only
+one process writes at a time, and a process that waits too long gives up its write.
 """
 
 from __future__ import annotations
@@ -86,7 +85,6 @@ class Cache:
                 self.write()
 
     def drop(self, key: bytes) -> None:
-        """Delete the entry of a key."""
         with self._lock:
             self._waiting.pop(key, None)
             with contextlib.suppress(sqlite3.Error):
@@ -94,7 +92,7 @@ class Cache:
                     self._file.execute("DELETE FROM kept WHERE key = ?", (key,))
 
     def write(self) -> None:
-        """Write all pending values in one transaction, and evict entries beyond the limit."""
+        """Write all pending values in one transaction. Delete the least recently used entries beyond the size limit."""
         with self._lock:
             waiting, used = self._waiting, self._used
             self._waiting, self._used, self._held = {}, set(), 0
@@ -136,12 +134,7 @@ class Cache:
             raise
 
     def _shrink(self, file: sqlite3.Connection, added: int) -> None:
-        """If the entries exceed the size limit, delete the least recently used entries, down to 9/10 of the limit.
-
-        ``added`` is the size in bytes of the entries just written. The first write adds up the sizes of all entries in
-        the file. Later writes only add ``added`` to this total, and count all entries again if the total exceeds the
-        limit.
-        """
+        """If the entries exceed the size limit, delete the least recently used entries, down to 9/10 of the limit."""
         self._size += added
         if self._size <= self.most:
             return
@@ -201,7 +194,7 @@ def user_cache(wanted: bool = True) -> Iterator[Cache | None]:
 def cache_folder() -> Path | None:
     """Return the folder that the environment variable SHARDLINGS_CACHE names, else the default cache folder.
 
-    Return None if the variable is ``off``, or if it is not set and the user has no home folder.
+    Return None if the variable is ``off``, or if there is neither the variable nor a home folder.
     """
     named = os.environ.get(VARIABLE, "")
     if named:

@@ -1,10 +1,9 @@
 """Dependencies between a program's operations, through operands and through the conditions of loops and branches.
 
-An operation that uses any part of a value waits for the whole value. A *path* is one way through the program's branches
-and loops. The method ``may`` returns the operations that wait for given values on at least one path. The method
-``must`` returns the operations that wait for them on every path. A loop carries values from round to round, so a round
-waits for the previous round. With the argument ``within``, the methods follow only dependencies inside one round of a
-loop.
+An operation waits for its operands: if it uses any part of a value, it waits for the whole value. A *path* is one way
+through the program's branches and loops. The method ``may`` returns the operations that wait for given values on at
+least one path, and ``must`` those that wait on every path. The argument ``within`` limits the dependencies to one round
+of a loop, without the values that the loop carries from round to round.
 """
 
 from __future__ import annotations
@@ -24,15 +23,13 @@ class OperationContext:
     """An operation, with the loops and branches around it.
 
     Attributes:
-        op: the operation.
         loops: numbers of the loops around the operation, outermost first.
         under: values that decide whether the operation runs: the conditions of loops, and the values that select a
             branch.
         carried: the operands of the loops around the operation. A loop starts only when all its operands are computed.
         runs: False if the operation never runs, because a loop around it has no rounds.
-        doubts: the branches and loops around the operation that make it uncertain whether the operation runs. A branch
-            is a pair (number of the conditional, index of the branch in the conditional). A loop that perhaps has no
-            rounds is a pair (number of the loop, 0).
+        doubts: branches and loops that perhaps prevent the operation from running: (number of the conditional, index of
+            the branch), or (number of the loop, 0) for a loop that perhaps has no rounds.
     """
 
     op: Operation
@@ -96,7 +93,7 @@ class Dependency:
         self._place(body, replace(inside, under=under, runs=around.runs and op.rounds != 0, doubts=doubts))
 
     def _needed(self) -> set[int]:
-        """Return the operations that a result of the program depends on. The compiler drops all other operations."""
+        """Return the operations that a result of the program depends on. The compiler drops all others."""
         found: set[int] = set()
         seen: set[int] = set()
         left = list(self.program.main.results)
@@ -132,9 +129,9 @@ class Dependency:
 
         Args:
             values: numbers of values.
-            within: number of a loop; dependencies through values that this loop carries to its next round are ignored.
-            enter: True to count each operation in a loop as waiting for all operands of the loop, because a loop starts
-                only when all its operands are computed.
+            within: number of a loop. Dependencies through values that this loop carries to its next round are ignored.
+            enter: whether the operations in a loop also wait for all operands of the loop, without which it cannot
+                start.
         """
         entered = self._entered() if enter else {}
         found: set[int] = set()
@@ -156,7 +153,7 @@ class Dependency:
         return found
 
     def before(self, number: int, *, within: int | None = None) -> set[int]:
-        """Return the operations that operation ``number`` waits for on some path. ``within``: see ``may``."""
+        """Return the operations that the operation ``number`` waits for on some path. ``within``: see ``may``."""
         found: set[int] = set()
         seen: set[int] = set()
         left = [*self.places[number].op.operands, *self.places[number].under]
@@ -175,10 +172,7 @@ class Dependency:
         return found
 
     def _inside(self, value: int, loop: int) -> bool:
-        """Return True if an operation inside the loop makes ``value``.
-
-        Return False if ``value`` is a value that the loop itself carries from round to round.
-        """
+        """Return whether an operation inside the loop makes ``value``; False for a value that the loop carries."""
         if value in self.loop_of:
             return loop in self.places[self.loop_of[value]].loops
         return value in self.maker and loop in self.places[self.maker[value]].loops
@@ -200,11 +194,11 @@ class Dependency:
 def placed(found: Sequence[Collective], program: Operations | None, *, cotangents: int) -> list[Collective]:
     """Return the collectives ``found`` with their fields ``place`` and ``backward`` filled in from ``program``.
 
-    These fields say where a collective is in the program, and whether it waits for a cotangent. If ``program`` does not
-    have the collectives in ``found``, return ``found`` unchanged.
+    ``place`` is a collective's position in the program, and ``backward`` is whether it waits for a cotangent. If
+    ``program`` has other collectives than ``found``, return ``found`` unchanged.
 
     Args:
-        found: the collectives, in program order. A function that is called twice has its collectives listed twice.
+        found: the collectives, in program order. The collectives of a function occur once for each call.
         cotangents: how many of the program's arguments are cotangents; they are the last arguments.
     """
     if program is None:
@@ -221,7 +215,7 @@ def placed(found: Sequence[Collective], program: Operations | None, *, cotangent
 
 
 def _waiting(places: Sequence[int], program: Operations, cotangents: int) -> dict[int, bool | None]:
-    """Return, for each operation in ``places``, whether it waits for the cotangents (the program's last arguments).
+    """Return, for each operation in ``places``, whether it waits for the program's last ``cotangents`` arguments.
 
     None means that the operation waits only on some paths.
     """
@@ -231,7 +225,7 @@ def _waiting(places: Sequence[int], program: Operations, cotangents: int) -> dic
 
 
 def _moves(op: Operation) -> bool:
-    """Return True if an operation is a collective that sends data. A collective over an axis of size 1 sends none."""
+    """Return whether an operation is a collective that sends data, unlike a collective over an axis of size 1."""
     if op.communication is None:
         return False
     groups = op.communication.groups
@@ -244,9 +238,9 @@ def _names(op: Operation) -> tuple[str, ...]:
 
 
 class _Surely:
-    """Find the operations that wait for ``values`` on every path through the program.
+    """A search for the operations that wait for ``values`` on every path through the program.
 
-    The class walks over all operations again and again, until a walk finds no further operation that waits.
+    The search walks over all operations repeatedly, until a walk finds no further operation that waits.
     """
 
     def __init__(self, graph: Dependency, values: frozenset[int], enter: bool) -> None:
@@ -292,9 +286,9 @@ class _Surely:
             self.waits[value] = inside or (last and (bool(op.rounds) or self.of(op.operands[i])))
 
     def carried(self, op: Operation) -> list[bool]:
-        """Return, for each value that a loop carries, True if it waits for ``values`` in all rounds and on all paths.
+        """Return, for each value that a loop carries, whether it waits for ``values`` in all rounds and on all paths.
 
-        The loop's condition and body get this value as an argument. The method also sets ``waits`` for these arguments.
+        The method also sets ``waits`` for the arguments of the loop's condition and body.
         """
         condition, body = op.bodies
         found: list[bool] = []

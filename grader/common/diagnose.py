@@ -1,7 +1,4 @@
-"""Describe wrong values in terms of sharding. A description suggests the cause of a check's failure.
-
-Each description is a true statement about the observed values.
-"""
+"""Describe wrong values in terms of sharding, to suggest the cause of a check's failure."""
 
 from __future__ import annotations
 
@@ -19,9 +16,8 @@ from grader.wire.frames import wide
 def explain(got: Sharded, want: np.ndarray, bound: float) -> str:
     """Describe wrong values, for example as ``; every value is 4 times the expected one``.
 
-    Return '' if none of the grader's descriptions fits.
-
-    The text reveals no expected value, only relations between the actual and the expected values.
+    Return '' if no description fits. The text reveals no expected value, only relations between the actual and the
+    expected values.
 
     Args:
         want: the expected values, as float64 or complex128, in the result's shape.
@@ -43,7 +39,7 @@ def _zero(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _scaled(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Detect values that are all wrong by one factor, for example because a sum ran twice or a mean replaced a sum."""
+    """Detect values that are all wrong by one factor, for example because a mean replaced a sum."""
     weight = float(np.vdot(want, want).real)
     ratio = np.vdot(want, wide(got.value)) / weight if weight else 0.0
     if abs(ratio.imag) > 1e-3 * abs(ratio) or abs(ratio) < 1e-6 or abs(ratio - 1) < 1e-3:
@@ -116,7 +112,7 @@ def _of_replicas(got: Sharded, want: np.ndarray, j: int, i: int, bound: float) -
 
 
 def _adds_up(got: Sharded, want: np.ndarray, axis: str, bound: float) -> bool:
-    """Return True if shards of devices along ``axis`` add up to the values that each of these devices should hold."""
+    """Return whether shards of devices along ``axis`` add up to the values that each of these devices should hold."""
     rows: dict[tuple[int, ...], list[int]] = {}
     for device, point in enumerate(coordinates(got.mesh)):
         rows.setdefault(tuple(i for a, i in point.items() if a != axis), []).append(device)
@@ -189,10 +185,7 @@ def _reordered(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _ranges(held: Slices, due: Slices) -> tuple[str, str]:
-    """Return two parts of an array as texts, such as "rows 16:32".
-
-    The texts name only the dimensions in which the two parts differ.
-    """
+    """Return two parts of an array as texts, such as "rows 16:32", for the dimensions in which they differ."""
     dims = [d for d, pair in enumerate(zip(held, due, strict=True)) if pair[0] != pair[1]]
     ranges = [" and ".join(_range(d, len(where), *where[d]) for d in dims) for where in (held, due)]
     return ranges[0], ranges[1]

@@ -1,7 +1,7 @@
 """Handle errors in the code that makes pictures.
 
-A picture shows facts about a program that was judged already. So an error in the code that makes a picture must neither
-change a verdict nor stop a command. The picture is left out, and the log has one line about the error.
+A picture only illustrates a verdict. So an error in the code that makes a picture must neither change the verdict nor
+stop a command. The picture is left out, and the log has one line about the error.
 """
 
 from __future__ import annotations

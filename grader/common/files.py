@@ -21,12 +21,11 @@ AT_WORK = 60.0
 
 
 def file_name(name: str) -> str:
-    """Return the file name, without suffix, for a student's name.
+    """Return the file name, without suffix, for a student's name. Different names have different file names.
 
-    Different names have different file names. ASCII letters, digits, ``. _ @ + -`` and blanks stay unchanged. All
-    remaining bytes of the name's UTF-8 become ``~`` and two hexadecimal digits. So do a leading dot, and the first
-    letter of "index", "Index" and other names in ``RESERVED``, which are names of pages about the whole class. A name
-    that is too long becomes ``~~`` and its SHA-256.
+    ASCII letters, digits, ``. _ @ + -`` and blanks stay unchanged. All other bytes of the name's UTF-8 become ``~`` and
+    two hexadecimal digits, as do a leading dot and the first letter of a name in ``RESERVED``. A name that is too long
+    becomes ``~~`` and its SHA-256.
     """
     data = name.encode("utf-8", "surrogatepass")
     first_stays = not name.startswith(".") and name.lower() not in RESERVED
@@ -39,14 +38,13 @@ def file_name(name: str) -> str:
 def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[str], *, lasting: bool = True) -> None:
     """Write the whole file, or leave the existing file unchanged.
 
-    Text is written as UTF-8 with unchanged line ends. Half a surrogate pair, which cannot be written in UTF-8, becomes
-    ``?``. The folder must exist. If the process is killed during the write, a file named ``.tmp-*`` may remain;
-    ``clear_left_behind`` deletes such files. If the write fails, the OSError names ``path``, even when the disk is
-    full.
+    Text is written as UTF-8 with unchanged line ends. Half a surrogate pair, which UTF-8 cannot express, becomes ``?``.
+    The folder must exist. A killed process may leave a file named ``.tmp-*`` (see ``clear_left_behind``). If the write
+    fails, the OSError names ``path``.
 
     Args:
         content: the whole content, or an iterable of pieces, to save memory.
-        lasting: True to make the file survive a crash of the machine. If False, the file may be empty after a crash.
+        lasting: whether the file survives a crash of the machine. If False, the file may be empty after a crash.
     """
     pieces = [content] if isinstance(content, str | bytes) else content
     target = Path(path)

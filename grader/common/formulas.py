@@ -1,8 +1,8 @@
-"""Parse and evaluate formulas that students write. Students' formulas are evaluated only in a confined process.
+"""Parse and evaluate formulas that students write, in a confined process.
 
-The grader compares the values of two formulas at random points. So the grader needs no computer algebra library, whose
-parser may call ``eval``. ``ast`` parses the formula, and only nodes of an allow-list are evaluated. All numbers are
-float64, so a power of powers such as ``9**9**9`` gives infinity and not an integer with many digits.
+The grader compares the values of two formulas at random points. So it needs no computer algebra library, whose parser
+may call ``eval``. ``ast`` parses the formula, and only nodes of an allow-list are evaluated. All numbers are float64,
+so ``9**9**9`` gives infinity and not an integer with many digits.
 """
 
 from __future__ import annotations
@@ -52,10 +52,7 @@ class BadFormula(ValueError):
 def points_of(symbols: Mapping[str, Sequence[float]]) -> list[list[float]]:
     """Return POINTS points at which to compare formulas. A point has one value for each symbol, in order.
 
-    The points are pseudorandom, and equal for equal ``symbols``.
-
-    Args:
-        symbols: the possible values of each symbol, by name.
+    The points are pseudorandom, and equal for equal ``symbols``, which has the possible values of each symbol.
     """
 
     def drawn(name: str, number: int) -> float:
@@ -66,16 +63,16 @@ def points_of(symbols: Mapping[str, Sequence[float]]) -> list[list[float]]:
 
 
 def is_symbol(name: str) -> bool:
-    """Return True if a formula can use ``name`` as a symbol.
+    """Return whether a formula can use ``name`` as a symbol.
 
-    A name that is not in Unicode's NFKC form cannot be a symbol, because ``ast`` converts names to this form.
+    The name must be in Unicode's NFKC form, to which ``ast`` converts names.
     """
     plain = name.isidentifier() and unicodedata.normalize("NFKC", name) == name
     return plain and not keyword.iskeyword(name) and name not in FUNCTIONS
 
 
 def evaluate(text: str, names: Sequence[str], points: Sequence[Sequence[float]]) -> list[float]:
-    """Return the formula's value at each point. Raises BadFormula, and no other exception, for any text."""
+    """Return the formula's value at each point. Raises only BadFormula, whatever the text is."""
     if len(text) > LONGEST:
         raise BadFormula(f"a formula has at most {LONGEST} characters")
     tree = _parsed(text)
@@ -92,10 +89,10 @@ def evaluate(text: str, names: Sequence[str], points: Sequence[Sequence[float]])
 
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Evaluate the formula of a JSON request. Return JSON: ``{"values": ...}``, or ``{"problem": one line}``.
+    """Evaluate the formula ``text`` of a JSON request. Return ``{"values": ...}``, or ``{"problem": one line}``.
 
     Args:
-        request: the formula (``text``), its symbols (``names``), and the points at which to evaluate it (``points``).
+        request: ``text``, the formula's symbols as ``names``, and the points at which to evaluate it as ``points``.
     """
     try:
         return {"values": evaluate(request["text"], request["names"], request["points"])}

@@ -50,12 +50,11 @@ MADE: dict[str, Callable[..., Any]] = {
 def computed(op: Operation, program: Operations, operands: Sequence[Numbers | None]) -> Numbers | None:
     """Return the integer value of an operation's result on each device.
 
+    Return None if the result is unknown or not a single integer or boolean, or if there are more than MOST_DEVICES
+    devices.
+
     Args:
         operands: for each operand of the operation, its value on each device; None if unknown.
-
-    Returns:
-        One integer for each device. None if the result is unknown, if it has several elements, or if it is neither an
-        integer nor a boolean. Also None if the program has more than MOST_DEVICES devices.
     """
     devices, result = math.prod(program.mesh.values()), program.values[op.results[0]]
     dtype = dtype_of(result.dtype)
@@ -75,12 +74,7 @@ def computed(op: Operation, program: Operations, operands: Sequence[Numbers | No
 def _applied(function: Callable[..., Any], operands: Sequence[Numbers], dtype: np.dtype) -> Numbers | None:
     """Return a function's result on each device; None if XLA's result would differ from Python's on some device.
 
-    XLA's result differs if the function divides by zero, or if the result is out of the dtype's range (XLA reduces such
-    a result modulo a power of 2).
-
-    Args:
-        operands: for each operand of the function, its value on each device.
-        dtype: the dtype of the result.
+    XLA's result differs for a division by zero, and for a result out of the range of ``dtype``.
     """
     try:
         numbers = tuple(int(function(*each)) for each in zip(*operands, strict=True))

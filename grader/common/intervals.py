@@ -17,17 +17,17 @@ COUNTABLE = 1 << 256
 class Interval:
     """The minimum and maximum of a number, such as bytes sent, over all paths through a program and all devices.
 
-    A check that requires a minimum uses ``least``; a check with a budget (a maximum) uses ``most``. If ``least`` and
-    ``most`` are equal, the interval also equals (``==``) this number.
+    A check that requires a minimum uses ``least``; a check with a budget (a maximum) uses ``most``. If both are equal,
+    the interval equals (``==``) this number.
     """
 
     least: float
     most: float
 
     def __post_init__(self) -> None:
-        """If ``least`` exceeds COUNTABLE, set it to COUNTABLE. If ``most`` exceeds COUNTABLE, set it to infinity.
+        """Limit ``least`` to COUNTABLE, and replace a larger ``most`` by infinity.
 
-        The numbers of rounds of nested loops can multiply to a number that no float can hold.
+        The rounds of nested loops can multiply to a number that no float can hold.
         """
         object.__setattr__(self, "least", min(self.least, COUNTABLE))
         object.__setattr__(self, "most", self.most if self.most <= COUNTABLE else math.inf)
@@ -36,7 +36,7 @@ class Interval:
     def of(cls, value: Any) -> Interval:
         """Return an interval for a number, an interval, or an interval's dict (from ``dataclasses.asdict`` or JSON).
 
-        Raises ValueError for a negative number and for any value that is not an interval of numbers.
+        Raises ValueError for any other value, and for negative numbers.
         """
         if isinstance(value, Interval):
             return value
@@ -49,7 +49,7 @@ class Interval:
 
     @property
     def known(self) -> bool:
-        """True if there is an upper bound."""
+        """Whether there is an upper bound."""
         return self.most != math.inf
 
     @property
@@ -95,11 +95,11 @@ Path = tuple[tuple[int, int, int], ...]
 def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
     """Return the least and the largest sum of the parts' amounts on any path through the program.
 
-    On a path, each conditional takes only one of its branches, so only parts in the taken branches add to the sum.
+    On a path, each conditional takes only one of its branches.
 
     Args:
-        parts: for each part, a pair (branches, amount). The branches are those around the part, outermost first; each
-            branch is (conditional, branch, number of branches).
+        parts: pairs (branches, amount). The branches are those around the part, outermost first, each as (conditional,
+            branch, number of branches).
     """
     found, cases = NOTHING, {}
     for path, value in parts:

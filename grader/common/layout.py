@@ -1,8 +1,8 @@
 """Arithmetic of PartitionSpecs in plain Python: which slice of an array each device holds.
 
 A spec is any iterable with one entry per array dimension: ``None``, an axis name, or a tuple of axis names (major axis
-first). Trailing dimensions may be left out, as in JAX. A mesh is an ordered mapping from axis name to size. Device
-``i`` is at the ``i``-th coordinates in row-major order, as in ``jax.make_mesh`` on simulated devices.
+first). Trailing dimensions may be left out, as in JAX. A mesh is an ordered mapping from axis name to size. Devices are
+numbered in row-major order of their coordinates, as in ``jax.make_mesh`` on simulated devices.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
 """Track which parts of a program's arguments each value depends on, separately on each device.
 
-An entry of an argument is the part at one index of its first dimension, such as a micro-batch. A value has one mark for
-each entry that the value depends on. If the value depends on data that a permute sends, it also has a mark for the sent
-value. The result of an operation gets the marks of all operands. But if the operation uses only a part of its operands,
-there are three cases:
+An entry of an argument is the part at one index of its first dimension, such as a micro-batch. A value has a mark for
+each entry that it depends on, and for each value sent by a permute that it depends on. The result of an operation gets
+the marks of all operands. There are three cases for an operation that uses only a part of its operands:
 
-- If each device needs only constants and its device number to compute which part it uses, the result gets only that
-  part's marks.
-- If input data decides which one of several values is used, the result gets the marks of all these values.
-- In all other cases, the result gets the marks of all entries that the operation can use. If perhaps it does not use
-  all of an argument's entries, the result also gets the argument's *vague mark*: the result perhaps has too many marks
-  of this argument.
+- If the part follows from constants and the device number, the result gets only that part's marks.
+- If input data selects one of several values, the result gets the marks of all these values.
+- Otherwise, the result gets the marks of all entries that the operation can use. If it perhaps does not use all of
+  them, the result also gets the argument's *vague mark*, which means that it may have too many marks of this argument.
 
 So a value may have too many marks, but never too few.
 """
@@ -51,11 +48,7 @@ def joined(marks: Iterable[int]) -> int:
 
 @dataclass(frozen=True)
 class Held:
-    """A value's marks on each device.
-
-    ``numbers``: for each device, one integer that is the value of all elements; None if elements of a device differ or
-    are unknown.
-    """
+    """A value's marks on each device. ``numbers``: the integer value of all elements on each device, or None."""
 
     marks: tuple[Marks, ...]
     numbers: Numbers | None = None
@@ -67,10 +60,7 @@ class Held:
 
 @dataclass
 class Sent:
-    """A value that one or more permutes send.
-
-    The fields are the value's number among all sent values, its marks on each device, and the permutes that send it.
-    """
+    """A value that one or more permutes send, with its number among such values and its marks on each device."""
 
     number: int
     marks: tuple[int, ...]
@@ -78,7 +68,7 @@ class Sent:
 
 
 class MarkWalk:
-    """Walk a program's operations in the order in which they run, and mark each value."""
+    """A walk over a program's operations, in the order in which they run, that marks each value."""
 
     def __init__(self, program: Operations, devices: int) -> None:
         self.program, self.devices, self.count = program, devices, 0
@@ -98,7 +88,6 @@ class MarkWalk:
         self.entry_bits = (1 << self.first[-1]) - 1 - self.vague_bits
 
     def results(self) -> list[Held]:
-        """Walk the whole program, and return the marks of its results."""
         if self.first[-1] > MOST_BITS:
             raise UnknownError
         return self.body(self.program.main, self.arguments())
@@ -108,19 +97,19 @@ class MarkWalk:
         return [Held((marks,) * self.devices) for marks in each]
 
     def entries_in(self, marks: int, argument: int) -> tuple[int, bool]:
-        """Return (an argument's entries in ``marks``, as bits; True if the value depends on exactly these entries)."""
+        """Return an argument's entries in ``marks``, as bits, and whether they are exact (no vague mark)."""
         start, stop = self.first[argument : argument + 2]
         found, vague = marks >> start & (1 << stop - start) - 1, 1 << stop - start - 1
         return found & ~vague, not found & vague
 
     def exact_sources(self, marks: int) -> bool:
-        """Return True if ``marks`` says exactly which sent values a value depends on."""
+        """Return whether ``marks`` says exactly which sent values a value depends on."""
         return not marks >> self.first[-1] & 1
 
     def bits(self, number: int, *, arrived: bool = False) -> list[int]:
         """Return, for each device, the mark (as a bit) of its part of sent value ``number`` (see ``Sent``).
 
-        If ``arrived`` is True, return the marks that stand for the data that each device receives from the permute.
+        With ``arrived``, return the marks of the data that each device receives instead.
         """
         start = self.first[-1] + 1 + (2 * number + arrived) * self.devices
         return [1 << bit for bit in range(start, start + self.devices)]
@@ -140,7 +129,7 @@ class MarkWalk:
     # values
 
     def counted(self, marks: int) -> None:
-        """Count ``marks`` more marks as read or made. Raises UnknownError if there are now more than MOST_MARKS."""
+        """Count marks that were read or made. Raises UnknownError after MOST_MARKS."""
         self.count += marks
         if self.count > MOST_MARKS:
             raise UnknownError
@@ -151,10 +140,7 @@ class MarkWalk:
             self.at[value] = self.marked(value, one) if value in self.sends else one
 
     def marked(self, value: int, held: Held) -> Held:
-        """Add a new mark on each device to a value that a permute sends.
-
-        Every value with this mark depends on the sent value.
-        """
+        """Add a new mark on each device to a value that a permute sends."""
         if len(self.sent) == MOST_SENT:
             raise UnknownError
         sent = Sent(len(self.sent), tuple(joined(marks) for marks in held.marks))
@@ -180,7 +166,6 @@ class MarkWalk:
         return [self.at[value] for value in body.results]
 
     def made(self, op: Operation, brought: list[Held]) -> list[Held]:
-        """Return the marks of an operation's results."""
         if op.communication is not None:
             return self.moved(op, brought)
         if op.name == "while":
@@ -231,7 +216,7 @@ class MarkWalk:
         return sum(len(sent.permutes) for sent in self.sent)
 
     def taken(self, op: Operation, numbers: Numbers | None) -> list[set[int]]:
-        """Return for each device the branches that it may take. ``numbers``: the selecting number on each device.
+        """Return for each device the branches that it may take, all if the selecting ``numbers`` are unknown.
 
         As in XLA, a number to which no branch belongs selects the last branch.
         """
@@ -288,8 +273,8 @@ class MarkWalk:
     def sharded(self, op: Operation, brought: list[Held]) -> Held:
         """Return the marks of each device's part of an array that ``shard_map`` cuts into parts.
 
-        If dimension 0 is not cut, each part has all entries. If the parts have the shape of the parts from which the
-        array was joined, and only one mesh axis has several devices, each device gets back its old part with its marks.
+        If the array was joined from parts of this shape before, and only one mesh axis has several devices, each device
+        gets back its old part. If dimension 0 is not cut, each part has all entries.
         """
         whole, part = self.shape(op.operands[0]), self.shape(op.results[0])
         before, held = self.parts.get(op.operands[0], ((), None))
@@ -337,7 +322,6 @@ class MarkWalk:
         return self.replaced(op, brought[0], brought[1] if whole else self.union(brought), starts, size)
 
     def scattered(self, op: Operation, brought: list[Held]) -> Held:
-        """Return the marks of an array after a scatter. A scatter to an index that is out of range writes nothing."""
         if not op.entry or brought[1].numbers is None or not self.entries(op.operands[0]):
             return self.some(brought)
         return self.replaced(op, brought[0], self.union(brought[2:]), brought[1].numbers, 1)
@@ -365,7 +349,7 @@ class MarkWalk:
 
 
 def _with(marks: Sequence[Marks], bits: Sequence[int]) -> tuple[Marks, ...]:
-    """Return a value's marks with one more mark in every entry. ``bits``: for each device, the mark to add."""
+    """Return a value's marks with one more mark in every entry: the device's mark in ``bits``."""
     return tuple(tuple(part | bit for part in one) for one, bit in zip(marks, bits, strict=True))
 
 

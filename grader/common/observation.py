@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class NotHere(Exception):
-    """A check used a result whose values no device computed. The message says why there are no values."""
+    """A check used values that no device computed. The message says why."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,15 @@ USE_VALUE = (
 class Sharded(np.lib.mixins.NDArrayOperatorsMixin):
     """An array as shards on devices.
 
-    ``shards[i]`` is the part on device ``i``; ``slices[i]`` is the place of this part in the array.
-
-    ``on_chip``: each device's slices as a TPU's compiler chose them (it runs without a TPU); None if it did not run.
-
-    The judge fills in the following fields from the author's declaration (``Ask``), never from a learner's program:
-        due: the dtype that the declaration requires of the array, or None; a check may require another dtype.
-        per_device: True if the task is a ``shard_map`` body, so each shard is what the body returned on one device.
+    Attributes:
+        shards: for each device, its part of the array.
+        slices: for each device, the place of its part in the array.
+        on_chip: each device's slices as a TPU's compiler chose them (it runs without a TPU); None if it did not run.
+        due: the dtype that the author's declaration requires of the array, or None; a check may require another dtype.
+        per_device: whether the task is a ``shard_map`` body, so each shard is what the body returned on one device.
         name: the array's name if a call has several results, such as ``step 2: grads['w1']``.
         step: number of the step, from 1, in a call of several steps; later steps use results of earlier steps.
-
-    ``factors``: if the devices round operands of matmuls to a shorter dtype, the epsilon of this dtype; else 0.
+        factors: the epsilon of the dtype to which the devices round operands of matmuls; 0 if they do not round.
     """
 
     shape: tuple[int, ...]
@@ -96,12 +94,12 @@ class Sharded(np.lib.mixins.NDArrayOperatorsMixin):
 
     @cached_property
     def spec(self) -> tuple | None:
-        """The layout as a PartitionSpec, without None at the end; the property is None if no spec gives this layout."""
+        """The layout as a PartitionSpec, without None at the end; None if no spec gives this layout."""
         return spec_of(self.laid, self.shape, self.mesh)
 
     @property
     def laid(self) -> list[Slices]:
-        """Each device's slices: according to a TPU's compiler if one ran, else as on the simulated devices."""
+        """Each device's slices: as a TPU's compiler chose them if it ran, else as on the simulated devices."""
         return self.slices if self.on_chip is None else self.on_chip
 
 
@@ -111,11 +109,11 @@ class Collective:
 
     Attributes:
         kind: all_reduce, all_gather, reduce_scatter, all_to_all, ragged_all_to_all, permute or broadcast.
-        axes: mesh axes along which devices communicate: on each, two devices of a group have different positions.
-            Checks of traffic along one axis count all bytes of each collective whose ``axes`` contain this axis.
+        axes: mesh axes along which devices of a group have different positions. Checks of traffic along an axis count
+            all bytes of each collective whose ``axes`` contain this axis.
         bytes: bytes of the input on one device.
         sent: least and most bytes that a device sends in one execution, computed as if each group were a ring.
-        rounds: how often it runs if its branch is taken: the product of the surrounding loops' rounds. See ``count``.
+        rounds: how often it runs if its branch is taken: the product of the surrounding loops' rounds.
         line: line in the learner's source; None if the compiler added the collective.
         shift: by how many devices a permute moves all data along one axis, the shorter way round (1: to the next
             device, -1: to the previous device); None for any other collective.
@@ -123,11 +121,11 @@ class Collective:
         path: the branches around the collective, outermost first: ``(conditional, branch, number of branches)``.
         operands: dtype and per-device shape of each input array.
         groups: the devices of each group, in mesh order; for a permute ``(source, target)`` pairs.
-        partial: True if a group has only some of the devices along ``axes``, such as two of four; False for a permute.
+        partial: whether a group has only some of the devices along ``axes``, such as two of four; False for a permute.
         backward: whether the collective waits for the cotangent, in a call that asks for gradients; None if unknown.
         place: the collective's number among all operations, in the order of ``Operations.walk``; None if unknown.
         number: the collective's position among the collectives of the learner's program (see ``common.poison``).
-        transposed: True if JAX made the collective by transposing another one, as for gradients.
+        transposed: whether JAX made the collective by transposing another one, as for gradients.
     """
 
     kind: str
@@ -155,7 +153,7 @@ class Collective:
 
     @property
     def over(self) -> str:
-        """The devices that communicate, as text for a message."""
+        """Return the devices that communicate, as text: ``x and y``, or ``some of the devices along x and y``."""
         return over(self.axes, self.partial)
 
     @property
@@ -175,7 +173,7 @@ class Collective:
         return Interval(0, self.rounds.most) if self.path else self.rounds
 
     def sent_by(self, device: int) -> Interval:
-        """Return the bytes that this device sends for one execution."""
+        """Return the bytes that this device sends in one execution."""
         if self.senders is None:
             return self.sent
         return Interval.of(self.sent.most if device in self.senders else 0)
@@ -197,24 +195,23 @@ class Observation:
 
     Attributes:
         outputs: for each set of inputs, the flat list of output arrays.
-        collectives: the program's collectives, in program order.
         memory: temporary bytes per device at the peak, as the compiler allocates them: enough for every path.
         flops: arithmetic operations per device. An operation in a loop counts once for each round.
         dot_flops: FLOPs of matmuls, also of matmuls written as multiply and add.
-        mapped: True if results depend on a ``shard_map``, and outside it the program does at most one operation on data
-            for each element of its arguments and results.
+        mapped: whether results depend on a ``shard_map``, and the program does little outside it: at most one operation
+            on data for each element of its arguments and results.
         program: SHA-256 of the program's canonical form.
         operations: the dependency graph, with calls inlined; None if the program has too many operations.
-        elsewhere: outputs on devices that are not simulated. The first entry of ``elsewhere`` has the devices' default
-            matmul precision; if the default rounds operands, a second entry has float32 matmuls. If the program did not
-            run on them, the shards are ``Unseen``. With only simulated devices, ``elsewhere`` is None.
-        measured: seconds per call on devices that are not simulated, one number per round of measurements; or the
-            reason why there are no times.
+        elsewhere: outputs on real devices, for the default matmul precision and, if this rounds operands, also for
+            float32. The shards are ``Unseen`` if the program did not run. None if only simulated devices were
+            requested.
+        measured: seconds per call on real devices, one number per round of measurements; or the reason why there are
+            none.
         compiled: the schedule that a TPU's compiler made (it runs without a TPU), or the compiler's error as a Fault;
             None if no such compiler ran.
         compiled_on: the TPU slice for which the compiler compiled, such as "v5e:2x4".
         poison: an object that runs the program again, to find operations that affect a result; None without such runs.
-        paired: True for a timed program that differs only in sizes from the small program that is judged in its place.
+        paired: whether this timed program differs only in sizes from a smaller program that is judged in its place.
     """
 
     outputs: list[list[Sharded]]
@@ -269,7 +266,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Timing:
-    """The TPU slice and the profile for which a program's time is computed, as given to ``exercise.timing``."""
+    """The TPU slice for which a program's time is computed, and which collectives overlap with compute (profile)."""
 
     on: str
     axes: Mapping[str, tuple[int, ...]] | None = None
@@ -284,10 +281,13 @@ def _no_clock(**_: Any) -> Any:
 class Seen:
     """All that a check sees of a program. Each argument ``a`` is an attribute ``seen.a``: a NumPy array or a tree.
 
-    For a call of several steps, ``steps`` has the inputs and results of each step. ``inputs`` has the first step's
-    inputs; ``out`` and ``grads`` have the last step's results. If the task is the body of a ``shard_map``, the grader
-    passes ``check_vma`` to ``jax.shard_map``. Inputs are converted, exactly, to the widest dtype of their kind, so that
-    references compute in float64 and int64.
+    Inputs are converted, exactly, to the widest dtype of their kind, so that references compute in float64 and int64.
+
+    Attributes:
+        inputs: the inputs; in a call of several steps, those of the first step.
+        out, grads: the results; in a call of several steps, those of the last step.
+        steps: the inputs and results of each step.
+        check_vma: the argument of ``jax.shard_map``, if the task is the body of a ``shard_map``.
     """
 
     mesh: Mapping[str, int]
@@ -339,16 +339,14 @@ class Seen:
     ) -> Seen:
         """Return a copy with only some collectives, as in ``expect_traffic(seen.only(dtype="float32"), at_most=0)``.
 
+        Unknown facts get the lower bound 0: the bytes of a collective with several dtypes, and the rounds of a
+        collective whose pass is unknown. The copy's FLOPs are intervals from 0 to the whole program's.
+
         Args:
             kind: keep collectives of this kind (see ``Collective.kind``).
             axis: keep collectives with groups along this mesh axis, even if the groups are along other axes as well.
             dtype: keep collectives that send this dtype.
-            backward: True to keep the collectives of the backward pass, False those of the forward pass, None those of
-                both.
-
-        If ``dtype`` is given and a collective has inputs of several dtypes, the lower bound of its bytes becomes 0. If
-        ``backward`` is given and a collective's pass is unknown, the lower bound of its rounds becomes 0. The copy's
-        FLOPs are intervals from 0 to the whole program's.
+            backward: True to keep the collectives of the backward pass, False those of the forward pass, None all.
         """
         if backward is not None and not self.differentiated:
             raise ValueError("there is no forward or backward pass: the call asks for no gradients (wrt, cotangent)")
@@ -388,7 +386,7 @@ class Seen:
 def _of_pass(collectives: Iterable[Collective], backward: bool) -> list[Collective]:
     """Return the collectives of the backward pass if ``backward`` is True, else those of the forward pass.
 
-    If it is unknown to which pass a collective belongs, the collective's ``rounds.least`` becomes 0.
+    A collective whose pass is unknown gets ``rounds.least`` 0.
     """
     found = [c for c in collectives if c.backward in (None, backward)]
     return [c if c.backward is not None else replace(c, rounds=Interval(0, c.rounds.most)) for c in found]

@@ -2,7 +2,7 @@
 
 One round of permutes is a tick. An entry is the part of an argument at one index of its first dimension, such as a
 micro-batch. For each device and tick, ``pipelines`` finds which entries the sent data depends on, from which devices
-the data came, and whether any result of the program depends on the data. ``grader.common.marks`` tracks all this.
+the data came, and whether any result of the program depends on it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Work:
-    """The data that one device sends in a tick.
+    """The data that one device sends in a tick (a round of permutes).
 
     Attributes:
-        entries: for each argument of the pipeline, the entries that the data depend on, as spans [start, stop); None
-            if these entries are not known exactly.
-        sources: the devices that, in the previous tick, sent data on which this data depends; empty if these devices
-            are not known exactly.
-        used: True if a result of the program depends on the data.
+        entries: for each argument of the pipeline, the entries that the data depends on, as spans [start, stop); None
+            if they are not known exactly.
+        sources: the devices that sent, in the previous tick, data on which this data depends; empty if not known
+            exactly.
+        used: whether a result of the program depends on the data.
     """
 
     entries: tuple[tuple[Span, ...] | None, ...]
@@ -39,15 +39,14 @@ class Work:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A pipeline of ticks: in each tick, permutes send data that depend on data of the previous tick.
+    """A pipeline of ticks: in each tick, permutes send data that depends on data of the previous tick.
 
     Attributes:
         arguments: names of the program's arguments from which the data in the pipeline is computed.
-        axes: the mesh axes that the data move along.
+        axes: the mesh axes that the data moves along.
         lines: the line of each tick's permutes in the learner's source.
-        ticks: for each tick, the data that each device sends (``Work``). If the program's results depend on the data
-            that the last permutes send, an additional last tick has the data that each device receives from these
-            permutes.
+        ticks: for each tick, the data that each device sends. If the program's results depend on the data that the last
+            permutes send, one more tick has the data that each device receives from them.
     """
 
     arguments: tuple[str, ...]
@@ -59,9 +58,9 @@ class Pipeline:
 def pipelines(program: Operations, names: Sequence[str]) -> list[Pipeline]:
     """Return the pipelines of two or more ticks, in program order, without repeats.
 
-    A chain of permutes is a pipeline if it sends two pieces of data that depend on different entries of one argument,
-    with no entry in common. Results of the program must depend on both pieces. The list is empty if the program is too
-    long for the analysis, or has a part that the analysis cannot track.
+    A chain of permutes is a pipeline if two pieces of its data depend on disjoint sets of entries of one argument, and
+    results of the program depend on both pieces. The list is empty if the program is too long for the analysis, or has
+    a part that the analysis cannot track.
 
     Args:
         names: names of the program's arguments.
@@ -96,10 +95,9 @@ def _lanes(walk: MarkWalk) -> list[list[Sent]]:
 
 
 def _sources(walk: MarkWalk, before: Sent, sent: Sent) -> list[tuple[int, ...]]:
-    """Return, for each device, the devices from which its part of ``sent`` comes.
+    """Return, for each device, the devices from which its part of ``sent`` comes; () if they are not known exactly.
 
-    The part depends on these devices' parts of ``before``. A device's tuple is empty if its part depends on no part of
-    ``before``, or if it is not known exactly on which parts.
+    The part depends on these devices' parts of ``before``.
     """
     bits = walk.bits(before.number)
     return [tuple(d for d, bit in enumerate(bits) if walk.exact_sources(m) and m & bit) for m in sent.marks]
@@ -135,13 +133,10 @@ class _Lane:
         return entries if exact else None
 
     def differ(self, sets: Sequence[Sequence[int | None]], useful: Sequence[Sequence[bool]]) -> bool:
-        """Return True if two pieces of the sent data depend on different known entries, with no entry in common.
+        """Return whether two useful pieces of the sent data depend on known, disjoint sets of entries.
 
-        Data on which no result of the program depends is ignored.
-
-        Args:
-            sets: for each tick and device, the entries that the sent data depends on, as bits; None if unknown.
-            useful: for each tick and device, True if a result depends on the sent data.
+        ``sets`` has, for each tick and device, the entries that the sent data depends on (as bits; None if unknown).
+        ``useful`` has, for each tick and device, whether a result depends on the data.
         """
         pairs = zip(sets, useful, strict=True)
         found = {one for row, of in pairs for one, use in zip(row, of, strict=True) if use and one}
@@ -153,12 +148,7 @@ class _Lane:
         return tuple(dict.fromkeys(axis for one in moved if one is not None for axis in one.axes))
 
     def ticks(self, entries: Sequence[Any], useful: Sequence[Sequence[bool]]) -> list[tuple[Work, ...]]:
-        """Return, for each tick, the data that each device sends, as ``Work``.
-
-        Args:
-            entries: for each argument, tick and device, the entries that the sent data depend on, as spans.
-            useful: for each tick and device, True if a result depends on the sent data.
-        """
+        """Return, for each tick, the data that each device sends, as ``Work``."""
         sources = [[()] * self.walk.devices, *(_sources(self.walk, *pair) for pair in pairwise(self.sent))]
         return [
             tuple(map(Work, zip(*(of[tick] for of in entries), strict=True), sources[tick], useful[tick]))
@@ -166,10 +156,7 @@ class _Lane:
         ]
 
     def arrived(self, last: Sequence[Work]) -> list[tuple[Work, ...]]:
-        """Return an additional tick: the data that each device receives in the last tick.
-
-        Return [] if no result of the program depends on this data.
-        """
+        """Return one more tick: the data that each device receives in the last tick; [] if no result depends on it."""
         sent = self.sent[-1]
         used = [bool(self.used & bit) for bit in self.walk.bits(sent.number, arrived=True)]
         moved = [op.communication for op in sent.permutes]

@@ -1,8 +1,8 @@
-"""Find the operations that matter. An operation matters if replacing its results changes a result of the program.
+"""Find the operations that matter: replacing their results changes a result of the program.
 
 Collectives and matmuls are numbered separately, both in the order of ``Operations.walk``. A trial run (``Poison``)
-shows whether an operation matters. For a program that is never run, every operation that a result depends on counts as
-one that matters (``alive``), even a matmul whose result is multiplied by 0.
+shows whether an operation matters. For a program that is never run, ``alive`` counts every operation on which a result
+depends, even a matmul whose result is multiplied by 0.
 """
 
 from __future__ import annotations
@@ -26,11 +26,7 @@ class Poison(Protocol):
     """A trial: run a program again with other values in place of an operation's results."""
 
     def matter(self, what: str) -> Sequence[bool] | Fault:
-        """Return, for each operation of the kind ``what``, whether it matters; a Fault if the trial runs failed.
-
-        Args:
-            what: the kind of operation: COLLECTIVES or PRODUCTS (matmuls).
-        """
+        """Return, for each operation of the kind ``what``, whether it matters; a Fault if the trial runs failed."""
         ...
 
 

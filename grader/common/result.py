@@ -1,10 +1,8 @@
 """Results of checks and questions, and the Report of a submission.
 
-All code that shows or exports results reads these classes.
-
-The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no file path and no memory
-address. The only times in a report are submission times, in a course with a late policy. So reports on equal
-submissions to equal courses, by equal versions of the software, have equal bytes.
+The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no file path, no memory
+address and, apart from submission times in a course with a late policy, no time. So reports on equal submissions to
+equal courses, by equal versions of the software, have equal bytes.
 """
 
 from __future__ import annotations
@@ -25,8 +23,8 @@ class ByHand(BaseModel):
 
     Attributes:
         by, reason: the person who gave the points, and why.
-        graded: points that the grader gives in its latest grading.
-        was: points that the grader had given when the person replaced them.
+        graded: the grader's points in its latest grading.
+        was: the grader's points when the person replaced them.
     """
 
     model_config = _FROZEN
@@ -72,23 +70,24 @@ class Result(BaseModel):
 
     Attributes:
         kind: ``check``, or the kind of a question's answer.
-        status: passed; failed (the learner's fault); blocked (not judged, for example because another check must pass
-            first); broken (the grader's fault: no points lost, needs review); waiting (a person gives the points).
+        status: the verdict:
+            passed: right.
+            failed: wrong, by the learner's fault.
+            blocked: not judged, for example because another check must pass first.
+            broken: not judged, by the grader's fault. It costs no points and needs review.
+            waiting: a person gives the points.
         points: the largest number of points that can be earned.
         earned: 0 or ``points``; between the two for an answer with partial credit, or for points given by hand.
         reason: one line for the learner; empty when passed.
         hint: the matched misconception's hint, else empty.
         misconception: the matched misconception's name, else empty.
         where: the device, array index or source line where the check failed.
-        expected, actual: plain JSON for the renderers. In results of hidden checks and of questions, only the staff may
-            see ``expected``.
-        staff: text that only staff may read. If the check fails only on inputs drawn from the course's seed, the text
-            is empty, because reports show nothing about those inputs.
+        expected, actual: values as JSON. Only the staff may see ``expected`` of hidden checks and of questions.
+        staff: text that only staff may read. Empty if the check fails only on hidden inputs, which reports do not show.
         pictures: layouts to draw (keys "title", "mesh", "shape", "slices") and timelines ("title", "timeline").
         by_hand: record of points that a person gave; ``status`` stays the grader's status.
-        rubric: the items of the rubric, which a person picks to give points; the JSON form leaves out an empty rubric.
-        unjudged: True if the task is right on simulated devices but was not judged on the requested devices; the JSON
-            form has this field only if it is True.
+        rubric: the items of the rubric, which a person picks to give points.
+        unjudged: whether the task is right on simulated devices but was not judged on the requested devices.
     """
 
     model_config = _FROZEN
@@ -115,14 +114,14 @@ class Result(BaseModel):
 
     @property
     def waits(self) -> bool:
-        """True if the points are not final, because a person must decide or the requested devices were missing."""
+        """Whether the points are not final, because a person must decide or the requested devices were missing."""
         return (self.status in ("broken", "waiting") or self.unjudged) and self.by_hand is None
 
     def for_student(self) -> Result:
         """Return the result without staff text.
 
-        For a hidden check or a question, the copy also lacks the expected value and the rubric items for which the
-        student got no points. Of the pictures, the copy keeps only those of actual values.
+        For a hidden check or a question, the copy has no expected value, only pictures of actual values, and only the
+        rubric items with points for the student.
         """
         if self.public and self.kind == "check":
             return self.model_copy(update={"staff": ""})
@@ -135,7 +134,6 @@ class Evidence(BaseModel):
     """The inputs and the program that decided the verdict on a call or a set of cases; for the staff.
 
     Attributes:
-        task: the task that was called.
         mesh, dims: mesh and dimensions of a call.
         secret: whether the inputs are hidden inputs, drawn from the course's seed.
         program: SHA-256 of the program's canonical form; empty without a program.
@@ -159,13 +157,11 @@ class ExerciseReport(BaseModel):
 
     Attributes:
         handed_in: False if the submission has nothing for the exercise.
-        evidence: programs and inputs that decided the results; the command ``shardlings appeal`` recreates the programs
-            and inputs, and compares them with this record.
-        pseudonym: the name that the learner chose for a leaderboard, as untrusted text; empty if the learner chose no
-            name.
-        extension: True if the exercise's points are a bonus, which the field ``Report.points`` does not include.
+        evidence: programs and inputs that decided the results, for comparison by the command ``shardlings appeal``.
+        pseudonym: the name that the learner chose for a leaderboard, as untrusted text, or empty.
+        extension: whether the exercise's points are a bonus, which ``Report.points`` does not include.
         basis: digests and versions, by name, of everything that decided the results. After a second grading, the grader
-            reports which of these digests and versions changed.
+            reports which of them changed.
         by_hand: record of points that a person gave for the whole exercise.
     """
 
@@ -201,14 +197,13 @@ class Report(BaseModel):
 
     Attributes:
         isolation: the kind of sandbox that was used (sandlock, bwrap or none).
-        points: the number of points that can be earned in all exercises that are not extensions. ``earned`` also
-            includes points earned in extensions (``bonus``).
+        points: the points that can be earned in all exercises that are not extensions (bonus exercises).
+        earned: the earned points, after late penalties, with extensions.
+        pending: points of broken checks, of checks that lack devices, and of answers that a person must read.
         fingerprint: SHA-256 over all that the verdicts depend on.
         backend: where programs ran: ``cpu``, or additional devices such as ``gpu: 1 x NVIDIA H200``.
-        pending: points of broken checks, of checks that lack devices, and of answers that a person must read.
         notes: remarks on the submission that a person should read.
-        hand_ins: submission times by module, if the course has a late policy. ``earned`` is the number of points after
-            late penalties.
+        hand_ins: submission times by module, if the course has a late policy.
     """
 
     model_config = _FROZEN
@@ -229,7 +224,7 @@ class Report(BaseModel):
 
     @property
     def bonus(self) -> float:
-        """Points earned in extensions (bonus exercises), minus the part of the late penalties that falls on them."""
+        """Points earned in extensions (bonus exercises), minus their part of the late penalties."""
         left = 0.0
         for module in dict.fromkeys(e.module for e in self.exercises if e.extension):
             earned = sum(e.earned for e in self.exercises if e.module == module)
@@ -245,13 +240,13 @@ class Report(BaseModel):
 
     @property
     def broken(self) -> bool:
-        """True if the grader itself failed on a check or question. A second grading may succeed."""
+        """Whether the grader itself failed on a check or question. A second grading may succeed."""
         return any(r.status == "broken" for e in self.exercises for r in e.results)
 
     def dumps(self) -> str:
         """Return canonical JSON: fields in the order of the schema, an indent of two spaces, a final newline.
 
-        Half a surrogate pair in a text becomes ``?``, because UTF-8 has no bytes for it.
+        Half a surrogate pair in a text becomes ``?``, because UTF-8 cannot express it.
         """
         try:
             return self.model_dump_json(indent=2) + "\n"
@@ -261,11 +256,7 @@ class Report(BaseModel):
 
     @classmethod
     def loads(cls, text: str) -> Report:
-        """Return the report that ``dumps`` wrote.
-
-        Raises:
-            pydantic.ValidationError: the text is not a report of this schema.
-        """
+        """Return the report that ``dumps`` wrote. Raises pydantic.ValidationError for any other text."""
         return cls.model_validate_json(text)
 
     def for_student(self) -> Report:

@@ -1,9 +1,8 @@
 """Routes of data from device to device: chains of permutes, where each permute sends the data that the previous sent.
 
-A route follows an array through loops, through elementwise operations (such as ``a + b``), reshapes and transposes, and
-through slices of a received array. If the array is written into a buffer, and a later operation reads the buffer at the
-same indices, the route continues. The grader must be able to compute these indices without running the program. They
-may depend on the device's number. A matmul or a concatenation ends a route, because the elements of its result have no
+A route follows an array through loops, elementwise operations, reshapes, transposes and slices. It also continues where
+the array is written into a buffer that is later read at equal indices, if the grader can compute these indices from
+constants and the device's number. A matmul or a concatenation ends a route, because the elements of its result have no
 single source.
 """
 
@@ -40,8 +39,7 @@ class Hop:
     Attributes:
         before: the route's previous hop; None for the first hop.
         count: number of hops up to this hop.
-        holds: after this hop, for each device, the device on which its data started; None if the data is zeros, as on a
-            device without a sender.
+        holds: for each device after this hop, the device on which its data started, or None if the data is zeros.
     """
 
     op: Operation
@@ -57,8 +55,8 @@ class Route:
     Attributes:
         axes: the mesh axes that the data moves along.
         lines: the line of each round in the learner's source.
-        holds: one item for the state before the first round and one for the state after each round. An item has, for
-            each device, the device on which its data started; None if the data is zeros.
+        holds: the states before the first round and after each round. A state has, for each device, the device on which
+            its data started, or None if the data is zeros.
     """
 
     axes: tuple[str, ...]
@@ -86,12 +84,11 @@ class _Held:
     """Facts about where the data of a value came from.
 
     Attributes:
-        sources: for every device, the device on which the data of its part of the value started; None if the data is
-            zeros.
+        sources: for each device, the device on which the data of its part started; None if the data is zeros.
         hop: the last permute (hop) that moved the value; None if no permute moved the value.
         writes: blocks that were written over the value, oldest first.
-        mixed: True if data of unknown origin was written over the value.
-        numbers: for every device, the value as an integer, if the value has one element and is known.
+        mixed: whether data of unknown origin was written over the value.
+        numbers: for each device, the value as an integer, if the value has one element and is known.
     """
 
     sources: Sources
@@ -111,10 +108,9 @@ class _Held:
 
 @dataclass(frozen=True, eq=False)
 class _Write:
-    """A block that is written into a buffer.
+    """A block that is written into a buffer, with facts about its data.
 
-    The fields are the block's first indices on each device (None if the device writes nothing), its shape, and facts
-    about where its data came from.
+    ``starts`` has the block's first indices on each device; None if the device writes nothing.
     """
 
     starts: tuple[Place | None, ...]
@@ -124,7 +120,7 @@ class _Write:
 
 @dataclass
 class _RouteWalk:
-    """Walk a program's operations in the order in which they run, and track where each value's data started."""
+    """A walk over a program's operations, in the order in which they run, that tracks where each value came from."""
 
     program: Operations
     devices: int
@@ -166,7 +162,6 @@ class _RouteWalk:
             raise _TooLongError
 
     def made(self, op: Operation) -> list[_Held]:
-        """Return facts about each result of an operation."""
         brought = [self.at.get(value, self.own) for value in op.operands]
         if op.communication is not None:
             return [self.hop(op, brought[0])] if op.communication.kind == "permute" else [self.own] * len(op.results)
@@ -185,7 +180,7 @@ class _RouteWalk:
         return [self.kept(op, brought) if op.name in KEEPS else self.own]
 
     def kept(self, op: Operation, brought: list[_Held]) -> _Held:
-        """Return the facts about the operand that moved over the most hops, among operands of the result's size."""
+        """Return facts about the operand with the most hops (permutes) so far, of the operands of the result's size."""
         size = self.size(op.results[0])
         alike = [held for held, value in zip(brought, op.operands, strict=True) if self.size(value) == size]
         farthest = max(alike, key=lambda held: held.hops, default=self.own)
@@ -213,7 +208,6 @@ class _RouteWalk:
         return _Held(tuple(part.sources[device] for device, part in enumerate(parts)), farthest.hop)
 
     def written(self, op: Operation, brought: list[_Held]) -> _Held:
-        """Return facts about a buffer after ``op`` has written a block into it."""
         held, whole = brought[0], self.shape(op.operands[0])
         if op.name == "scatter":
             update = brought[2] if len(brought) == 3 else self.own
@@ -257,10 +251,9 @@ class _RouteWalk:
         return [tuple(min(max(at, 0), most) for at, most in zip(place, room, strict=True)) for place in places]
 
     def scattered(self, op: Operation, whole: Place, brought: list[_Held]) -> tuple[Place, list[Place | None] | None]:
-        """Return (shape of the block that a scatter writes, place of the block on each device).
+        """Return the shape of the block that a scatter writes, and its place on each device (None if out of range).
 
-        A place that is out of range is None. Return ((), None) unless the scatter writes exactly one index of exactly
-        one dimension, and this index is known.
+        Return ((), None) unless the scatter writes exactly one known index of one dimension.
         """
         if len(op.operands) != 3 or (numbers := brought[1].numbers) is None:
             return (), None

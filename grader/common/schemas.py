@@ -9,8 +9,7 @@ from typing import Any
 def without_uris() -> None:
     """Save two seconds in each process that imports nbformat. Call this function before importing nbformat.
 
-    After the call, an import of ``rfc3987_syntax`` (the package that compiles the grammar) fails. Then jsonschema
-    treats that package as not installed.
+    Afterwards, jsonschema treats ``rfc3987_syntax``, the package that compiles the grammar, as not installed.
     """
     modules: dict[str, Any] = sys.modules  # type: ignore[assignment]
     modules.setdefault("rfc3987_syntax", None)

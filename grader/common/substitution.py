@@ -1,10 +1,9 @@
 """Convert sizes in a program on small arrays to sizes in the same program on large arrays.
 
-The programs come from a small and a large call of one task. If the two calls give a dimension different sizes, the size
-in the small call has a prime factor that identifies the dimension. No other dimension's size has this factor, and the
-factor is larger than the number of devices. So the prime factors of a size in the small program identify the dimensions
-whose sizes multiply to this size. For example, if dimension T has size 13 in the small call and 4,096 in the large
-call, then 26 = 2 * 13 becomes 2 * 4,096. A size without such prime factors does not change.
+The programs come from a small and a large call of one task. Each dimension whose size differs between the calls has a
+prime factor of its own in the small call, larger than the number of devices. So the prime factors of a size in the
+small program show which dimensions multiply to this size. For example, if dimension T has size 13 in the small call and
+4,096 in the large call, then 26 = 2 * 13 becomes 2 * 4,096. A size without such prime factors does not change.
 """
 
 from __future__ import annotations
@@ -16,20 +15,17 @@ from fractions import Fraction
 
 
 class Ambiguous(ValueError):
-    """The prime factors of a size in the small call do not tell which dimension or mesh axis the size belongs to.
-
-    The message names the dimension or axis, and a remedy.
-    """
+    """The prime factors of a size in the small call do not tell which dimension or mesh axis the size belongs to."""
 
 
 @dataclass(frozen=True)
 class Substitution:
-    """Convert a size in a program on small arrays to the size in the same program on large arrays.
+    """A conversion of sizes in a program on small arrays to sizes in the same program on large arrays.
 
     Attributes:
-        ratios: a map from a prime number, which identifies a dimension or mesh axis, to a ratio. For an axis, the ratio
-            is large size / small size. For a dimension, it is large size / the small size after the axes' ratios are
-            applied to it. A size is multiplied by a ratio once for each time that the prime divides the size.
+        ratios: by the prime number that identifies a mesh axis or a dimension, the ratio large size / small size. For a
+            dimension, the ratio leaves out growth that the axes' ratios already give. ``of`` multiplies a size by a
+            ratio once for each time that the prime divides the size.
     """
 
     ratios: Mapping[int, Fraction]
@@ -50,15 +46,13 @@ def substitution(
 ) -> Substitution:
     """Return a Substitution from sizes in the program of a small call to sizes in the program of a large call.
 
+    Raises Ambiguous if a small size does not identify its dimension or axis. A changing axis needs a prime size that no
+    other axis has. A changing dimension needs a prime factor that is larger than the number of devices and divides no
+    other dimension.
+
     Args:
         small, large: sizes of dimensions by name.
         small_mesh, large_mesh: sizes of mesh axes by name; both meshes have equal axis names.
-
-    Raises:
-        Ambiguous: a small size does not identify its dimension or axis. If an axis has two sizes, the small size must
-            be a prime number that no other axis has. If the axes' ratios do not turn a dimension's small size into its
-            large size, the small size must have a prime factor that is larger than the number of devices and divides no
-            other dimension's small size.
     """
     axes = _of_axes(small_mesh, large_mesh)
     devices = math.prod(small_mesh.values())

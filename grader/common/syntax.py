@@ -13,10 +13,9 @@ _one = threading.Lock()
 def parse(text: str) -> ast.Module:
     """Parse Python source in one thread at a time, and retry if CPython miscounts the depth of the syntax tree.
 
-    CPython up to 3.11.7 and 3.12.1 counts the depth of the syntax tree per interpreter, not per thread. If two threads
-    parse at once, one of them raises "SystemError: AST constructor recursion depth mismatch" (python/cpython#106905).
-    A lock lets only one of the grader's threads parse at a time. The retry is needed because libraries (Jinja's lexer,
-    ``inspect``) may parse at the same time without this lock.
+    In CPython up to 3.11.7 and 3.12.1, two threads that parse at once may raise "SystemError: AST constructor recursion
+    depth mismatch" (python/cpython#106905). The retry is needed because libraries (Jinja's lexer, ``inspect``) parse
+    without this lock.
     """
     return _parsed(text, "exec")
 

@@ -15,10 +15,7 @@ PASSED_OVER = "is not graded for"
 
 
 def printable(name: str) -> str:
-    """Return a name without control characters.
-
-    Learners choose the names, and a control character can change what a terminal shows.
-    """
+    """Return a name, which learners choose, without control characters that could change what a terminal shows."""
     shown = "".join(c if c.isprintable() else "?" for c in name[: LONGEST_NAME + 1])
     return shown if len(shown) <= LONGEST_NAME else shown[: LONGEST_NAME - 3] + "..."
 
@@ -52,8 +49,5 @@ def near(name: str, names: Iterable[str]) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Return the end of an error message that suggests the most similar name, as ``near`` does.
-
-    If no name is similar, the end lists all names: ``; there are a, b, c``.
-    """
+    """Return the end of an error message that suggests the most similar name (see ``near``), or lists all names."""
     return near(name, names := list(names)) or f"; there are {', '.join(sorted(names))}"

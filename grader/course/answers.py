@@ -12,12 +12,12 @@ from grader.judging.answers import kind_of, wanted
 
 
 def answers(course: Course, exercise: Exercise, student: str) -> dict[str, str]:
-    """Return, for each question's name, the right answer for a student, as text that the student could write."""
+    """Return the right answer to each question, by the question's name, as text that the student could write."""
     return {q.name: answer_by(q, q, course.params(q, student)) for q in exercise.questions.values()}
 
 
 def answer_by(author: Question | Misconception, question: Question, params: Mapping[str, Any]) -> str:
-    """Return the answer that the function of a question or misconception gives for ``params``.
+    """Return the answer that the author's function of a question or misconception gives for ``params``.
 
     Raises CourseError if the function raises an error.
     """

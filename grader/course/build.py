@@ -1,4 +1,4 @@
-"""Build exercises/ from solutions/. Learners get the folder exercises/, and authors may work in this folder, too."""
+"""Build ``exercises/``, the folder that learners get, from ``solutions/``. Authors may edit files in it, too."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Built:
     Attributes:
         changed: files that ``build`` wrote or removed.
         left: files that ``build`` did not touch, because a person edited them after ``build`` wrote them.
-        saved: for each edited file that ``build`` moved because of ``force``, its new path, below the course's folder.
-        unusable: for each exercise that cannot be used, one line with the reason; the exercise's files stay unchanged.
+        saved: the new path of each edited file that ``build`` moved because of ``force``, below the course's folder.
+        unusable: by exercise, why ``build`` cannot use the exercise. Its files stay unchanged.
     """
 
     changed: list[str]
@@ -37,8 +37,7 @@ class Built:
 def build(course: Course, *, force: bool = False) -> Built:
     """Write ``exercises/``. Replace and remove only files that ``build`` wrote and people did not edit.
 
-    ``exercises/.built`` records the files that ``build`` wrote, in the format of sha256sum. Files that are not in this
-    record stay unchanged.
+    ``exercises/.built`` records the files that ``build`` wrote.
 
     Args:
         force: move edited files to ``exercises.bak/``, and replace them.
@@ -60,7 +59,6 @@ def build(course: Course, *, force: bool = False) -> Built:
 
 
 def _record(digests: Mapping[str, set[str]]) -> str:
-    """Return the text of ``exercises/.built``: each file's digests and path, in the format of sha256sum."""
     return "".join(f"{digest}  {path}\n" for path in sorted(digests) for digest in sorted(digests[path]))
 
 
@@ -71,7 +69,6 @@ def _worked_on(folder: Path, paths: Iterable[str], known: Mapping[str, set[str]]
 
 
 def _write(folder: Path, made: Mapping[str, str], changed: Iterable[str]) -> None:
-    """Write the changed files, and remove files that ``build`` no longer makes."""
     for path in changed:
         if path in made:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +108,6 @@ def _written(folder: Path) -> dict[str, set[str]]:
 
 
 def _digest(path: Path) -> str:
-    """Return SHA-256 of a file; '' if there is no file."""
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 

@@ -1,7 +1,7 @@
-"""The learners' file with results of the TPU compiler: for each of the course's own programs, a digest and numbers.
+"""The learners' file with results of the TPU compiler for each of the course's own programs.
 
-If a learner's program is identical to one of these programs, the grader can report its step time without a compiler.
-For any other program, it reports no step time.
+For a learner's program that is identical to one of these programs, the grader can report a step time without a
+compiler. For other programs, it reports none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SHIPPED, PUBLISHED = "solutions/compiled.json.xz", "compiled.json"
 
 @dataclass(frozen=True)
 class Compiled:
-    """The times and the memory that the compiler gives for one program on one slice. All times are in picoseconds.
+    """The compiler's times, in picoseconds, and memory for one program on one slice (a group of connected chips).
 
     Attributes:
         step: total time.
@@ -80,15 +80,12 @@ def _of(schedule: Schedule, on: str) -> Compiled:
 
 
 def key_of(program: str, on: str) -> str:
-    """Return the key under which the numbers of a program on a slice are published.
-
-    ``program``: SHA-256 of the program's canonical form.
-    """
+    """Return the key of a program's numbers on the slice ``on``. ``program``: SHA-256 of its canonical form."""
     return f"{program} on {on}"
 
 
 def compiled_of(root: Path, program: str, on: str) -> Compiled | None:
-    """Return the published numbers of this exact program on this slice; None if they are missing or damaged."""
+    """Return the published numbers of a program on a slice; None if they are missing or damaged."""
     for path in (root / PUBLISHED, root / "exercises" / PUBLISHED):
         try:
             one = json.loads(path.read_text(encoding="utf-8"))[key_of(program, on)]

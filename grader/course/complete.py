@@ -1,7 +1,7 @@
-"""Check that the files generated from an author's file bind every name that they use.
+"""Check that the files generated from an author's file define every name that they use.
 
-``build`` copies a function, a class, an import or ``NAME = value``. ``build`` does not copy any other statement that
-binds a name, such as a loop or ``a, b = f()``. Without this check, a learner's file would raise NameError.
+``build`` copies only functions, classes, imports and ``NAME = value``, not other statements that define names, such as
+a loop or ``a, b = f()``. Without this check, a learner's file could raise NameError.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ WITHOUT_BINDING = {*dir(builtins), "__file__", "__annotations__"}
 
 
 def expect_complete(exercise: Exercise, text: str, kept: str) -> None:
-    """Raise CourseError if generated Python uses a name that it does not bind. The error gives the author's line.
+    """Raise CourseError, with the author's line, if generated Python uses a name that it does not define.
 
     Args:
         text: Python source that was made from the exercise.
-        kept: the end of the error message. It tells the author how to mark or move a statement so that it is copied
-            into the source.
+        kept: the end of the error message, with advice on how to get the definition copied into the source.
     """
     for name in unbound(text):
         binding = _binding(statements(exercise, grading=True), name)
@@ -42,7 +41,7 @@ def expect_complete(exercise: Exercise, text: str, kept: str) -> None:
 
 
 def expect_bound_once(exercise: Exercise, parts: Sequence[Statement], names: Iterable[str]) -> None:
-    """Raise CourseError if several statements bind one of ``names``. The error gives the author's line."""
+    """Raise CourseError, with the author's line, if several statements bind one of ``names``."""
     for name in sorted(names):
         binding = _binding(parts, name)
         if len(binding) > 1:

@@ -56,12 +56,11 @@ class LatePolicy(Strict):
     """Penalties for submissions after their module's deadline. A course without a policy has no penalties.
 
     Attributes:
-        grace_minutes: minutes after the deadline in which submissions have no penalty. Late days are counted from the
-            end of these minutes.
+        grace_minutes: minutes after the deadline in which submissions have no penalty. Late days begin after these
+            minutes.
         percent_per_day: the penalty for each begun late day, as a percentage of the points earned in the module.
         at_most_percent: the highest penalty, as a percentage of the points earned in the module.
-        free_days: late days without penalty for each student in the whole course. They are used in the order of the
-            modules' deadlines.
+        free_days: late days without penalty for each student in the whole course, used in the order of deadlines.
         trust: the times that decide whether a submission is late. ``record``: only times in the staff's
             ``submitted.csv``. ``file-dates``: also times in the submission (a stamp, a zip's times, a file's date),
             which students can set.
@@ -75,12 +74,14 @@ class LatePolicy(Strict):
 
 
 class Config(Strict):
-    """The content of course.yaml. ``seed`` is secret and absent from learners' files.
+    """The content of course.yaml.
 
-    ``repository`` is the address of ``exercises/`` on GitHub. If it is given, notebooks have a link that opens them in
-    Colab. In the learners' course.yaml, the command ``build`` writes ``handed_out``: fingerprints of the stubs and
-    notebooks as learners get them. The command ``verify`` reports a statement with more than ``statement_words`` words
-    before ``## Going further``; None means no limit.
+    Attributes:
+        seed: the secret from which hidden inputs are drawn; absent from learners' files.
+        repository: the address of ``exercises/`` on GitHub, for links in notebooks that open them in Colab.
+        statement_words: the most words of a statement before ``## Going further`` for the command ``verify``; None
+            means no limit.
+        handed_out: in the learners' course.yaml, fingerprints of the stubs and notebooks as learners get them.
     """
 
     name: str
@@ -117,7 +118,7 @@ class Config(Strict):
 
 
 def read_config(path: Path) -> Config:
-    """Read course.yaml. If it is invalid, raises CourseError that names the file, the line and the field."""
+    """Read course.yaml. Raises CourseError with the file, the line and the field."""
     return read_yaml(path, Config)
 
 
@@ -142,10 +143,7 @@ class _EachKeyOnce(yaml.SafeLoader):
 
 
 def read_yaml(path: Path, model: type[Model]) -> Model:
-    """Return the content of one of the course's YAML files.
-
-    If the file is invalid, raises CourseError that names the file, the line and the field.
-    """
+    """Return the content of a YAML file of the course. Raises CourseError with the file, the line and the field."""
     try:
         text = path.read_text(encoding="utf-8")
         data = yaml.load(text, Loader=_EachKeyOnce)
@@ -179,7 +177,6 @@ def _first_problem(path: Path, text: str, model: type[BaseModel], error: Validat
 
 
 def _known_fields(model: type[BaseModel], loc: tuple) -> list[str]:
-    """Return the names of the fields that the model has at ``loc``, a path of keys and indices."""
     for part in loc[:-1]:
         if part in model.model_fields:
             declared = model.model_fields[str(part)].annotation

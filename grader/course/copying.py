@@ -16,9 +16,9 @@ from grader.course.statements import Statement, lines_of
 
 
 def undecorated(statement: Statement) -> str:
-    """Return a function's or class's source without decorators.
+    """Return the source of a function or class without decorators.
 
-    For an assignment ``NAME = exercise.given(value)``, return ``NAME = value``.
+    For ``NAME = exercise.given(value)``, return ``NAME = value``.
     """
     node = statement.node
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -31,17 +31,14 @@ def undecorated(statement: Statement) -> str:
 
 
 def _moved_left(text: str, by: int) -> str:
-    """Remove ``by`` spaces at the start of each line of an expression, except its first line.
-
-    Return ``text`` unchanged if this would change the expression's value, as in a string of several lines.
-    """
+    """Unindent all lines of an expression but the first by ``by`` spaces, unless this would change a string in it."""
     moved = text.replace("\n" + " " * by, "\n")
     same = ast.dump(syntax.parse(moved)) == ast.dump(syntax.parse(text))
     return moved if same else text
 
 
 def specification(part: Statement) -> str:
-    """Return a function's source up to the docstring's closing quotes, without code that follows the quotes."""
+    """Return a function's source up to the end of its docstring."""
     assert isinstance(part.node, ast.FunctionDef)
     name, doc = part.node.name, part.node.body[0]
     if ast.get_docstring(part.node) is None or not isinstance(doc, ast.Expr):
@@ -54,14 +51,14 @@ def specification(part: Statement) -> str:
 
 
 def reworded(part: Statement, text: str) -> Statement:
-    """Return a statement whose source is ``text`` and whose kind is that of ``part``."""
+    """Return a statement with the source ``text`` and the kind of ``part``."""
     return Statement(part.kind, syntax.parse(text).body[0], text)
 
 
 def alone(part: Statement) -> Statement:
     """Return an assignment without other statements on its lines: ``a = 1`` from ``a = 1; b = 2``.
 
-    If the statement is not an assignment, return the statement unchanged.
+    Statements of other kinds are returned unchanged.
     """
     return reworded(part, f"{copied(part, part.node)}\n") if isinstance(part.node, ast.Assign) else part
 
@@ -75,7 +72,7 @@ def copied(part: Statement, node: ast.stmt | ast.expr | ast.keyword) -> str:
 
 
 def called(part: Statement, call: ast.Call, keywords: Iterable[str]) -> str:
-    """Return the source of a call: the author's function and positional arguments, then ``keywords``."""
+    """Return the source of a call with the author's function and positional arguments, and with ``keywords``."""
     arguments = [*(copied(part, a) for a in call.args), *keywords]
     return f"{copied(part, call.func)}({', '.join(arguments)})"
 

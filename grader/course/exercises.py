@@ -1,6 +1,6 @@
 """Load an ``Exercise``: execute an author's file and its grading file.
 
-A grading file contains checks and misconceptions. It is in the folder ``grading/`` beside the author's file.
+The grading file contains checks and misconceptions. It is in the folder ``grading/`` beside the author's file.
 """
 
 from __future__ import annotations
@@ -128,10 +128,7 @@ def _executed(path: Path, name: str, source: str) -> types.ModuleType:
 
 
 def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> None:
-    """Execute the grading file (checks and misconceptions), if there is one.
-
-    The grading file imports names from the exercise's file.
-    """
+    """Execute the grading file (checks and misconceptions), if there is one."""
     try:
         exercise.grading_source = _text(path)
     except FileNotFoundError:
@@ -155,20 +152,13 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
 
 
 def data_in(folder: Path) -> str:
-    """Return SHA-256 over a folder's data files, which exercises may read; '' without data files.
-
-    All files but Python files are data files.
-    """
+    """Return SHA-256 over a folder's data files (all but Python files); '' without data files."""
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc"))
     each = [hashlib.sha256(f"{p.relative_to(folder)}\0".encode() + p.read_bytes()).digest() for p in files]
     return hashlib.sha256(b"".join(each)).hexdigest() if each else ""
 
 
 def _proofs(exercise: Exercise) -> int:
-    """Return how many checks, misconceptions and alternatives (other right solutions) an exercise has.
-
-    A grading file may declare only these.
-    """
     return len(exercise.checks) + len(exercise.misconceptions) + len(exercise.alternatives)
 
 

@@ -13,7 +13,7 @@ PACKAGED = Path(__file__).parents[1] / "_course"
 
 
 def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), packaged: bool = False) -> Course:
-    """Return the course at ``start`` if ``start`` is given, else the working directory's course.
+    """Return the course at ``start`` or, without ``start``, the working directory's course.
 
     Loading a course executes its files, and students can put a ``course.yaml`` beside their work. So a course that the
     user did not name is refused in these cases:
@@ -23,14 +23,13 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), pa
     - The course is inside the folder of another course, where submissions may be.
     - The owner of course.yaml is not this user, root or the owner of the working directory.
 
-    Args:
-        start: a course.yaml or its folder. A course at ``start`` is trusted, because the user named it.
-        handed_in: the submissions to be graded or checked.
-        packaged: True to return the course installed with the package if there is no other course. If the installed
-            course is returned, the caller must report its use to the user.
+    Raises CourseError if there is no course, or if it is refused.
 
-    Raises:
-        CourseError: there is no course, or the user must name the course, because it is not trusted.
+    Args:
+        start: a course.yaml or its folder, which the user named.
+        handed_in: the submissions to be graded or checked.
+        packaged: whether to fall back on the course that is installed with the package. The caller must then report
+            this to the user.
     """
     if start is not None:
         named = [start] if start.is_file() else [p for p in _course_files(start) if p.is_file()]
@@ -56,7 +55,7 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), pa
 def course_around() -> Course:
     """Return the working directory's course, for functions that a notebook calls.
 
-    The course is trusted, because the notebook in the same folder already runs as this user.
+    The course is trusted, because the notebook in its folder already runs as this user.
     """
     found = courses_above(Path.cwd())
     return load_course(found[0]) if found else find_course(packaged=True)
@@ -72,10 +71,7 @@ def _course_files(folder: Path) -> tuple[Path, Path]:
 
 
 def _distrust(found: Sequence[Path], here: Path, handed_in: Sequence[Path]) -> str:
-    """Return the reason why the innermost course in ``found`` is not trusted; '' if it is trusted.
-
-    The grader uses a course that is not trusted only if the user names it.
-    """
+    """Return the reason why the innermost course in ``found`` is not trusted; '' if it is trusted."""
     inner = found[0].parent.resolve()
     for path in handed_in:
         if inner.is_relative_to(path.resolve()):

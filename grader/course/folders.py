@@ -11,12 +11,7 @@ from grader.course.config import CourseError
 
 
 def write_folder(folder: Path, files: Mapping[str, str]) -> None:
-    """Write the files into a new or empty folder.
-
-    The files first go to a folder with a temporary name.
-
-    Raises CourseError for a folder that is not empty.
-    """
+    """Write the files into a new or empty folder, all or none. Raises CourseError for other folders."""
     require_empty(folder)
     place = folder.resolve()
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from grader.exercise import Exercise
 def reference_in_place(exercise: Exercise) -> str:
     """Return the solution's tasks and all statements that they need, at the line numbers of the author's file.
 
-    All other lines of the returned source are blank.
+    All other lines are blank.
     """
     parts = statements(exercise)
     chosen = [p for p in parts if p.kind in ("given", "task")]
@@ -29,6 +29,5 @@ def reference_in_place(exercise: Exercise) -> str:
 
 
 def _first_line(part: Statement, *, skip_decorators: bool = False) -> int:
-    """Return the number of a statement's first line, which is its first decorator's line unless ``skip_decorators``."""
     decorators = [] if skip_decorators else getattr(part.node, "decorator_list", [])
     return min([part.node.lineno, *(d.lineno for d in decorators)])

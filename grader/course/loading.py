@@ -1,8 +1,8 @@
 """A course: its configuration, and the exercises that the configuration lists.
 
-A course is code that runs as the user who types the command; ``finding`` decides which course may run. An author's
-checkout of a course has the folder ``solutions/``. Learners get only the public part of each exercise, in
-``exercises/<module>/_public/``. An installed package contains the public part of the course as a fallback.
+A course is code that runs as the user who types the command; ``finding`` decides which course may run. Authors have a
+course with the folder ``solutions/``. Learners get only the public part of each exercise, in
+``exercises/<module>/_public/``. An installed package contains this public part, too.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Course:
         return {e: m.id for m in self.config.modules for e in m.exercises}
 
     def module(self, name: str) -> Module:
-        """Return the module with this id. Raises CourseError if the course has no such module."""
+        """Return the module with this id. Raises CourseError for an unknown id."""
         for module in self.config.modules:
             if module.id == name:
                 return module
@@ -56,7 +56,7 @@ class Course:
         return self.module(only_one(name, [m.id for m in self.config.modules], "module"))
 
     def module_called(self, name: str) -> Module | None:
-        """Return the one module that ``name`` means by the rules of ``select``; None if there is no such module."""
+        """Return the module that ``name`` means (see ``naming.meant_by``); None if there is no such module."""
         try:
             meant = meant_by(name, [*self.module_of, *(m.id for m in self.config.modules)], "exercise")
         except CourseError:
@@ -66,11 +66,7 @@ class Course:
     def select(self, names: list[str]) -> list[str]:
         """Return exercise ids for names of exercises and modules, or their prefixes (``c3``, ``03``, ``c3_con``).
 
-        Args:
-            names: what the user typed; if empty, return all exercises.
-
-        Raises:
-            CourseError: a name is unknown (the message suggests a name) or ambiguous (the message lists candidates).
+        For empty ``names``, return all exercises. Raises CourseError for an unknown or ambiguous name.
         """
         module_of = self.module_of
         ids, modules = list(module_of), [m.id for m in self.config.modules]
@@ -91,18 +87,12 @@ class Course:
         return [p.relative_to(self.root) for p in found if (p.parent.name, p.stem) not in listed]
 
     def _written_alone(self, name: str) -> str:
-        """Return advice to list an exercise's file in course.yaml, if an unlisted file's name begins with ``name``.
-
-        Return '' if there is no such file.
-        """
+        """Return advice to list an exercise's file in course.yaml if ``name`` means an unlisted file, else ''."""
         found = [path for path in self.unlisted if name and path.stem.lower().startswith(name.lower())]
         return f". {found[0].as_posix()} is not listed in course.yaml: add it to its module" if found else ""
 
     def asked(self, names: Sequence[str], then: str = "") -> list[str]:
-        """Return the exercises that ``names`` select.
-
-        If ``names`` select no exercise, raises CourseError with a message that ends in ``then``.
-        """
+        """Return the exercises that ``names`` select. Raises CourseError, ending in ``then``, if there are none."""
         if found := self.select(list(names)):
             return found
         raise CourseError(f"no exercise in {', '.join(names) or 'the course'} yet{then}")
@@ -110,12 +100,8 @@ class Course:
     def find(self, name: str, parts: Callable[[Exercise], Iterable[str]]) -> tuple[list[str], str | None]:
         """Return (exercises, None) if ``name`` means exercises, ([exercise], part) if it means a part of an exercise.
 
-        Args:
-            parts: a function that returns the names of an exercise's parts, such as tasks or questions; ``name`` may be
-                a unique prefix of a part's name.
-
-        Raises:
-            CourseError: the name is unknown or ambiguous.
+        ``parts`` returns the names of an exercise's parts, such as tasks or questions. Raises CourseError for an
+        unknown or ambiguous name.
         """
         try:
             return self.asked([name]), None
@@ -170,14 +156,14 @@ class Course:
 
     @property
     def seed_problem(self) -> str:
-        """The reason why students could compute the hidden inputs; '' if students cannot compute them."""
+        """The reason why students could compute the hidden inputs; '' if there is none."""
         if not self.solved or self.config.seed not in ("", EXAMPLE_SEED):
             return ""
         what = f"is the published seed, {self.config.seed}" if self.config.seed else "is missing"
         return f"the seed in course.yaml {what}. Set your own: the grader draws hidden inputs from it"
 
     def params(self, question: Question, student: str = "") -> dict[str, Any]:
-        """Return the question's parameters: the parameters of ``student``, or of all students if they share them."""
+        """Return the parameters of a question, for ``student`` if they differ between students."""
         from grader.judging.answers import params_for
 
         who = student if self.config.variants.mode == "per_student" else None
@@ -194,17 +180,16 @@ class Course:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def digest_of_checks(self, name: str) -> str:
-        """Return a digest of everything in the course that the results of an exercise's checks depend on.
+        """Return a digest of everything in an exercise that the results of its checks depend on.
 
-        The digest leaves out ``course.yaml``. Results depend on three parts of ``course.yaml``: the number of devices,
-        the limits, and the seed, from which inputs are drawn. The key of a cached result contains, besides this digest,
-        the number of devices, the limits and the inputs. All other fields of ``course.yaml`` concern questions, points
-        or other exercises.
+        Results also depend on the number of devices, the limits and the seed in course.yaml. These are left out here,
+        because the key of a cached result contains the devices, the limits and the inputs that were drawn from the
+        seed.
         """
         exercise = self.exercise(name)
         return hashlib.sha256(f"{exercise.module}\0{exercise.digest}".encode()).hexdigest()
 
 
 def load_course(path: Path) -> Course:
-    """Load a course. If it is invalid, raises CourseError that names the file, the line and the field."""
+    """Load a course. Raises CourseError with the file, the line and the field."""
     return Course(path.parent, read_config(path))

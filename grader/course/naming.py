@@ -12,19 +12,15 @@ MANY = 20
 
 
 def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
-    """Return the names that ``name`` means.
+    """Return the names that ``name`` means. Upper and lower case do not matter.
 
-    If ``names`` has ``name`` itself, return only ``name``. Otherwise return all names that begin with ``name`` and an
-    underscore: ``c3`` means ``c3_contracting``, and ``03`` means ``03_matmuls``. If there are none, return the only
-    name that begins with ``name``: ``c3_c`` means ``c3_contracting``. The case of letters is ignored, because titles
-    write ``C3`` for ``c3``.
+    These rules apply in order, until one finds a name:
 
-    Args:
-        what: kind of the named things, for the message.
+    - ``name`` means itself.
+    - ``name`` means all names that begin with it and an underscore: ``03`` means ``03_matmuls``.
+    - ``name`` means the only name that begins with it: ``c3_c`` means ``c3_contracting``.
 
-    Raises:
-        CourseError: no name begins with ``name`` (the message suggests a name), or several names begin with ``name``
-            but none with ``name`` and an underscore.
+    Raises CourseError if no rule finds a name. ``what`` is the kind of the names, such as "exercise", for the message.
     """
     if name in names:
         return [name]
@@ -40,17 +36,13 @@ def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return at most ``MANY`` of the names as the end of an error message, such as ``; there are a, b``."""
     listed = sorted(names)
     more = f" and {len(listed) - MANY} more: shardlings list" if len(listed) > MANY else ""
     return f"; there are {', '.join(listed[:MANY])}{more}"
 
 
 def only_one(name: str, names: Sequence[str], what: str) -> str:
-    """Return the only name that ``name`` means (see ``meant_by``).
-
-    Raises CourseError if it means several names or none.
-    """
+    """Return the only name that ``name`` means (see ``meant_by``). Raises CourseError for several names or none."""
     found = meant_by(name, names, what)
     if len(found) > 1:
         raise CourseError(f"{name!r} could be {', '.join(found)}: write more of the name")

@@ -99,7 +99,7 @@ COLAB = "https://colab.research.google.com"
 
 
 def notebook_format() -> ModuleType:
-    """Import and return nbformat. The import is slow, and only commands that build notebooks need it."""
+    """Import and return nbformat. The import is slow, so only commands that build notebooks make it."""
     without_uris()
     import nbformat
 
@@ -160,10 +160,9 @@ def badge(course: Course, module: str) -> str:
 
 
 def by_hand(devices: int) -> str:
-    """Return the cell for experiments.
+    """Return the cell for experiments, which makes a mesh of all devices.
 
-    The cell makes a mesh of all devices. If the number of devices is even and larger than 4, the mesh has two axes of
-    different sizes (the second has size 2); otherwise it has one axis.
+    The mesh has two axes of different sizes if the number of devices is even and larger than 4, otherwise one axis.
     """
     two = devices % 2 == 0 and devices > 4
     axes = {"x": devices // 2, "y": 2} if two else {"x": devices}
@@ -190,7 +189,7 @@ def _exercise_cells(course: Course, exercise: Exercise) -> Iterator[Any]:
 
 
 def cell(kind: str, name: str, text: str) -> Any:
-    """Return a cell with a stable id: ``name``, or its beginning and a digest if ``name`` is too long for nbformat."""
+    """Return a cell with a stable id: ``name``, shortened with a digest if it is too long for nbformat."""
     nbformat = notebook_format()
     ident = name if len(name) <= 64 else name[:50] + hashlib.sha256(name.encode()).hexdigest()[:12]
     make = nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell

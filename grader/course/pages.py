@@ -15,7 +15,7 @@ their shardings."""
 
 
 def further(exercise: Exercise) -> str:
-    """Return the text 'Going further', which learners read below their code, with its heading; '' if there is none."""
+    """Return the text 'Going further' with its heading, which learners read below their code; '' if there is none."""
     return f"{FURTHER}\n\n{exercise.further}" if exercise.further else ""
 
 
@@ -33,10 +33,8 @@ def module_page(course: Course, module: str) -> str:
 def module_text(course: Course, module: str) -> str:
     """Return the notes for all exercises of a module: the text of its README.md without the title, then ``TRACED``.
 
-    The paragraph ``TRACED`` is for tasks that the grader traces with JAX. A module without such tasks does not get it.
-
-    Raises:
-        CourseError: the README.md cannot be read, or does not start with a title.
+    Only modules with tasks that the grader traces with JAX get the paragraph ``TRACED``. Raises CourseError if the
+    README.md cannot be read, or does not start with a title.
     """
     text = "\n".join(_written(course, module).splitlines()[1:]).strip()
     exercises = map(course.exercise, course.usable(course.module(module).exercises)[0])

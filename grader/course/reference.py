@@ -1,4 +1,4 @@
-"""The solution as a submission, whole or with one task replaced by a misconception or an alternative."""
+"""The solution as a submission, whole or with a misconception or alternative (another right solution) of one task."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ def reference_source(
 def _in_its_place(
     body: list[str], wrong: str, replaced: Misconception | Alternative, parts: list[Statement]
 ) -> list[str]:
-    """Return the code ``body`` with the misconception or alternative in place of the task's solution.
+    """Return the code ``body`` with the misconception or alternative, renamed, in place of the task's solution.
 
-    The replacement gets the task's name. If the replacement's code calls the solution by the task's name, the result
-    also has the solution, under the name ``right_TASK``, and the replacement calls it by this name.
+    If the replacement calls the solution, the result also has the solution, under the name ``right_TASK``.
     """
     task, right = replaced.of.name, f"right_{replaced.of.name}"
     solution = next(undecorated(p) for p in parts if p.name == task)

@@ -1,8 +1,7 @@
 """All files that learners get, chosen by an allow-list.
 
 Each top-level statement of an author's file has a kind, such as task, check or import. A generated file includes only
-statements of listed kinds. So if an author forgets to mark a statement, the generated files do not contain the
-statement, and learners never see it.
+statements of listed kinds. So learners never see a statement that an author forgot to mark.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ class Made:
 
     Attributes:
         texts: the text of every file that could be made.
-        unusable: for each exercise that cannot be used, one line with the reason.
-        held_back: files that ``build`` does not make, because it cannot use an exercise that they would contain.
+        unusable: by exercise, the reason why it cannot be used.
+        held_back: files that could not be made because of an unusable exercise.
     """
 
     texts: dict[str, str] = field(default_factory=dict)
@@ -47,11 +46,9 @@ def products(course: Course) -> dict[str, str]:
 
 
 def usable_products(course: Course) -> Made:
-    """Return the files that learners get for the usable exercises.
+    """Return the files that learners get for the usable exercises. A notebook needs all its exercises to be usable.
 
-    A notebook is made only if all exercises in it are usable.
-
-    Raises CourseError for a problem with the whole course.
+    Raises CourseError for a problem that concerns the whole course.
     """
     if not course.solved:
         raise CourseError("there is no solutions/ folder to build from")
@@ -104,7 +101,6 @@ def handed_out_texts(course: Course, module: str) -> list[str]:
 
 
 def _sources(made: dict[str, str]) -> Iterator[Source]:
-    """Yield the stubs and notebooks in the form of submitted sources."""
     for path, text in made.items():
         if path.endswith(".ipynb"):
             cells = notebook_format().reads(text, as_version=4).cells

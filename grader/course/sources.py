@@ -20,12 +20,7 @@ NAME = re.compile(r"`([a-z]+(?:_[a-z0-9]+)+)`")
 
 
 class Item(Strict):
-    """A point of a cited source.
-
-    Attributes:
-        item: the point, in our words.
-        where: the exercises that cover the point, such as C5, and names of their tasks, checks or questions.
-    """
+    """A point of a cited source, in our words, and the exercises that cover it (``where``), such as C5."""
 
     item: str
     where: str
@@ -42,7 +37,10 @@ class Sources(Strict):
 
 
 def read_sources(course: Course) -> tuple[CitedSource, ...]:
-    """Return the sources that the course cites; none without ``sources.yaml``. Raises CourseError."""
+    """Return the sources that the course cites; none without ``sources.yaml``.
+
+    Raises CourseError for an invalid file.
+    """
     path = _path(course)
     return read_yaml(path, Sources).sources if path.exists() else ()
 
@@ -92,10 +90,7 @@ def _item_problems(item: Item, by_letter: dict[str, Exercise]) -> Iterator[str]:
 
 
 def named_exercises(text: str, letters: set[str]) -> list[str]:
-    """Return the exercises that a text names, such as C5, or C2 to C4.
-
-    Only names whose letter is in ``letters`` count.
-    """
+    """Return the exercises that a text names, such as C5, or C2 to C4, if their letter is in ``letters``."""
     found = []
     for letter, first, last in LETTER.findall(text):
         if letter in letters:
@@ -109,7 +104,7 @@ def _declared(exercise: Exercise) -> set[str]:
 
 
 def _readme(course: Course, sources: tuple[CitedSource, ...]) -> str | None:
-    """Return README.md's text with its tables rewritten, or None if the tables are up to date already.
+    """Return README.md's text with its tables rewritten, or None if the tables are up to date.
 
     Raises CourseError if README.md lacks the two marker lines around the tables.
     """
@@ -149,5 +144,5 @@ def tables(sources: tuple[CitedSource, ...]) -> str:
 
 
 def cell(text: str) -> str:
-    """Return text in a form for a cell of a Markdown table."""
+    """Return text escaped for a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|")

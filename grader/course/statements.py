@@ -1,4 +1,4 @@
-"""Split an author's file into top-level statements, each with a kind. The file is parsed, never executed."""
+"""Split an author's file into top-level statements, each with a kind, without executing the file."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _imports_from(node: ast.stmt, package: str) -> bool:
 
 
 def needed_imports(parts: Iterable[Statement], *, used_by: str) -> str:
-    """Return the imports whose names occur in a generated file, except imports of the grader."""
+    """Return the imports whose names occur in the code ``used_by``, except imports of the grader."""
     lines = []
     for part in parts:
         if part.kind != "import" or _imports_from(part.node, "grader"):
@@ -156,7 +156,7 @@ def names_reached(start: list[ast.stmt], known: dict[str, ast.stmt]) -> set[str]
 
 
 def _free_names(node: ast.AST) -> set[str]:
-    """Return the names that the node reads, without names that the node binds: arguments, loop variables, targets."""
+    """Return the names that the node reads but does not bind as arguments, loop variables or targets."""
     nodes = list(ast.walk(node))
     bound = {n.arg for n in nodes if isinstance(n, ast.arg)}
     bound |= {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}

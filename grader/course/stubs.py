@@ -33,7 +33,7 @@ def stub_source(course: Course, exercise: Exercise) -> str:
 
 
 def commented(text: str) -> str:
-    """Return a text as comment lines, so that the grader does not take the text for a learner's code."""
+    """Return a text as comment lines, which the grader does not take for a learner's code."""
     return "".join(f"# {line}".rstrip() + "\n" for line in text.splitlines())
 
 
@@ -76,7 +76,7 @@ def answer_line(question: Question) -> str:
 
 
 def question_comment(question: Question, params: dict[str, Any] | None) -> str:
-    """Return a question as a comment above the answer line. Numbers that differ between students are left out."""
+    """Return a question as a comment above the answer line, without numbers that differ between students."""
     text = own_text(question, question.name) if params is None else question_text(question, params)
     paragraphs = text.split("\n\n")  # line breaks within a paragraph have no meaning
     lines = [line for p in paragraphs for part in _sentences(p) for line in (textwrap.wrap(part, 96) or [""])]
@@ -84,7 +84,7 @@ def question_comment(question: Question, params: dict[str, Any] | None) -> str:
 
 
 def own_text(question: Question, shown: str) -> str:
-    """Return the text for a question whose numbers or options differ by student, with the command that shows them."""
+    """Return the text for a question with numbers or options of each student, and the command that shows them."""
     run = f"run `shardlings show {shown}`."
     return f"Your numbers: {run}" if question.params else f"{render_text(question, {})}\n\nYour options: {run}"
 
@@ -92,7 +92,7 @@ def own_text(question: Question, shown: str) -> str:
 def question_text(question: Question, params: dict[str, Any]) -> str:
     """Return the question's text with ``params``.
 
-    Raises CourseError if the text does not render with ``params``, or if two options become equal.
+    Raises CourseError if the text cannot be rendered, or if two options are equal.
     """
     try:
         return render_question(question, params)
@@ -107,9 +107,9 @@ def shared_params(course: Course, question: Question) -> dict[str, Any] | None:
 
 
 def _sentences(paragraph: str) -> list[str]:
-    """Return two lines: the paragraph's lines, joined by spaces into one line, and an empty line.
+    """Return two lines: the paragraph's text on one line, and an empty line.
 
-    A list, and a paragraph that begins with "Answer ", is returned with its lines unchanged and no empty line.
+    A list, or a paragraph that begins with "Answer ", keeps its lines and gets no empty line.
     """
     lines = paragraph.splitlines()
     if lines and lines[0].startswith(("Answer ", "- ")):

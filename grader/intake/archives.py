@@ -1,4 +1,4 @@
-"""Read ``.zip`` archives in memory, without unpacking to disk. The sizes that an archive states are not trusted."""
+"""Read ``.zip`` archives in memory, without unpacking to disk and without trusting the sizes that they state."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ class Archive:
     Attributes:
         files: (name, position in the archive) of each ``.py`` file and notebook that the grader may read.
         notes: remarks on members that are not read.
-        times: when each file was last changed.
-        manifest: the content of the archive's manifest; empty for an archive without a manifest.
-        is_dated: True if the grader can read the times and the manifest.
+        manifest: the text of ``manifest.json``, which ``shardlings submit`` writes; empty without this file.
+        is_dated: False if the manifest is unreadable.
     """
 
     files: tuple[tuple[str, int], ...]
@@ -98,10 +97,7 @@ class OpenArchive:
             return None
 
     def member(self, number: int) -> bytes:
-        """Return a member's bytes. Raises Refused if it is damaged, or larger than the limit for its suffix.
-
-        The size that the archive states may be wrong, so decompression stops at the limit.
-        """
+        """Return a member's bytes. Raises Refused if it is damaged, or larger than the limit for its suffix."""
         member = self._zip.infolist()[number]
         suffix = Path(member.filename).suffix
         try:

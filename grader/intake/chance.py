@@ -22,10 +22,9 @@ PLAIN = frozenset(
 
 
 def could_differ(tree: ast.Module) -> bool:
-    """Return True if the code uses a name, such as ``random``, with which its answer could differ in another run.
+    """Return whether the code uses a name, such as ``random``, that could give another answer in another run.
 
-    The check is meant for honest code. If code hides its random numbers from this check, the grader may use the
-    answers of an earlier run of the same code.
+    If not, the grader may reuse the answers of an earlier run. The check is meant for honest code.
     """
     return not _named(tree).isdisjoint(NAMES)
 
@@ -33,8 +32,8 @@ def could_differ(tree: ast.Module) -> bool:
 def _named(tree: ast.Module) -> set[str]:
     """Return the names of variables, attributes and imports in the code.
 
-    Through a private name, such as ``__builtins__`` or ``x._y``, code could reach any other name. If the code has a
-    private name, return all of NAMES, so that ``could_differ`` returns True.
+    If the code has a private name, such as ``__builtins__`` or ``x._y``, return NAMES, because private names may give
+    access to any other name.
     """
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -58,7 +57,7 @@ def _named(tree: ast.Module) -> set[str]:
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:
-    """Return the parts of the dotted names in an import. ``random`` is left out if it is part of ``jax.random``."""
+    """Return the parts of the dotted names in an import, without ``random`` of ``jax.random``."""
     module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
     found = set(module.split("."))
     for alias in node.names:

@@ -44,9 +44,9 @@ _ALPHABETS = ("iso8859", "cp", "latin", "mac", "koi8", "big5", "gb", "shiftjis",
 
 
 def _as_it_says(data: bytes) -> str | None:
-    """Decode bytes with the encoding that a line in them names, such as ``# coding: latin-1``, as Python does.
+    """Decode bytes with the encoding that a line such as ``# coding: latin-1`` names, as Python does.
 
-    Return None if ``data`` has no line of this kind, or if the encoding is not usable.
+    Return None if there is no such line, or the encoding is not usable.
     """
     cookie = _COOKIE.match(data)
     try:
@@ -57,7 +57,6 @@ def _as_it_says(data: bytes) -> str | None:
 
 
 def unix_lines(text: str) -> str:
-    """Replace all line ends by line feeds."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -32,7 +32,7 @@ SKIPPED_FOLDERS = {"__pycache__", "_public", "__MACOSX", "node_modules", "site-p
 
 @dataclass(frozen=True)
 class File:
-    """A ``.py`` file or notebook in a submission. ``read`` returns the bytes, or raises ``Refused``."""
+    """A ``.py`` file or notebook in a submission. ``read`` returns the file's bytes, or raises Refused."""
 
     name: str
     read: Callable[[], bytes]
@@ -66,9 +66,10 @@ def is_skipped(part: str) -> bool:
 
 
 def bytes_of(path: Path, most: int) -> bytes:
-    """Read a file of at most ``most`` bytes. Raises Refused if the file is larger or cannot be read.
+    """Return the bytes of a file.
 
-    Pipes and device files are refused before they are read. Raises Unreadable if the machine is at fault.
+    Raises Refused if the file has more than ``most`` bytes, is no plain file, or cannot be read. Raises Unreadable if
+    the machine is at fault.
     """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
@@ -83,7 +84,7 @@ def bytes_of(path: Path, most: int) -> bytes:
 
 
 def limit_of(suffix: str) -> int:
-    """Return how many bytes of a file with this suffix are read at most."""
+    """Return the largest number of bytes of a file with this suffix."""
     return limits.MAX_NOTEBOOK if suffix.lower() == ".ipynb" else limits.MAX_FILE
 
 

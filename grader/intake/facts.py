@@ -1,7 +1,6 @@
-"""Facts about code: all that later stages need to know of a submission's syntax.
+"""Facts about the syntax of submitted code.
 
-``look`` parses each chunk of code when a submission is read. Later stages use the result, ``Chunk.facts``, and do not
-parse the code again.
+The grader parses code only once, when it reads a submission. Later stages use the facts in ``Chunk.facts``.
 """
 
 from __future__ import annotations
@@ -24,10 +23,7 @@ MOST_DEFINITIONS, LONGEST_NAME = 1_000, 100
 
 
 def look(text: str) -> CodeFacts:
-    """Parse the code of a chunk (a file or a cell) and return its facts.
-
-    Return the default ``CodeFacts`` if Python cannot parse the code.
-    """
+    """Parse a chunk of code (a file or a cell) and return its facts; the defaults if Python cannot parse the code."""
     tree = parsed(text)
     try:
         return CodeFacts() if tree is None else _facts(tree, len(text))
@@ -46,7 +42,7 @@ def _facts(tree: ast.Module, length: int) -> CodeFacts:
 
 
 def with_facts(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
-    """Return the chunks of a source with their facts."""
+    """Return the chunks of a source with the facts about their syntax."""
     found: list[Chunk] = []
     left = MOST_DEFINITIONS
     for chunk in chunks:
@@ -59,12 +55,12 @@ def with_facts(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
 
 
 def looked_at(chunk: Chunk) -> CodeFacts:
-    """Return a chunk's facts. Parse the chunk if its facts are not set, which is so for the grader's own code."""
+    """Return the facts about a chunk's syntax. Parse the chunk if it has none, as for the grader's own code."""
     return look(chunk.text) if chunk.facts is None else chunk.facts
 
 
 def repeatable(source: Source) -> bool:
-    """Return True if the source uses no name, such as ``random``, with which its answers could differ in another run.
+    """Return whether two runs of the source give equal answers, as far as its names show (see ``could_differ``).
 
     Return False if Python cannot parse the source.
     """
@@ -72,9 +68,9 @@ def repeatable(source: Source) -> bool:
 
 
 def nothing_written(source: Source) -> bool:
-    """Return True if the source has stubs, and no other functions, classes or assignments: the student wrote nothing.
+    """Return whether the student wrote nothing: a source has only stubs (functions and variables without content).
 
-    A stub is recognized by its form, so the stub of another edition of the course counts as a stub, too.
+    A stub is recognized by its form, so it may be from another edition of the course.
     """
     left = 0
     for chunk in source.chunks:
@@ -102,7 +98,7 @@ def definition(source: Source, name: str) -> tuple[str, int, str] | None:
 
 
 def written_code(source: Source, name: str) -> str:
-    """Return the code of a task, for a person to read; '' if the task is missing or still a stub.
+    """Return the code of a task, for a person to read; '' if the task is missing or still a stub (without content).
 
     If the source contains the task's name but does not define it at top level, return all code of the source.
     """
@@ -137,7 +133,7 @@ def _places(tree: ast.Module) -> dict[str, tuple[int, int]]:
 
 
 def _left(tree: ast.Module) -> tuple[str, ...]:
-    """Return the names of functions and classes whose last definition is a stub in which the learner wrote nothing."""
+    """Return the names of functions and classes at top level that are still stubs (without content)."""
     last = {
         node.name: is_left(node)
         for node in tree.body
@@ -147,7 +143,6 @@ def _left(tree: ast.Module) -> tuple[str, ...]:
 
 
 def _names(node: ast.stmt) -> set[str]:
-    """Return the names that a statement defines."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {node.name}
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []

@@ -78,16 +78,13 @@ def files_in_folder(root: Path, notes: list[str], parsers: Parsers) -> Iterator[
 
 
 class _Zips:
-    """The ``.zip`` files of one submission. All opened files stay in memory while the submission is read."""
+    """A count of the ``.zip`` files of one submission, which all stay in memory while the submission is read."""
 
     def __init__(self) -> None:
         self._seen = self._size = 0
 
     def may_open(self, path: Path) -> bool:
-        """Return whether the ``.zip`` file ``path`` may be opened.
-
-        The number and total bytes of opened files are limited.
-        """
+        """Return whether the ``.zip`` files so far, with ``path``, are within the limits on number and total bytes."""
         self._seen += 1
         if self._seen <= limits.MAX_ZIPS:
             with suppress(OSError):

@@ -72,9 +72,9 @@ def _position(stem: str, name: str) -> re.Match[str] | None:
 
 
 def _nearest(stem: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the ids for which ``stem`` may be a misspelling; several ids if they are equally similar to ``stem``.
+    """Return the most similar id if ``stem`` may be a misspelling of it, or several equally similar ids.
 
-    An id and ``stem`` must have equal digits, because many ids differ only in digits.
+    Digits must be equal, because many ids differ only in digits.
     """
     digits = re.findall(r"\d+", stem)
     scores = {
@@ -89,7 +89,7 @@ def _nearest(stem: str, names: Iterable[str]) -> tuple[str, ...]:
 def owner(stem: str, exercises: Mapping[str, str]) -> str:
     """Return the student's name in a file name: "alice" for "alice_c3_contracting (1)".
 
-    If the file name has no student's name, return it without copy marks: "c3_contracting" for "c3_contracting (1)".
+    A file name without a student's name loses only copy marks: "c3_contracting" for "c3_contracting (1)".
     """
     name = _without_copy_mark(stem)
     while (match := best_match(name, exercises)).quality in (Quality.EXACT, Quality.CONTAINS):

@@ -1,9 +1,9 @@
 """Extract the code of a notebook of any version, cell by cell, even if the notebook is damaged.
 
 This module rewrites IPython's syntax as Python. A cell keeps its meaning and its line numbers. IPython's own
-TransformerManager (9.18) is not used for these reasons:
+TransformerManager (9.18) is unsuitable for these reasons:
 
-- It replaces magics by calls of ``get_ipython``. The processes that run the learner's code have no such function.
+- It replaces magics by calls of ``get_ipython``, a function that does not exist where the grader runs the code.
 - It puts the code of a ``%%time`` cell into a string, so that the cell defines no functions.
 - It changes line numbers: it drops blank lines at the beginning, and joins the lines of a continued magic.
 - It takes 12 s for 400 magics. This module takes 2 ms.
@@ -57,9 +57,8 @@ _OPENS = re.compile(r"\s*:\s*[\[{]")
 
 
 def without_outputs(text: str) -> str:
-    """Return a notebook's JSON text.
+    """Return a notebook's JSON text. If it is longer than ``limits.MAX_FILE``, empty its outputs and attachments.
 
-    If the text is longer than ``limits.MAX_FILE``, its outputs, attachments and widgets are replaced by empty values.
     Raises Refused if finding the ends of the outputs would take too long.
     """
     if len(text) <= limits.MAX_FILE:
@@ -104,7 +103,6 @@ def code_cells(cells: Sequence[Any], notebook: str, notes: list[str]) -> Iterato
 
 
 def _is_test_cell(cell: Any) -> bool:
-    """Return True for an nbgrader test cell, which the learner did not write."""
     metadata = cell.get("metadata") if isinstance(cell, dict) else None
     marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     return isinstance(marks, dict) and marks.get("grade") is True and marks.get("solution") is False
@@ -140,14 +138,13 @@ def checks_in(text: str, exercises: Iterable[str]) -> list[str]:
 
 
 def checked_after(checks: Iterable[Iterable[str]], chunks: Sequence[Chunk]) -> Iterator[tuple[str, str]]:
-    """Yield (exercise, chunk's name) for each checked exercise.
+    """Yield (exercise, chunk's name) for each exercise that a notebook checks with a call such as ``check("c3")``.
 
-    A notebook checks an exercise with a call such as ``check("c3")`` in a cell. The yielded chunk is the last cell with
-    such a call. If this cell is not one of the chunks, the nearest chunk before it is yielded.
+    The chunk is the last cell with such a call or, if this cell is not in ``chunks``, the nearest chunk before it.
 
     Args:
         checks: for each cell of the notebook, the exercises that the cell checks.
-        chunks: the cells whose code the grader runs. For example, nbgrader's test cells are left out.
+        chunks: the cells whose code the grader runs, for example without nbgrader's test cells.
     """
     ends: dict[str, str] = {}
     names = {c.name for c in chunks}
@@ -190,8 +187,8 @@ _SKIP = re.compile(
 def neutralise(text: str) -> tuple[str, list[str]]:
     """Replace IPython's syntax in a cell. Return the cell's new code, and the lines that were left out.
 
-    A cell of valid Python, or of more than MAX_CELL characters, does not change. A cell in a language other than Python
-    becomes empty. Any other cell keeps its line numbers.
+    The code keeps its line numbers. A cell in a language other than Python becomes empty, and a very long cell does not
+    change.
     """
     if len(text) > limits.MAX_CELL or parsed(text) is not None:
         return text, []
@@ -210,7 +207,7 @@ def neutralise(text: str) -> tuple[str, list[str]]:
 
 
 def without_line_magics(text: str, left_out: list[str]) -> str:
-    """Replace line magics by Python, but only where a statement begins, not in strings or brackets.
+    """Replace line magics at the beginnings of statements by Python.
 
     Args:
         left_out: a list to which the function adds the first line of each replaced magic.

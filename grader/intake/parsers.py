@@ -1,8 +1,7 @@
 """The parsers of submitted bytes: archives, notebooks, Python, and stamps.
 
 A *stamp* is the time and the student that ``shardlings submit`` writes into a zip. ``Parsers`` parses in this process,
-for learners on their own machine. Commands of the staff use ``batch.confined``, which sends the bytes to a confined
-process. The confined process calls the functions of this package, see ``serve``.
+for learners on their own machine. Commands of the staff use ``batch.confined``, which parses in a confined process.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class ParsedCell:
         text: the cell's text; None if the cell is damaged.
         marked: the cell's name in nbgrader's metadata; "" if nbgrader's gradebook has no cell of this name.
         ident: the cell's id in the notebook file; "" if nbgrader's gradebook has no cell with this id as its name.
-        defines: the names in ``wanted`` (see ``Parsers.cells``) that the cell defines.
+        defines: the variables and functions that the cell defines, of those in ``wanted`` (see ``Parsers.cells``).
         checks: the exercises that the cell checks.
     """
 
@@ -58,10 +57,7 @@ class ParsedCell:
 
 @dataclass(frozen=True)
 class Stamp:
-    """The time and the student in a manifest of ``shardlings submit``.
-
-    ``time`` is None if the manifest has no valid time with a time zone. ``student`` is '' if the manifest has none.
-    """
+    """The time and the student in a manifest of ``shardlings submit``; None and '' where the manifest has none."""
 
     time: datetime | None = None
     student: str = ""
@@ -76,19 +72,16 @@ class Python:
 
 
 class Parsers:
-    """Parse in this process, without limits.
+    """Parsers of submitted bytes that run in this process, without limits.
 
-    The class ``batch.confined.Confined`` has these methods, too, but parses in a confined process, within limits.
+    The class ``batch.confined.Confined`` has equal methods that parse in a confined process, within limits.
     """
 
     def __init__(self) -> None:
         self._open: list[tuple[bytes, OpenArchive]] = []
 
     def for_submission(self, place: Place) -> Parsers:
-        """Return new parsers for the submission at ``place``.
-
-        The new parsers share no limits and no state with these parsers.
-        """
+        """Return new parsers for the submission at ``place``, with limits and state of their own."""
         return Parsers()
 
     def source(self, path: str, data: bytes, exercises: Collection[str]) -> tuple[Source, list[str]]:
@@ -171,7 +164,7 @@ class Parsers:
         return text
 
     def python(self, texts: Mapping[str, str]) -> Sequence[Python]:
-        """Convert the code of cells to plain Python. ``texts``: cell name -> code."""
+        """Convert the code of cells, by cell name, to plain Python."""
         plain = {name: neutralise(text) for name, text in texts.items()}
         chunks = with_facts(Chunk(name, text) for name, (text, _) in plain.items())
         return [Python(chunk, tuple(left_out)) for chunk, (_, left_out) in zip(chunks, plain.values(), strict=True)]

@@ -1,23 +1,21 @@
-"""Read one submission. This module never imports, executes, unpickles or parses submitted code; see ``parsers``.
+"""Read one submission. This module neither executes nor parses submitted code; see ``parsers``.
 
-``read`` accepts any bytes: unusable files are left out and listed in the submission's notes. ``read`` raises an error
-only if the machine fails to read existing files (permissions, a damaged disk, too many open files). A fault of the
-machine costs no points.
+``read`` accepts any bytes: it leaves out unusable files and lists them in the submission's notes. It raises an error
+only if the machine fails to read existing files (permissions, a damaged disk). Such a failure must cost no points.
 
-If several files could be graded, rule 1 below decides which file is graded. If rule 1 leaves several files, rule 2
-decides between these files, and so on:
+A ``.py`` file or notebook is named after an exercise, or after a module and all its exercises. If several files could
+be graded for an exercise, these rules decide, in this order:
 
-1. a changed file before a file that is as handed out or in which nothing was written;
-2. the file name that matches an id best, in this order: the exact id; a name that contains the whole id
-   ("c3_contracting (1)", "03_matmuls-alice"); the beginning of only one id ("c3"); a misspelled id ("c3_contracing");
-3. any other file before a file that is called old ("old/c3_contracting.py", "c3_contracting_backup");
-4. a ``.py`` file before a notebook;
-5. a file named after the exercise before a file named after its whole module;
-6. a file called final before any other file;
-7. the shallowest, then the shortest, then the alphabetically first path.
+- A changed file is preferred to a file that is as handed out or in which nothing was written.
+- The file name must match an id as well as possible: the exact id; a name that contains the whole id ("c3_contracting
+  (1)", "03_matmuls-alice"); the beginning of only one id ("c3"); a misspelled id ("c3_contracing").
+- Any other file is preferred to a file that is called old ("old/c3_contracting.py", "c3_contracting_backup").
+- A ``.py`` file is preferred to a notebook.
+- A file named after the exercise is preferred to a file named after its whole module.
+- A file called final is preferred to any other file.
+- The shallowest, then the shortest, then the alphabetically first path is preferred.
 
-A note names each changed file that was not used, and the file that was used. A ``.py`` file or notebook may be named
-after an exercise, or after a module. A file named after a module is a candidate for all exercises of the module.
+A note names each changed file that was not used, and the file that was used.
 """
 
 from __future__ import annotations
@@ -48,10 +46,8 @@ def read(
     """Read ``.py`` files, notebooks, a ``.zip`` or a folder. Raises only Unreadable; other problems become notes.
 
     Args:
-        place: the file or folder, or several files.
-        student: the learner's name.
         exercises: exercise id -> module id.
-        handed_out: fingerprints of the files that learners got. A file with one of these counts as unchanged.
+        handed_out: fingerprints of the files that learners got, to recognize unchanged files.
         parsers: parsers of the files; the default parsers run in this process.
     """
     notes: list[str] = []
@@ -69,7 +65,7 @@ def read(
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A source that could be graded. Among several candidates, the grader prefers the lowest ``rank``."""
+    """A source that could be graded. The grader prefers the candidate with the lowest ``rank``."""
 
     source: Source
     serves: tuple[str, ...]
@@ -80,10 +76,10 @@ class _Candidate:
 def _chosen(
     candidates: Sequence[_Candidate], exercises: Iterable[str], unchanged: Callable[[_Candidate], bool]
 ) -> tuple[dict[str, Source], dict[_Candidate, dict[str, str]]]:
-    """Return the source to grade for each exercise, and the candidates that are not used for an exercise.
+    """Return the source to grade for each exercise, and the changed candidates that were not used for an exercise.
 
-    The second dict gives, for each such candidate and exercise, the name of the source that is used in the candidate's
-    place. Candidates that the learner did not change are left out.
+    Candidates are the sources that could be graded. The second dict maps a candidate and an exercise to the name of the
+    source that was used instead.
     """
     sources: dict[str, Source] = {}
     ignored: dict[_Candidate, dict[str, str]] = {}
@@ -98,11 +94,7 @@ def _chosen(
 
 
 def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool]) -> list[_Candidate]:
-    """Return the candidates with the best candidate first.
-
-    A file that a learner changed is better than an unchanged file. Of two changed or two unchanged files, the file with
-    the lower rank is better.
-    """
+    """Return the candidates with the best first: a changed file before unchanged files, then the lowest rank."""
     # If there is only one candidate, which is usual, no fingerprint is computed.
     if len(rivals) < 2:
         return rivals
@@ -113,7 +105,7 @@ def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool
 def _candidates(
     place: Place, exercises: Mapping[str, str], notes: list[str], parsers: Parsers
 ) -> tuple[list[_Candidate], Any]:
-    """Return all sources that were read, the lowest ``_rank`` first, and a digest object over their files' bytes."""
+    """Return all sources that were read, the most preferred first, and a digest object over their files' bytes."""
     found: list[_Candidate] = []
     digest = hashlib.sha256()
     code_left, left = limits.MAX_TOTAL, limits.MAX_READ
@@ -182,10 +174,7 @@ def _rank(file: File, match: Match, exercises: Mapping[str, str]) -> tuple:
 
 
 def _add_to_digest(digest: Any, name: str, data: bytes) -> None:
-    """Add a file to the digest.
-
-    Lengths precede the name and the data, so that different sets of files never give equal bytes.
-    """
+    """Add a file to the digest, with lengths, so that different sets of files never give equal bytes."""
     for part in (name.encode("utf-8", "surrogatepass"), data):
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)

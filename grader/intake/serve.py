@@ -1,4 +1,4 @@
-"""Answer requests in the process that parses submissions. Each request calls a method of ``Parsers``."""
+"""Answer requests in the confined process that parses submissions. Each request calls a method of ``Parsers``."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ class _Submission:
 
 
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
-    """Answer one request about a submission that is being read."""
     if header["submission"] != _Submission.number:
         _Submission.number, _Submission.parsers, _Submission.archives = header["submission"], Parsers(), {}
     answered(header, send, lambda: OPERATIONS[header["parse"]](header["about"], blobs))
 
 
 def answered(header: dict[str, Any], send: Send, parse: Callable[[], Answer]) -> None:
-    """Call ``parse`` and send its result. If that takes too much CPU time, this process ends and sends nothing."""
+    """Call ``parse`` and send its result. After too much CPU time, this process ends without an answer."""
     signal.setitimer(signal.ITIMER_PROF, header["seconds"])
     before = _cpu_seconds()
     out: Sequence[bytes] = ()
@@ -51,10 +50,7 @@ def answered(header: dict[str, Any], send: Send, parse: Callable[[], Answer]) ->
 
 
 def _cpu_seconds() -> float:
-    """Return the CPU time of this process in seconds.
-
-    ``time.process_time`` is too coarse: while a timer is set, Linux advances it in steps of 4 ms.
-    """
+    """Return the CPU time of this process in seconds, exactly: ``time.process_time`` has steps of 4 ms."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
@@ -62,9 +58,8 @@ def _cpu_seconds() -> float:
 def _has_memory() -> bool:
     """Return whether three quarters of the address space that this process may use are free.
 
-    After a large submission, less may be free. If less is free, the grader starts a new process for the next
-    submission. The peak of memory use does not show how much is free, because Linux counts the parent process's memory,
-    too.
+    Otherwise the grader starts a new process for the next submission. The peak of memory use would not do as a measure,
+    because Linux counts the parent process's memory, too.
     """
     try:
         mmap.mmap(-1, READ_MEMORY_MIB * 3 // 4 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()

@@ -1,7 +1,7 @@
 """Find the students that a submission names, in stamps of ``shardlings submit`` and in names of files and folders.
 
-Students can write any stamp and name. So a file that names a different student costs no points, and the staff only gets
-a warning.
+Students can write any stamp and name. So the name of another student costs no points, and only gives the staff a
+warning.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ def names_in(
 ) -> Iterator[tuple[str, str]]:
     """Yield (file, student's name) for the parts of a submission that may name a student.
 
-    In a folder, these are the graded files, the folders and zips that contain these files, and all stamps. In a
-    ``.zip``, it is the stamp. A single file has none. The name is '' for a part that names no student.
+    In a folder, the parts are the graded files, the folders and zips that contain them, and all stamps (written by
+    ``shardlings submit``). A ``.zip`` has its stamp. A single file has none. The name is '' for a part that names no
+    student.
 
     Args:
-        place: the student's submission.
-        sources: the sources' names, relative to the place, as ``reading.read`` gives them.
+        sources: names of the graded files, relative to ``place``.
         exercises: exercise id -> module id.
-        parsers: the submission's parsers of archives and stamps.
     """
     for path in paths_of(place):
         if path.is_dir():
@@ -42,13 +41,13 @@ def names_in(
 
 
 def _parts(name: str) -> list[str]:
-    """Return the paths of all folders and zips that contain a source, and the source's path."""
+    """Return a source's path, and the paths of all folders and zips that contain it."""
     parts = PurePosixPath(name).parts
     return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
 
 
 def _owner(stem: str, exercises: Mapping[str, str]) -> str:
-    """Return the student's name in a file's name; '' unless the file's name has a student and an exercise or module."""
+    """Return the student's name in a file's name; '' unless the name also contains an exercise or module."""
     return owner(stem, exercises) if best_match(stem, exercises).quality == Quality.CONTAINS else ""
 
 
@@ -62,9 +61,7 @@ def others_named(
 ) -> list[tuple[str, str]]:
     """Return (file, other student) for each file of a submission that names another student of the class.
 
-    Args:
-        student_of: a function that takes a name and returns the student in the class who has this name; '' if there is
-            none.
+    ``student_of`` returns the student of the class for a name, or '' for an unknown name.
     """
     found = ((file, student_of(name)) for file, name in names_in(place, sources, exercises, parsers) if name)
     return list(dict.fromkeys((file, other) for file, other in found if other not in ("", student)))

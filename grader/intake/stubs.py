@@ -6,7 +6,7 @@ import ast
 
 
 def stubs_left(tree: ast.Module) -> int | None:
-    """Return the number of stubs in a file or cell; None if the learner filled in any of them or defined more.
+    """Return the number of stubs in a file or cell; None if it has any other function, class or assigned value.
 
     A stub is a function or class without code (see ``is_left``), or a variable with the value None.
     """
@@ -24,7 +24,7 @@ def stubs_left(tree: ast.Module) -> int | None:
 
 
 def is_left(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
-    """Return True if a definition contains only docstrings and ``raise NotImplementedError(...)``."""
+    """Return whether a definition contains only docstrings and ``raise NotImplementedError(...)``."""
     *words, last = node.body
     raised = last.exc if isinstance(last, ast.Raise) else None
     raised = raised.func if isinstance(raised, ast.Call) else raised

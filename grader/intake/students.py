@@ -24,12 +24,11 @@ _JOINERS = "\u200c\u200d"  # Invisible characters that are parts of words in sev
 
 
 class FoundSubmissions(NamedTuple):
-    """The submissions in the paths of a command.
+    """The submissions in the paths of a command: (student, paths) for each student, and texts about all other files.
 
     Attributes:
-        students: (student, place of the submission: its paths), sorted by student.
         notes: a line for each file that was skipped.
-        set_aside: by student or file, why a submission cannot be graded. All other submissions are graded.
+        set_aside: by student or file, why a submission cannot be graded.
     """
 
     students: list[tuple[str, Place]]
@@ -43,17 +42,17 @@ def find_submissions(
 ) -> FoundSubmissions:  # fmt: skip
     """Find the students and their submissions.
 
-    A file belongs to the student whose name is left in the file's name without the exercise or module: alice for
-    "alice_c3_contracting.py". Several ``.py`` files or notebooks with one student's name are one submission.
+    A file's name without the exercise or module is the student's name: alice for "alice_c3_contracting.py". Several
+    ``.py`` files or notebooks with one student's name are one submission.
 
-    A folder with one of these contents belongs to one student, and has the student's name:
+    A folder belongs to one student, and has the student's name, if it directly contains one of these:
 
-    - two or more submitted files, all with one student's name, and no folders and zips;
-    - directly in the folder, a module's folder or ``exercises/``;
-    - directly in the folder, no such subfolder, but a file without a student's name. Exception: if two or more
-      subfolders have submitted files, this file is set aside. Subfolders called "old", "final" ... are not counted.
+    - a module's folder or ``exercises/``;
+    - a file without a student's name;
+    - two or more submitted files, all with one student's name, and no folders and zips.
 
-    In any other folder, each folder, each ``.zip`` and each file with a student's name belongs to one student.
+    In any other folder, each folder, each ``.zip`` and each file with a student's name belongs to one student. A file
+    without a student's name beside two or more folders with submissions is set aside (see ``_strays``).
 
     Args:
         login: a function that returns the student for a name in a different system (such as Canvas).
@@ -87,14 +86,13 @@ def find_submissions(
 
 
 def _set_aside(aside: dict[str, str], name: str, reason: str) -> None:
-    """Add a reason why the submission of ``name`` is set aside. A name in several folders can have several reasons."""
     known = aside.get(name, "")
     if reason not in known:
         aside[name] = f"{known}; {reason}" if known else reason
 
 
 def _is_a_name(student: str) -> bool:
-    """Return True if pages, screens and file names can all show the student's name without changes."""
+    """Return whether pages, screens and file names can all show the student's name without changes."""
     visible = all(c.isprintable() or c in _JOINERS for c in student)
     return 0 < len(student) <= _LONGEST and visible and not student.startswith(".") and student == student.strip()
 
@@ -102,8 +100,7 @@ def _is_a_name(student: str) -> bool:
 def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> list[tuple[str, Place]]:
     """Return students with unique names, and add all other students to ``aside``.
 
-    Names that differ only in case are not unique, because each student's name is also the name of a report's file.
-    Names that look alike on a page are not unique either.
+    Names that differ only in case are not unique, because reports are files with these names.
     """
     groups: dict[str, list[tuple[str, Place]]] = {}
     for student, found in sorted(places.items()):
@@ -171,10 +168,7 @@ def _students_at(
 
 @dataclass(frozen=True)
 class _InFolder:
-    """A folder's entries. ``named`` has the ``.py`` files and notebooks that are named after an exercise or module.
-
-    ``links`` has all links, and ``others`` has all files that are in none of the other lists.
-    """
+    """A folder's entries. ``named``: ``.py`` files and notebooks that are named after an exercise or module."""
 
     folders: list[Path]
     zips: list[Path]
@@ -238,8 +232,8 @@ def _strays(
 ) -> list[Path]:
     """Return the files without a student's name if several folders contain submitted files; else [].
 
-    Folders called old or final are not counted. The caller sets the files aside: otherwise a file without a student's
-    name would merge all students' folders into one submission.
+    Otherwise such a file would merge all students' folders into one submission. Folders called old or final do not
+    count.
     """
     unsigned = [file for file in named if is_unsigned(file.stem, exercises)]
     if not unsigned or any(f.name in exercises.values() or f.name == "exercises" for f in folders):

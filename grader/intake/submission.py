@@ -1,4 +1,4 @@
-"""One learner's submission, as sources that consist of chunks of code, and the errors of reading a submission."""
+"""A submission as sources (files or notebooks) made of chunks (files or cells), and the errors of reading it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class CodeFacts:
     """Facts about a chunk's syntax. The defaults are right for code that Python cannot parse.
 
     Attributes:
-        repeatable: True if the code uses no name, such as ``time``, that could change its answers in another run.
-        pseudonym: the name for the leaderboard; "" if the name is not a string, None if the code assigns no name.
-        stubs: the number of stubs in the chunk; None if the learner filled in any of them or defined more.
-        left: functions and classes at top level that the learner left as handed out.
+        repeatable: whether the code uses no name, such as ``time``, that could change its answers in another run.
+        pseudonym: the name for the leaderboard; "" if it is not a string, None if the code assigns no name.
+        stubs: the number of stubs (definitions without content) in the chunk; None if the chunk has other definitions.
+        left: functions and classes at top level that are still stubs.
         places: for names defined at top level, the first and last line of the last definition.
     """
 
@@ -34,8 +34,9 @@ class CodeFacts:
 class Chunk:
     """One ``.py`` file, or one code cell of a notebook.
 
-    ``name`` is shown in messages and is the file name of compiled code: "c3_contracting.py" or "cell 7". ``facts`` is
-    set when a submission is read. For the grader's own code it is None, see ``facts.looked_at``.
+    Attributes:
+        name: the file name of the compiled code: "c3_contracting.py" or "cell 7".
+        facts: facts about a submission's code; None for the grader's own code.
     """
 
     name: str
@@ -47,8 +48,10 @@ class Chunk:
 class Source:
     """Code that runs in one namespace: one ``.py`` file or one notebook.
 
-    ``name`` is the path relative to the submission. ``ends`` has pairs (exercise, chunk's name). The grader checks the
-    exercise with the definitions that exist after this chunk has run, even if later chunks change the definitions.
+    Attributes:
+        name: the path relative to the submission.
+        ends: pairs (exercise, chunk's name). The grader checks the exercise with the definitions after this chunk, even
+            if later chunks change them.
     """
 
     name: str
@@ -63,8 +66,7 @@ class Submission:
     Attributes:
         sources: exercise id -> the source that holds its tasks.
         notes: remarks for the student and the staff.
-        digest: SHA-256 over names and bytes of all files that were read, and over the choice of sources and the notes.
-            Submissions with equal digests have equal sources and notes.
+        digest: SHA-256 over names and bytes of all files that were read, the choice of sources, and the notes.
     """
 
     student: str
@@ -90,21 +92,18 @@ class Refused(Exception):
 
 
 def paths_of(place: Place) -> tuple[Path, ...]:
-    """Return the paths of a submission, which may be one path or several, as a tuple."""
+    """Return the paths of a submission as a tuple."""
     return place if isinstance(place, tuple) else (place,)
 
 
 def fingerprint(source: Source) -> str:
-    """Return SHA-256 of a source's code.
-
-    The result does not depend on comment lines, trailing blanks, empty cells, and names of files and cells.
-    """
+    """Return SHA-256 of a source's code, without comment lines, trailing blanks, empty cells and names of cells."""
     chunks = ["\n".join(_code_lines(chunk.text)).strip("\n") for chunk in source.chunks]
     return hashlib.sha256("\0".join(c for c in chunks if c).encode()).hexdigest()
 
 
 def exact_digest(source: Source) -> str:
-    """Return SHA-256 of all that the code may depend on: code, comments and names. Code can read its own comments."""
+    """Return SHA-256 of all that the code's results may depend on: code, names and comments, which code can read."""
     parts = [source.name, source.ends, [(chunk.name, chunk.text) for chunk in source.chunks]]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -114,7 +113,7 @@ def _code_lines(text: str) -> list[str]:
 
 
 def by_source(submission: Submission, names: Sequence[str]) -> list[tuple[Source | None, list[str]]]:
-    """Return each source with its exercises; an exercise that was not handed in has None in place of a source."""
+    """Return each source with its exercises. Exercises without a submission have None instead of a source."""
     found: dict[tuple[Source | None, str], list[str]] = {}
     for name in dict.fromkeys(names):
         source = submission.sources.get(name)

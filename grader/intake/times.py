@@ -1,7 +1,7 @@
 """Find the submission time in the submission itself: a stamp, a zip's own times, or a file's date.
 
-Students can set the times in a submission, so staff who take points for lateness need a record of their own. Courses
-that keep no record use the times in submissions. No submitted code is executed, and unreadable data raises no error.
+Students can set these times, so staff who take points for lateness need a record of their own. Unreadable data raises
+no error.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ def handed_in_at(place: Place, names: Iterable[str], parsers: Parsers | None = N
     Return None if no time is known.
 
     Args:
-        place: the student's submission.
-        names: the sources' names, relative to the place, as in ``Source.name``.
+        names: the sources' names, relative to ``place``, as in ``Source.name``.
         parsers: parsers of archives and stamps; the default parsers run in this process.
     """
     parsers = (parsers or Parsers()).for_submission(place)
@@ -39,7 +38,6 @@ def handed_in_at(place: Place, names: Iterable[str], parsers: Parsers | None = N
 
 
 def _time_of(place: Path, name: str, parsers: Parsers) -> tuple[datetime, str] | None:
-    """Return the time of one source: a file, a member of a zip, or a file or zip in a folder."""
     if not place.is_dir():
         if place.suffix.lower() == ".zip":
             return _in_zip(place, name, parsers) or _dated(place)
@@ -68,7 +66,7 @@ def _in_zip(path: Path, name: str, parsers: Parsers) -> tuple[datetime, str] | N
 
 
 def student_in(path: Path, parsers: Parsers) -> str:
-    """Return the student that the stamp in a folder or zip names; '' if there is no stamp."""
+    """Return the student that ``shardlings submit`` wrote into a folder or zip; '' if there is none."""
     return _stamp(_manifest_bytes(path, parsers), parsers).student
 
 
@@ -87,7 +85,6 @@ def _manifest_bytes(path: Path, parsers: Parsers) -> bytes:
 
 
 def _stamp(manifest: bytes, parsers: Parsers) -> Stamp:
-    """Return the entries of a manifest; an empty ``Stamp`` if the manifest is empty or cannot be parsed."""
     try:
         return parsers.stamp(manifest) if manifest else Stamp()
     except (Refused, Unreadable):

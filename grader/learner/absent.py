@@ -1,7 +1,7 @@
 """Stand-ins for Python modules that learner code imports and that are not installed on the grading machine.
 
-With a stand-in, the import succeeds, so a student does not lose points for left-over code that plots results or prints
-tables. If a task computes with a missing module, the error names the line that imports the module.
+With stand-ins, students lose no points for left-over imports of modules for plots or tables. If a task computes with a
+missing module, the error names the line of the import.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class StandIn:
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Ignore an assignment to an attribute of a missing module (``pd.options.display.precision = 3``)."""
+        """Ignore the assignment, for example ``pd.options.display.precision = 3``."""
 
     def __setitem__(self, key: Any, value: Any) -> None: ...
 
@@ -70,8 +70,8 @@ def stood_in(
 
     Args:
         note: called as ``note(module, line, file)`` for each import of a missing module.
-        guarded: called as ``guarded(file, line)`` with the place of an import. If ``guarded`` returns True, the import
-            raises its usual error, because a ``try`` statement around the import may catch this error.
+        guarded: called as ``guarded(file, line)`` for each import of a missing module. True lets the import raise its
+            usual error, because a ``try`` statement in learner code may catch the error.
     """
     own = builtins.__import__
 
@@ -96,7 +96,7 @@ def stood_in(
 
 
 def guarded_lines(text: str) -> set[int]:
-    """Return the numbers of the lines of code that are in the body of a ``try`` statement with an ``except``."""
+    """Return the numbers of the lines in the bodies of ``try`` statements with an ``except``."""
     with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         tries = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Try) and n.handlers]
         return {line for n in tries for s in n.body for line in range(s.lineno, (s.end_lineno or s.lineno) + 1)}

@@ -1,12 +1,12 @@
 """LEARNER PYTHON RUNS HERE: answer an ask (a request of the grader) with a program, plain values, or a fault.
 
 An ask to trace a task has the task's name, the mesh, and the shapes and PartitionSpecs of the arguments, but no values.
-Only an ask to call a plain function (a task that is not traced) has the values of the arguments. The grader sends asks
-with hidden arguments only after it has the answers to all other asks. This process has no checks, no expected values
-and no hidden arrays, so learner code cannot steal them.
+An ask to call a plain function (a task that is not traced) has the values of the arguments. The grader sends hidden
+arguments only after the answers to all other asks. This process has no checks and no expected values, so learner code
+cannot steal them.
 
-A traced program takes and returns flat lists of arrays. So, from the flat list, this module builds the trees of
-arguments that the exercise declares. It also flattens the task's results.
+A traced program takes and returns flat lists of arrays. This module converts the flat lists from and to the trees of
+arrays (dicts, tuples) that the exercise declares.
 """
 
 from __future__ import annotations
@@ -41,9 +41,13 @@ MAX_COMPOSED, MAX_ENTRIES = 4, 64
 def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
     """Answer one ask (a request of the grader). Return a dict with one key, and a list of byte strings.
 
-    The key is ``program``, ``values`` (outcomes of a plain function), ``raw`` (an answer to a question) or ``fault``
-    (an error of the learner's code). The list has the traced program as bytecode; it is empty if the key is not
-    ``program``. Call this function only inside the context manager ``tolerant_jax``.
+    The key is one of:
+        program: the task was traced. The list has the program as bytecode; for other keys, the list is empty.
+        values: results of a plain function.
+        raw: the learner's answer to a question.
+        fault: an error of the learner's code.
+
+    Call this function only inside the context manager ``tolerant_jax``.
     """
     state = program.state_for(ask)
     if state is not None:
@@ -74,8 +78,7 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
 def mesh_of(ask: dict[str, Any], *, traced_only: bool = False) -> Any:
     """Return the mesh for an ask (a request of the grader).
 
-    If the mesh needs more devices than this process has, and the ask is for a timing call or ``traced_only`` is True,
-    return an AbstractMesh, which has no devices.
+    For a timing call, or with ``traced_only``, return an AbstractMesh if there are too few devices.
     """
     return make_mesh(ask["mesh"], ask["axis_types"], traced_only=traced_only or "timing" in ask)
 
@@ -83,9 +86,7 @@ def mesh_of(ask: dict[str, Any], *, traced_only: bool = False) -> Any:
 def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
     """Return the fault (an error as data) for learner code that does not define the function ``name``.
 
-    Args:
-        found: the object that learner code defines under this name, which is not a function; None if there is none.
-        program: the learner's code after it ran.
+    ``found`` is the learner's object of this name, which is not a function; None if there is none.
     """
     if found is not None:
         text = f"{name} is a {type(found).__name__}, not a function"
@@ -104,10 +105,7 @@ def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
 
 
 def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> bytes:
-    """Trace ``task`` and return the program as MLIR bytecode, as ``lower`` does.
-
-    Unlike in ``lower``, learner code may inspect layouts and values of traced arrays (see the module ``looks``).
-    """
+    """Trace ``task``, which may inspect traced arrays (see ``looks``). Return the program as MLIR bytecode."""
     task = on_leaves(task, ask)
     # Learner code cannot see values in a task of the kind "body" (the body of a shard_map), which is always traced, or
     # in a timing call, which has no data.
@@ -124,7 +122,7 @@ def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> byt
 def lower(task: Callable, ask: dict[str, Any]) -> bytes:
     """Trace ``task`` with the mesh, the shapes and the PartitionSpecs in ``ask`` (a request of the grader).
 
-    ``task`` must take a flat list of arrays, as functions from ``on_leaves`` do. Returns the StableHLO module as MLIR
+    ``task`` takes a flat list of arrays, as functions from ``on_leaves`` do. Return the StableHLO module as MLIR
     bytecode.
     """
     mesh = mesh_of(ask)
@@ -186,7 +184,7 @@ def outcome(task: Callable, args: Any, program: LoadedSource, seconds: float) ->
 def raw_answer(value: Any) -> Any:
     """Return a learner's answer to a question as JSON: a number, a string, a bool, None or a dict.
 
-    A pint quantity becomes ``{"magnitude", "units"}``. An answer of any other type becomes ``{"type": type's name}``.
+    A pint quantity becomes ``{"magnitude", "units"}``. An object of an unknown type becomes ``{"type": type's name}``.
     """
     if hasattr(value, "magnitude") and hasattr(value, "units"):
         return {"magnitude": float(value.magnitude), "units": str(value.units)}
@@ -230,9 +228,8 @@ def composed_answer(value: Any, depth: int = 0) -> Any:
 def on_leaves(task: Callable, ask: dict[str, Any]) -> Callable:
     """Wrap ``task`` so that it takes and returns arrays in flat order instead of trees (dicts, tuples) of arrays.
 
-    The order is that of the trees that the exercise declares. If the exercise declares no tree for the result, the
-    wrapper returns the task's result unchanged. Otherwise, the wrapper raises Misfit for a result with a structure
-    other than the declared one.
+    If the exercise declares a tree for the result, the wrapper raises Misfit for a result with another structure.
+    Otherwise, the wrapper returns the task's result unchanged.
     """
     takes, returns = [decode(tree) for tree in ask["takes"]], decode(ask["returns"])
     if returns is None and not any(map(is_tree, takes)):
@@ -279,10 +276,10 @@ def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
 
 
 def _as_of(result: Any, cotangent: Any) -> Any:
-    """Return ``cotangent`` with the sharding of ``result``. A scalar (shape ()) also gets the dtype of ``result``.
+    """Return ``cotangent`` with the sharding of ``result`` and, if it is a scalar, with the dtype of ``result``.
 
-    ``jax.vjp`` requires that a result and its cotangent have equal shardings and dtypes. Raises Misfit if the cotangent
-    is a scalar, because the task should return a loss, but ``result`` has another shape.
+    ``jax.vjp`` requires equal shardings and dtypes. Raises Misfit if only the cotangent is a scalar, because then the
+    task should return a scalar, such as a loss.
     """
     if jnp.shape(cotangent) == () != jnp.shape(result):
         raise Misfit(f"an array of shape {jnp.shape(result)} for the loss, expected one number, shape ()")

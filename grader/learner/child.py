@@ -23,10 +23,10 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
     """Load the source (the learner's file or notebook), then answer every ask (request of the grader).
 
     Args:
-        read: a function that returns the next n bytes of the input. The input consists of frames (a header and bytes).
-            The first frame has the source, and each later frame has a list of asks.
-        stream: the output. The first message, ``started``, asks the grader to send the source. The next message,
-            ``loaded``, reports that the source ran. Each later message is an answer to an ask, with the ask's number.
+        read: a function that returns the next n bytes of the input. The first frame (message) of the input has the
+            source, and each later frame has a list of asks.
+        stream: the output. The messages are ``started`` (requests the source), ``loaded`` (the source has run), and a
+            numbered answer for each ask.
         seconds: limit of CPU time for each ask, and for each chunk of the source (a file, or a cell of a notebook).
     """
     _hide_grader()
@@ -50,10 +50,6 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
 
 
 def _asks(read: Callable[[int], bytes]) -> Iterator[dict[str, Any]]:
-    """Yield all asks (requests of the grader) from the lists of asks in the input.
-
-    The grader sends a list only after this process has answered all asks in the earlier lists.
-    """
     while True:
         try:
             stage, _ = frames.read_frame(read)
@@ -66,10 +62,7 @@ def _hide_grader() -> None:
     """Replace the package ``grader`` by empty modules.
 
     Learner code must not import the grader's own modules, because they compute formulas and layouts that students must
-    find.
-
-    Notebooks call the package's function ``check`` below each exercise, and may call ``explain``, ``chip`` and
-    ``show``. In this process, these functions exist and do nothing.
+    find. The functions that notebooks call, such as ``check``, exist but do nothing.
     """
     for name in [n for n in sys.modules if n.split(".")[0] == "grader"]:
         del sys.modules[name]

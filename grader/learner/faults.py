@@ -35,9 +35,8 @@ def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | No
     """Return a fault: an error's kind, its type, one line of text, and the line and file of learner code.
 
     Args:
-        error: the error that stopped learner code.
         files: names of the learner's files or notebook cells.
-        seconds: the limit of CPU time. The text of a timeout states this limit.
+        seconds: the limit of CPU time, for the text of a timeout.
         mesh: the mesh that the grader passed to the task; None if the task got no mesh.
     """
     line, where = innermost(error, files)
@@ -62,10 +61,7 @@ def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | No
 def _raised(
     error: BaseException, files: Files, place: tuple[int | None, str], mesh: Mesh | None
 ) -> tuple[str, str, str]:
-    """Return the kind, the type's name and the text of an error that learner code or JAX raised.
-
-    ``place``: the line and the file of learner code where the error occurred.
-    """
+    """Return the kind of fault, the error's type and the text for an error of learner code or JAX at ``place``."""
     line, name = place[0], type(error).__name__
     if isinstance(error, NotImplementedError) and raised_by_learner(error, files):
         return "missing", name, "not written yet (it raises NotImplementedError)"
@@ -86,11 +82,10 @@ def _raised(
 
 
 def unbound_axis(error: BaseException) -> str | None:
-    """If JAX raised an error because a collective names an unknown axis, return this axis, else None.
+    """Return the axis if an error of JAX is about a collective over an unknown axis, else None.
 
-    For an unknown axis, JAX raises a NameError or an AssertionError without a message. The AssertionError occurs where
-    JAX marks an array as varying over the axis: in ``jax.lax.pcast``, and in most collectives in a shard_map with
-    ``check_vma=True``.
+    For an unknown axis, JAX raises a NameError or, where it marks an array as varying over the axis, an AssertionError
+    without a message.
     """
     if isinstance(error, NameError):
         found = re.search(r"unbound axis name: (.+?)(?:\. To fix|$)", one_line(error))
@@ -114,10 +109,7 @@ def unbound_text(axis: str, mesh: Mapping[str, int] | None) -> str:
 
 
 def other_mesh_text(error: BaseException, files: Files, given: Mesh) -> str:
-    """Return a hint if a task uses a mesh other than ``given`` and its error is about meshes, specs or devices.
-
-    Otherwise, return ''.
-    """
+    """Return a hint if an error seems due to a mesh of the learner's own instead of the mesh ``given``, else ''."""
     message = one_line(error)
     if raised_by_learner(error, files) or not re.search(r"\bmesh\b|_specs\b|incompatible devices", message):
         return ""
@@ -142,10 +134,7 @@ def _sizes(mesh: Mesh) -> str:
 
 
 def meshes_at(error: BaseException, files: Files) -> list[Mesh]:
-    """Return the meshes in an error's stack frames.
-
-    These are the meshes in variables of learner code, and the meshes that learner code passed to JAX.
-    """
+    """Return the meshes in variables of learner code, and the meshes passed to JAX, in an error's stack frames."""
     found: list[Any] = []
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename in files:
@@ -157,13 +146,13 @@ def meshes_at(error: BaseException, files: Files) -> list[Mesh]:
 
 
 def raised_by_learner(error: BaseException, files: Files) -> bool:
-    """Return True if the deepest stack frame of an error is in learner code, not in JAX."""
+    """Return whether the deepest stack frame of an error is in learner code, not in JAX."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return bool(frames) and frames[-1].f_code.co_filename in files
 
 
 def innermost(error: BaseException, files: Files) -> tuple[int | None, str]:
-    """Return the line, and the file or cell, of the deepest stack frame in the learner's own code."""
+    """Return the line, and the file or cell, of the deepest stack frame in learner code."""
     found: tuple[int | None, str] = (None, "")
     for frame, line in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename in files:

@@ -26,7 +26,7 @@ class LoadedSource:
     """A source that was executed in chunks: a file is one chunk, and each cell of a notebook is a chunk.
 
     Attributes:
-        space: the namespace in which the chunks ran, which is also the namespace (globals) of their functions.
+        space: the namespace in which the chunks ran.
         states: for every chunk, the namespace after the chunk ran, and whether a mesh was then set (``jax.set_mesh``).
         faults: errors that stopped chunks, and imports of missing modules (kind ``absent``).
         files: the code of each chunk, by the chunk's name.
@@ -42,7 +42,7 @@ class LoadedSource:
 
     @contextlib.contextmanager
     def imports(self) -> Iterator[None]:
-        """Give learner code stand-ins for missing modules during the block. Add one fault for each such module."""
+        """Replace missing modules by stand-ins during the block. Add one fault for each such module."""
 
         def note(module: str, line: int, chunk: str) -> None:
             known = [f for f in self.faults if f["kind"] == "absent" and f["type"] == module]
@@ -59,12 +59,9 @@ class LoadedSource:
     def state_for(self, ask: dict[str, Any]) -> tuple[dict[str, Any], bool] | None:
         """Return the namespace in which to answer ``ask`` (a grader's request), and whether a mesh was set in it.
 
-        Return None for a source without chunks. Otherwise, choose the namespace by these rules:
-
-        - ``ask["after"]`` names the chunk in which the notebook checks the exercise. Use the state (namespace and mesh)
-          after this chunk.
-        - If a later chunk defines the ask's task again, use the state after the task's last definition.
-        - If the notebook never checks the exercise, use the state after the last chunk.
+        ``ask["after"]`` names the notebook cell that checks the exercise. The namespace is the one after this cell or,
+        if a later cell defines the task again, after the last definition. If the notebook never checks the exercise,
+        the namespace is the one after the last chunk. Return None for a source without chunks.
         """
         names, after = list(self.states), ask.get("after")
         if after not in self.states:
@@ -78,8 +75,8 @@ class LoadedSource:
 def load(source: dict[str, Any], seconds: float) -> LoadedSource:
     """Execute the chunks of ``{"name", "chunks": [[name, text], ...]}`` in one namespace.
 
-    As in a notebook, if a chunk raises an error, its definitions before the error remain, and later chunks still run.
-    Call this function only inside the context manager ``tolerant_jax``.
+    As in a notebook, definitions before an error remain, and later chunks still run. Call this function only inside the
+    context manager ``tolerant_jax``.
     """
     program = LoadedSource()
     if any("XLA_FLAGS" in text for _, text in source["chunks"]):
@@ -102,8 +99,8 @@ def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
     """Return a copy of a namespace with copied lists, dicts and sets, so that later cells cannot change the copy.
 
     Args:
-        most: the maximum number of items to copy, over all lists, dicts and sets. Lists, dicts and sets beyond this
-            limit, or nested more than eight levels deep, are not copied: the returned namespace shares them.
+        most: the maximum number of items to copy. Lists, dicts and sets beyond this limit, or nested more than eight
+            levels deep, are shared instead.
     """
     copies: dict[int, Any] = {}
     left = most
@@ -126,7 +123,6 @@ def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
 
 
 def _execute(text: str, name: str, program: LoadedSource, seconds: float) -> None:
-    """Run a chunk. Statements that use a missing module are skipped."""
     rest = compile(text, name, "exec", dont_inherit=True)
     flags = rest.co_flags & MASK_FUTURE
     while True:

@@ -1,13 +1,12 @@
 """Let learner code inspect traced arrays: ``print(c.sharding)``, ``assert c.sharding == ...``, ``np.asarray(c)``.
 
-A traced array has a shape and a dtype, but no layout and no values. But a learner who tests the task without the
-grader, on sharded arrays, sees layouts and values, and may write code that inspects them. So if learner code inspects a
-traced array, this module computes the array. For this, it makes random inputs with the shardings that the grader
-requests, and runs the program's steps on them until the array is computed. Learner code gets the computed array, whose
-layout is right and whose values are made up.
+A traced array has no layout and no values. Outside the grader, learners run their tasks on sharded arrays, so they may
+write code that inspects layouts and values. When such code inspects a traced array, this module computes the array: it
+runs the program's steps up to the array on random inputs with the requested shardings. Learner code then gets an array
+with the right layout and made-up values.
 
-The traced program must not depend on made-up values. To detect such a dependence, this module traces the task twice,
-with different random inputs, and compares the two programs.
+The traced program must not depend on made-up values. So this module traces the task twice, with different random
+inputs, and compares the two programs.
 """
 
 from __future__ import annotations
@@ -47,10 +46,7 @@ class ArrayRead(BaseException):
 
 
 class ValueDependent(Exception):
-    """Raised if the traced program depends on made-up values.
-
-    Learner code first inspected values at ``line`` of ``file``.
-    """
+    """Raised if the traced program depends on made-up values. Learner code first inspected values at ``line``."""
 
     def __init__(self, line: int, file: str) -> None:
         super().__init__()
@@ -60,8 +56,8 @@ class ValueDependent(Exception):
 class Looks:
     """Learner code's inspections of arrays, in order, while one task is traced on one mesh.
 
-    ``shown``: for each inspection, the computed array that learner code gets; None if computing the array failed. After
-    a failure, learner code gets the result that JAX itself has for a traced array, usually an error.
+    ``shown`` has the computed array that each inspection gets, or None if the computation failed. For None, JAX handles
+    the inspection of the traced array, usually with an error.
     """
 
     def __init__(self, files: Collection[str]) -> None:
@@ -72,10 +68,9 @@ class Looks:
         self.first_value: tuple[int, str] | None = None  # line and file of the first inspection of values
 
     def watch(self, task: Callable) -> Callable:
-        """Return a function that stores the JAX trace to which its arguments belong, and then calls ``task``.
+        """Return a function that stores the JAX trace of its arguments, and then calls ``task``.
 
-        ``look`` has computed arrays only for this trace. Arrays in an inner jit or shard_map belong to other traces, so
-        ``look`` returns None for them.
+        ``look`` has computed arrays only for this trace, and None for arrays in an inner jit or shard_map.
         """
 
         def watched(*args: Any, **static: Any) -> Any:
@@ -103,10 +98,7 @@ class Looks:
         return found
 
     def _learners_line(self) -> tuple[int, str] | None:
-        """Return the line of learner code that inspects an array, directly or with a NumPy function.
-
-        Return None if JAX's own code inspects the array.
-        """
+        """Return the line and file of learner code that inspects an array, or None if JAX's own code inspects it."""
         frame = sys._getframe(1)
         while frame is not None:
             name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
@@ -125,16 +117,14 @@ def settled(
     files: Collection[str],
     export: Callable[[Callable], bytes],
 ) -> bytes:
-    """Return ``export(task)``, a program.
+    """Return ``export(task)``, a program. Meanwhile, learner code that inspects an array gets a computed array.
 
-    While ``export`` runs, learner code that inspects an array gets a computed array.
+    Raises ValueDependent if the program depends on the values of computed arrays.
 
     Args:
         task, static: the task and its keywords, called as ``task(*arrays, **static)``.
         arguments: shape, dtype and sharding of each array.
-        files: the learner's files.
         export: traces a function and returns the program as MLIR bytecode.
-    Raises ValueDependent.
     """
     found: list[bytes] = []
     for sign in (1, -1):  # both traces start at one line, because a program contains the lines of its callers
@@ -188,14 +178,13 @@ def _computed(watched: Callable, static: Mapping[str, Any], arrays: Sequence[Any
 
 
 class SoFar:
-    """The results of a program's first steps, so that the next inspection needs to compute only later steps."""
+    """The results of a program's first steps, kept so that the next inspection computes only later steps."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []  # values of all variables that the computed steps bind
         self.steps = 0
 
     def evaluated(self, made: Any, arrays: Sequence[Any]) -> Any:
-        """Return the result of a program, without repeating the steps that earlier calls computed."""
         program = made.jaxpr
         old, new = program.eqns[: self.steps], program.eqns[self.steps :]
         known, bound = _bound(old), _bound(new)
@@ -216,12 +205,7 @@ def _bound(steps: Sequence[Any]) -> list[Any]:
 
 
 def _made_up(shape: tuple[int, ...], dtype: Any, sign: int) -> np.ndarray:
-    """Return random values for an argument.
-
-    Args:
-        sign: 1 or -1. With -1, each float has the opposite sign and another magnitude than with 1. Integers are 0 or 1,
-            drawn separately for each ``sign``.
-    """
+    """Return random values for an argument. A float has opposite signs for ``sign`` 1 and -1. Integers are 0 or 1."""
     draw = np.random.default_rng(len(shape) + sum(shape))
     if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
         return draw.integers(0, 2, (2, *shape))[(sign - 1) // 2].astype(dtype)
@@ -248,10 +232,7 @@ def _shown(array: Any, name: str) -> Any:
 
 
 def stand_ins() -> dict[str, Any]:
-    """Return replacements for attributes of ``jax.core.Tracer``.
-
-    If there is no computed array for an inspection, the replacements behave like JAX's own attributes.
-    """
+    """Return replacements for attributes of ``jax.core.Tracer``, which use the computed arrays of ``Looks``."""
     ready = {
         "block_until_ready": lambda self: self,
         "copy_to_host_async": lambda self: None,

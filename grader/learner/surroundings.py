@@ -1,4 +1,4 @@
-"""Preparations in the process that runs learner code: a time limit, and work done once before processes are forked."""
+"""A time limit for learner code, and work that is done once before processes are forked."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from grader.wire.limits import KERNEL_SECONDS
 
 
 class TimeLimit(BaseException):
-    """Raised inside learner code when its time is over. An ``except Exception`` does not catch this BaseException."""
+    """Raised inside learner code when its time is over. A learner's ``except Exception`` does not catch it."""
 
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise TimeLimit in this thread after ``seconds`` of CPU time of this process, if the system has timers.
 
-    Wall time depends on the machine's load, so the limit is one of CPU time. The parent process ends code that sleeps
-    too long. The system's timer may count CPU time of other processes, so ``counted_seconds`` decides whether the time
-    is over.
+    Wall time depends on the machine's load, so CPU time is limited. The parent process ends code that sleeps too long.
+    ``counted_seconds`` decides whether the time is over, because the system's timer may count CPU time of other
+    processes.
     """
     if not hasattr(signal, "setitimer"):
         yield
@@ -54,9 +54,8 @@ def time_limit(seconds: float) -> Iterator[None]:
 def counted_seconds(begun: os.times_result) -> float:
     """Return the CPU seconds since ``begun`` that count towards the limit.
 
-    On a busy machine, the kernel needs several times its usual time to hand out memory pages. If this time counted,
-    code that allocates all memory could reach the time limit before the memory limit. So the first
-    ``KERNEL_SECONDS`` of kernel time do not count.
+    The first ``KERNEL_SECONDS`` of kernel time do not count. On a busy machine, the kernel hands out memory pages
+    slowly, so code that allocates all memory could otherwise reach the time limit before the memory limit.
     """
     now = os.times()
     return now.user - begun.user + max(0.0, now.system - begun.system - KERNEL_SECONDS)
@@ -76,12 +75,10 @@ def prepare() -> None:
 
 
 def share_ir_context() -> None:
-    """Use one MLIR context for all programs of a process, to save time.
+    """Use one MLIR context for all programs of a process, because making a context is slower than a small trace.
 
-    Making a context takes longer than tracing a small program.
-
-    A context keeps every program in memory, so each process that traces programs must end after one submission. If JAX
-    lacks ``make_ir_context``, this function does nothing, and each program has its own context.
+    A context keeps every program in memory, so each process that traces programs must end after one submission. Without
+    ``make_ir_context`` in JAX, each program has its own context.
     """
     from jax._src.interpreters import mlir
 

@@ -22,9 +22,8 @@ from grader.learner import looks
 def tolerant_jax() -> Iterator[None]:
     """Ignore debug prints and changes of JAX's settings during the block, and accept names that JAX has removed.
 
-    Tracebacks keep JAX's own stack frames, because ``faults.unbound_axis`` reads the details of a failed assertion from
-    them. Enter this context only once per source (a learner's file or notebook), because entering and leaving take a
-    twentieth of the time of a trace.
+    Tracebacks keep JAX's own stack frames, because ``faults.unbound_axis`` reads them. Enter this context only once per
+    source (a learner's file or notebook), because entering and leaving take a twentieth of the time of a trace.
     """
     frames = jax.config.jax_traceback_filtering  # type: ignore[attr-defined]
     update = jax.config.update
@@ -97,12 +96,10 @@ def mesh_is_set() -> bool:
 
 
 def _anywhere(own: Callable) -> Callable:
-    """Wrap a JAX function that JAX refuses to run inside ``jax.jit``.
+    """Wrap a function that JAX refuses to run inside ``jax.jit``, because the grader traces each task in a ``jax.jit``.
 
-    The grader puts each task into a ``jax.jit``, so the wrapped function must run there.
-
-    Inside a shard_map, the wrapped function still raises JAX's error. Without the error, JAX would set or return a mesh
-    that has no manual axes, although code in a shard_map works on manual axes.
+    Inside a shard_map, the wrapped function still raises JAX's error. Otherwise JAX would set or return a mesh without
+    manual axes, although code in a shard_map works on manual axes.
     """
 
     @functools.wraps(own)

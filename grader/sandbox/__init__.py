@@ -1,7 +1,7 @@
-"""Starting, confining and ending processes: tiers, filters, limits, the scratch folder, readable files.
+"""Start, confine and end the sandboxed processes (workers) that handle submissions.
 
-A caller of this package chooses a worker's role (trace, run or read, see ``main``) and its limits, and sends requests.
-The answers are frames, the messages of ``wire.frames``. Frames from a child process are not trusted, because learner
-code runs in it. A *tier* is a kind of sandbox, see ``tiers``. Of the other packages in ``grader``, this package imports
-only ``wire``. This package has no code about exercises.
+A worker has a role, trace, run or read (see ``main``), and limits. The grader sends requests to a worker, and receives
+frames, the messages of ``wire.frames``. Frames from a worker's child are not trusted, because learner code runs in the
+child. A *tier* is a kind of sandbox, see ``tiers``. Of the other packages in ``grader``, this package imports only
+``wire``.
 """

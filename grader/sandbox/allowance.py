@@ -1,4 +1,4 @@
-"""Limits on the CPU time and idle time of a process. Time spent waiting for a core or a disk does not count."""
+"""Limits on the CPU time and idle time of a process. Time that a process waits for a core or a disk does not count."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ machine was suspended or the grader read no answers."""
 
 
 class AloneError(Exception):
-    """The grader or the sandbox's launcher has ended, so the keeper process and its child have to end."""
+    """The grader or the sandbox's launcher has ended, so this process and its child must end, too."""
 
 
 def backstop(seconds: float) -> float:
-    """Return a limit on wall time that leaves a process ``seconds`` of CPU time even on a busy machine."""
+    """Return a limit on wall time, in seconds, that allows ``seconds`` of CPU time even on a busy machine."""
     return 10 * seconds + 10
 
 
@@ -28,12 +28,12 @@ class IdleTime:
     """The seconds in which no thread of a process runs or waits for a core or a disk.
 
     ``look`` samples at random moments whether the process is asleep. A process cannot predict these moments, so it
-    cannot wake up only for them. The time since the previous sample, minus the CPU time that the process used in it, is
-    multiplied by the share of the sample in which the process was asleep. The product counts as idle time.
+    cannot wake up only for them. Each sample estimates the idle time since the previous sample: (wall time - CPU time
+    of the process) x the share of the sample in which the process slept.
 
     Args:
         asleep: a function that watches a process for a short time, and returns the share of this time, 0 to 1, in which
-            the process slept. An example is ``share_asleep``.
+            the process slept.
 
     Attributes:
         pid: number of the process.
@@ -47,11 +47,11 @@ class IdleTime:
 
     @property
     def due_in(self) -> float:
-        """Seconds until the next sample is due."""
+        """Seconds until the next sample."""
         return max(0.0, self._due - time.monotonic())
 
     def look(self) -> None:
-        """Take a sample if one is due. Call this method again within ``due_in`` seconds."""
+        """Take a sample if ``due_in`` is 0."""
         now = time.monotonic()
         if now < self._due:
             return
@@ -63,10 +63,7 @@ class IdleTime:
 
 
 class Allowance:
-    """A limit on the CPU time plus the idle time of a process, counted from the moment when this object is made.
-
-    Time in which the process waits for a core does not count, because other programs on the machine cause the wait.
-    """
+    """A limit on the CPU time plus the idle time of a process, counted from the construction of this object."""
 
     def __init__(self, idle: IdleTime, seconds: float) -> None:
         self._idle, self._seconds, self._idle_before = idle, seconds, idle.seconds
@@ -79,30 +76,30 @@ class Allowance:
 
     @property
     def used(self) -> float:
-        """CPU seconds used so far, plus the idle seconds up to the last sample."""
+        """The process's CPU seconds plus idle seconds since the construction of this object."""
         return max(0.0, cpu_seconds(self._idle.pid) - self._cpu) + self.idle
 
     @property
     def idle(self) -> float:
-        """The idle seconds up to the last sample."""
+        """The process's idle seconds since the construction of this object, up to the last sample."""
         return self._idle.seconds - self._idle_before
 
 
 def moment() -> float:
     """Return a random number of seconds until the next sample of idle time, on average ``LOOK_SECONDS``.
 
-    The kernel draws the number, because a child could predict Python's random generator, whose state it inherits.
+    The kernel draws the number. Learner code could predict Python's random generator, because a forked child inherits
+    the generator's state.
     """
     return 2 * LOOK_SECONDS * int.from_bytes(os.urandom(2)) / 0xFFFF
 
 
 def share_reader(folder: str) -> Callable[[int], float]:
-    """Return ``share_asleep``; in a sandlock sandbox, return a function that gets its results from outside the sandbox.
+    """Return a function with the arguments and results of ``share_asleep`` that also works in a sandlock sandbox.
 
-    A process in a sandlock sandbox cannot read the states of threads. So in such a sandbox the returned function asks
-    the sandbox's launcher (``launcher.py``), a process outside the sandbox, through two pipes in ``folder``.
-    ``share_reader`` itself deletes the pipes' names in ``folder``, so that learner code cannot open the pipes. The
-    returned function raises AloneError if the launcher has ended.
+    A process in a sandlock sandbox cannot read the states of threads. There, the returned function asks the launcher
+    (``launcher.py``), which runs outside the sandbox, through two pipes in ``folder``. It raises AloneError if the
+    launcher has ended. ``share_reader`` deletes the pipes' names, so that learner code cannot open the pipes.
     """
     paths = [os.path.join(folder, name) for name in PIPES]
     if not all(os.path.exists(path) for path in paths):

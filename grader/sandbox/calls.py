@@ -1,9 +1,8 @@
 """The system calls that confined processes may make: one table for all sandboxes.
 
-The table lists the calls that Python, NumPy and JAX make for the course (measured by ``bench/system_calls.py``), their
-equivalents in other C libraries, and the calls that Python needs for files in the scratch folder. The filter answers
-all other calls with an error. The error is EPERM, but ENOSYS for a call whose number is ``NEWER`` or higher. After
-ENOSYS, a C library makes an older call instead.
+The table has the calls that Python, NumPy and JAX make for the course (measured by ``bench/system_calls.py``) and their
+equivalents in other C libraries. All other calls fail with EPERM, or with ENOSYS if their number is at least ``NEWER``.
+After ENOSYS, a C library makes an older call instead.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class OneOf:
 class Without:
     """A condition on a system call: none of these bits is set in one argument of the call.
 
-    If one of the bits is set, the filter lets the call fail with the error number ``error``.
+    Otherwise the call fails with the error number ``error``.
     """
 
     argument: int
@@ -64,10 +63,7 @@ class Without:
 
 @dataclass(frozen=True)
 class Own:
-    """A condition on a system call: one argument of the call is the calling process's number.
-
-    If ``or_zero`` is True, the argument may also be 0, by which some system calls mean the calling process.
-    """
+    """A condition on a system call: one argument is the number of the calling process, or 0 if ``or_zero`` is True."""
 
     argument: int
     or_zero: bool = False
@@ -85,14 +81,13 @@ Rule = OneOf | Without | Own | Null
 
 @dataclass(frozen=True, init=False)
 class SystemCall:
-    """A system call that the filter knows.
+    """A system call that is allowed, or that gets a special answer.
 
     Attributes:
         numbers: the call's number on x86_64 and on aarch64; None if the architecture lacks the call.
-        why: what confined processes use the call for; if ``answer`` is given, why the filter returns it.
-        rules: conditions on the arguments. The filter lets the kernel make the call only if all conditions are met.
-        answer: the error number that the filter returns in place of making the call; 0 means success. If ``answer`` is
-            None, the kernel makes the call.
+        why: why the call is allowed, or why it gets ``answer``.
+        rules: conditions on the arguments. All of them must be met.
+        answer: the error number that the caller gets instead of the call; 0 means success. None allows the call.
     """
 
     name: str

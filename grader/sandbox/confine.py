@@ -64,9 +64,8 @@ class Packages:
 def settle_imports(packages: dict[str, str]) -> None:
     """Make only the standard library and the packages ``packages`` importable, in every kind of sandbox.
 
-    Python's import finder needs the list of files in the standard library's folder. This function makes the finder
-    read the list now and keep it. Under sandlock, the process cannot list the folder later, because the folder also
-    contains packages that are not allowed.
+    Python's import finder lists the standard library's folder here and keeps the list. A process in a sandlock sandbox
+    cannot list this folder later, because the folder may contain packages that are not allowed.
     """
     library = sysconfig.get_path("stdlib")
     sys.path[:] = [library, os.path.join(library, "lib-dynload")]
@@ -81,9 +80,8 @@ def settle_imports(packages: dict[str, str]) -> None:
 def landlock(readable: Sequence[str]) -> None:
     """Confine this process by a Landlock domain, in addition to earlier domains.
 
-    Inside the domain, a process can read files only at the paths ``readable``, write files only in the current folder
-    and to /dev/null, and signal no process outside the domain. Adding hundreds of paths to a domain is slow. So a
-    worker enters a domain with these paths before its first child starts, and the children inherit the domain.
+    Inside the domain, a process can read only the paths ``readable`` and write only to the current folder and
+    /dev/null. It cannot signal processes outside the domain.
     """
     from sandlock import Sandbox, confine
 
@@ -91,10 +89,7 @@ def landlock(readable: Sequence[str]) -> None:
 
 
 def close_all_but(inlet: int, outlet: int) -> tuple[int, int]:
-    """Keep only two pipes open, as descriptors 10 and 11, and /dev/null as descriptors 0, 1 and 2.
-
-    Return the pipes' new descriptors, 10 and 11.
-    """
+    """Close all files but two pipes, open /dev/null as descriptors 0 to 2, and return the pipes' new descriptors."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):  # do this before descriptors 10 and 11 are overwritten, because ``null`` may be one of the two
         os.dup2(null, fd)

@@ -1,9 +1,10 @@
 """The seccomp filter of confined processes: it allows the calls of ``calls.py``, and no others.
 
-This module writes the filter in the kernel's format. sandlock's filter is unsuitable for two reasons. It lists the
-refused calls, not the allowed calls. And one filter applies to all processes of a sandbox, but a worker needs to fork
-and its child is not allowed to fork. libseccomp is unsuitable, because it must be installed on the machine and its
-Python bindings had their last release in 2021.
+This module writes the filter in the kernel's format. sandlock's own filter is unsuitable for two reasons:
+- It lists the refused calls, not the allowed calls.
+- One filter applies to all processes of a sandbox. A worker must fork, but its child must not.
+
+libseccomp is unsuitable, because it must be installed separately.
 """
 
 from __future__ import annotations
@@ -33,8 +34,7 @@ def filter_program(machine: str, pid: int) -> bytes:
     """Return the filter as bytes, or b"" for an architecture that is not in ARCHITECTURES.
 
     Args:
-        pid: the process that installs the filter. This process may send signals only to itself, and read only its own
-            limits.
+        pid: the process that installs the filter. It may send signals only to itself, and read only its own limits.
     """
     if machine not in ARCHITECTURES:
         return b""
@@ -66,11 +66,7 @@ def _low(argument: int) -> Line:
 
 @singledispatch
 def _test(rule: Rule, pid: int) -> list[Line]:
-    """Return the instructions that test a rule.
-
-    If a call breaks the rule, these instructions make the filter return an error. For any other call, the filter goes
-    on with the instructions that follow the returned ones.
-    """
+    """Return instructions that return an error if a call breaks the rule, and otherwise do nothing."""
     raise TypeError(rule)
 
 

@@ -1,9 +1,7 @@
 """Imports with fewer file operations.
 
-To import a module, Python makes at least five calls: it checks the module's folder once, the module's file twice, and
-the opened file twice. For some modules, it checks further folders first. sandlock's supervisor handles each of these
-calls. At its start a worker imports 900 modules, for which Python makes some 5,700 of these calls. ``few_looks``
-reduces the number to 2,400.
+A worker imports about 900 modules when it starts. Python checks folders and files some 5,700 times for these imports,
+and sandlock's supervisor handles each of these system calls. ``few_looks`` reduces the number to 2,400.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from typing import Any
 
 @contextlib.contextmanager
 def few_looks() -> Iterator[None]:
-    """Cache the results of imports' file checks during the block, in which the files must not change."""
+    """Cache the file checks of imports during the block. Meanwhile, the files must not change."""
     found: Any = importlib._bootstrap_external  # type: ignore[attr-defined]
     look, read = found._path_stat, found.FileLoader.get_data
     found._path_stat = functools.cache(look)

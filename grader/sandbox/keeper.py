@@ -1,4 +1,4 @@
-"""The keeper process: it starts a child for learner code, sends requests, relays answers, ends the child, cleans up."""
+"""The keeper process, which starts a child process for learner code, passes messages, and enforces limits."""
 
 from __future__ import annotations
 
@@ -34,18 +34,16 @@ Expected = tuple[str, bool | int]
 
 
 class Stages:
-    """The child's input in stages: the header, the source once the child has started, then the lists of requests.
+    """The child's input in stages: a header, then the learner's source, then the lists of requests.
 
-    The keeper sends each stage after the last answer to the previous stage. So learner code runs only after the keeper
-    has received ``started``, and learner code cannot see a later list of requests while it answers an earlier one. The
-    keeper accepts one answer to each request, in order. So if the child forges an answer to get the next list, the
-    forged answer counts.
+    The keeper sends each stage only after all answers to the previous stage. So learner code cannot see a later list of
+    requests while it answers an earlier one. The keeper accepts one answer to each request, in order. A child that
+    forges an answer to get the next list is graded on the forged answer.
 
     Args:
         to_child: the end for writing, in non-blocking mode, of the pipe from which the child reads.
-        header: a frame with limits and scratch folder.
-        source: a frame with the learner's files.
-        later: a pair for each list of requests: the number of answers to expect, and the bytes to send.
+        header, source: frames (messages of ``wire.frames``).
+        later: for each list of requests, the number of answers to expect and the bytes to send.
     """
 
     def __init__(self, to_child: int, header: bytes, source: bytes, later: Sequence[tuple[int, bytes]]) -> None:
@@ -58,7 +56,7 @@ class Stages:
 
     @property
     def begun(self) -> bool:
-        """Whether the child has sent its first frame. Learner code runs only after this frame."""
+        """Whether the child has sent its first frame. No learner code runs before this frame."""
         return not self._due or self._due[0][0] != "started"
 
     @property
@@ -68,7 +66,7 @@ class Stages:
     def takes(self, body: dict[str, Any]) -> Expected | None:
         """Return the expected key and value if the child's frame has them, else None.
 
-        After the last expected frame of a stage, ``hand_out`` writes the next stage.
+        After the last expected frame of a stage, the next stage is ready for ``hand_out``.
         """
         if not self._due:
             return None
@@ -83,7 +81,7 @@ class Stages:
         return key, value
 
     def hand_out(self) -> None:
-        """Write as many bytes as the pipe to the child accepts now. After the last stage, close the pipe."""
+        """Write as much pending input as the pipe to the child accepts. Close the pipe after the last stage."""
         if self.to_child is None:
             return
         try:
@@ -99,7 +97,6 @@ class Stages:
 
     @property
     def writable(self) -> list[int]:
-        """A list with the pipe to the child if bytes are left to write, else []."""
         return [self.to_child] if self.to_child is not None and self._waiting else []
 
 
@@ -119,8 +116,8 @@ def keep(asks: int, send: Send, child: Child, asleep: Callable[[int], float]) ->
 
     Args:
         asks: the pipe from which to read the grader's request.
-        asleep: a function that watches a process for a short time, and returns the share of this time in which the
-            process slept, for ``IdleTime``.
+        child: the function that runs learner code in the child.
+        asleep: a function like ``share_asleep``, see ``IdleTime``.
     """
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     inlet, to_child = os.pipe()
@@ -142,7 +139,6 @@ def keep(asks: int, send: Send, child: Child, asleep: Callable[[int], float]) ->
 
 
 def _begin(child: Child, inlet: int, outlet: int) -> None:
-    """Confine this process, then run the child. Learner code runs only inside this call."""
     inlet, outlet = close_all_but(inlet, outlet)
     read = reader(inlet)
     about, _ = frames.read_frame(read)
@@ -156,13 +152,10 @@ class Inlet:
 
     Args:
         out: the pipe from which to read the child's frames.
-        idle: the idle time of the child.
         limits: ``trace_seconds`` for each frame, ``total_seconds`` for all frames, ``idle_seconds`` of idle time.
-        stages: the input for the child.
-        asleep: a function that is called once, when the child has been idle for ASLEEP_SECONDS while a frame is
-            awaited.
-        asks: the pipe of the grader's requests. The grader sends no request until it has the answer to its last one. So
-            if the pipe becomes readable earlier, the grader has ended.
+        asleep: a function to call once, when the child has slept for ASLEEP_SECONDS before it sends a frame.
+        asks: the pipe of the grader's requests. The grader sends its next request only after an answer. So if this pipe
+            becomes readable, the grader has ended.
     """
 
     def __init__(
@@ -178,15 +171,17 @@ class Inlet:
 
     @property
     def used(self) -> float:
-        """The child's CPU seconds plus its idle seconds."""
         return self._in_all.used
 
     def frame(self) -> tuple[dict[str, Any], bytes]:
         """Return the header of the next frame, and all bytes of the frame unchanged.
 
-        Raises AloneError if the grader or the sandbox's launcher has ended, TimeoutError after a time limit, EOFError
-        if the child closed its pipe, and BadFrame for an invalid frame. If the child exceeds another limit, BadFrame's
-        message is the limit's name: ``flood`` (bytes), ``disk``, ``threads`` or ``idle``.
+        Raises:
+            AloneError: the grader or the sandbox's launcher has ended.
+            TimeoutError: a time limit is exceeded.
+            EOFError: the child closed its pipe.
+            BadFrame: the frame is invalid, or the child exceeded the limit that the message names: ``flood`` (bytes),
+                ``disk``, ``threads`` or ``idle``.
         """
         self._this_one, self._raw = Allowance(self._idle, self._each), bytearray()
         body, _ = frames.read_frame(self._read, max_header=MAX_ANSWER_HEADER, max_blobs=MAX_ANSWER)
@@ -228,10 +223,7 @@ class Inlet:
             self._asleep()
 
     def _look(self) -> None:
-        """Check the scratch folder and the number of threads every ``LOOK_SECONDS``.
-
-        Before the child's first frame this method checks nothing, because no learner code has run yet.
-        """
+        """Check the scratch folder and the number of threads every ``LOOK_SECONDS``, once learner code may run."""
         if self._stages.begun and time.monotonic() > self._looked + LOOK_SECONDS:
             self._looked = time.monotonic()
             if is_over_quota(self._scratch):
@@ -251,9 +243,18 @@ def relay(
 ) -> tuple[str, float]:
     """Relay the child's frames. Return how the child ended, and the child's CPU seconds plus its idle seconds.
 
-    Ways to end: done (all answers came), timeout, idle (too long), flood (too many bytes or frames), disk (folder too
-    large), threads (too many), garbage (no valid frame), alone (the grader or the launcher ended), silent (the child
-    closed its pipe and lives), "exited with N" (N is the exit code), "died of signal N".
+    Ways to end:
+        done: all answers came.
+        timeout: a time limit was exceeded.
+        idle: the child was idle for too long.
+        flood: too many bytes or unexpected frames.
+        disk: the scratch folder is too large.
+        threads: too many threads.
+        garbage: an invalid frame.
+        alone: the grader or the launcher ended.
+        silent: the child closed its pipe, but did not exit.
+        exited with N: the child's exit code.
+        died of signal N: the signal that killed the child.
     """
     inlet = Inlet(out, idle, limits, scratch, stages, lambda: send({"asleep": True}, []), asks)
     try:
@@ -286,10 +287,6 @@ def _relayed(inlet: Inlet, idle: IdleTime, scratch: str, stages: Stages, send: S
 
 
 def _how_it_ended(idle: IdleTime) -> str:
-    """Return how a child ended after it closed its pipe, or ``silent`` if it still lives.
-
-    The child stays a zombie until ``_kill_all``.
-    """
     wait = Allowance(idle, GRACE_SECONDS)
     while not (ended := os.waitid(os.P_PID, idle.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
         if wait.over:
@@ -301,7 +298,7 @@ def _how_it_ended(idle: IdleTime) -> str:
 
 
 def _kill_all(pid: int) -> bool:
-    """Kill all descendants of this process, which as a subreaper adopts orphans. Return False if a process survives."""
+    """Kill all descendants of this process, including orphans. Return False if a process survives."""
     for _ in range(15_000):
         for child in _children() or [pid]:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -316,7 +313,6 @@ def _kill_all(pid: int) -> bool:
 
 
 def _children() -> list[int]:
-    """Return the direct children of this process. When a child dies, its own children become direct children."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as listing:
             return [int(n) for n in listing.read().split()]
@@ -325,10 +321,7 @@ def _children() -> list[int]:
 
 
 def _threads(pid: int) -> int:
-    """Return a process's number of threads; 0 if /proc cannot be read.
-
-    In a sandlock sandbox, /proc cannot be read, and the launcher limits the threads.
-    """
+    """Return a process's number of threads, or 0 in a sandlock sandbox, where the launcher limits the threads."""
     try:
         with open(f"/proc/{pid}/status") as status:
             return next((int(line.split()[1]) for line in status if line.startswith("Threads:")), 0)

@@ -1,20 +1,20 @@
-"""The launcher of one sandlock sandbox: it starts the worker inside, passes the worker's pipes on, and cleans up.
+"""The launcher of one sandlock sandbox, a process that starts the worker inside the sandbox and cleans up.
 
-The launcher is a process of its own for two reasons. First, sandlock runs a supervisor, which decides about some system
-calls of the sandbox, in the process that starts the sandbox. With the launcher, this is not the grader's process.
-Second, the launcher adopts, as a subreaper, processes that leave the sandbox's process group, and kills them. The
-launcher imports nothing from this package. Usage:
-``launcher.py WRITABLE READABLE PROCESSES THREADS BYTES FILES COMMAND...``, where WRITABLE is a list of folders that
-starts with the scratch folder.
+Usage: ``launcher.py WRITABLE READABLE PROCESSES THREADS BYTES FILES COMMAND...``, where WRITABLE is a list of folders
+that starts with the scratch folder. The launcher imports nothing from this package.
 
-The kernel limits memory in each process (RLIMIT_AS), and the process that runs learner code can start no other process.
-The launcher sets no memory limit for the whole sandbox. Such a limit would not stop the process earlier, and the
-supervisor would handle every system call that maps memory.
+The launcher is separate from the grader for two reasons:
+- sandlock's supervisor, which decides about some system calls of the sandbox, runs in the process that starts the
+  sandbox.
+- The launcher adopts, as a subreaper, processes that leave the sandbox's process group, and kills them.
 
-A worker whose child runs learner code cannot read other processes' files in ``/proc``. The supervisor opens files in
-``/proc`` for all processes of the sandbox, and has one list of readable paths for all of them. So if the worker could
-read these files, its child could too. Instead, the worker asks the launcher whether a process sleeps, through two pipes
-in the scratch folder.
+The kernel limits the memory of each process (RLIMIT_AS). A memory limit for the whole sandbox is unnecessary, because
+the process that runs learner code cannot start processes. It would also be slow, because the supervisor would handle
+every system call that maps memory.
+
+A worker whose child runs learner code cannot read other processes' files in ``/proc``. The supervisor has one list of
+readable paths for all processes of a sandbox, so learner code could read these files, too. Instead, the worker asks the
+launcher whether a process sleeps, through two pipes in the scratch folder.
 """
 
 from __future__ import annotations
@@ -90,20 +90,14 @@ def main(
 def mount_scratch(folder: str, size: int, files: int, read_only: bool) -> bool:
     """Mount a file system of limited size on the scratch folder, visible only to this process and its children.
 
-    With ``read_only``, all other file systems become read-only for these processes, so that the kernel does not store
-    the time at which a submission reads a file. With such access times, a submission could leave a message for a later
-    submission.
-
-    Users other than root can mount only in a user namespace, and some machines refuse user namespaces. Without the
-    mount, only the keeper process (``keeper.py``) limits the size of the folder.
+    The mount fails if this process is not root and the machine refuses user namespaces. Then only the keeper process
+    (``keeper.py``) limits the size of the folder. Return whether the file system is mounted.
 
     Args:
         size: the largest number of bytes in the folder.
         files: the largest number of files and folders in the folder.
-        read_only: whether all other file systems become read-only.
-
-    Returns:
-        Whether the file system is mounted.
+        read_only: whether all other file systems become read-only. This stops the kernel from storing times of access,
+            through which a submission could leave a message for a later submission.
     """
     # Try in a child first, so that this process does not enter a namespace in which mounts fail.
     child = os.fork()
@@ -138,9 +132,9 @@ def _mounted(folder: str, size: int, files: int, read_only: bool) -> bool:
 def drop_capabilities() -> None:
     """Drop root's capabilities inside the sandbox, such as setting the clock or changing other users' files.
 
-    Root keeps the capability to read all files, because the interpreter may be in a user's home folder. Landlock limits
-    which files are readable. A process of a user other than root has capabilities only in the namespace that
-    ``mount_scratch`` made. This function drops all of those capabilities.
+    Root keeps the capability to read all files, because the interpreter may be in a user's home folder. Landlock still
+    limits which files are readable. A process of another user has capabilities only in the namespace of
+    ``mount_scratch``, and loses all of them.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3 of the capability interface; process 0 is this process
@@ -159,10 +153,6 @@ def drop_capabilities() -> None:
 
 
 def open_pipes(folder: str) -> tuple[int, int]:
-    """Make the pipes named in PIPES and return their descriptors.
-
-    A starting worker opens the pipes and deletes their names.
-    """
     for name in PIPES:
         os.mkfifo(os.path.join(folder, name), 0o600)
     asked, told = (os.open(os.path.join(folder, name), os.O_RDWR) for name in PIPES)
@@ -178,10 +168,9 @@ def tell_states(asked: int, told: int) -> None:
 def share_asleep(pid: int) -> float:
     """Return the share of this call's time (0 to 1) in which a process slept, judged by the states of its threads.
 
-    Return 0 if a thread runs or waits for a core or a disk, or if the system shows no threads. If all threads sleep,
-    return 1 minus a quotient: the CPU time that the process used during this call, divided by the time that the call
-    took. The quotient is needed because threads that pass work to each other could all look asleep, as their states are
-    read at different moments.
+    Return 0 if a thread runs or waits for a core or a disk, or if the system shows no threads. Otherwise return 1 - CPU
+    time of the process during this call / duration of this call. This detects threads that wake each other in turn,
+    where each thread may look asleep when its state is read.
     """
     began, cpu = time.monotonic(), cpu_seconds(pid)
     try:
@@ -203,10 +192,7 @@ def thread_state(pid: int, thread: str) -> str:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process and all its threads, from the clock that Linux has for each process.
-
-    Return 0 if the process has ended or the system has no clock for each process.
-    """
+    """Return the CPU time of a process and all its threads; 0 if the process has ended or there is no such clock."""
     try:
         return time.clock_gettime(-8 * (pid + 1) + 2)
     except (OSError, AttributeError):

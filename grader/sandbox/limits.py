@@ -1,7 +1,6 @@
-"""Limits on a submission that a course may set. Limits that a course cannot set are in ``wire/limits.py``.
+"""Limits on a submission that a course may set. ``wire/limits.py`` has the fixed limits.
 
-Only the grader's process imports this module. A process that runs learner code cannot import pydantic, so it receives
-the limits as numbers.
+Only the grader's process imports this module, because processes that run learner code cannot import pydantic.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ class Limits(BaseModel, frozen=True, extra="forbid"):
     In ``trace_seconds`` and ``total_seconds``, the time for which the submission's process is idle counts, too.
 
     Attributes:
-        trace_seconds: limit for loading the code, and the same limit again for each request to the code.
+        trace_seconds: limit for loading the code, and for each request to the code.
         total_seconds: limit for all files of one submission together.
         run_seconds: limit for one program.
         total_run_seconds: limit for all programs of one submission.
         stuck_seconds: wall time after which XLA ends a program whose devices wait for each other. Values above 40,
             XLA's own limit, have no effect.
-        memory_mib: address space of each worker process and of each child of a worker, whether the process runs the
-            grader's code or a submission's. A worker that uses device drivers has no such limit.
+        memory_mib: address space of each worker process and of each child of a worker. A worker that uses device
+            drivers has no such limit.
         file_mib: size of one file that a submission writes.
     """
 

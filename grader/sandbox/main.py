@@ -1,26 +1,25 @@
 """The worker process, which reads requests from its standard input and answers on its standard output.
 
-``sandbox.worker`` starts a worker in a sandbox, through ``start.py``. A worker has one of three roles:
+A worker has one of three roles:
 
-trace: The worker imports JAX and starts no backend, because forking is safe only before a backend exists. For each
-submission, the worker forks a keeper process (``keeper.py``), which forks the child before any part of the
-submission is read. So no child finds an earlier submission in its memory. The child is limited to the system calls of
-``calls.py``. Deletions by the child only seem to succeed, so that deleted files still count towards the limit of the
-scratch folder. The child can neither signal nor read the keeper, which sends requests in stages and enforces the
-limits. Afterwards the keeper removes all processes and files that the child leaves. If the removal fails, the worker
-ends.
+trace: The worker runs learner code, in a child process for each submission. The worker imports JAX but starts no
+backend, because forking is safe only before a backend exists. For each submission, the worker forks a keeper process
+(``keeper.py``), which forks the child before any process reads the submission. So no child finds an earlier submission
+in its memory. The child may make only the system calls of ``calls.py``. Its deletions only seem to succeed, so that
+deleted files still count towards the limit of the scratch folder. The child can neither signal nor read the keeper,
+which enforces the limits. Afterwards the keeper removes all processes and files that the child leaves. If the removal
+fails, the worker ends.
 
-run: The worker admits, compiles and executes one program at a time, and never runs learner Python. The worker limits
-itself to the system calls of ``calls.py`` before it reads a program. A worker with additional access (``tiers.Extra``)
-may make any system call. A worker for an accelerator also has no memory limit (MEMORY_MIB is 0). A wing (an optional
-part of the grader) may replace the module that answers the requests.
+run: The worker compiles and executes one program at a time, and never runs learner Python. It limits itself to the
+system calls of ``calls.py`` before it reads a program. A worker with additional access (``tiers.Extra``) may make any
+system call. A wing (an optional part of the grader) may replace the module that answers the requests.
 
-read: The worker parses the files of submissions, one file at a time, and executes no code in them. The worker has the
-limits of the role ``run``.
+read: The worker parses the files of submissions, and executes no code in them. The worker has the limits of the role
+``run``.
 
 Without isolation (the tier ``none``), system calls are not limited.
 
-Every answer is a frame. The field ``from`` names the writer of the frame: ``child`` (untrusted, since learner code
+Every answer is a frame. The field ``from`` names the writer of the frame: ``child`` (not trusted, since learner code
 could forge the frame) or ``worker``.
 """
 
@@ -46,7 +45,8 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     """Answer requests with the module ``serves`` until the input ends.
 
     Args:
-        calls: "listed": this process may make only the system calls of ``calls.py``. "any": it may make any.
+        memory_mib: limit on the address space; 0 means no limit.
+        calls: "listed" allows only the system calls of ``calls.py``, "any" allows all.
         readable: under sandlock, the paths that learner code may read, joined by colons.
     """
     asks, answers = _own_streams()
@@ -87,7 +87,6 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
 
 
 def _kept(asks: int, send: Callable, child: Callable, asleep: Callable[[int], float]) -> bool:
-    """Fork a keeper process, which forks the child. Return whether the keeper exited with code 0."""
     keeper = os.fork()
     if keeper == 0:
         with last_act():

@@ -68,7 +68,6 @@ def libraries() -> tuple[str, ...]:
 
 
 def library() -> Path:
-    """Return the standard library's folder."""
     return Path(sysconfig.get_path("stdlib"))
 
 
@@ -92,19 +91,15 @@ def compiler() -> list[str]:
 def python_path() -> str:
     """Return the PYTHONPATH of workers. Some clusters install packages in folders that only PYTHONPATH names.
 
-    The returned PYTHONPATH has the absolute entries of this process's PYTHONPATH that are also in ``sys.path``. Empty
-    and relative entries are left out, because a worker would look them up in its current folder. This is the scratch
-    folder, to which learner code can write modules.
+    The result has the absolute entries of this process's PYTHONPATH that are also in ``sys.path``. A worker would look
+    up relative entries in the scratch folder, to which learner code can write modules.
     """
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     return os.pathsep.join(e for e in entries if os.path.isabs(e) and os.path.abspath(e) in sys.path)
 
 
 def interpreter() -> list[str]:
-    """Return the paths of the Python interpreter and of a virtual environment's ``pyvenv.cfg``.
-
-    If ``sys.executable`` is a link, the result has this link, all links that follow, and the file.
-    """
+    """Return the paths of the Python interpreter, of all links to it, and of a virtual environment's ``pyvenv.cfg``."""
     found, path = [], Path(sys.executable)
     while path.is_symlink():
         found.append(str(path))
@@ -124,10 +119,8 @@ def readable() -> tuple[str, ...]:
 def listable() -> tuple[str, ...]:
     """Return the paths that a worker may read before learner code runs.
 
-    They are ``readable()``, the standard library's folder, and the folders of packages.
-
-    A folder of packages is recognized by the folders ``*.dist-info`` in it. Its name does not help, because
-    ``pip install --target`` installs into any folder, which PYTHONPATH then names.
+    They are ``readable()``, the standard library's folder, and the folders in which packages are installed. Such a
+    folder contains ``*.dist-info``; its name may be anything.
     """
     around = dict.fromkeys(Path(p).parent for p in packages().values())
     installed = [str(folder) for folder in around if any(folder.glob("*.dist-info"))]

@@ -1,4 +1,4 @@
-"""Start the processes of workers, possibly before the first request, and end these processes."""
+"""Start and end the processes of workers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _lock = Lock()
 
 @dataclass(frozen=True)
 class WorkerProcess:
-    """A worker's process, the tier of its sandbox, its writable folder, and the file for its standard error."""
+    """A worker's process, the tier (kind) of its sandbox, its writable folder, and the file for its standard error."""
 
     process: subprocess.Popen[bytes]
     tier: str
@@ -43,11 +43,9 @@ class WorkerProcess:
 
 
 def begin_ahead(roles: Iterable[str], tier: str, devices: int, limits: Limits) -> None:
-    """Start a worker process for each role, without waiting.
+    """Start a worker process for each role, without waiting. A later call of ``take`` returns the process.
 
-    A later call of ``take`` with a process's role, tier, devices and limits, and without additional access, returns the
-    process. Importing JAX takes a second, so a command that needs a worker starts the worker before the command's own
-    imports.
+    Importing JAX takes a second, so a command that needs a worker starts it before the command's own imports.
     """
     for role in roles:
         with _lock:
@@ -120,10 +118,7 @@ def end(begun: WorkerProcess) -> int:
 
 @atexit.register
 def end_all() -> None:
-    """End all remaining worker processes at exit, and remove this process's temporary folder.
-
-    Processes remain if ``take`` never returned them, or if Ctrl-C interrupted the code that would end them.
-    """
+    """End all remaining worker processes at exit, and remove this process's temporary folder."""
     with _lock:
         waiting = [begun for (owner, *_), ahead in _ahead.items() if owner == os.getpid() for begun in ahead]
         _ahead.clear()

@@ -35,9 +35,8 @@ def is_over_quota(folder: str) -> bool:
 def empty(root: str) -> bool:
     """Delete the contents of a folder, even if they have unusual names, permissions or depth.
 
-    Inner folders move up to ``root`` before their outer folder is deleted. So this function uses only short paths. Long
-    paths could exceed a limit of the system, or of sandlock's supervisor, which looks up paths itself. Return whether
-    the folder is empty afterwards. This function never raises an exception.
+    Inner folders move up to ``root`` before deletion, because long paths could exceed a limit of the system or of
+    sandlock's supervisor. Return whether the folder is empty afterwards. This function raises no exceptions.
     """
     try:
         os.chmod(root, 0o700)
@@ -57,10 +56,7 @@ def empty(root: str) -> bool:
 
 
 def _move_up(name: str, top: int) -> list[str]:
-    """Delete the folder ``name`` in ``top``, after moving its inner folders to ``top``.
-
-    Return their new, random names.
-    """
+    """Move the inner folders of ``name`` to ``top`` under random names, delete ``name``, and return the new names."""
     os.chmod(name, 0o700, dir_fd=top)
     inner = os.open(name, FOLDER, dir_fd=top)
     moved = []

@@ -1,9 +1,7 @@
 """One folder for all temporary folders of this process.
 
-If this process is killed, the next process of the grader removes the folder.
-
-A process holds a lock on a file in its folder, and the system releases the lock when the process ends. So a free lock
-shows that the folder's process has ended. Folders of other users and folders without a lock file stay.
+If this process is killed, a later process of the grader removes the folder. Each process locks a file in its folder.
+The system releases the lock when the process ends, so a free lock shows that the folder is unused.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ def _made() -> str:
 
 
 def remove_left_behind() -> None:
-    """Remove the temporary folders of this user's processes that have ended."""
+    """Remove the temporary folders of this user's ended processes."""
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as found:
         for entry in found:
             if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
@@ -68,7 +66,7 @@ def _remove_if_dead(folder: str, owner: int) -> None:
 
 
 def _remove(folder: str) -> None:
-    """Remove the folder, its lock file last. If this process is killed meanwhile, the next run removes the rest."""
+    """Remove the folder, its lock file last. If this process is killed meanwhile, a later process removes the rest."""
     with contextlib.suppress(OSError):
         for name in sorted(os.listdir(folder), key=lambda name: name == LOCK):
             path = os.path.join(folder, name)
@@ -82,6 +80,5 @@ def _remove(folder: str) -> None:
 
 @atexit.register
 def remove_own() -> None:
-    """Remove this process's folder."""
     if folder := _folders.pop(os.getpid(), None):
         _remove(folder)

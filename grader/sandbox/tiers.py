@@ -51,12 +51,11 @@ class Extra:
 
     Attributes:
         platform: the platform on which JAX looks for devices.
-        rooms: subfolders of the package ``grader`` that the worker may read in addition to the subfolders for its role.
-        serves: the module that answers requests in place of the role's module in SERVES.
-        readable, writable: files and folders of this machine that the worker may read or write in addition.
+        rooms: additional subfolders of the package ``grader`` that the worker may read.
+        serves: a module that answers requests in place of the usual module in SERVES.
+        readable, writable: additional files and folders that the worker may read or write.
         settings: environment variables.
-        unlimited: True to set no limit on the address space of the worker's process. A worker with device drivers needs
-            this, because drivers reserve much address space.
+        unlimited: whether the worker's address space is unlimited, because device drivers reserve much of it.
     """
 
     platform: str = "cpu"
@@ -77,7 +76,7 @@ class NoIsolation(Exception):
 
 @cache
 def available(tier: str) -> str:
-    """Return "" if the tier works on this machine, else one line with the reason."""
+    """Return "" if the tier (kind of sandbox) works on this machine, else one line with the reason."""
     if tier == "none":
         return ""
     if sys.platform != "linux":
@@ -109,12 +108,11 @@ def _bwrap_problem() -> str:
 
 @cache
 def _bwrap_limits_sizes() -> bool:
-    """Return whether the installed bwrap can limit the size of a file system in memory."""
     return "--size" in subprocess.run(["bwrap", "--help"], capture_output=True, text=True, timeout=20).stdout
 
 
 def best_tier(asked: str = "auto") -> str:
-    """Return the tier to use.
+    """Return the tier (kind of sandbox) to use.
 
     Raises NoIsolation if the requested tier is unavailable, or if "auto" finds neither sandlock nor bwrap available.
     """
@@ -138,7 +136,6 @@ def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra
     """Return the complete environment of a worker.
 
     Args:
-        devices: number of simulated devices.
         stuck_seconds: wall time after which XLA ends a program whose devices wait for each other.
     """
     flags = f"--xla_force_host_platform_device_count={devices}"
@@ -165,8 +162,7 @@ def package(role: str, extra: Extra = NOTHING) -> list[str]:
 def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = NOTHING) -> list[str]:
     """Return the command line that starts a worker.
 
-    Raises ValueError for an unknown tier ("auto" is not a tier, see ``best_tier``), and if a worker that runs learner
-    Python would get additional access.
+    Raises ValueError for an unknown tier, and for additional access of a worker that runs learner Python.
     """
     if tier not in TIERS:
         raise ValueError(f"unknown tier {tier!r}; the tiers are {', '.join(TIERS)}")

@@ -29,15 +29,14 @@ class WorkerDied(Exception):
     Attributes:
         reason: timeout, died, or garbage (the answer was no valid frame).
         stderr: the end of the worker's standard error.
-        phase: how far the worker had come when it ended. ``starting``: the grader had sent no request yet. ``asked``:
-            the worker had a request. For example, it was reading a program, or a submission's child had not started.
-            ``traced``: the child had started, so learner code may have been running. ``compiling``, ``executing`` and
-            ``poisoning N``: the worker was doing this with a program. In ``poisoning N``, it ran the program with
-            replacement values in operation N.
-        ours: whether the grader is at fault, not the learner's program. The value is True until ``Runner`` has found
-            the cause, for example by running the grader's own test program.
-        out_of_time: whether the worker used up the CPU time of its request. If not, a busy machine may be the cause of
-            a timeout.
+        phase: what the worker did last.
+            ``starting``: it had no request yet.
+            ``asked``: it had a request.
+            ``traced``: it may have run learner code.
+            ``compiling``, ``executing``: it compiled or executed a program.
+            ``poisoning N``: it executed a program with replacement values in operation N.
+        ours: whether the grader is at fault, not the learner's program. True until the cause is known.
+        out_of_time: whether the worker used up its CPU time. If False, a busy machine may have caused a timeout.
         killed: whether the worker was killed from outside, for example by the kernel for lack of memory.
     """
 
@@ -48,7 +47,7 @@ class WorkerDied(Exception):
 
 
 class Worker:
-    """A worker process of one role. A request starts the process if it is not running.
+    """A worker process of one role (trace, run or read, see ``main``). A request starts the process if necessary.
 
     Args:
         devices: number of simulated devices.
@@ -67,7 +66,7 @@ class Worker:
 
     @property
     def process(self) -> subprocess.Popen[bytes] | None:
-        """The process; None before it starts and after it has ended."""
+        """The process; None if it is not running."""
         return self._begun.process if self._begun else None
 
     @property
@@ -104,20 +103,16 @@ class Worker:
         secret: Sequence[dict[str, Any]] = (),
         idle_seconds: float | None = None,
     ) -> Iterator[tuple[dict, list[bytes]]]:
-        """Start a child process and yield its frames ``{"from": "child", "taken": key, "body": ...}``.
+        """Start a child process for learner code and yield its frames ``{"from": "child", "taken": key, "body": ...}``.
 
-        ``body`` is not trusted. ``taken`` is the key of ``body`` that the keeper expected and found: started, loaded or
-        number.
-
-        The worker adds its own frames: ``{"asleep": True}`` when the child sleeps for the first time, and at last
-        ``{"end": how}``.
-
-        The values of ``body`` come in this order, each once: ``{"started": True}``, ``{"loaded": True, ...}``,
-        ``{"number": 0, ...}``, ``{"number": 1, ...}`` and so on. The child gets the requests ``asks`` when its source
-        is loaded, and the requests ``secret`` (those with hidden inputs) when it has answered all of ``asks``.
+        ``body`` is not trusted. ``taken`` is the expected key of ``body``: first ``started``, then ``loaded``, then
+        ``number`` for the answer to each request. The worker adds its own frames: ``{"asleep": True}`` when the child
+        sleeps for the first time, and ``{"end": how}`` at last.
 
         Args:
             source: the learner's code, as ``{"name": ..., "chunks": [[name, text], ...]}``.
+            asks: requests that the child gets after loading the source.
+            secret: requests with hidden inputs, which the child gets after answering all of ``asks``.
             idle_seconds: limit on the child's idle time; by default only ``limits.total_seconds`` limits it.
         """
         try:
@@ -132,7 +127,7 @@ class Worker:
             )
 
     def answers(self) -> bool:
-        """Return whether a new worker answers a test submission that belongs to the grader."""
+        """Return whether a new worker answers the grader's own test submission."""
         self.kill()
         source = {"name": "ours", "chunks": [["ours", "def go():\n    return 1"]]}
         ask = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
@@ -181,15 +176,13 @@ class Worker:
         self, ask: dict[str, Any], program: bytes, inputs: list[list[Any]], wall: float = 0.0,
         stuck: Callable[[], None] | None = None, **more: Any,
     ) -> tuple[dict, list[bytes]]:  # fmt: skip
-        """Run a program. Return (the worker's answer, with the program's CPU seconds as ``cpu``; the outputs' bytes).
+        """Run a program. Return the worker's answer, with the program's CPU seconds as ``cpu``, and the outputs' bytes.
 
         Args:
-            ask: what the worker should do with the program.
+            ask: what the worker should do with the program. ``more`` has further fields of the request.
             program: the program's bytecode.
             wall: limit in seconds of wall time; 0 derives it from the limit of CPU time.
-            stuck: a function to call while devices wait for each other: first after ``WARN_SECONDS``, then about once a
-                second.
-            more: further fields of the request.
+            stuck: a function to call about once a second while devices wait for each other, after ``WARN_SECONDS``.
         """
         packed = [[frames.pack_array(a) for a in one] for one in inputs]
         about = [[about for about, _ in one] for one in packed]
@@ -204,7 +197,7 @@ class Worker:
             self._phase = header["phase"]
 
     def evaluate(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the worker's answer about a formula, within ``limits.run_seconds``. Raises WorkerDied."""
+        """Return the worker's answer about a formula, within ``limits.run_seconds`` of CPU time. Raises WorkerDied."""
         self.await_ready()
         self.send(b"!" + frames.pack({"formula": request, "seconds": self.limits.run_seconds}))
         return self.receive(time.monotonic() + backstop(self.limits.run_seconds))[0]
@@ -216,7 +209,7 @@ class Worker:
         return self.receive(time.monotonic() + START_SECONDS + backstop(request["seconds"]))
 
     def look(self, joined: Sequence[Any] = ()) -> dict[str, Any]:
-        """Return which devices the worker finds or, as ``problem``, why it finds no devices. Raises WorkerDied.
+        """Return which devices the worker finds or, as ``problem``, why it finds none. Raises WorkerDied.
 
         Args:
             joined: (address, number of processes, number of this process) if several processes share one mesh.
@@ -226,7 +219,7 @@ class Worker:
         return self.receive(time.monotonic() + START_SECONDS)[0].get("found", {})
 
     def runs(self) -> bool:
-        """Return whether a new worker runs a test program that belongs to the grader, on all devices."""
+        """Return whether a new worker runs the grader's own test program, on all devices."""
         self.kill()
         try:
             self.await_ready()
@@ -250,7 +243,8 @@ class Worker:
     def receive(self, deadline: float, stuck: Callable[[], None] | None = None) -> tuple[dict, list[bytes]]:
         """Return the worker's next frame. Raises WorkerDied if no valid frame arrives by ``deadline`` (monotonic).
 
-        If XLA reports that devices wait for each other, call ``stuck`` about once a second from then on.
+        Args:
+            stuck: a function to call about once a second after XLA has reported that devices wait for each other.
         """
         assert self.process is not None and self.process.stdout is not None
         fd = self.process.stdout.fileno()
@@ -279,11 +273,7 @@ class Worker:
             raise self._died(kinds[type(error)], ended=isinstance(error, EOFError)) from None
 
     def _died(self, reason: str, *, ended: bool) -> WorkerDied:
-        """End the process, and return the exception to raise.
-
-        Args:
-            ended: True if the process has ended by itself or is ending, so that its exit code shows the reason.
-        """
+        """End the process, and return the exception to raise. ``ended``: whether the process ends by itself."""
         assert self.process is not None
         if ended:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -294,7 +284,7 @@ class Worker:
         return died
 
     def last_words(self) -> str:
-        """Return the end of the worker's standard error."""
+        """Return the end of the worker's standard error since the last request."""
         if self._begun is None:
             return ""
         stderr = self._begun.stderr.fileno()
@@ -305,9 +295,7 @@ class Worker:
     def kill(self) -> int:
         """End the process with its descendants. The next request starts a new process.
 
-        Returns the number of the signal that ended the process, else 0. SIGPROF means that CPU time ran out. If the
-        process had not ended before, this method ends it. The result is then SIGKILL or, under sandlock, usually 0,
-        because the launcher exits with code 1.
+        Returns the number of the signal that ended the process, else 0. SIGPROF means that CPU time ran out.
         """
         begun, self._begun = self._begun, None
         if begun is None:

@@ -62,7 +62,7 @@ def read_frame(
 def json_of(data: bytes, what: str) -> Any:
     """Parse JSON that another process wrote. Raises BadFrame, with a message that begins with ``what``.
 
-    In strings, half a surrogate pair becomes ``?``, because it cannot be written in UTF-8.
+    In strings, half a surrogate pair becomes ``?``, because UTF-8 cannot express it.
     """
     try:
         text = data.decode("utf-8")  # json.loads would accept the bytes of half a surrogate pair
@@ -81,10 +81,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 
 
 def nesting(text: str) -> int:
-    """Return the nesting depth of a JSON text.
-
-    To save time, return 0 if the text has at most MAX_NESTING opening brackets.
-    """
+    """Return the nesting depth of a JSON text, or 0 if it has at most MAX_NESTING opening brackets (to save time)."""
     if text.count("[") + text.count("{") <= MAX_NESTING:
         return 0
     marks = np.frombuffer(_STRING.sub("", text).encode(), np.uint8)
@@ -134,7 +131,7 @@ def is_inexact(dtype: np.dtype) -> bool:
 
 
 def wide(array: np.ndarray) -> np.ndarray:
-    """Return the array as complex128 if it is complex, else as float64. The array may have any dtype that JAX has."""
+    """Return the array as complex128 if it is complex, else as float64."""
     return array.astype(np.complex128 if array.dtype.kind in "cW" else np.float64)
 
 
@@ -175,7 +172,7 @@ NOT_PLAIN = "NotPlain"
 class NotPlain(Exception):
     """A value is not plain.
 
-    None, numbers, strings and arrays are plain, and so are tuples, lists, dicts, slices and PartitionSpecs of plain
+    Plain values are None, numbers, strings and arrays, and tuples, lists, dicts, slices and PartitionSpecs of plain
     values.
     """
 
@@ -189,7 +186,7 @@ def is_spec(value: object) -> bool:
 
 
 def encode(value: Any, depth: int = 0) -> Any:
-    """Return a plain value as JSON from which ``decode`` restores values and types; arrays become lists.
+    """Return a plain value as JSON, from which ``decode`` restores values and types; arrays become lists.
 
     Raises NotPlain for a value that is not plain.
     """
@@ -214,7 +211,6 @@ def encode(value: Any, depth: int = 0) -> Any:
 
 
 def _encode_parts(value: Any, depth: int) -> Any:
-    """Return a slice, list, tuple, dict or array as JSON. Raises NotPlain for any other value."""
     match value:
         case slice():
             return {"slice": [encode(e, depth) for e in (value.start, value.stop, value.step)]}
@@ -230,7 +226,6 @@ def _encode_parts(value: Any, depth: int) -> Any:
 
 
 def _encode_spec(value: Any, depth: int) -> Any:
-    """Return a PartitionSpec as JSON: its entries and, separately, its unreduced axes."""
     axes = getattr(value, "unreduced", ())
     if getattr(value, "reduced", ()) or not all(isinstance(axis, str) for axis in axes):
         raise NotPlain("is a PartitionSpec with reduced axes, or axes that are not names")
@@ -239,10 +234,7 @@ def _encode_spec(value: Any, depth: int) -> Any:
 
 
 def _number(value: Fraction | Decimal) -> int | float:
-    """Return the number as an int if it is an integer, else as the nearest float.
-
-    Raises NotPlain if the number is too large for a float.
-    """
+    """Return an integral number as an int, else the nearest float. Raises NotPlain if no float can hold the number."""
     try:
         if isinstance(value, Decimal) and (not value.is_finite() or abs(value.adjusted()) > MAX_DIGITS):
             return float(value)

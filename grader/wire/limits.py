@@ -1,9 +1,8 @@
-"""Limits on submissions, on data that one process sends to another, on a submission's processes, and on its programs.
+"""Fixed limits on submissions, on their processes and programs, and on data between processes.
 
-Courses cannot change these limits. Limits that a course may set are in ``sandbox/limits.py``. The unit of a limit is
-bytes, a number of items, or seconds of wall time, unless a comment names another unit. A limit that only one parser
-needs is defined in the module of the parser, such as ``frames.MAX_DEPTH``. Sizes of caches and texts are not in this
-module, because they do not limit submissions. They are defined where they are used.
+Limits that a course may set are in ``sandbox/limits.py``. The unit of a limit is bytes, a number of items, or seconds
+of wall time, unless a comment names another unit. A limit that only one parser needs is in the parser's module, such as
+``frames.MAX_DEPTH``.
 """
 
 MIB = 1 << 20

@@ -15,12 +15,12 @@ AXIS_TYPES = {"auto": AxisType.Auto, "explicit": AxisType.Explicit}
 
 
 def make_mesh(sizes: dict[str, int], axis_types: str = "auto", *, traced_only: bool = False) -> Any:
-    """Return a mesh of simulated devices: the first devices in JAX's order, as many as the axis sizes need.
+    """Return a mesh of simulated devices: the first devices in JAX's order.
 
     Args:
         sizes: axis sizes, in order.
         axis_types: type of all axes, "auto" or "explicit" (as in ``jax.make_mesh``).
-        traced_only: True to get a mesh without devices if there are too few devices; False to raise a RuntimeError.
+        traced_only: whether to return a mesh without devices if there are too few, instead of raising a RuntimeError.
     """
     types = (AXIS_TYPES[axis_types],) * len(sizes)
     need = math.prod(sizes.values())
@@ -36,7 +36,7 @@ def mesh_on(devices: Sequence[Any], sizes: dict[str, int]) -> Mesh:
     """Return a mesh over real devices, with its axes along the links between devices if possible.
 
     Args:
-        devices: the real devices in JAX's order. The mesh takes the first of these devices, as many as it needs.
+        devices: the real devices in JAX's order. The mesh takes as many as it needs, from the first on.
         sizes: axis sizes, in order; their product is at most the number of devices.
     """
     need = devices[: math.prod(sizes.values())]

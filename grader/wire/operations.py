@@ -1,8 +1,8 @@
 """A program's operations as plain data: dependencies, sizes, and which devices communicate.
 
 The process that runs programs reads the operations from a program's canonical form, and inlines every call and every
-``shard_map``. For an operation inside ``shard_map``, a shape is that of one device's part. The judging process gets the
-operations as JSON and does not trust it: ``from_json`` checks every value.
+``shard_map``. Inside ``shard_map``, shapes are those of one device's part. The judging process gets the operations as
+JSON and does not trust it: ``from_json`` checks every value.
 """
 
 from __future__ import annotations
@@ -76,8 +76,7 @@ class Value:
 
     Attributes:
         shape, dtype: of one device's part inside a ``shard_map``, and of the whole array outside.
-        parts: the number of equal shards into which the devices split the array; 1 if each device holds an array of the
-            full ``shape``.
+        parts: the number of equal shards into which the devices split the array; 1 if each device holds the full shape.
     """
 
     shape: tuple[int, ...]
@@ -118,31 +117,30 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation. Its operands and results are arrays, given by their indices in ``Operations.values``.
+    """One operation.
 
     Attributes:
-        name: the name in StableHLO or CHLO, without the dialect: "dot_general", "while", "collective_permute". Names
-            from no dialect are "shard" (cuts an array into devices' parts where ``shard_map`` begins), "unshard" (joins
-            the parts where ``shard_map`` ends) and "reshard" (moves an array to another layout).
-        operands, results: indices of values. The operands of a ``while`` are the values that the loop carries. Bodies
-            may use values from outside the body that are not among the operands.
+        name: the name in StableHLO or CHLO, without the dialect: "dot_general", "while", "collective_permute". The
+            grader adds "shard" (cuts an array into devices' parts where ``shard_map`` begins), "unshard" (joins the
+            parts where ``shard_map`` ends) and "reshard" (moves an array to another layout).
+        operands, results: arrays, as indices in ``Operations.values``. The operands of a ``while`` are the values that
+            the loop carries. Bodies may also use other values from outside.
         flops: for a matmul or convolution, its FLOPs (a multiplication and an addition are two); else 0.
         precision: for a matmul, the number of passes that a bfloat16 matrix unit needs for 32-bit operands: 1 (default
             precision), 3 (high) or 6 (highest); else 1.
         length: for a sort, the number of elements sorted together; else 0.
         number: for a constant that is one integer, its value; else None.
         direction: for a comparison, one of ``DIRECTIONS``; else "".
-        start: for a slice, its first index of dimension 0, if it takes successive indices; else None.
-        entry: True for a gather that reads ``a[i]`` of an array ``a``, and for a scatter that replaces ``a[i]``, where
-            ``i`` is one index of dimension 0. The second operand is ``i``.
+        start: for a slice of successive indices, its first index of dimension 0; else None.
+        entry: True for a gather that reads ``a[i]``, or a scatter that replaces ``a[i]``, where ``i``, the second
+            operand, is one index of dimension 0.
         rounds: for a ``while``, how often its body runs; None if the program does not say.
         manual: whether the operation is inside a ``shard_map`` that is manual over every axis, so that shapes are those
             of one device.
         communication: for a collective, its groups, axes and size.
-        bodies: condition and body of a ``while``; the branches of ``case`` and ``if``. The function that a reduction or
-            a sort applies to single elements, such as an addition, is left out.
-        attributes: all other attributes as text, and the operations that a reduction or sort applies to single
-            elements. The text is "" unless the request has the key "compared", for a comparison of two programs.
+        bodies: condition and body of a ``while``; the branches of ``case`` and ``if``.
+        attributes: all other attributes as text, with the operations that a reduction or sort applies to single
+            elements. Empty unless two programs are compared.
         file, line: the place in the learner's source, if known.
     """
 
@@ -207,7 +205,6 @@ def _body_to_json(body: Body) -> list[Any]:
 
 
 def _operation_to_json(op: Operation) -> dict[str, Any]:
-    """Return the operation as JSON, without the fields that have their default value (USUAL)."""
     found: dict[str, Any] = {"name": op.name, "in": list(op.operands), "out": list(op.results)}
     found |= {name: value for name, usual in USUAL.items() if (value := getattr(op, name)) != usual}
     if op.communication is not None:
@@ -226,8 +223,8 @@ def to_text(program: Operations) -> str:
 def from_text(text: str) -> Operations:
     """Return the program that ``to_text`` wrote in another process. Raises BadFrame for a text that is no program.
 
-    Recent programs are cached, so equal texts may give one shared object. Many submissions contain equal programs, and
-    parsing takes more time than all other work of the judging process.
+    Recent programs are cached, because parsing is slow and many submissions contain equal programs. So equal texts may
+    give one shared object.
     """
     return _read(text) if len(text) <= LONGEST_KEPT else _read.__wrapped__(text)
 
@@ -247,10 +244,7 @@ def from_json(data: Any) -> Operations:
 
 @dataclass
 class _OperationsDecoder:
-    """A decoder of a program's JSON.
-
-    It refuses JSON in which a value is defined twice, or used before its definition.
-    """
+    """A decoder of a program's JSON. Raises ValueError if a value is defined twice, or used before its definition."""
 
     data: Any
     mesh: dict[str, int] = field(default_factory=dict)
@@ -315,7 +309,7 @@ class _OperationsDecoder:
         return Communication(kind, found, tuple(axes), as_size(size))
 
     def new(self, number: Any) -> int:
-        """Record that an operation or body defines the value ``number``, and return the number."""
+        """Return the number of a value that an operation or body defines. Raises ValueError for a second definition."""
         at = as_size(number, most=len(self.values) - 1)
         if at in self.made:
             raise ValueError(f"value {at} is defined twice")

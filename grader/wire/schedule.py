@@ -1,9 +1,9 @@
 """A compiler's schedule of a program, as plain data: its instructions in the order in which a device runs them.
 
-The optional package ``chip`` reads the schedule from the text of a program that was compiled for a TPU. For each
-kernel, the schedule has the compiler's estimate of cycles. For a collective there is no such estimate: the schedule
-only shows where it starts and where the program waits for its result. The judging process gets the schedule as JSON
-and does not trust it: ``from_json`` checks it.
+The optional package ``chip`` reads the schedule from the text of a program that was compiled for a TPU. The schedule
+has the compiler's estimate of cycles for each kernel. For a collective, it only shows where the collective starts and
+where the program waits for the result. The judging process gets the schedule as JSON and does not trust it:
+``from_json`` checks it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ class Instruction:
         flops: FLOPs of the kernel's matmuls.
         number: the number of a collective, equal for its "start" and "done"; -1 for all other instructions.
         communication: for "collective" and "start", the groups, axes and size.
-        joined: for a matmul, the numbers of the collectives whose results the matmul's kernel adds to the matmul's
-            result. No other instruction uses the collectives' results, and the kernel reads them only after its
-            multiplications.
+        joined: for a matmul, the numbers of the collectives whose results the kernel adds to the matmul's result. The
+            kernel reads them only after its multiplications, and no other instruction uses them.
         rounds: for a loop, the number of rounds; None if the compiled text does not show the number.
         bodies: for a loop, its body; for branches, all branches.
         file, line: the place in the learner's source, if known.
@@ -68,10 +67,9 @@ class Schedule:
         aliased: bytes of results that reuse the memory of arguments.
         by: versions of the software that made the schedule, "jax 0.10.2, libtpu 0.0.42.1".
         program: SHA-256 of the program in its canonical form.
-        layouts: for each result, the part of the array on each device, in mesh order: start and end along each
+        layouts: for each result, the part of the array on each device, in mesh order, as start and end along each
             dimension.
-        added: collectives that the compiler added, as JSON whose fields are not checked yet; None if the schedule has
-            no such list.
+        added: collectives that the compiler added, as unchecked JSON; None if the schedule has no such list.
     """
 
     mesh: dict[str, int]
@@ -123,7 +121,6 @@ def to_json(schedule: Schedule) -> dict[str, Any]:
 
 
 def _one_to_json(one: Instruction) -> dict[str, Any]:
-    """Return the instruction as JSON, without the fields that have their default value (USUAL)."""
     found: dict[str, Any] = {"op": one.op, "what": one.what}
     found |= {name: getattr(one, name) for name, value in USUAL.items() if getattr(one, name) != value}
     if (c := one.communication) is not None:
@@ -158,7 +155,7 @@ def _layout(data: Any, devices: int) -> tuple[tuple[tuple[int, int], ...], ...]:
 
 @dataclass
 class _Reading:
-    """A decoder of instructions. It refuses JSON in which a "start" and its "done" are not both in one body."""
+    """A decoder of instructions. Raises ValueError or KeyError if a "start" and its "done" are not in one body."""
 
     mesh: dict[str, int]
     count: int = 0

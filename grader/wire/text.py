@@ -45,7 +45,7 @@ def describe_load(fault: dict[str, Any]) -> str:
 def crash_reason(stderr: str) -> str:
     """Return the last line of XLA's standard error that reports an error; '' if there is none.
 
-    "..." replaces addresses and long numbers, and the line is cut after 200 characters.
+    Addresses and long numbers become "...", and the line is cut after 200 characters.
     """
     lines = [s for s in stderr.splitlines() if s.strip()]
     last = next((s for s in reversed(lines) if re.search(r"F\d{4}|Check failed|terminate|rror", s)), "")
@@ -53,10 +53,7 @@ def crash_reason(stderr: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """Replace the grader's names such as ``by_hand_...`` by "collective" in a message from XLA.
-
-    The names differ between processes.
-    """
+    """Replace the grader's names such as ``by_hand_...``, which differ between processes, by "collective"."""
     return re.sub(r"by_hand_[0-9a-f]{16}", "collective", text)
 
 

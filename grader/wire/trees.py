@@ -1,7 +1,6 @@
 """Trees: nested dicts, lists and tuples of leaves, like the trees of ``jax.tree``.
 
-The keys of dicts are strings. The grader and the process that runs learner code list the leaves of a tree in equal
-order. A dict's branches are in the order of its sorted keys, as in ``jax.tree``.
+The keys of dicts are strings, and a dict's branches are in the order of its sorted keys.
 """
 
 from __future__ import annotations
@@ -64,17 +63,14 @@ def named(tree: Any, name: str) -> Any:
 
 
 def fitted(found: Any, like: Any, *, prefix: bool = False, at: str = "") -> list[Any]:
-    """Return the leaves of the tree ``found``, in order, if its branches equal those of the tree ``like``.
+    """Return the leaves of the tree ``found``, in order, if it has the structure of the tree ``like``.
 
-    A list and a tuple of equal lengths count as equal.
+    A list and a tuple of equal lengths count as equal. Raises Misfit for any other structure.
 
     Args:
-        prefix: if True, ``found`` may have a leaf where ``like`` has a tree, such as one spec for several arrays. The
+        prefix: whether ``found`` may have a leaf where ``like`` has a tree, such as one spec for several arrays. The
             leaf is then returned once for each leaf of that tree.
         at: the place of ``found`` and ``like`` in a larger tree, for the message.
-
-    Raises:
-        Misfit: ``found`` has other branches than ``like``.
     """
     if not is_tree(like):
         if is_tree(found):
