@@ -163,7 +163,10 @@ def _rejected(question: Question, drawn: Mapping[str, Any], value: float, unit: 
 
 
 def _constant_entries(question: Question) -> Iterator[str]:
-    """Yield a problem for each table entry that never changes, because students can copy it for partial credit."""
+    """For a question whose answer is a table: yield a problem for each entry that is equal for all students.
+
+    A student could copy such an entry and get partial credit.
+    """
     if not isinstance(question.answer, Table) or not question.answer.partial:
         return
     found: dict[tuple[str, str], set[float]] = {}

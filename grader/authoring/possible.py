@@ -119,7 +119,7 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
 
 
 def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
-    """Yield a problem if a question with another kind of answer than one number has too few different answers."""
+    """For a question whose answer is not a number: yield a problem if its right answers differ too little."""
     kind = kind_of(question, next(question.variants(), {}))
     found: list[Any] = []
     for value in answers:

@@ -13,9 +13,9 @@ For every exercise:
 - The chip, mesh and arrays of a question can exist.
 - A question's text changes with each parameter that changes the answer, and explains each symbol of a formula.
 - No function that learners get is a whole solution.
-- Hidden sizes differ from each other. If a device's part of a dimension has an odd public size, it also has an odd
-  hidden size.
-- Each static keyword has several values.
+- The sizes of dimensions in hidden inputs differ from each other. If a device's part of a dimension has an odd size in
+  public inputs, it also has an odd size in hidden inputs.
+- Each keyword argument that is not an array has several values.
 
 For the course:
 

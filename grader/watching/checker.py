@@ -33,7 +33,8 @@ class Checker:
 
     Args:
         make: makes a grader. To end a slow request, the checker ends its grader and makes a new one.
-        tell: called from another thread with the ``Done`` of each request that no newer request replaced or ended.
+        tell: called from another thread with the ``Done`` of each request, except requests that a newer one replaced or
+            stopped.
     """
 
     def __init__(self, make: Callable[[], Grader], tell: Callable[[Done], None]) -> None:

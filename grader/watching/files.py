@@ -60,7 +60,7 @@ def _is_work(_: object, path: str) -> bool:
 
 
 def path_of(place: Path, source: Source) -> Path:
-    """Return the file of a source. Raises CourseError if the source is in an archive."""
+    """Return the path of the file with this source code. Raises CourseError if the source is in an archive."""
     path = place if place.is_file() else place / source.name
     if not path.is_file():
         raise CourseError(f"{source.name} is in an archive; unpack it")

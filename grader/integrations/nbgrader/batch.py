@@ -75,10 +75,10 @@ def grade(
     Args:
         jobs: submissions graded at a time; 0 for the setting in nbgrader_config.py.
         isolation: the kind of sandbox, such as "bwrap"; "" for the setting in nbgrader_config.py.
-        again: True to write the stored results of unchanged submissions again, too.
+        again: True to write the results of unchanged submissions to the gradebook again, too.
         remember: use the results of earlier runs, and keep the results of this run for later runs.
         elsewhere: a service that grades submissions on other machines.
-        slow: called with a student whose submission takes long and the seconds so far, see ``Pool.slow``.
+        slow: called if a submission takes long, with the student and the seconds so far (see ``Pool.slow``).
     """
     if not (folder / "nbgrader_config.py").is_file():
         init = f"shardlings nbgrader init {shlex.quote(str(folder))}"

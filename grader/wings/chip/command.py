@@ -78,7 +78,7 @@ def chip(
 
 
 def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -> Shipped | None:
-    """Return the compilations in the course's files if this machine has no TPU compiler; None if it has one.
+    """If this machine has no TPU compiler, return the compiled programs in the course's files, otherwise None.
 
     Raises CourseError if this machine has no TPU compiler and the course's files lack a requested program.
     """

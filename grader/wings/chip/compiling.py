@@ -158,7 +158,7 @@ class Key:
 
 @cache
 def reading_digest() -> str:
-    """Return SHA-256 over the grader's code, without comments, on which cached results depend."""
+    """Return the SHA-256 of the grader's code on which cached results depend, without comments."""
     root = Path(__file__).parents[2]
     own = Path(__file__).parent / "inside"
     files = [*sorted((root / "runner").glob("*.py")), *sorted(own.glob("*.py")), root / "wire" / "schedule.py"]

@@ -54,7 +54,7 @@ def leaderboard(reports: Iterable[Report], exercise: str = "", known: Sequence[s
     """Return the leaderboard of one exercise: students who passed all checks of the exercise and set a name.
 
     Args:
-        exercise: the exercise's id. If it is "", rank the only exercise in which students set names.
+        exercise: the exercise's id. If it is "", choose the only exercise in which students set names.
         known: names of further persons in the class, which students must not choose.
 
     Raises:

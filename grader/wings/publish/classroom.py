@@ -17,7 +17,10 @@ from grader.reports.untrusted import clean
 
 
 def results_of(report: Report) -> dict[str, Any]:
-    """Return a report's results in the reporter's format. Each exercise of the report is one test."""
+    """Return a report's results in the format of GitHub Classroom's autograding reporter.
+
+    Each exercise of the report is one test.
+    """
     tests = [_test(exercise) for exercise in report.exercises if _most(exercise)]
     worst = "error" if report.broken else "pass" if all(t["status"] == "pass" for t in tests) else "fail"
     most = round(sum(_most(exercise) for exercise in report.exercises), 6)

@@ -32,7 +32,7 @@ def student_files(course: Course) -> dict[str, str]:
 
 
 def common_files(course: Course) -> dict[str, str]:
-    """Return the files, besides exercises, that both branches have: the tool, ``.gitignore``, and a licence if any."""
+    """Return files for both published branches (with and without solutions): the tool, ``.gitignore`` and a licence."""
     files = {f"{TOOL}/{path}": file.read_text(encoding="utf-8") for path, file in package_files().items()}
     files |= {f"{TOOL}/pyproject.toml": project_file(), ".gitignore": IGNORED}
     for name in ("LICENSE", "LICENSE.md", "LICENSE.txt", "COPYING"):

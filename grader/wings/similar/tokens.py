@@ -27,7 +27,7 @@ class Word(NamedTuple):
 def words(text: str) -> list[Word]:
     """Return the tokens of Python code, including code that Python cannot parse.
 
-    Placeholders replace the names that the author of the code chose, numbers, and strings. Names after a dot, names of
+    Placeholders replace numbers, strings, and the names that the code's author chose. Names after a dot, names of
     modules and builtins, and keywords stay. Comments, docstrings, blanks, and a comma before a closing bracket are
     omitted.
     """
