@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from grader.course.answers import answer_by
 from grader.course.build import build
 from grader.course.config import GRADING
 from grader.course.finding import find_course
@@ -50,13 +51,18 @@ def copied(folder: Path, **modules: list[str]) -> Course:
 def answers(
     course: Course, exercise: Exercise, misconception: Misconception | None, rng: random.Random | None
 ) -> dict[str, str]:
-    """Return right answers to an exercise's questions in SI units; one of them may be a misconception's."""
+    """Return right answers to an exercise's questions; one of them may be a misconception's.
+
+    With ``rng``, numbers differ a little from the right ones, but by less than the tolerance.
+    """
     found = {}
     for question in exercise.questions.values():
         params = params_for(question, seed=course.config.variants.seed, student=None)
-        answer = misconception.fn if misconception is not None and misconception.of is question else question
-        value = answer(**params) * (1 + (rng.uniform(-1e-3, 1e-3) if rng else 0))
-        found[question.name] = in_unit(question, value)
+        author = misconception if misconception is not None and misconception.of is question else question
+        if rng is not None and isinstance(question.answer, Quantity):
+            found[question.name] = in_unit(question, author.fn(**params) * (1 + rng.uniform(-1e-3, 1e-3)))
+        else:
+            found[question.name] = answer_by(author, question, params)
     return found
 
 
