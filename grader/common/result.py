@@ -83,7 +83,7 @@ class Result(BaseModel):
         misconception: the matched misconception's name, else empty.
         where: the device, array index or source line where the check failed.
         expected, actual: values as JSON. Only the staff may see ``expected`` of hidden checks and of questions.
-        staff: text that only staff may read. Empty if the check fails only on hidden inputs, which reports do not show.
+        staff: text that only staff may read. Empty if the check fails only on hidden inputs.
         pictures: layouts to draw (keys "title", "mesh", "shape", "slices") and timelines ("title", "timeline").
         by_hand: record of points that a person gave; ``status`` stays the grader's status.
         rubric: the items of the rubric, which a person picks to give points.
@@ -120,8 +120,8 @@ class Result(BaseModel):
     def for_student(self) -> Result:
         """Return the result without staff text.
 
-        For a hidden check or a question, the copy has no expected value, only pictures of actual values, and only the
-        rubric items with points for the student.
+        For a hidden check or a question, the copy also lacks the expected value, pictures of it, and the rubric items
+        for which the student got no points.
         """
         if self.public and self.kind == "check":
             return self.model_copy(update={"staff": ""})

@@ -180,7 +180,7 @@ class _RouteWalk:
         return [self.kept(op, brought) if op.name in KEEPS else self.own]
 
     def kept(self, op: Operation, brought: list[_Held]) -> _Held:
-        """Return facts about the operand with the most hops (permutes) so far, of the operands of the result's size."""
+        """Return facts about the operand with the most hops (permutes). Only operands of the result's size count."""
         size = self.size(op.results[0])
         alike = [held for held, value in zip(brought, op.operands, strict=True) if self.size(value) == size]
         farthest = max(alike, key=lambda held: held.hops, default=self.own)
