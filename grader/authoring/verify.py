@@ -132,7 +132,7 @@ def exercise_problems(
 
 
 def _proved(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> Iterator[str]:
-    """Yield the problems of an exercise whose inputs, right answers and texts are equal in all processes."""
+    """Yield the problems of an exercise that need reproducible inputs, right answers and texts."""
     of_questions: list[str] = []
     for question in exercise.questions.values():
         found = list(question_problems(question, exercise.misconceptions.values()))
@@ -189,7 +189,7 @@ def reference_problems(
 ) -> Generator[str, None, list[Answered] | None]:
     """Yield the reference solution's problems.
 
-    If a check was not judged because an earlier check failed, only the earlier check is a problem.
+    A check that was not judged because an earlier check failed is no problem of its own.
 
     Returns:
         The reference's results; None if the reference does not pass, because then no check can tell right programs from
@@ -227,7 +227,7 @@ def _stub(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:
 def text_problems(grader: Grader, exercise: Exercise, text: Replaced, seeds: int) -> Iterator[str]:
     """Yield the problems of a misconception or alternative.
 
-    If results from a shared process show a problem, try the program again, with all cases in a process of its own.
+    If results from a shared process show a problem, run the program again with all cases, alone in a process.
     """
     problems = _misconception if isinstance(text.by, Misconception) else _alternative
     submission = submission_of(exercise.id, text.text)
