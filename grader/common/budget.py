@@ -14,7 +14,7 @@ class Budget(float):
     Attributes:
         right: the least amount that a right program needs.
         wrong: the least amount that the wrong program needs.
-        unit: the smallest difference that another program can make, such as the time of one hop; 0 if there is none.
+        unit: the smallest difference between two programs' amounts, such as the time of one hop; 0 if there is none.
     """
 
     right: float
@@ -49,7 +49,7 @@ def between(right: float, wrong: float, *, styles: float = 1, at: float | None =
         wrong: the least amount that the wrong program needs.
         styles: how many times ``right`` a right program may need if it is written in another style.
         at: the budget, if the exercise's statement names a number; None to use the mean.
-        unit: the smallest difference that another program can make, such as the time of one hop; 0 if there is none.
+        unit: the smallest difference between two programs' amounts, such as the time of one hop; 0 if there is none.
             The command ``verify`` requires a distance of half a unit between the budget and each program's amount.
     """
     return Budget(right, wrong, styles, at, unit)

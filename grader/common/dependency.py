@@ -286,7 +286,7 @@ class _Surely:
             self.waits[value] = inside or (last and (bool(op.rounds) or self.of(op.operands[i])))
 
     def carried(self, op: Operation) -> list[bool]:
-        """Return, for each value that a loop carries, whether it waits for the searched ``values`` in every round.
+        """Return, for each value that a loop carries, whether it waits for ``self.values`` in every round.
 
         Record the results in ``waits``, for the arguments of the loop's condition and body.
         """

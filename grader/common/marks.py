@@ -232,7 +232,10 @@ class MarkWalk:
         return [{n if 0 <= n <= last else last} for n in numbers]
 
     def branches(self, op: Operation, which: Held) -> list[Held]:
-        """Return the marks of a conditional's results: from the branch that each device takes, or from all branches."""
+        """Return the marks of a conditional's results.
+
+        A device gets marks from the branch that it takes or, if this is unknown, from all branches.
+        """
         before, last = self.permuted(), len(op.bodies) - 1
         taken = self.taken(op, which.numbers)
         run = {n: self.body(op.bodies[n], []) for n in sorted(set().union(*taken))}

@@ -123,7 +123,7 @@ class Collective:
         groups: the devices of each group, in mesh order; for a permute ``(source, target)`` pairs.
         partial: whether a group has only some of the devices along ``axes``, such as two of four; False for a permute.
         backward: whether the collective waits for the cotangent, in a call that asks for gradients; None if unknown.
-        place: the collective's number among all operations, in the order of ``Operations.walk``; None if unknown.
+        place: the collective's position among all operations (in the order of ``Operations.walk``); None if unknown.
         number: the collective's position among the collectives of the learner's program (see ``common.poison``).
         transposed: whether JAX made the collective by transposing another one, as for gradients.
     """
@@ -253,7 +253,7 @@ class Fault:
             code) or broken (a fault of the grader).
         message: one line for the learner.
         line: line in the learner's source, if known.
-        ran: whether, before the fault, the task's code was traced and the grader allowed the traced program to run.
+        ran: whether the task's code was traced, and the traced program was allowed to run, before the fault.
     """
 
     kind: str
@@ -279,7 +279,7 @@ def _no_clock(**_: Any) -> Any:
 
 @dataclass(frozen=True)
 class Seen:
-    """All that a check sees of a program. Each argument ``a`` is an attribute ``seen.a``: a NumPy array or a tree.
+    """All that a check sees of a program. An argument ``a`` of the call is ``seen.a``: a NumPy array or a tree.
 
     Inputs are converted, exactly, to the widest dtype of their kind, so that references compute in float64 and int64.
 
@@ -340,7 +340,7 @@ class Seen:
         """Return a copy with only some collectives, as in ``expect_traffic(seen.only(dtype="float32"), at_most=0)``.
 
         Unknown facts get the lower bound 0: the bytes of a collective with several dtypes, and the rounds of a
-        collective whose pass is unknown. The copy's FLOPs are intervals from 0 to the whole program's.
+        collective whose pass is unknown. The copy's FLOPs are intervals from 0 to the whole program's FLOPs.
 
         Args:
             kind: keep collectives of this kind (see ``Collective.kind``).
@@ -386,7 +386,7 @@ class Seen:
 def _of_pass(collectives: Iterable[Collective], backward: bool) -> list[Collective]:
     """Return the collectives of the backward pass if ``backward`` is True, else those of the forward pass.
 
-    A collective whose pass is unknown gets ``rounds.least`` 0.
+    If a collective's pass is unknown, its ``rounds.least`` becomes 0.
     """
     found = [c for c in collectives if c.backward in (None, backward)]
     return [c if c.backward is not None else replace(c, rounds=Interval(0, c.rounds.most)) for c in found]

@@ -1,8 +1,8 @@
 """Results of checks and questions, and the Report of a submission.
 
 The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no file path, no memory
-address and, apart from submission times in a course with a late policy, no time. So reports on equal submissions to
-equal courses, by equal versions of the software, have equal bytes.
+address and, apart from submission times in a course with a late policy, no time. So equal submissions, equal courses
+and equal software give reports with equal bytes.
 """
 
 from __future__ import annotations
@@ -201,7 +201,8 @@ class Report(BaseModel):
         earned: the earned points, after late penalties, with extensions.
         pending: points of broken checks, of checks that lack devices, and of answers that a person must read.
         fingerprint: SHA-256 over all that the verdicts depend on.
-        backend: where programs ran: ``cpu``, or additional devices such as ``gpu: 1 x NVIDIA H200``.
+        backend: the devices that ran programs in addition to simulated devices, such as ``gpu: 1 x NVIDIA H200``; else
+            ``cpu``.
         notes: remarks on the submission that a person should read.
         hand_ins: submission times by module, if the course has a late policy.
     """

@@ -191,8 +191,8 @@ class _RouteWalk:
     def cut(self, op: Operation, brought: list[_Held]) -> _Held:
         """Return facts about the part of a value that ``op`` takes.
 
-        If blocks were written over the value, a route continues only if the part is inside one block or outside all
-        blocks.
+        A value may have blocks written over it. A route then continues only if the part is inside one block or outside
+        all blocks.
         """
         held, shape = brought[0], self.shape(op.results[0])
         if held.whole:

@@ -49,9 +49,9 @@ def substitution(
 ) -> Substitution:
     """Return a Substitution from sizes in the program of a small call to sizes in the program of a large call.
 
-    Raises Ambiguous if a small size does not identify its dimension or axis. A changing axis needs a prime size that no
-    other axis has. A changing dimension needs a prime factor that is larger than the number of devices and divides no
-    other dimension.
+    Raises Ambiguous if a small size does not identify its dimension or axis. An axis whose size changes needs a prime
+    size that no other axis has. A dimension whose size changes needs a prime factor that is larger than the number of
+    devices and divides no other dimension.
 
     Args:
         small, large: sizes of dimensions by name.

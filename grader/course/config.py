@@ -1,4 +1,4 @@
-"""The format of course.yaml. A mistake in the file gives a one-line error."""
+"""The format of course.yaml, and one-line errors for mistakes in the file."""
 
 from __future__ import annotations
 

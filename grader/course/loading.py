@@ -166,7 +166,7 @@ class Course:
         return f"the seed in course.yaml {what}. Set your own: the grader draws hidden inputs from it"
 
     def params(self, question: Question, student: str = "") -> dict[str, Any]:
-        """Return the parameters of a question, for ``student`` if they differ between students."""
+        """Return a question's parameters. If they differ between students, return those of ``student``."""
         from grader.judging.answers import params_for
 
         who = student if self.config.variants.mode == "per_student" else None

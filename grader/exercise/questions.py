@@ -74,7 +74,7 @@ def larger(**named: float) -> str:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number. ``unit``: the unit if the answer names none. ``rtol``: relative tolerance; None for the course's."""
+    """A number. ``unit``: the unit if the answer names none. ``rtol``: relative tolerance (None: the course's)."""
 
     unit: str
     rtol: float | None = None

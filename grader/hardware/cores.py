@@ -10,7 +10,7 @@ from grader.hardware.chips import CHIPS, Chip, lookup, tpu, unknown
 
 @dataclass(frozen=True)
 class Core:
-    """All cores of one chip together: their clock rate, their matrix units, and the devices that libtpu makes of them.
+    """The cores of one chip: their clock rate, their matrix units, and the number of JAX devices.
 
     Attributes:
         hz: clock rate, cycles per second.
