@@ -1,4 +1,4 @@
-"""A cache of the exercises that ``verify`` tested without finding a problem: testing a whole course takes minutes."""
+"""A cache of the exercises in which ``verify`` found no problem, because testing a whole course takes minutes."""
 
 from __future__ import annotations
 

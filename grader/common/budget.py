@@ -63,8 +63,7 @@ class BudgetUse:
         word: the name of the function that made the comparison, such as "expect_memory".
         amount: the amount that the program needs.
         budget: the largest amount that the program may need; for ``expect_collectives`` the exact amount.
-        what: the operations whose amount is compared, such as "all_gather over x"; "" if the function compares one
-            amount.
+        what: the collectives or the axis that the function counted, such as "all_gather over x"; "" if it counted all.
     """
 
     word: str

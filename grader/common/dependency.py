@@ -28,8 +28,8 @@ class OperationContext:
             branch.
         carried: the operands of the loops around the operation. A loop starts only when all its operands are computed.
         runs: False if the operation never runs, because a loop around it has no rounds.
-        doubts: branches around the operation that may not be taken, as (number of the conditional, index of the
-            branch), and loops around it that may have no rounds, as (number of the loop, 0).
+        doubts: the branches and loops around the operation that perhaps do not run: (number of the conditional, index
+            of the branch) or (number of the loop, 0).
     """
 
     op: Operation

@@ -356,7 +356,7 @@ class MarkWalk:
 
 
 def _with(marks: Sequence[Marks], bits: Sequence[int]) -> tuple[Marks, ...]:
-    """Add to each device's marks of a value this device's mark in ``bits``."""
+    """Add one mark for each device, from ``bits``, to a value's marks on this device."""
     return tuple(tuple(part | bit for part in one) for one, bit in zip(marks, bits, strict=True))
 
 

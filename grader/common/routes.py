@@ -1,4 +1,4 @@
-"""Routes of data from device to device: chains of permutes, where each permute sends the data that the previous sent.
+"""Routes: chains of permutes that pass data on from device to device.
 
 A route follows an array through loops, elementwise operations, reshapes, transposes and slices. It also continues where
 the array is written into a buffer that is later read at equal indices, if the grader can compute these indices from

@@ -276,8 +276,8 @@ class Exercise(Asks):
         Args:
             fails: for a task, the checks that this wrong solution must fail.
             form_of: another misconception, if this misconception is a variant of it. All variants share the task, the
-                hint and the list of checks. A submission gets the hint if it fails like one variant, or like the common
-                part of all variants' failures.
+                hint and the list of checks. A submission gets the hint if it fails like one variant, or like all
+                variants where these fail alike.
             gives: a function with the parameters of the first check in ``fails``. It raises Failure if the submission's
                 results cannot come from this misconception. A task that draws random numbers needs ``gives``, because
                 two programs with one misconception then have different results.

@@ -41,8 +41,8 @@ class CallResult:
 
     Attributes:
         name: the array's name, such as ``grads['w1']``.
-        dtype: the dtype that the array must have. It is the dtype of the argument's array that this array resembles
-            (``like``) or has the name of. If there is no such array, it is "", which means ``Call.dtype``.
+        dtype: the dtype that the array must have. An array that is declared by ``like`` or by an argument's name has
+            the argument's dtype. For other arrays it is "", which means ``Call.dtype``.
         feeds: the argument's array that this array replaces in the next step of a call, as an index into the arrays of
             all arguments; None if it replaces none.
     """
