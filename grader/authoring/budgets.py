@@ -1,8 +1,8 @@
 """Propose budgets for a task's checks: the amounts that the reference solution needs on every mesh and with all sizes.
 
-A budget of bytes or FLOPs is a formula: a constant times array dimensions, divided by sizes of mesh axes, and possibly
-times N - 1 for an axis of size N. If no such formula fits, no budget is proposed. The reference solution may need more
-than the least possible amount, so the author must judge each proposed budget.
+A budget of bytes or FLOPs is a formula: a constant times array dimensions, divided by sizes of mesh axes. It may have
+the factor N - 1 for an axis of size N. If no such formula fits, no budget is proposed. The reference solution may need
+more than the least possible amount, so the author must judge each proposed budget.
 
 Memory budgets are not proposed, because they also depend on the memory that wrong programs need.
 """
@@ -76,7 +76,7 @@ def _is_hidden(timeline: Timeline, kind: str, work: float) -> bool:
 
 
 def _all_traffic(p: Explained) -> Iterator[Interval]:
-    """Yield one interval: the least and the most bytes that a device sends over all mesh axes together."""
+    """Yield the bytes that a device sends over all mesh axes together, as an interval."""
     yield Interval(sum(s.least for s in p.traffic.values()), sum(s.most for s in p.traffic.values()))
 
 
@@ -116,7 +116,7 @@ def _quoted(axes: tuple[str, ...]) -> str:
 
 
 def _exact_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, Interval | None]]) -> str:
-    """Return a formula for the number of collectives; '' if the number is unknown or inexact for one program."""
+    """Return a formula for the number of collectives; '' if a program's number of collectives is unknown or varies."""
     exact = [(p, count.most) for p, count in counts if count is not None and count.exact]
     return _count_formula(axes, exact) if len(exact) == len(counts) else ""
 
@@ -146,8 +146,8 @@ def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, floa
 def formula(programs: Sequence[Explained], values: Sequence[float]) -> str:
     """Return Python code for a product of sizes that equals each program's value; '' if no product does.
 
-    If several products fit, return the one with the smallest constant factor, because a large factor may be the value
-    of a size that the product lacks.
+    If several products fit, return the one with the smallest constant factor. A large factor may contain the value of a
+    size, which should be in the formula instead.
     """
     if not all(math.isfinite(v) for v in values):
         return ""

@@ -75,7 +75,10 @@ def _unexplained(exercise: Exercise, question: Question) -> Iterator[str]:
 
 
 def _placed_options(question: Question) -> Iterator[str]:
-    """Yield a problem for each option that names another option by letter or place: each learner gets another order."""
+    """Yield a problem for each option that names another option by letter or place.
+
+    The order of options differs between learners.
+    """
     if not isinstance(question.answer, Choice):
         return
     letters = f"[{LETTERS[0]}-{LETTERS[len(question.answer.options) - 1]}]"

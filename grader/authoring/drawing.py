@@ -1,4 +1,4 @@
-"""All values that an exercise computes for students, as texts, so that values of two processes can be compared.
+"""Convert all values that an exercise computes for students to texts, to compare the values of two processes.
 
 ``python -m grader.authoring.drawing COURSE SECONDS NAME ...`` runs the authors' code within limits of time and memory.
 It prints two JSON objects for each exercise: ``{"began": name}`` before the exercise's code runs, and then
@@ -56,8 +56,8 @@ def drawn_of(exercise: Exercise, backwards: bool = False) -> list[Drawn]:
     """Return the inputs, expected results, parameters, texts, answers and constants of an exercise.
 
     Args:
-        backwards: True to compute a question's answers for its sets of random numbers in reverse order. If the author's
-            function keeps state between calls, the answers then differ.
+        backwards: True to compute a question's answers in reverse order, from the last random numbers to the first. If
+            the author's function keeps state between calls, the answers then differ.
 
     Raises:
         AuthorError: an input cannot be drawn.

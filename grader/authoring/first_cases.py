@@ -21,12 +21,12 @@ def first_cases(
 ) -> list[Answered]:
     """Return the reference solution's results for the first cases: each call on one mesh, with the public sizes.
 
-    The first cases also include all cases of plain Python tasks, both modes of ``check_vma`` if a call has both, and
-    all meshes of a check that compares meshes. For tasks that JAX traces, inputs from the course's seed are left out.
+    If a call has both modes of ``check_vma``, both are included. A check that compares meshes gets all meshes. For
+    tasks that JAX traces, inputs from the course's seed are left out. For plain Python tasks, all cases are included.
 
     Args:
         fails: checks that the program fails. Checks that come after these are not judged, so their calls are left out.
-        every: checks whose calls run on all meshes and with all sizes if the program fails them.
+        every: checks that need all meshes and all sizes if they are also in ``fails``.
     """
     chosen = _chosen(exercise, [a.ask for a in reference], fails, every)
     timed = {partner(ask, reference).ask for ask in chosen if isinstance(ask.of, Call) and ask.of.timing}
@@ -64,7 +64,7 @@ def without_trials(answered: Sequence[Answered]) -> list[Answered]:
 
 
 def separating(exercise: Exercise, reference: Sequence[Answered]) -> set[str]:
-    """Return the names of checks with a budget that must separate right from wrong programs on all meshes and sizes."""
+    """Return the names of the checks whose budget must separate right from wrong programs on all meshes and sizes."""
     checks = exercise.checks.values()
     return {c.name for c in checks if any(separates(use) for _, _, use in uses_of(c, reference, measuring=False))}
 

@@ -41,11 +41,10 @@ def tame_dims(call: Call) -> Iterator[str]:
     """Yield a problem for each hidden dimension whose size could hide mistakes.
 
     Each device holds one part of a sharded dimension. If the part's size is even, checks do not detect programs that
-    are wrong only for odd sizes, such as a program that cuts the part into halves. A hidden size can hide mistakes in
-    three cases:
+    are wrong only for odd sizes, such as a program that cuts the part into halves. There is a problem in three cases:
 
-    - On a mesh, a device's part has an even size with the hidden size, and an odd size with the public size.
-    - On every mesh, a device's part has an even size with the hidden size.
+    - On a mesh, a device's part is odd with public sizes, but even with hidden sizes.
+    - On every mesh, a device's part is even with hidden sizes.
     - Two hidden dimensions have equal sizes on every mesh.
     """
     public, hidden = _blocks(call, hidden=False), _blocks(call, hidden=True)
@@ -96,7 +95,7 @@ def fixed_keywords(exercise: Exercise) -> Iterator[str]:
 
 
 def _exactly(value: Any) -> str:
-    """Return a text that is equal for two values only if the values and their types are equal."""
+    """Return a text that shows a value and its type, so that values of different types have different texts."""
     try:
         return repr(encode(value))
     except NotPlain:

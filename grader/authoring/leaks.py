@@ -29,7 +29,7 @@ SIGNS = ASCII | str.maketrans("'", '"')
 
 
 def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
-    """Yield a problem for each secret line, each seed and each part of a solution that learners' files show.
+    """Yield a problem for each secret line or part of a solution in learners' files, and for the course's seed in them.
 
     Args:
         made: the text of each file that learners get, by path.
@@ -180,7 +180,7 @@ def normal_form(line: str) -> str:
 
 
 def _given(part: Statement, public: set[str]) -> str:
-    """Return the part of a top-level Python statement that learners get."""
+    """Return the lines of a top-level statement that learners get; '' for none."""
     if part.kind in ("given", "helper", "import", "exercise", "doc") or part.name in public:
         return part.text
     if part.kind in ("task", "question") and isinstance(part.node, ast.FunctionDef):

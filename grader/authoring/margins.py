@@ -1,8 +1,8 @@
 """Check that right programs stay below each budget and wrong programs exceed it, both with a margin.
 
 This module runs the checks again on traced programs. ``Seen.spent`` holds the amounts that a check compares with
-budgets. Calls with inputs from the course's seed (``Ask.secret``) are ignored: amounts depend only on sizes, and all
-sizes also occur in other calls.
+budgets. Requests with inputs from the course's seed (``Ask.secret``) are ignored: amounts depend only on sizes, and
+other requests have these sizes, too.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class BudgetKey:
     Attributes:
         word: the ``expect`` function that compares an amount with the budget.
         what: the amount in words; may be ''.
-        number: the index among the check's budgets with equal ``task``, ``word`` and ``what``.
+        number: the budget's position among the check's budgets for which all other fields are equal.
     """
 
     task: str
@@ -132,7 +132,7 @@ def measured(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[Mea
 
 
 def _places(places: Places, *, separate: bool) -> Places:
-    """Return only the places whose budget must separate right from wrong programs; if not ``separate``, the others."""
+    """Return the places whose budget must separate right from wrong programs (without ``separate``, all others)."""
     return {sizes: uses for sizes, uses in places.items() if any(map(separates, uses.values())) == separate}
 
 
@@ -229,7 +229,7 @@ def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
 
 
 def _room(word: str, budget: Budget) -> Callable[[float], float]:
-    """Return a function from a program's amount to the margin that it must keep to the budget."""
+    """Return a function that computes the margin that a program's amount needs."""
     if word in COUNTS:
         return lambda amount: 0.0
     if budget.unit:
@@ -238,7 +238,7 @@ def _room(word: str, budget: Budget) -> Callable[[float], float]:
 
 
 def _claimed(what: str, claim: float, found: Uses) -> Iterator[str]:
-    """Yield a problem if the author's statement of the least amount (an argument of ``between``) is not right."""
+    """Yield a problem if ``claim``, which the author gave to ``between``, is not the least amount in ``found``."""
     who = min(found, key=lambda name: found[name].amount)
     least, show = found[who].amount, _shown(found[who].word)
     if not claim / ROOM <= least <= claim * ROOM:
@@ -275,7 +275,10 @@ def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iter
 
 
 def _compared(group: Together, measuring: bool) -> list[tuple[Ask, Seen]]:
-    """Judge the check on one set of inputs, and return each request with its amounts, which do not depend on values."""
+    """Judge the check on one set of inputs, and return each request with its amounts.
+
+    One set suffices, because amounts do not depend on values.
+    """
     given = tuple(
         replace(of_call, measuring=measuring)
         if isinstance(of_call, Seen)

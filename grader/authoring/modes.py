@@ -1,7 +1,7 @@
 """The ``check_vma`` modes in which the grader judges a body (a task's function for ``shard_map``).
 
-The mode changes the gradients that a body computes. With ``check_vma=True`` JAX knows that a replicated weight is one
-weight, and sums the gradient of a local loss over the devices. With False, each device gets its own gradient.
+The mode changes the gradients that a body computes. With ``check_vma=True``, JAX sums a replicated weight's gradient
+over the devices. With False, each device gets the gradient of its own loss.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A cache of the exercises that ``verify`` tested without finding a problem: testing a whole course takes minutes."""
+"""A cache of the exercises in which ``verify`` found no problem, because testing a whole course takes minutes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Proved:
     """A cache of the exercises in which ``verify`` found no problem.
 
     The cache key of an exercise contains everything that the result of ``verify`` depends on: the exercise's files,
-    ``course.yaml``, the grader's code, the versions of Python and of packages, the machine, the sandbox tier (how
-    strongly submissions are isolated) and the number of seeds.
+    ``course.yaml``, the number of seeds, the grader's code, the versions of Python and of packages, the machine and the
+    kind of sandbox.
 
     Args:
-        cache: stores, between runs, which exercises have no problem; None to store nothing.
+        cache: where to record an exercise without problems; None to record nothing.
         seeds: the number of seeds with which ``verify`` tests an exercise.
     """
 

@@ -1,7 +1,7 @@
 """Compute all inputs, right answers and texts again in other processes: they must be equal on every machine.
 
-In the other processes, sets have another order, and the day, the folder and the number of processors differ, because
-values must not depend on these. The processes have limits of time and memory, because an exercise's code may never end.
+Values must not depend on the order of a set, the day, the folder or the number of processors. So these differ in the
+other processes. The processes have limits of time and memory, because an exercise's code may never end.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Replaced:
 
     Attributes:
         text: the source code.
-        known: the reference's results for tasks that do not depend on the replaced task.
+        known: the unchanged solution's results, for tasks that do not use the replaced task.
         found: results for the replaced task and the tasks that use it. Empty if another program in the same process may
             have changed the results.
     """
@@ -107,7 +107,7 @@ def _found(
 def amounts(
     grader: Grader, exercise: Exercise, reference: list[Answered], texts: Sequence[Replaced]
 ) -> tuple[dict[str, list[Answered]], dict[str, list[Answered]]]:
-    """Return two dicts from a program's name to its results: one of the right programs, one of the wrong programs."""
+    """Return the results of the right programs, and the results of the wrong programs, by name of the program."""
     right, wrong = {"the reference": reference}, {}
     for text in texts:
         found = [*text.known, *text.found]

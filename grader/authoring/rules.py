@@ -1,4 +1,4 @@
-"""The rules of an exercise's statement, and for each rule the misconceptions that break it and the checks that fail.
+"""The rules of an exercise's statement. For each rule, the author declares misconceptions that break it.
 
 A rule is a row of the table under "What is checked", or a sentence of the statement with the word "must". A
 misconception that breaks a rule quotes the rule, as in ``@exercise.misconception(..., breaks="no other collective")``.

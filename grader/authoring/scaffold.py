@@ -224,7 +224,10 @@ def _fields(mapping: Node) -> dict[str, tuple[Any, Any]]:
 
 
 def _place(text: str, key: Node, value: Node) -> tuple[int, int]:
-    """Return the start and end of a field's value in ``text``. Both follow the colon if the field has no value."""
+    """Return the start and end of a field's value in ``text``.
+
+    If the field has no value, both are the position after the colon.
+    """
     start, end = value.start_mark.index, value.end_mark.index
     if start == end:
         start = end = text.index(":", key.end_mark.index) + 1

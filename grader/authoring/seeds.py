@@ -1,4 +1,4 @@
-"""Grade one task of one submission with many seeds, as in many years of the course, to find results that vary by luck.
+"""Grade one task of one submission with many seeds, to find results that vary by luck.
 
 The submission is traced once. Only the inputs differ between seeds, so twenty seeds cost little more than one.
 """

@@ -79,10 +79,10 @@ def keys_of(question: Question) -> list[Key]:
 
 
 def _values(question: Question) -> tuple[list[str], list[list[float]], list[list[float]]]:
-    """Return (names of numeric parameters, their values in each draw, lists of the numbers in the right answers).
+    """Return the names of numeric parameters, the parameters' values in each draw, and the numbers in right answers.
 
-    A formula question has symbols in place of parameters. The third item has two lists for each table entry: its values
-    in base units, and in its own unit. A single number counts as one entry.
+    A formula question has symbols in place of parameters. The numbers of a table's entry are two lists over all draws:
+    in base units, and in the entry's unit. A single number counts as one entry.
     """
     known, units = keys_of(question), units_of(question)
     if isinstance(question.answer, Formula):
@@ -144,7 +144,7 @@ def _runs(text: str, names: set[str]) -> Iterator[list[str]]:
 
 
 def _joint(run: Sequence[str], token: str, names: set[str]) -> list[str] | None:
-    """Return the operators to insert between the formula ``run`` and ``token``; None if ``token`` cannot follow.
+    """Return what is missing between the start of a formula, ``run``, and ``token``; None if ``token`` cannot follow.
 
     The result is ["*"] where the text leaves out a multiplication sign, as in ``2 I``, and [] elsewhere.
     """
@@ -173,7 +173,7 @@ def _ends(token: str) -> bool:
 
 
 def _longest(run: list[str], start: int) -> tuple[ast.expr | None, int]:
-    """Return the longest formula that starts at this token, and the index at which to continue."""
+    """Return the longest formula that starts at the token ``run[start]``, and the index of the token after it."""
     for stop in range(min(len(run), start + LONGEST), start + 2, -1):
         if _ends(run[stop - 1]):
             with suppress(SyntaxError, ValueError, RecursionError):
@@ -188,8 +188,8 @@ def shown_values(question: Question, texts: Sequence[Text]) -> Iterator[tuple[st
     in. If the right answer is always the same choice of options, all texts are searched. Other constant answers are not
     searched for.
 
-    A text shows a table if it contains an entry, a choice of options if it names exactly the right options, and an
-    order of items if it names all items in this order.
+    A text shows a table if it contains one of its entries. It shows a choice of options if it names exactly the right
+    options. It shows an order of items if it names all items in this order.
     """
     keys, filled = keys_of(question), _texts(question)
     if not keys or not filled or isinstance(question.answer, Formula):
@@ -234,7 +234,10 @@ def _options(kind: AnswerKind) -> Mapping[str, str]:
 
 
 def _written_in(text: str, kind: AnswerKind, want: Any) -> str:
-    """Return the first accepted answer (a PartitionSpec, or a number with any unit of the text); '' for none."""
+    """Return the first PartitionSpec or number in a text that is an accepted answer; '' for none.
+
+    A number may have any unit that the text names.
+    """
     units = dict.fromkeys(["", *filter(longest_unit, re.findall(r"[A-Za-z]+", text))])
     for found in ANSWER.finditer(text):
         for part in [f"{found[0]} {unit}".strip() for unit in units] if found[0][0].isdigit() else [found[0]]:

@@ -63,6 +63,6 @@ def each_tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> It
 
 
 def _own(asks: Sequence[Ask], findings: Sequence[Finding]) -> list[Answered]:
-    """Return one submission's answers; [] if another submission may have caused a fault among the answers."""
+    """Return one submission's answers; [] if an answer is a fault that another submission may have caused."""
     faults = {f.kind for f in findings if isinstance(f, Fault) and not f.ran}
     return [Answered(ask, f) for ask, f in zip(asks, findings, strict=True)] if faults <= OWN_FAULTS else []

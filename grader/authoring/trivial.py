@@ -112,7 +112,7 @@ def _knowing(task: Task, reference: list[Answered]) -> Iterator[Trivial]:
 
 
 def _marked(of: Answered, reference: list[Answered]) -> list[tuple[bool, Outcome]]:
-    """Return (True if the case is public, outcome) for each case in one list of cases."""
+    """Return (whether the case is public, its outcome) for each case in ``of``."""
     if not isinstance(of.finding, list):
         return []
     calls = [a.ask.of for a in reference if isinstance(a.ask.of, Cases)]

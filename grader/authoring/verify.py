@@ -5,7 +5,7 @@ For every exercise:
 - The reference (the author's solution) and every alternative (another right solution) get full marks on every mesh.
 - The stub (the file with which learners start) and trivial programs earn nothing.
 - Every misconception fails exactly the checks that it names and gets its own hint.
-- Each rule of the statement is broken by a misconception, and each check is failed by a misconception.
+- Each rule of the statement has a misconception that breaks it, and each check has one that fails it.
 - No misconception fails a check on public inputs and passes the same check on hidden inputs.
 - Each budget is above the needs of right programs and below the needs of wrong programs.
 - The learners' file has all public parts, and the reference passes the checks of the learners' file.
@@ -132,7 +132,7 @@ def exercise_problems(
 
 
 def _proved(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> Iterator[str]:
-    """Yield the problems of an exercise whose inputs, right answers and texts are equal in all processes."""
+    """Yield the problems of an exercise that need reproducible inputs, right answers and texts."""
     of_questions: list[str] = []
     for question in exercise.questions.values():
         found = list(question_problems(question, exercise.misconceptions.values()))
@@ -174,7 +174,7 @@ def _proved(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> I
 def _budget_problems(
     grader: Grader, exercise: Exercise, reference: list[Answered], texts: list[Replaced]
 ) -> Iterator[str]:
-    """Yield the problems of budgets, from a few cases first and, if these show a problem, from all cases."""
+    """Yield the problems of budgets. Try a few cases first and, if these show a problem, all cases."""
     if any(margin_problems(exercise, *amounts(grader, exercise, reference, texts))):
         whole = [replace(text, found=[]) if isinstance(text.by, Misconception) else text for text in texts]
         yield from margin_problems(exercise, *amounts(grader, exercise, reference, whole))
@@ -189,7 +189,7 @@ def reference_problems(
 ) -> Generator[str, None, list[Answered] | None]:
     """Yield the reference solution's problems.
 
-    If a check was not judged because an earlier check failed, only the earlier check is a problem.
+    A check that was not judged because an earlier check failed is no problem of its own.
 
     Returns:
         The reference's results; None if the reference does not pass, because then no check can tell right programs from
@@ -227,7 +227,7 @@ def _stub(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:
 def text_problems(grader: Grader, exercise: Exercise, text: Replaced, seeds: int) -> Iterator[str]:
     """Yield the problems of a misconception or alternative.
 
-    If results from a shared process show a problem, try the program again, with all cases in a process of its own.
+    If results from a shared process show a problem, run the program again with all cases, alone in a process.
     """
     problems = _misconception if isinstance(text.by, Misconception) else _alternative
     submission = submission_of(exercise.id, text.text)

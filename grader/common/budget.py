@@ -14,7 +14,7 @@ class Budget(float):
     Attributes:
         right: the least amount that a right program needs.
         wrong: the least amount that the wrong program needs.
-        unit: the step by which amounts of programs differ, such as the time of one hop; 0 if there is none.
+        unit: the smallest difference between two programs' amounts, such as the time of one hop; 0 if there is none.
     """
 
     right: float
@@ -47,10 +47,10 @@ def between(right: float, wrong: float, *, styles: float = 1, at: float | None =
     Args:
         right: the least amount that a right program needs.
         wrong: the least amount that the wrong program needs.
-        styles: right programs in other styles need up to ``styles * right``.
+        styles: how many times ``right`` a right program may need if it is written in another style.
         at: the budget, if the exercise's statement names a number; None to use the mean.
-        unit: the step by which amounts of programs differ, such as the time of one hop; 0 if there is no step. The
-            command ``verify`` requires a distance of half a unit between the budget and each program's amount.
+        unit: the smallest difference between two programs' amounts, such as the time of one hop; 0 if there is none.
+            The command ``verify`` requires a distance of half a unit between the budget and each program's amount.
     """
     return Budget(right, wrong, styles, at, unit)
 
@@ -63,7 +63,7 @@ class BudgetUse:
         word: the name of the function that made the comparison, such as "expect_memory".
         amount: the amount that the program needs.
         budget: the largest amount that the program may need; for ``expect_collectives`` the exact amount.
-        what: the counted operations, such as "all_gather over x"; "" if the function counts only one quantity.
+        what: the collectives or the axis that the function counted, such as "all_gather over x"; "" if it counted all.
     """
 
     word: str

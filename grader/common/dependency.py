@@ -2,8 +2,8 @@
 
 An operation waits for its operands: if it uses any part of a value, it waits for the whole value. A *path* is one way
 through the program's branches and loops. The method ``may`` returns the operations that wait for given values on at
-least one path, and ``must`` those that wait on every path. The argument ``within`` limits the dependencies to one round
-of a loop, without the values that the loop carries from round to round.
+least one path, and ``must`` those that wait on every path. The argument ``within`` names a loop. It leaves out
+operations outside the loop, and dependencies between two rounds of the loop.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class OperationContext:
             branch.
         carried: the operands of the loops around the operation. A loop starts only when all its operands are computed.
         runs: False if the operation never runs, because a loop around it has no rounds.
-        doubts: branches and loops that perhaps prevent the operation from running: (number of the conditional, index of
-            the branch), or (number of the loop, 0) for a loop that perhaps has no rounds.
+        doubts: the branches and loops around the operation that perhaps do not run: (number of the conditional, index
+            of the branch) or (number of the loop, 0).
     """
 
     op: Operation
@@ -130,8 +130,7 @@ class Dependency:
         Args:
             values: numbers of values.
             within: number of a loop. Dependencies through values that this loop carries to its next round are ignored.
-            enter: whether the operations in a loop also wait for all operands of the loop, without which it cannot
-                start.
+            enter: whether the operations in a loop also wait for all operands of the loop.
         """
         entered = self._entered() if enter else {}
         found: set[int] = set()
@@ -198,7 +197,8 @@ def placed(found: Sequence[Collective], program: Operations | None, *, cotangent
     ``program`` has other collectives than ``found``, return ``found`` unchanged.
 
     Args:
-        found: the collectives, in program order. The collectives of a function occur once for each call.
+        found: the collectives, in program order. If the program calls a function twice, its collectives are there
+            twice.
         cotangents: how many of the program's arguments are cotangents; they are the last arguments.
     """
     if program is None:
@@ -286,9 +286,9 @@ class _Surely:
             self.waits[value] = inside or (last and (bool(op.rounds) or self.of(op.operands[i])))
 
     def carried(self, op: Operation) -> list[bool]:
-        """Return, for each value that a loop carries, whether it waits for ``values`` in all rounds and on all paths.
+        """Return, for each value that a loop carries, whether it waits for ``self.values`` in every round.
 
-        The method also sets ``waits`` for the arguments of the loop's condition and body.
+        Record the results in ``waits``, for the arguments of the loop's condition and body.
         """
         condition, body = op.bodies
         found: list[bool] = []

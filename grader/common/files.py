@@ -23,9 +23,9 @@ AT_WORK = 60.0
 def file_name(name: str) -> str:
     """Return the file name, without suffix, for a student's name. Different names have different file names.
 
-    ASCII letters, digits, ``. _ @ + -`` and blanks stay unchanged. All other bytes of the name's UTF-8 become ``~`` and
-    two hexadecimal digits, as do a leading dot and the first letter of a name in ``RESERVED``. A name that is too long
-    becomes ``~~`` and its SHA-256.
+    ASCII letters, digits, ``. _ @ + -`` and blanks stay unchanged. Each other byte of the name's UTF-8 becomes ``~``
+    and two hexadecimal digits. So do a leading dot, and the first letter of a reserved name such as ``index``. A name
+    that is too long becomes ``~~`` and its SHA-256.
     """
     data = name.encode("utf-8", "surrogatepass")
     first_stays = not name.startswith(".") and name.lower() not in RESERVED

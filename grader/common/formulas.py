@@ -50,9 +50,11 @@ class BadFormula(ValueError):
 
 
 def points_of(symbols: Mapping[str, Sequence[float]]) -> list[list[float]]:
-    """Return POINTS points at which to compare formulas. A point has one value for each symbol, in order.
+    """Return the points at which to compare formulas. A point has one value for each symbol, in order.
 
-    The points are pseudorandom, and equal for equal ``symbols``, which has the possible values of each symbol.
+    The points are pseudorandom. Equal ``symbols`` give equal points.
+
+    ``symbols``: the possible values of each symbol.
     """
 
     def drawn(name: str, number: int) -> float:
@@ -89,10 +91,10 @@ def evaluate(text: str, names: Sequence[str], points: Sequence[Sequence[float]])
 
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Evaluate the formula ``text`` of a JSON request. Return ``{"values": ...}``, or ``{"problem": one line}``.
+    """Evaluate the formula of a JSON request. Return ``{"values": ...}``, or ``{"problem": one line}``.
 
     Args:
-        request: ``text``, the formula's symbols as ``names``, and the points at which to evaluate it as ``points``.
+        request: has the keys ``text`` (the formula), ``names`` (its symbols) and ``points`` (values of the symbols).
     """
     try:
         return {"values": evaluate(request["text"], request["names"], request["points"])}

@@ -25,7 +25,7 @@ class Interval:
     most: float
 
     def __post_init__(self) -> None:
-        """Limit ``least`` to COUNTABLE, and replace a larger ``most`` by infinity.
+        """Replace numbers above COUNTABLE: ``least`` by COUNTABLE, and ``most`` by infinity.
 
         The rounds of nested loops can multiply to a number that no float can hold.
         """

@@ -1,13 +1,15 @@
 """Track which parts of a program's arguments each value depends on, separately on each device.
 
 An entry of an argument is the part at one index of its first dimension, such as a micro-batch. A value has a mark for
-each entry that it depends on, and for each value sent by a permute that it depends on. The result of an operation gets
-the marks of all operands. There are three cases for an operation that uses only a part of its operands:
+each entry on which it depends. If it depends on data that permutes send, it also has marks for this data. The result of
+an operation gets the marks of all operands. There are three cases for an operation that uses only a part of its
+operands:
 
 - If the part follows from constants and the device number, the result gets only that part's marks.
 - If input data selects one of several values, the result gets the marks of all these values.
-- Otherwise, the result gets the marks of all entries that the operation can use. If it perhaps does not use all of
-  them, the result also gets the argument's *vague mark*, which means that it may have too many marks of this argument.
+- Otherwise, the result gets the marks of all entries that the operation can use. If the operation perhaps does not use
+  all of them, the result also gets the argument's *vague mark*. This mark means that the result may have too many marks
+  of the argument.
 
 So a value may have too many marks, but never too few.
 """
@@ -60,7 +62,7 @@ class Held:
 
 @dataclass
 class Sent:
-    """A value that one or more permutes send, with its number among such values and its marks on each device."""
+    """A value that one or more permutes send, with its marks on each device. ``number`` counts such values from 0."""
 
     number: int
     marks: tuple[int, ...]
@@ -107,9 +109,9 @@ class MarkWalk:
         return not marks >> self.first[-1] & 1
 
     def bits(self, number: int, *, arrived: bool = False) -> list[int]:
-        """Return, for each device, the mark (as a bit) of its part of sent value ``number`` (see ``Sent``).
+        """Return the marks of the sent value ``number``: one bit for each device's part of the value.
 
-        With ``arrived``, return the marks of the data that each device receives instead.
+        With ``arrived``, return the marks of the parts that the devices receive.
         """
         start = self.first[-1] + 1 + (2 * number + arrived) * self.devices
         return [1 << bit for bit in range(start, start + self.devices)]
@@ -129,7 +131,7 @@ class MarkWalk:
     # values
 
     def counted(self, marks: int) -> None:
-        """Count marks that were read or made. Raises UnknownError after MOST_MARKS."""
+        """Count marks that the walk read or made, to limit its time. Raises UnknownError after MOST_MARKS."""
         self.count += marks
         if self.count > MOST_MARKS:
             raise UnknownError
@@ -216,7 +218,9 @@ class MarkWalk:
         return sum(len(sent.permutes) for sent in self.sent)
 
     def taken(self, op: Operation, numbers: Numbers | None) -> list[set[int]]:
-        """Return for each device the branches that it may take, all if the selecting ``numbers`` are unknown.
+        """Return for each device the branches that it may take.
+
+        ``numbers``: the selector's value on each device; None if unknown, so that each device may take every branch.
 
         As in XLA, a number to which no branch belongs selects the last branch.
         """
@@ -228,7 +232,10 @@ class MarkWalk:
         return [{n if 0 <= n <= last else last} for n in numbers]
 
     def branches(self, op: Operation, which: Held) -> list[Held]:
-        """Return the marks of a conditional's results: from the branch that each device takes, or from all branches."""
+        """Return the marks of a conditional's results.
+
+        A device gets marks from the branch that it takes or, if this is unknown, from all branches.
+        """
         before, last = self.permuted(), len(op.bodies) - 1
         taken = self.taken(op, which.numbers)
         run = {n: self.body(op.bodies[n], []) for n in sorted(set().union(*taken))}
@@ -273,8 +280,8 @@ class MarkWalk:
     def sharded(self, op: Operation, brought: list[Held]) -> Held:
         """Return the marks of each device's part of an array that ``shard_map`` cuts into parts.
 
-        If the array was joined from parts of this shape before, and only one mesh axis has several devices, each device
-        gets back its old part. If dimension 0 is not cut, each part has all entries.
+        An earlier ``shard_map`` may have joined the array from parts of this shape. If only one mesh axis has several
+        devices, each device then gets back its part. If dimension 0 is not cut, each part has all entries.
         """
         whole, part = self.shape(op.operands[0]), self.shape(op.results[0])
         before, held = self.parts.get(op.operands[0], ((), None))
@@ -349,7 +356,7 @@ class MarkWalk:
 
 
 def _with(marks: Sequence[Marks], bits: Sequence[int]) -> tuple[Marks, ...]:
-    """Return a value's marks with one more mark in every entry: the device's mark in ``bits``."""
+    """Add one mark for each device, from ``bits``, to a value's marks on this device."""
     return tuple(tuple(part | bit for part in one) for one, bit in zip(marks, bits, strict=True))
 
 
@@ -362,7 +369,7 @@ def _part(marks: Marks, start: int, stop: int) -> Marks:
 
 
 def _rows(marks: Sequence[Marks]) -> Marks:
-    """Return, for each entry (index of dimension 0), the marks that it has in at least one of several values."""
+    """Join the marks of several values, separately for each entry (index of dimension 0)."""
     count = max(map(len, marks))
     return tuple(map(joined, zip(*(_spread(one, count) for one in marks), strict=True)))
 

@@ -52,12 +52,12 @@ class Sharded(np.lib.mixins.NDArrayOperatorsMixin):
     Attributes:
         shards: for each device, its part of the array.
         slices: for each device, the place of its part in the array.
-        on_chip: each device's slices as a TPU's compiler chose them (it runs without a TPU); None if it did not run.
+        on_chip: each device's slices as a TPU's compiler chose them; None if this compiler did not run.
         due: the dtype that the author's declaration requires of the array, or None; a check may require another dtype.
         per_device: whether the task is a ``shard_map`` body, so each shard is what the body returned on one device.
         name: the array's name if a call has several results, such as ``step 2: grads['w1']``.
         step: number of the step, from 1, in a call of several steps; later steps use results of earlier steps.
-        factors: the epsilon of the dtype to which the devices round operands of matmuls; 0 if they do not round.
+        factors: the machine epsilon of the dtype to which the devices round a matmul's operands; 0 without rounding.
     """
 
     shape: tuple[int, ...]
@@ -123,7 +123,7 @@ class Collective:
         groups: the devices of each group, in mesh order; for a permute ``(source, target)`` pairs.
         partial: whether a group has only some of the devices along ``axes``, such as two of four; False for a permute.
         backward: whether the collective waits for the cotangent, in a call that asks for gradients; None if unknown.
-        place: the collective's number among all operations, in the order of ``Operations.walk``; None if unknown.
+        place: the collective's position among all operations (in the order of ``Operations.walk``); None if unknown.
         number: the collective's position among the collectives of the learner's program (see ``common.poison``).
         transposed: whether JAX made the collective by transposing another one, as for gradients.
     """
@@ -185,7 +185,7 @@ def over(axes: Sequence[str], partial: bool, joint: str = " and ") -> str:
 
 
 def total(collectives: Iterable[Collective], of: Callable[[Collective], Interval]) -> Interval:
-    """Return the sum of ``of(collective)`` over all runs of collectives, as an interval over all branches."""
+    """Return the sum of ``of(collective)`` over all executions of the collectives: least and most over all paths."""
     return sum_over_paths((c.path, c.rounds * of(c)) for c in collectives)
 
 
@@ -198,20 +198,20 @@ class Observation:
         memory: temporary bytes per device at the peak, as the compiler allocates them: enough for every path.
         flops: arithmetic operations per device. An operation in a loop counts once for each round.
         dot_flops: FLOPs of matmuls, also of matmuls written as multiply and add.
-        mapped: whether results depend on a ``shard_map``, and the program does little outside it: at most one operation
-            on data for each element of its arguments and results.
+        mapped: whether results depend on a ``shard_map``, and the program does little arithmetic outside it: at most
+            one operation for each element of its arguments and results.
         program: SHA-256 of the program's canonical form.
         operations: the dependency graph, with calls inlined; None if the program has too many operations.
-        elsewhere: outputs on real devices, for the default matmul precision and, if this rounds operands, also for
-            float32. The shards are ``Unseen`` if the program did not run. None if only simulated devices were
-            requested.
+        elsewhere: outputs on real devices, for the default matmul precision. If this precision rounds operands, outputs
+            for float32 follow. The shards are ``Unseen`` if the program did not run. None if only simulated devices
+            were requested.
         measured: seconds per call on real devices, one number per round of measurements; or the reason why there are
             none.
-        compiled: the schedule that a TPU's compiler made (it runs without a TPU), or the compiler's error as a Fault;
-            None if no such compiler ran.
+        compiled: the schedule that a TPU's compiler made, or the compiler's error as a Fault; None if no such compiler
+            ran.
         compiled_on: the TPU slice for which the compiler compiled, such as "v5e:2x4".
         poison: an object that runs the program again, to find operations that affect a result; None without such runs.
-        paired: whether this timed program differs only in sizes from a smaller program that is judged in its place.
+        paired: True for a timed program that differs only in sizes from the small program whose results are judged.
     """
 
     outputs: list[list[Sharded]]
@@ -253,7 +253,7 @@ class Fault:
             code) or broken (a fault of the grader).
         message: one line for the learner.
         line: line in the learner's source, if known.
-        ran: whether, before the fault, the task's code was traced and the grader allowed the traced program to run.
+        ran: whether the task's code was traced, and the traced program was allowed to run, before the fault.
     """
 
     kind: str
@@ -266,7 +266,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Timing:
-    """The TPU slice for which a program's time is computed, and which collectives overlap with compute (profile)."""
+    """The TPU slice for which a program's time is computed. ``profile``: see ``Exercise.timing``."""
 
     on: str
     axes: Mapping[str, tuple[int, ...]] | None = None
@@ -279,7 +279,7 @@ def _no_clock(**_: Any) -> Any:
 
 @dataclass(frozen=True)
 class Seen:
-    """All that a check sees of a program. Each argument ``a`` is an attribute ``seen.a``: a NumPy array or a tree.
+    """All that a check sees of a program. An argument ``a`` of the call is ``seen.a``: a NumPy array or a tree.
 
     Inputs are converted, exactly, to the widest dtype of their kind, so that references compute in float64 and int64.
 
@@ -325,7 +325,7 @@ class Seen:
         raise AttributeError(f"this check's call has no argument {name!r}")
 
     def keeps(self, use: BudgetUse) -> bool:
-        """Record a comparison. Return True if the amount is within the budget, always True with ``measuring``."""
+        """Record a comparison. Return whether the amount is within the budget, or True if budgets are only measured."""
         self.spent.append(use)
         return self.measuring or use.amount <= use.budget
 
@@ -340,7 +340,7 @@ class Seen:
         """Return a copy with only some collectives, as in ``expect_traffic(seen.only(dtype="float32"), at_most=0)``.
 
         Unknown facts get the lower bound 0: the bytes of a collective with several dtypes, and the rounds of a
-        collective whose pass is unknown. The copy's FLOPs are intervals from 0 to the whole program's.
+        collective whose pass is unknown. The copy's FLOPs are intervals from 0 to the whole program's FLOPs.
 
         Args:
             kind: keep collectives of this kind (see ``Collective.kind``).
@@ -386,7 +386,7 @@ class Seen:
 def _of_pass(collectives: Iterable[Collective], backward: bool) -> list[Collective]:
     """Return the collectives of the backward pass if ``backward`` is True, else those of the forward pass.
 
-    A collective whose pass is unknown gets ``rounds.least`` 0.
+    If a collective's pass is unknown, its ``rounds.least`` becomes 0.
     """
     found = [c for c in collectives if c.backward in (None, backward)]
     return [c if c.backward is not None else replace(c, rounds=Interval(0, c.rounds.most)) for c in found]

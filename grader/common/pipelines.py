@@ -46,7 +46,7 @@ class Pipeline:
         axes: the mesh axes that the data moves along.
         lines: the line of each tick's permutes in the learner's source.
         ticks: for each tick, the data that each device sends. If the program's results depend on the data that the last
-            permutes send, one more tick has the data that each device receives from them.
+            permutes send, another tick has this data on the devices that receive it.
     """
 
     arguments: tuple[str, ...]
@@ -133,7 +133,9 @@ class _Lane:
         return entries if exact else None
 
     def differ(self, sets: Sequence[Sequence[int | None]], useful: Sequence[Sequence[bool]]) -> bool:
-        """Return whether two useful pieces of the sent data depend on known, disjoint sets of entries.
+        """Return whether two pieces of the sent data depend on known, disjoint sets of entries.
+
+        Only pieces on which a result depends count.
 
         ``sets`` has, for each tick and device, the entries that the sent data depends on (as bits; None if unknown).
         ``useful`` has, for each tick and device, whether a result depends on the data.

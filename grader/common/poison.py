@@ -31,7 +31,7 @@ class Poison(Protocol):
 
 
 def numbers(program: Operations, what: str) -> list[int]:
-    """Return the positions, in the order of ``walk``, of all collectives or all matmuls (``what``) of a program."""
+    """Return the positions, in the order of ``walk``, of a program's collectives or matmuls, as ``what`` says."""
     return [
         n
         for n, op in enumerate(program.walk())
@@ -40,6 +40,6 @@ def numbers(program: Operations, what: str) -> list[int]:
 
 
 def alive(program: Operations, what: str) -> list[bool]:
-    """Return, for each collective or each matmul (``what``), whether a result of the program depends on it."""
+    """Return, for each operation of the kind ``what``, whether a result of the program depends on it."""
     needed = Dependency(program).needed
     return [n in needed for n in numbers(program, what)]

@@ -1,8 +1,8 @@
 """Results of checks and questions, and the Report of a submission.
 
 The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no file path, no memory
-address and, apart from submission times in a course with a late policy, no time. So reports on equal submissions to
-equal courses, by equal versions of the software, have equal bytes.
+address and, apart from submission times in a course with a late policy, no time. So equal submissions, equal courses
+and equal software give reports with equal bytes.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Result(BaseModel):
         misconception: the matched misconception's name, else empty.
         where: the device, array index or source line where the check failed.
         expected, actual: values as JSON. Only the staff may see ``expected`` of hidden checks and of questions.
-        staff: text that only staff may read. Empty if the check fails only on hidden inputs, which reports do not show.
+        staff: text that only staff may read. Empty if the check fails only on hidden inputs.
         pictures: layouts to draw (keys "title", "mesh", "shape", "slices") and timelines ("title", "timeline").
         by_hand: record of points that a person gave; ``status`` stays the grader's status.
         rubric: the items of the rubric, which a person picks to give points.
@@ -120,8 +120,8 @@ class Result(BaseModel):
     def for_student(self) -> Result:
         """Return the result without staff text.
 
-        For a hidden check or a question, the copy has no expected value, only pictures of actual values, and only the
-        rubric items with points for the student.
+        For a hidden check or a question, the copy also lacks the expected value, pictures of it, and the rubric items
+        for which the student got no points.
         """
         if self.public and self.kind == "check":
             return self.model_copy(update={"staff": ""})
@@ -201,7 +201,8 @@ class Report(BaseModel):
         earned: the earned points, after late penalties, with extensions.
         pending: points of broken checks, of checks that lack devices, and of answers that a person must read.
         fingerprint: SHA-256 over all that the verdicts depend on.
-        backend: where programs ran: ``cpu``, or additional devices such as ``gpu: 1 x NVIDIA H200``.
+        backend: the devices that ran programs in addition to simulated devices, such as ``gpu: 1 x NVIDIA H200``; else
+            ``cpu``.
         notes: remarks on the submission that a person should read.
         hand_ins: submission times by module, if the course has a late policy.
     """

@@ -1,4 +1,4 @@
-"""Routes of data from device to device: chains of permutes, where each permute sends the data that the previous sent.
+"""Routes: chains of permutes that pass data on from device to device.
 
 A route follows an array through loops, elementwise operations, reshapes, transposes and slices. It also continues where
 the array is written into a buffer that is later read at equal indices, if the grader can compute these indices from
@@ -180,7 +180,7 @@ class _RouteWalk:
         return [self.kept(op, brought) if op.name in KEEPS else self.own]
 
     def kept(self, op: Operation, brought: list[_Held]) -> _Held:
-        """Return facts about the operand with the most hops (permutes) so far, of the operands of the result's size."""
+        """Return facts about the operand with the most hops (permutes). Only operands of the result's size count."""
         size = self.size(op.results[0])
         alike = [held for held, value in zip(brought, op.operands, strict=True) if self.size(value) == size]
         farthest = max(alike, key=lambda held: held.hops, default=self.own)
@@ -191,8 +191,8 @@ class _RouteWalk:
     def cut(self, op: Operation, brought: list[_Held]) -> _Held:
         """Return facts about the part of a value that ``op`` takes.
 
-        If blocks were written over the value, a route continues only if the part is inside one block or outside all
-        blocks.
+        A value may have blocks written over it. A route then continues only if the part is inside one block or outside
+        all blocks.
         """
         held, shape = brought[0], self.shape(op.results[0])
         if held.whole:

@@ -23,15 +23,18 @@ class Substitution:
     """A conversion of sizes in a program on small arrays to sizes in the same program on large arrays.
 
     Attributes:
-        ratios: by the prime number that identifies a mesh axis or a dimension, the ratio large size / small size. For a
-            dimension, the ratio leaves out growth that the axes' ratios already give. ``of`` multiplies a size by a
-            ratio once for each time that the prime divides the size.
+        ratios: a prime number identifies each mesh axis and dimension whose size changes. The key is this prime, and
+            the value is large size / small size. If a dimension contains an axis size as a factor, its ratio leaves out
+            the growth of this axis.
     """
 
     ratios: Mapping[int, Fraction]
 
     def of(self, size: int) -> Fraction:
-        """Return the size in the large program that corresponds to ``size`` in the small one, as a fraction."""
+        """Return the size in the large program that corresponds to ``size`` in the small one, as a fraction.
+
+        Multiply ``size`` by a prime's ratio as often as the prime divides ``size``.
+        """
         grown = Fraction(size)
         for prime, ratio in self.ratios.items():
             rest = size
@@ -46,9 +49,9 @@ def substitution(
 ) -> Substitution:
     """Return a Substitution from sizes in the program of a small call to sizes in the program of a large call.
 
-    Raises Ambiguous if a small size does not identify its dimension or axis. A changing axis needs a prime size that no
-    other axis has. A changing dimension needs a prime factor that is larger than the number of devices and divides no
-    other dimension.
+    Raises Ambiguous if a small size does not identify its dimension or axis. An axis whose size changes needs a prime
+    size that no other axis has. A dimension whose size changes needs a prime factor that is larger than the number of
+    devices and divides no other dimension.
 
     Args:
         small, large: sizes of dimensions by name.

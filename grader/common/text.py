@@ -15,7 +15,10 @@ PASSED_OVER = "is not graded for"
 
 
 def printable(name: str) -> str:
-    """Return a name, which learners choose, without control characters that could change what a terminal shows."""
+    """Return a name without control characters.
+
+    Learners choose names, and control characters could change what a terminal shows.
+    """
     shown = "".join(c if c.isprintable() else "?" for c in name[: LONGEST_NAME + 1])
     return shown if len(shown) <= LONGEST_NAME else shown[: LONGEST_NAME - 3] + "..."
 

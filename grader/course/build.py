@@ -1,4 +1,7 @@
-"""Build ``exercises/``, the folder that learners get, from ``solutions/``. Authors may edit files in it, too."""
+"""Build ``exercises/``, the folder that learners get, from ``solutions/``.
+
+Authors may also edit files in ``exercises/``.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,8 @@ class Built:
     Attributes:
         changed: files that ``build`` wrote or removed.
         left: files that ``build`` did not touch, because a person edited them after ``build`` wrote them.
-        saved: the new path of each edited file that ``build`` moved because of ``force``, below the course's folder.
+        saved: for each edited file that ``build`` moved because of ``force``, its new path, relative to the course's
+            folder.
         unusable: by exercise, why ``build`` cannot use the exercise. Its files stay unchanged.
     """
 
@@ -82,7 +86,7 @@ def _digest_of(text: str) -> str:
 
 
 def stale(course: Course, made: Made | None = None) -> list[str]:
-    """Return the paths below ``exercises/`` that ``build`` would write differently or remove."""
+    """Return the paths below ``exercises/`` that ``build`` would change or remove."""
     folder = course.root / "exercises"
     made = Made(products(course)) if made is None else made
     changed = [p for p, text in made.texts.items() if _digest(folder / p) != _digest_of(text)]
@@ -112,7 +116,7 @@ def _digest(path: Path) -> str:
 
 
 def _set_aside(root: Path, path: str) -> str:
-    """Move a file out of ``exercises/`` to an unused path in ``exercises.bak/``. Return its path below ``root``."""
+    """Move a file from ``exercises/`` to an unused path in ``exercises.bak/``. Return the path relative to ``root``."""
     place, number = root / KEPT / path, 1
     while os.path.lexists(place):
         place, number = (root / KEPT / path).with_name(f"{Path(path).name}.{number}"), number + 1

@@ -30,7 +30,7 @@ class Compiled:
         waiting: time when the core idles.
         held: bytes of a device's memory that the program occupies.
         by: versions of JAX and the compiler, such as "jax 0.10.2, libtpu 0.0.42.1".
-        hidden: overlapped time and total time of each kind of collective.
+        hidden: for each kind of collective, the time that overlaps with compute, and the total time.
     """
 
     step: int
@@ -80,12 +80,15 @@ def _of(schedule: Schedule, on: str) -> Compiled:
 
 
 def key_of(program: str, on: str) -> str:
-    """Return the key of a program's numbers on the slice ``on``. ``program``: SHA-256 of its canonical form."""
+    """Return the key of a program's times and memory on the slice ``on``.
+
+    ``program``: SHA-256 of the program's canonical form.
+    """
     return f"{program} on {on}"
 
 
 def compiled_of(root: Path, program: str, on: str) -> Compiled | None:
-    """Return the published numbers of a program on a slice; None if they are missing or damaged."""
+    """Return the published times and memory of a program on a slice; None if they are missing or damaged."""
     for path in (root / PUBLISHED, root / "exercises" / PUBLISHED):
         try:
             one = json.loads(path.read_text(encoding="utf-8"))[key_of(program, on)]

@@ -1,4 +1,4 @@
-"""The format of course.yaml. A mistake in the file gives a one-line error."""
+"""The format of course.yaml, and one-line errors for mistakes in the file."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class LatePolicy(Strict):
     """Penalties for submissions after their module's deadline. A course without a policy has no penalties.
 
     Attributes:
-        grace_minutes: minutes after the deadline in which submissions have no penalty. Late days begin after these
-            minutes.
+        grace_minutes: minutes after the deadline in which submissions have no penalty. Late days begin when this time
+            is over.
         percent_per_day: the penalty for each begun late day, as a percentage of the points earned in the module.
         at_most_percent: the highest penalty, as a percentage of the points earned in the module.
         free_days: late days without penalty for each student in the whole course, used in the order of deadlines.
@@ -79,8 +79,8 @@ class Config(Strict):
     Attributes:
         seed: the secret from which hidden inputs are drawn; absent from learners' files.
         repository: the address of ``exercises/`` on GitHub, for links in notebooks that open them in Colab.
-        statement_words: the most words of a statement before ``## Going further`` for the command ``verify``; None
-            means no limit.
+        statement_words: the largest number of words in a statement before ``## Going further``; None means no limit.
+            The command ``verify`` checks it.
         handed_out: in the learners' course.yaml, fingerprints of the stubs and notebooks as learners get them.
     """
 

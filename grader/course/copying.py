@@ -31,7 +31,10 @@ def undecorated(statement: Statement) -> str:
 
 
 def _moved_left(text: str, by: int) -> str:
-    """Unindent all lines of an expression but the first by ``by`` spaces, unless this would change a string in it."""
+    """Remove ``by`` spaces from the start of each line of an expression except the first line.
+
+    If this would change a string in the expression, return ``text`` unchanged.
+    """
     moved = text.replace("\n" + " " * by, "\n")
     same = ast.dump(syntax.parse(moved)) == ast.dump(syntax.parse(text))
     return moved if same else text
@@ -51,7 +54,7 @@ def specification(part: Statement) -> str:
 
 
 def reworded(part: Statement, text: str) -> Statement:
-    """Return a statement with the source ``text`` and the kind of ``part``."""
+    """Return the statement ``part`` with its source replaced by ``text``."""
     return Statement(part.kind, syntax.parse(text).body[0], text)
 
 
@@ -72,7 +75,7 @@ def copied(part: Statement, node: ast.stmt | ast.expr | ast.keyword) -> str:
 
 
 def called(part: Statement, call: ast.Call, keywords: Iterable[str]) -> str:
-    """Return the source of a call with the author's function and positional arguments, and with ``keywords``."""
+    """Return the source of the author's call with its keywords replaced by ``keywords``."""
     arguments = [*(copied(part, a) for a in call.args), *keywords]
     return f"{copied(part, call.func)}({', '.join(arguments)})"
 

@@ -88,6 +88,6 @@ def _distrust(found: Sequence[Path], here: Path, handed_in: Sequence[Path]) -> s
 
 
 def _holds_submissions(folder: Path, inner: Path) -> bool:
-    """Return whether ``inner`` is among the students' files in an nbgrader course folder."""
+    """Return whether ``folder`` is an nbgrader course, and the path ``inner`` is among its students' files."""
     kept = inner.relative_to(folder).parts[0] in ("submitted", "autograded", "feedback", "downloaded")
     return kept and any((folder / name).exists() for name in ("nbgrader_config.py", "gradebook.db"))

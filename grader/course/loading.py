@@ -92,13 +92,16 @@ class Course:
         return f". {found[0].as_posix()} is not listed in course.yaml: add it to its module" if found else ""
 
     def asked(self, names: Sequence[str], then: str = "") -> list[str]:
-        """Return the exercises that ``names`` select. Raises CourseError, ending in ``then``, if there are none."""
+        """Return the exercises that ``names`` select.
+
+        Raises CourseError if there are none. The error's message ends with ``then``.
+        """
         if found := self.select(list(names)):
             return found
         raise CourseError(f"no exercise in {', '.join(names) or 'the course'} yet{then}")
 
     def find(self, name: str, parts: Callable[[Exercise], Iterable[str]]) -> tuple[list[str], str | None]:
-        """Return (exercises, None) if ``name`` means exercises, ([exercise], part) if it means a part of an exercise.
+        """Return the exercises that ``name`` means, and the part of an exercise that it means (else None).
 
         ``parts`` returns the names of an exercise's parts, such as tasks or questions. Raises CourseError for an
         unknown or ambiguous name.
@@ -163,7 +166,7 @@ class Course:
         return f"the seed in course.yaml {what}. Set your own: the grader draws hidden inputs from it"
 
     def params(self, question: Question, student: str = "") -> dict[str, Any]:
-        """Return the parameters of a question, for ``student`` if they differ between students."""
+        """Return a question's parameters. If they differ between students, return those of ``student``."""
         from grader.judging.answers import params_for
 
         who = student if self.config.variants.mode == "per_student" else None

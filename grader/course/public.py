@@ -153,7 +153,7 @@ def _with_values_they_use(kept: dict[int, Statement], parts: list[Statement]) ->
 
 
 def _plain(node: ast.stmt) -> ast.stmt:
-    """Return an ``ast.Module`` with a function's decorators and body, so that a search finds names in both."""
+    """Return a function's decorators and body as an ``ast.Module``, and any other statement unchanged."""
     if not isinstance(node, ast.FunctionDef):
         return node
     decorators = [ast.Expr(d) for d in node.decorator_list]

@@ -1,4 +1,4 @@
-"""The solution as a submission, whole or with a misconception or alternative (another right solution) of one task."""
+"""Make a submission from the solution. A misconception or an alternative may replace the solution of one task."""
 
 from __future__ import annotations
 

@@ -46,9 +46,10 @@ def products(course: Course) -> dict[str, str]:
 
 
 def usable_products(course: Course) -> Made:
-    """Return the files that learners get for the usable exercises. A notebook needs all its exercises to be usable.
+    """Return the files that learners get for the usable exercises.
 
-    Raises CourseError for a problem that concerns the whole course.
+    A module gets a notebook only if all its exercises are usable. Raises CourseError for a problem that concerns the
+    whole course.
     """
     if not course.solved:
         raise CourseError("there is no solutions/ folder to build from")

@@ -20,7 +20,10 @@ NAME = re.compile(r"`([a-z]+(?:_[a-z0-9]+)+)`")
 
 
 class Item(Strict):
-    """A point of a cited source, in our words, and the exercises that cover it (``where``), such as C5."""
+    """A point of a cited source, in the course's words.
+
+    ``where``: the exercises that cover the point, such as "C5" for ``c5_choose``.
+    """
 
     item: str
     where: str
@@ -90,7 +93,10 @@ def _item_problems(item: Item, by_letter: dict[str, Exercise]) -> Iterator[str]:
 
 
 def named_exercises(text: str, letters: set[str]) -> list[str]:
-    """Return the exercises that a text names, such as C5, or C2 to C4, if their letter is in ``letters``."""
+    """Return the exercises that a text names, such as C5, or C2 to C4.
+
+    ``letters``: the first letters of the course's exercises. Other names are left out.
+    """
     found = []
     for letter, first, last in LETTER.findall(text):
         if letter in letters:

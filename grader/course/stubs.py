@@ -84,7 +84,10 @@ def question_comment(question: Question, params: dict[str, Any] | None) -> str:
 
 
 def own_text(question: Question, shown: str) -> str:
-    """Return the text for a question with numbers or options of each student, and the command that shows them."""
+    """Return the text for a question whose numbers or options differ between students.
+
+    The text names the command that shows them.
+    """
     run = f"run `shardlings show {shown}`."
     return f"Your numbers: {run}" if question.params else f"{render_text(question, {})}\n\nYour options: {run}"
 
@@ -109,7 +112,7 @@ def shared_params(course: Course, question: Question) -> dict[str, Any] | None:
 def _sentences(paragraph: str) -> list[str]:
     """Return two lines: the paragraph's text on one line, and an empty line.
 
-    A list, or a paragraph that begins with "Answer ", keeps its lines and gets no empty line.
+    If the paragraph is a list or begins with "Answer ", return its lines unchanged.
     """
     lines = paragraph.splitlines()
     if lines and lines[0].startswith(("Answer ", "- ")):

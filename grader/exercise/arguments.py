@@ -22,8 +22,7 @@ class Array:
     """An array argument with hidden values. ``shape`` may name dimensions; the call's ``dims`` give their sizes.
 
     ``draw(rng, shape, **related)`` returns the values. ``needs`` lists the names in ``related``: earlier arguments of
-    the call, static keywords, dimensions or ``mesh``. Their values are those of the run: arrays, values of keywords,
-    sizes, or the sizes of the mesh axes.
+    the call, static keywords, dimensions or ``mesh``. ``mesh`` gets the sizes of the mesh axes.
     """
 
     shape: tuple[int | str, ...]
@@ -96,9 +95,9 @@ def _complex(dtype: np.dtype) -> bool:
 def array(*shape: int | str, draw: Callable[..., Any], spec: Iterable = (), dtype: str = "float32") -> Array:
     """Draw values by a function: ``array("T", draw=lambda rng, shape, E: rng.integers(E, size=shape), dtype="int32")``.
 
-    ``draw`` is a function of a generator and the array's shape. Its other parameters, without defaults, have the names
-    of earlier arguments of the call, static keywords or dimensions, and get their values. A parameter ``mesh`` gets the
-    size of every axis. The values may depend on nothing else.
+    ``draw`` is a function of a generator and the array's shape. Its other parameters have no defaults. Each has the
+    name of an earlier argument of the call, a static keyword or a dimension, and gets its value. A parameter ``mesh``
+    gets the size of every axis. The values may depend on nothing else.
     """
     return _array(shape, spec, dtype, draw, declared.draws(draw))
 

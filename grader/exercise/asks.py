@@ -41,7 +41,7 @@ class Asks:
         Args:
             params: for each parameter, the possible values. The grader draws one of them at random for the question's
                 text and the function.
-            title: the label in reports; by default the text's first sentence with a question mark at its end.
+            title: the label in reports; by default the text's first sentence that ends in a question mark.
         """
         answer = questions.quantity(unit, rtol)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints, title=title)

@@ -62,8 +62,8 @@ class Call:
         steps: how often the program runs. A result with an argument's name becomes this argument in the next run.
         timing: for a timing call, the TPU slice and the profile for which the grader computes the program's timeline.
             The program of a timing call never runs.
-        timed: for a timing call, the call with small sizes from which ``exercise.timing`` made it. The small call's
-            program runs in place of the timing call's program, and checks judge the values of its results.
+        timed: for a timing call, the call with small sizes from which ``exercise.timing`` made it. The grader runs only
+            the small call's program, and checks judge its results.
     """
 
     task: Task
@@ -101,7 +101,7 @@ class Call:
     def names(self) -> Any:
         """The declared tree of the result, with the name of each array.
 
-        Without a declared tree, a call with gradients has one result without a name (''). Other calls have None.
+        If the author declared no results, return '' (one result without a name) for a call with gradients, else None.
         """
         return names_of(self.returns) if self.returns is not None else "" if self.wrt else None
 
@@ -134,8 +134,8 @@ class Call:
     def dtype(self) -> np.dtype | None:
         """The dtype that a result must have if its check names no dtype.
 
-        It is the dtype of the arguments with the highest rank in type promotion (see ``_rank``). None if these
-        arguments have several dtypes, for example float32 and bfloat16.
+        It is the argument dtype with the highest rank in type promotion (see ``_rank``). None if several dtypes have
+        this rank, for example float32 and bfloat16.
         """
         dtypes = {dtype_of(a.dtype) for a in flat(list(self.args.values()))}
         widest = max(map(_rank, dtypes), default=0)
@@ -201,7 +201,7 @@ class Misconception:
 
     The docstring of ``fn`` is the hint. ``Exercise.misconception`` describes ``gives`` and ``breaks``.
 
-    ``form_of``: the name of another misconception, if this mistake is a variant of it.
+    ``form_of``: the name of another misconception, if this misconception is a variant of it.
     """
 
     name: str

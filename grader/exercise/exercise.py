@@ -150,7 +150,7 @@ class Exercise(Asks):
         Args:
             dims, hidden_dims: the size of every dimension, as a number or a multiple of an axis size such as ``4 *
                 axis("x")``.
-            static, hidden_static: plain keywords of the task. The grader uses ``hidden_static`` with ``hidden_dims``.
+            static, hidden_static: static keywords of the task, for public inputs and for hidden inputs.
             wrt: arguments with respect to which the grader differentiates the results that have a ``cotangent``.
             cotangent: a cotangent for each result; None for auxiliary results. By default, the first result is a loss.
             returns: the structure of the result: ``("loss", like("params", "grads"))``.
@@ -180,7 +180,7 @@ class Exercise(Asks):
 
         ``exercise.timing(call, on="v5e:2x4", dims={"I": 8192})``
         The grader traces and schedules the program (``seen.timeline``), but never runs it, so sizes may be realistic.
-        The grader judges the time only if this program equals the program of ``call``, operation by operation.
+        It judges the time only if the operations of this program differ only in sizes from those of ``call``'s program.
 
         Args:
             call: the small call, whose values are checked. If a dimension has another size for timing, the grader
@@ -191,7 +191,7 @@ class Exercise(Asks):
             meshes: larger meshes with equal axis names, if the meshes of ``call`` have too few devices.
             axes: for each mesh axis, the slice's axes (0, 1, ...) that it covers. By default,
                 ``clock.placement.placed`` chooses the axes.
-            profile: which collectives overlap with compute: all ("ideal"), or those that overlap on a chip ("v5e").
+            profile: "ideal" if all collectives overlap with compute, or a chip ("v5e") for those that overlap on it.
 
         Raises:
             AuthorError: an argument is invalid, or a dimension whose size changes has no such prime factor.
@@ -275,14 +275,14 @@ class Exercise(Asks):
 
         Args:
             fails: for a task, the checks that this wrong solution must fail.
-            form_of: another misconception, if this mistake is a variant of it. All variants share the task, the hint
-                and the list of checks. A submission gets the hint only if its failure equals the failure of one
-                variant, or agrees with all variants' failures where these are equal.
-            gives: a function with the parameters of the first check in ``fails``. It raises Failure if a program with
-                this mistake cannot have returned the submission's results. A task that draws random numbers needs
-                ``gives``, because two programs with the same mistake then have different results.
-            breaks: the rules that this mistake breaks, quoted from the statement. If the statement has a table "What is
-                checked", ``verify`` requires a misconception for each row, and for each sentence with "must".
+            form_of: another misconception, if this misconception is a variant of it. All variants share the task, the
+                hint and the list of checks. A submission gets the hint if it fails like one variant, or like all
+                variants where these fail alike.
+            gives: a function with the parameters of the first check in ``fails``. It raises Failure if the submission's
+                results cannot come from this misconception. A task that draws random numbers needs ``gives``, because
+                two programs with one misconception then have different results.
+            breaks: the rules that this misconception breaks, quoted from the statement. If the statement has a table
+                "What is checked", ``verify`` requires a misconception for each row, and for each sentence with "must".
         """
         if form_of is not None:
             of, fails = form_of.of, [self.checks[name] for name in form_of.fails]
@@ -339,7 +339,7 @@ class Exercise(Asks):
 
     @property
     def points(self) -> float:
-        """The points of all checks and questions, including checks that only graders have."""
+        """The points of all checks and questions, including checks that a learner's file lacks."""
         here = sum(c.points for c in self.checks.values()) + sum(n.points for n in self.questions.values())
         return here + self.hidden_points
 
@@ -372,7 +372,7 @@ class Exercise(Asks):
         return tuple(check.name for check in found)
 
     def _values_of(self, calls: Sequence[Call | Cases]) -> Iterable[str]:
-        """Return, for each timing call, the name of the first check of its small call, whose values are judged."""
+        """Return, for each timing call, the name of the first check that judges its small call."""
         for call in calls:
             timed = call.timed if isinstance(call, Call) else None
             yield from [check.name for check in self.checks.values() if timed in check.calls][:1]

@@ -74,7 +74,7 @@ def larger(**named: float) -> str:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number. ``unit``: the unit if the answer names none. ``rtol``: relative tolerance; None for the course's."""
+    """A number. ``unit``: the unit if the answer names none. ``rtol``: relative tolerance (None: the course's)."""
 
     unit: str
     rtol: float | None = None
@@ -161,7 +161,7 @@ class Question:
         scenario: returns the chip, mesh and arrays for one choice of the parameters.
         published: answers, in the question's unit, that students could copy from a publication.
         title: the label in reports; if '', the label is the text's first sentence that ends in a question mark.
-        figures: the numbers of the hardware table that the answer uses; None if a run of ``fn`` shows these numbers.
+        figures: in learners' files, the numbers of the hardware table that the answer uses. None in the author's file.
     """
 
     name: str
@@ -183,7 +183,10 @@ class Question:
         return self.answered_by(self.fn, params)
 
     def answered_by(self, fn: Callable[..., Any], drawn: Mapping[str, Any]) -> Any:
-        """Return the answer of ``fn``, the question's or a misconception's function, for a learner's parameters."""
+        """Return the answer that ``fn`` gives for a learner's parameters ``drawn``.
+
+        ``fn`` is the question's function or a misconception's.
+        """
         return fn(**{name: drawn[name] for name in self.params})
 
     @property

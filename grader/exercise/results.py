@@ -41,10 +41,10 @@ class CallResult:
 
     Attributes:
         name: the array's name, such as ``grads['w1']``.
-        dtype: the dtype that the array must have: the dtype of the argument leaf from which ``like`` or the name made
-            this array. If "", there is no such leaf, and the array must have the dtype ``Call.dtype``.
-        feeds: the argument leaf that the array replaces in the next step of a call, as an index into the leaves of all
-            arguments. None if the array replaces no leaf.
+        dtype: the dtype that the array must have. An array that is declared by ``like`` or by an argument's name has
+            the argument's dtype. For other arrays it is "", which means ``Call.dtype``.
+        feeds: the argument's array that this array replaces in the next step of a call, as an index into the arrays of
+            all arguments; None if it replaces none.
     """
 
     name: str

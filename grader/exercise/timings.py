@@ -1,4 +1,4 @@
-"""Declare a timing call: a call with judged values, and the sizes at which its program is timed."""
+"""Declare a timing call: the program of another call, timed at other sizes."""
 
 from __future__ import annotations
 

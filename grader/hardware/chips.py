@@ -85,8 +85,7 @@ class Chip(Row):
         ici: one-way bandwidth W1 of a link, bytes/s. A link carries W1 in each of its two directions at the same time.
         pcie: bytes/s between host and chip.
         dcn: bytes/s of the data-centre network for each chip.
-        wrap_whole: the only size of an axis, in chips, at which the axis wraps around (is a ring); None if
-            ``wrap_cube`` decides.
+        wrap_whole: an axis wraps around (is a ring) only if it has this number of chips. None if ``wrap_cube`` decides.
         wrap_cube: the side of a cube of chips, in chips. In a slice made of full cubes, an axis wraps around if its
             size is a multiple of this side. None if ``wrap_whole`` decides.
         source: title of the publication with these numbers.
@@ -127,7 +126,7 @@ class Gpu(Row):
         hbm: size of the HBM, bytes.
         hbm_bw: bandwidth of the HBM, bytes/s.
         bf16: peak rate of dense matmuls, FLOP/s.
-        low: peak rate of dense matmuls with the one-byte dtype ``low_dtype``.
+        low: peak rate of dense matmuls with the one-byte dtype ``low_dtype``, FLOP/s (OP/s for int8).
         egress: bytes/s out of one GPU into its node's switch (W1).
         node_egress: bytes/s out of one node.
         node: number of GPUs in one node.

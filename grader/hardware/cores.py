@@ -10,14 +10,14 @@ from grader.hardware.chips import CHIPS, Chip, lookup, tpu, unknown
 
 @dataclass(frozen=True)
 class Core:
-    """All cores of one chip together: their clock rate, their matrix units, and the devices that libtpu makes of them.
+    """The cores of one chip: their clock rate, their matrix units, and the number of JAX devices.
 
     Attributes:
         hz: clock rate, cycles per second.
         units: number of matrix units in all cores of the chip.
         side: a matrix unit makes ``side`` x ``side`` multiplications in a cycle.
         libtpu: libtpu's name of the chip.
-        options: options for libtpu (the TPU compiler), with which libtpu treats a chip as one device.
+        options: options that make libtpu (the TPU compiler) treat a chip as one device.
         source: the publication that gives ``hz``, or how ``hz`` was computed.
         devices: number of JAX devices in one chip: 2 if each of the chip's two cores is a device with half of the
             chip's rates, else 1.

@@ -61,8 +61,9 @@ def all_gather_time(
     Args:
         bytes: V, the array's size without sharding over the ``n`` devices.
         n: number of devices that communicate, the product of the sizes of their mesh axes.
-        axes: number of mesh axes along which the devices communicate at once. The time is divided by ``axes``, because
-            each axis has its own links, and the parts of the array use the axes in different orders.
+        axes: number of mesh axes along which the devices communicate at once. The array is cut into ``axes`` parts, and
+            each part uses the axes in another order. So the links of all axes are busy, and the time is divided by
+            ``axes``.
 
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them' and 'How to Think About GPUs'.
     """

@@ -33,7 +33,8 @@ def wraps(chip: str | Chip, axis_size: int, slice_shape: Sequence[int] | None = 
     Args:
         chip: a TPU.
         axis_size: chips along the axis.
-        slice_shape: chips along each axis of the slice; by default ``axis_size`` along all axes of a 3D torus.
+        slice_shape: chips along each axis of the slice. By default, the slice is a cube with ``axis_size`` chips along
+            each axis.
 
     Source: How To Scale Your Model, chapter 'How to Think About TPUs'.
     """

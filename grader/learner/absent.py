@@ -70,8 +70,8 @@ def stood_in(
 
     Args:
         note: called as ``note(module, line, file)`` for each import of a missing module.
-        guarded: called as ``guarded(file, line)`` for each import of a missing module. True lets the import raise its
-            usual error, because a ``try`` statement in learner code may catch the error.
+        guarded: ``guarded(file, line)`` returns whether the import is in a ``try`` statement of learner code. Such an
+            import raises its usual error, which the statement may catch.
     """
     own = builtins.__import__
 

@@ -62,7 +62,7 @@ def _hide_grader() -> None:
     """Replace the package ``grader`` by empty modules.
 
     Learner code must not import the grader's own modules, because they compute formulas and layouts that students must
-    find. The functions that notebooks call, such as ``check``, exist but do nothing.
+    find. The functions that notebooks call, such as ``check``, remain as functions that do nothing.
     """
     for name in [n for n in sys.modules if n.split(".")[0] == "grader"]:
         del sys.modules[name]

@@ -61,7 +61,10 @@ def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | No
 def _raised(
     error: BaseException, files: Files, place: tuple[int | None, str], mesh: Mesh | None
 ) -> tuple[str, str, str]:
-    """Return the kind of fault, the error's type and the text for an error of learner code or JAX at ``place``."""
+    """Return a fault's kind, the error's type, and a line of text for the learner.
+
+    ``place``: the line and file of learner code at which the error occurred.
+    """
     line, name = place[0], type(error).__name__
     if isinstance(error, NotImplementedError) and raised_by_learner(error, files):
         return "missing", name, "not written yet (it raises NotImplementedError)"
@@ -134,7 +137,7 @@ def _sizes(mesh: Mesh) -> str:
 
 
 def meshes_at(error: BaseException, files: Files) -> list[Mesh]:
-    """Return the meshes in variables of learner code, and the meshes passed to JAX, in an error's stack frames."""
+    """Return the meshes in an error's stack frames: in variables of learner code, and in JAX's variables ``mesh``."""
     found: list[Any] = []
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename in files:

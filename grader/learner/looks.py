@@ -46,7 +46,7 @@ class ArrayRead(BaseException):
 
 
 class ValueDependent(Exception):
-    """Raised if the traced program depends on made-up values. Learner code first inspected values at ``line``."""
+    """Raised if the traced program depends on made-up values. ``line``: where learner code first inspected values."""
 
     def __init__(self, line: int, file: str) -> None:
         super().__init__()
@@ -56,8 +56,8 @@ class ValueDependent(Exception):
 class Looks:
     """Learner code's inspections of arrays, in order, while one task is traced on one mesh.
 
-    ``shown`` has the computed array that each inspection gets, or None if the computation failed. For None, JAX handles
-    the inspection of the traced array, usually with an error.
+    ``shown`` has the computed array that each inspection gets, or None if the computation failed. After a failure,
+    learner code inspects the traced array itself, and JAX usually raises an error.
     """
 
     def __init__(self, files: Collection[str]) -> None:
@@ -70,7 +70,7 @@ class Looks:
     def watch(self, task: Callable) -> Callable:
         """Return a function that stores the JAX trace of its arguments, and then calls ``task``.
 
-        ``look`` has computed arrays only for this trace, and None for arrays in an inner jit or shard_map.
+        ``look`` returns computed arrays only in this trace. In an inner jit or shard_map, it returns None.
         """
 
         def watched(*args: Any, **static: Any) -> Any:
@@ -117,7 +117,7 @@ def settled(
     files: Collection[str],
     export: Callable[[Callable], bytes],
 ) -> bytes:
-    """Return ``export(task)``, a program. Meanwhile, learner code that inspects an array gets a computed array.
+    """Return the program ``export(task)``. In the export, learner code that inspects an array gets a computed array.
 
     Raises ValueDependent if the program depends on the values of computed arrays.
 
@@ -265,7 +265,7 @@ def _method(name: str) -> Callable:
 def with_shown(device_get: Callable) -> Callable:
     """Return a variant of ``jax.device_get`` that replaces each traced array by its computed array, if there is one.
 
-    JAX's own ``device_get`` does not suffice: it reads arrays inside JAX's code, where ``look`` returns None.
+    JAX's own ``device_get`` would not find the computed arrays, because ``look`` returns None to JAX's code.
     """
 
     def get(x: Any) -> Any:

@@ -96,10 +96,10 @@ def mesh_is_set() -> bool:
 
 
 def _anywhere(own: Callable) -> Callable:
-    """Wrap a function that JAX refuses to run inside ``jax.jit``, because the grader traces each task in a ``jax.jit``.
+    """Make a function usable inside ``jax.jit``, in which the grader traces each task. JAX refuses to run it there.
 
-    Inside a shard_map, the wrapped function still raises JAX's error. Otherwise JAX would set or return a mesh without
-    manual axes, although code in a shard_map works on manual axes.
+    Inside a shard_map, the function still raises JAX's error, because the mesh that it sets or returns would lack the
+    shard_map's manual axes.
     """
 
     @functools.wraps(own)

@@ -49,5 +49,5 @@ def equivalents(course: Course) -> list[Equivalent]:
 
 
 def key(one: Mutant | Equivalent) -> tuple[str, str, str, str]:
-    """Return the fields that a mutant and its entry in ``equivalent_mutants.yaml`` have in common."""
+    """Return the fields that are equal for a mutant and its entry in ``equivalent_mutants.yaml``."""
     return one.exercise, one.task, one.was, one.becomes

@@ -32,7 +32,10 @@ class Verdict:
 
 
 def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int = 1) -> Verdict:
-    """Return the verdict ``killed`` if a check of the mutant's task fails, ``broken`` if the grader itself fails.
+    """Grade a mutant, and return the verdict.
+
+    The verdict is ``broken`` if the grader itself fails, ``killed`` if a check of the mutant's task fails, and else
+    ``survived``.
 
     Args:
         known: True if the author lists the mutant as a right solution. If such a mutant survives, the verdict is

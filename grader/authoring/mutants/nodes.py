@@ -19,7 +19,7 @@ class TaskContext:
         outer: the ``id`` of each ``return`` statement that is outside ``shard_map`` and so returns a global value.
         out_specs: the source code of every ``out_specs`` in the task.
         indices: the ``id`` of each index of the form ``(a - b) % n``, as in ``chunks[(me - 1) % n]``. Operators keep
-            this ``% n``, because negative indices count from the end, so the mutant without it is right.
+            this ``% n``: negative indices count from the end, so the program is also right without it.
         keys: lookups by a string, such as ("params", "w1") for ``params["w1"]``.
     """
 

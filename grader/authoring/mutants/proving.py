@@ -145,7 +145,7 @@ def course_problems(course: Course, proofs: list[Proof], listed: list[Equivalent
     """Yield course-wide problems: too many surviving mutants, and listed mutants whose exercise is not in the course.
 
     The share of survivors is computed for each module whose exercises are all in ``proofs``. In a small exercise, one
-    equivalent mutant would be a large share.
+    equivalent mutant would already be a large share.
     """
     for entry in listed:
         if entry.exercise not in course.module_of:
