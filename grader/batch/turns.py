@@ -23,7 +23,7 @@ class Turns:
     def turn(self, number: int) -> Iterator[None]:
         """Wait until turn ``number`` may begin, and run the block.
 
-        Raises CancelledError if this object was left (``__exit__``).
+        Raises CancelledError if the ``with`` block of this object has ended.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or (number == self._next and self._awake < self._most))

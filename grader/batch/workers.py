@@ -226,7 +226,10 @@ class Workers:
         return self.runners[0].formula(request)
 
     def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]:
-        """Run a program with replaced values of operations. Return how much its results change. Raises WorkerDied."""
+        """Replace values of operations in a program, and run it.
+
+        Return how much its results change. Raises WorkerDied.
+        """
         return self._runner_of(ask).run_or_try_again(request, program, ask, self.asleep, poison=poison)[0]
 
     def _runner_of(self, ask: Ask) -> Runner:

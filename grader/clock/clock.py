@@ -89,7 +89,7 @@ def _span(body: LaidBody, i: int, unit: Unit, lane: str, start: int, rounds: tup
 
 
 def what(body: LaidBody, i: int) -> str:
-    """Return unit ``i``'s name: a collective and its axes, or the first operations of a kernel."""
+    """Return unit ``i``'s name: a collective and its axes, or a kernel's main operation and at most two others."""
     unit = body.fused.units[i]
     if unit.root.communication is not None:
         return f"{unit.root.communication.kind} over {' and '.join(unit.root.communication.axes)}"

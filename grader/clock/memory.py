@@ -100,7 +100,7 @@ def title(unit: Unit) -> str:
 
 
 def _carried(fused: Fused, unit: Unit) -> int:
-    """Return the bytes of a loop's or conditional's results, which the memory of its body includes."""
+    """Return the bytes of a loop's or conditional's results. The memory of its body already includes these bytes."""
     return sum(fused.program.values[v].bytes for v in unit.root.results)
 
 

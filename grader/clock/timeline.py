@@ -148,7 +148,7 @@ class Timeline:
         loops: the loops, with their numbers of rounds.
         collectives: the times of the program's collectives, in program order.
         critical: the numbers of the kernels and collectives on the critical path, in order. Each number occurs once,
-            also if its kernel or collective is in a loop.
+            even if its kernel or collective is in a loop.
         flops: FLOPs of all matmuls. A matmul in a loop counts once for each round. The count does not depend on the
             precision, although some precisions need several passes of the matrix unit.
         memory: the peak of live memory if the units run as in this timeline.
@@ -203,7 +203,7 @@ class Timeline:
         link. With full overlap, it takes the longer of the two. The result is lower if kernels take longer than
         ``work``, or if collectives of other kinds are exposed.
 
-        ``work``: the shortest possible time, in picoseconds, of all kernels and of the other collectives.
+        ``work``: the shortest possible time, in picoseconds, of everything but the collectives of this ``kind``.
         """
         talks = self.talking(kind)
         could = min(work, talks)

@@ -103,7 +103,7 @@ def fingerprint(source: Source) -> str:
 
 
 def exact_digest(source: Source) -> str:
-    """Return SHA-256 of a source's code, comments and names of chunks. Code may read its comments and these names."""
+    """Return SHA-256 of a source with all its names and comments, because code can read them."""
     parts = [source.name, source.ends, [(chunk.name, chunk.text) for chunk in source.chunks]]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

@@ -45,6 +45,7 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     """Answer requests until the input ends.
 
     Args:
+        serves: the name of the module that answers the requests.
         memory_mib: limit on the address space; 0 means no limit.
         calls: "listed" allows only the system calls of ``calls.py``, "any" allows all.
         readable: under sandlock, the paths that learner code may read, joined by colons.
