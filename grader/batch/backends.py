@@ -1,7 +1,7 @@
 """Interfaces to real devices, to compilers for chips that this machine lacks, and to other machines that grade.
 
-The packages in ``wings`` (optional parts of the project) implement these interfaces. A compiler gives a schedule, from
-which the grader reads how results are laid out on the chips and which collectives the compiler inserted.
+The packages in ``wings`` (optional parts of the project) implement these interfaces. A compiler gives a schedule
+(``wire.schedule``). It shows how results are laid out on the chips, and which collectives the compiler inserted.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Elsewhere(Protocol):
     """Grades submissions on other machines."""
 
     def refuse(self, jobs: int | None, *, beside: bool) -> None:
-        """Raise CourseError for an option that excludes grading on other machines.
+        """Raise CourseError if the user chose an option that does not work on other machines.
 
         Args:
             jobs: the number of submissions to grade at a time, if the user set it.
@@ -83,7 +83,7 @@ class Beside(NamedTuple):
 
 
 def stuck(found: Sequence[list[list[Sharded]]]) -> str:
-    """Return why the program with the results ``found`` did not finish on the devices; '' if the program finished."""
+    """Return why a program did not finish on the devices; '' if it finished. ``found`` has the program's results."""
     shards = [array.shards for run in found[0] for array in run][:1]
     return next((s.why for s in shards if isinstance(s, Unseen) and STUCK in s.why), "")
 

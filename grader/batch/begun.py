@@ -20,9 +20,9 @@ def is_untouched(course: Course, source: Source | None) -> bool:
 
 
 def nothing_of(asked: str, first: str, module: str, submission: Submission, place: Path) -> CourseError:
-    """Return the error for a submission that has no file for ``asked``, the exercise or module that the user named.
+    """Return the error for a submission that has no file for the exercise or module ``asked``.
 
-    The error also has the submission's notes. As an example of a file name, it has that of the exercise ``first``.
+    The message also has the submission's notes and, as an example, the file name of the exercise ``first``.
     """
     why = [note for note in submission.notes if not note.startswith(NOTHING_TO_GRADE)]
     why.append(f"the grader looked for {first}.py, {module}.ipynb and similar names")

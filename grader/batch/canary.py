@@ -36,7 +36,7 @@ Step = Callable[[str], None]
 
 
 def no_word(name: str) -> None:
-    """Do nothing. This is the default of the argument ``step``."""
+    """Do nothing: the default ``step`` of ``prove`` and ``examine``."""
 
 
 class CanaryFailed(CourseError):
@@ -57,9 +57,8 @@ def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
 def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
     """Grade the exercises' solutions that did not yet get full marks on this machine.
 
-    Each solution is traced and run without the cache. There is one exception: if the digest ``ran_key`` is unchanged
-    since the solution got full marks, the answers may come from the cache. ``step`` is called with the name of each
-    finished exercise.
+    Each solution is traced and run without the cache. But if its ``ran_key`` is unchanged since it got full marks, its
+    answers may come from the cache. ``step`` is called with the name of each finished exercise.
 
     Raises CanaryFailed if a solution does not get full marks.
     """

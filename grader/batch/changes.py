@@ -43,9 +43,8 @@ class Change:
     """One change of one student's points by a regrade.
 
     Attributes:
-        what: the changed part of the report, as "EXERCISE/CHECK", "EXERCISE" or "late MODULE" (a late penalty), or a
-            changed sum. The sum "bonus" has the points of extension exercises (extra credit), and the sum "score" has
-            all other points.
+        what: "EXERCISE/CHECK", "EXERCISE", "late MODULE" (a late penalty), or a sum of points. The sum "bonus" has the
+            points of extension exercises (extra credit), and the sum "score" has all other points.
         before, after, of: points earned before, points earned now, and points that can be earned now.
     """
 
@@ -69,8 +68,8 @@ class Change:
 def changes_of(old: Report, new: Report) -> list[Change]:
     """Return the changes of a student's report: checks, exercises and penalties, then the bonus, then the score.
 
-    If nothing changed, return []. Otherwise, the last item is the score, even if the score is equal. An exercise that
-    is graded for the first time does not count as a change.
+    If nothing changed, return []. Otherwise the last item is the score, even if it did not change. An exercise that is
+    graded for the first time does not count as a change.
     """
     before = {e.exercise: e for e in old.exercises}
     after = {e.exercise: e for e in new.exercises}
@@ -163,7 +162,7 @@ def _of_result(was: Result | None, now: Result | None, why: str) -> str:
 
 
 def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
-    """Return a text that says how the points set by hand changed; '' if they did not change."""
+    """Return a text about the change of points that a person gave; '' if they did not change."""
     before, after = was.by_hand, now.by_hand
     same = before is not None and after is not None and (before.by, before.reason) == (after.by, after.reason)
     if before == after or (same and was.earned == now.earned):
@@ -257,7 +256,10 @@ def history_csv(history: Iterable[RecordedChange]) -> Iterator[str]:
 
 
 def by_regrade(history: Iterable[RecordedChange]) -> Iterator[tuple[int, str, Iterator[Change]]]:
-    """Yield each regrade's number, time and changes. Read the changes before the next regrade is yielded."""
+    """Yield each regrade's number, time and changes.
+
+    The caller must read the changes before it takes the next regrade.
+    """
     for regrade, rows in groupby(history, key=lambda one: one.regrade):
         first = next(rows)
         yield regrade, first.when, (one.change for one in chain([first], rows))

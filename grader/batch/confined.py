@@ -1,8 +1,8 @@
 """Run the parsers of ``intake`` on submissions in a confined process, with limits on time and memory.
 
 A file that exceeds a limit, such as a .zip file with too many files, is not graded, and the report says why. If only
-the facts about a file's syntax need too much memory, the file is graded without these facts (``facts.look``). After a
-large submission the grader starts a new process, so that the next submission can use all memory up to the limit.
+the analysis of a file's syntax (``facts.look``) needs too much memory, the file is graded without this analysis. After
+a large submission the grader starts a new process, so that the next submission can use all memory up to the limit.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def _with_texts(chunks: Sequence[Chunk], texts: Sequence[bytes]) -> tuple[Chunk,
 
 
 def tier_for(isolation: str) -> str:
-    """Return the tier (kind of sandbox) for the requested isolation, or "none" if it does not work on this machine."""
+    """Return the tier (kind of sandbox) for the requested isolation; "none" if no such tier works on this machine."""
     try:
         return best_tier(isolation)
     except NoIsolation:

@@ -64,7 +64,7 @@ class CannotWrite(CourseError):
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Replace an operating-system error in the block, such as a full disk, by CannotWrite with a remedy."""
+    """Turn an operating-system error in the block, such as a full disk, into a CannotWrite that says what to do."""
     try:
         yield
     except OSError as error:
@@ -83,7 +83,7 @@ _SAID = {
 
 @contextmanager
 def _sqlite(path: Path) -> Iterator[None]:
-    """Replace an error of SQLite in the block by a CourseError with a one-line message."""
+    """Turn an error of SQLite in the block into a CourseError with a one-line message."""
     try:
         yield
     except sqlite3.Error as error:
@@ -102,7 +102,7 @@ def _sqlite(path: Path) -> Iterator[None]:
 class Stored:
     """A student's two reports: the grader's own (``graded``), and the one that decides the grade (``counts``).
 
-    Only ``counts`` includes late penalties and the points that a person gave. Without these, both fields are one
+    Only ``counts`` includes late penalties and the points that a person gave. If there are neither, both fields are one
     object.
     """
 
@@ -114,7 +114,10 @@ class Database:
     """The database in one folder of reports. Use each object from one thread only."""
 
     def __init__(self, path: Path, import_into: Callable[[Database], None] | None = None) -> None:
-        """Open the database at ``path``, or create it and let ``import_into`` fill it in the same transaction."""
+        """Open the database at ``path``, or create it.
+
+        If it is new, ``import_into`` fills it, in the transaction that creates it.
+        """
         self.path = path
         self._unsaved: dict[str, bytes] = {}  # Student -> a new report that is not yet written to the file.
         self._saved = -TOGETHER  # The time of the last save, by ``time.monotonic``.
@@ -276,7 +279,7 @@ class Database:
     # -- changes, runs, the roster
 
     def history(self, *, newest_first: bool = False) -> Iterator[tuple[Any, ...]]:
-        """Yield a row (regrade, time, student, what, before, after, of, why) for each change, oldest first."""
+        """Yield (regrade, time, student, what, before, after, of, why) for each change, by default oldest first."""
         order = "regrade DESC, id" if newest_first else "id"
         with _sqlite(self.path):
             yield from self._do(

@@ -70,7 +70,10 @@ def asked_for(ask: Ask) -> str:
 
 
 def _failing(page: Appeal, group: Together, run: int, said: str) -> Appeal:
-    """Return the page with the inputs and outputs of the failed run number ``run`` (from 0) and its reason ``said``."""
+    """Return the page with the inputs and outputs of a failed run.
+
+    ``run``: its number, from 0. ``said``: why it failed.
+    """
     inputs: list[ShownArray] = []
     outputs: list[ShownArray] = []
     for answer in group.each:

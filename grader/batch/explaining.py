@@ -80,7 +80,7 @@ class Wanted:
         dims: sizes of dimensions, which replace the public sizes.
         on: the slice for the timeline, such as "v5e:2x4"; "" for the slice that the call itself declares, if any.
         profile: the name of the rule by which the timeline (``clock.timeline``) overlaps collectives with compute.
-        paper: True to run nothing, so that arrays may have any size and the mesh may be as large as the slice.
+        paper: True to run nothing. Then arrays may have any size, and the mesh may be as large as the slice.
     """
 
     mesh: Mapping[str, int] | None = None
@@ -147,7 +147,10 @@ def with_hidden_sizes(asks: Iterable[Ask]) -> list[Ask]:
 
 
 def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, hidden: bool = False) -> Ask:
-    """Return a request for one run of a call. If the call has several steps, request only the first step."""
+    """Return a request for one run of a call.
+
+    If the call runs the program several times, request only the first run.
+    """
     sizes, static = call.sizes(mesh, hidden=hidden), call.keywords(hidden=hidden)
     dims = {dim: wanted.dims.get(dim, size) for dim, size in sizes.items()}
     for name, array in call.arrays.items():
@@ -263,7 +266,7 @@ def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple
 
 
 def _profiles(seen: Observation, timeline: Timeline | None, timing: Timing | None, wanted: Wanted) -> str:
-    """Return a text with the step's times under two rules of overlap ("ideal" and the chip's own); '' if unknown."""
+    """Return a text with the program's times under two profiles: "ideal", and the chip's; '' if unknown."""
     if timeline is None:
         return ""
     timing = timing or Timing(wanted.on)
@@ -277,7 +280,7 @@ def _arguments(ask: Ask) -> list[Placed]:
 
 
 def _argument(about: dict, mesh: Mapping[str, int]) -> Placed:
-    """Return the argument that a request to the tracer describes as JSON."""
+    """Return an argument from its JSON in a request to the tracer."""
     spec = tuple(tuple(e["tuple"]) if isinstance(e, dict) else e for e in about["spec"]["spec"])
     shape = tuple(about["shape"])
     cuts = [math.prod(mesh[axis] for axis in axes) for axes in entries(spec, len(shape))]

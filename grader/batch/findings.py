@@ -83,7 +83,7 @@ class Replies:
         files: names of the source files that line numbers in programs refer to.
         source: the source, if a child process traced it in this run of the grader; None for replies from the cache and
             from ``InProcess``.
-        hung: how many exercises of the submission have reached a time limit so far, including those of this source.
+        hung: how many exercises of the submission have reached a time limit so far, including exercises of this source.
     """
 
     each: tuple[Reply, ...]
@@ -95,7 +95,7 @@ class Replies:
 
     @property
     def lasting(self) -> bool:
-        """True if a new run would repeat every reply. For example, a fault of the machine may not repeat."""
+        """True if a new run would give equal replies. For example, a fault of the machine may not repeat."""
         return not self.notes and all(lasting(reply.fault) for reply in self.each)
 
 
@@ -104,7 +104,7 @@ class Ran:
     """The answer of a runner that ran one program.
 
     Attributes:
-        header: the program's facts, or the reason for their absence under the key ``fault`` or ``broken``.
+        header: facts about the program. If there are none, the key ``fault`` or ``broken`` has the reason.
         shards: the bytes of all outputs, run by run and device by device.
     """
 
@@ -139,7 +139,7 @@ def plain_values(ask: Ask, body: Mapping[str, Any]) -> Finding:
 
 
 def lasting(fault: Fault | None) -> bool:
-    """Return True if every run gives this fault, or if there is no fault."""
+    """Return True if there is no fault, or if the fault would repeat in every run."""
     if fault is None:
         return True
     of_machine = getattr(builtins, fault.type, None)
@@ -154,7 +154,7 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
 
     Args:
         how: the reason why the child ended.
-        what: the beginning of the fault's message, such as "it" in "it did not finish".
+        what: the subject of the fault's message, such as "it" in "it did not finish".
     """
     if how == "worker":
         return Fault("broken", "the process that traces the code ended twice; a person must review this submission")

@@ -144,7 +144,7 @@ class Grader:
         return [Answered(ask, found[ask.same]) for ask in asks]
 
     def plan(self, name: str, public: bool) -> list[Ask]:
-        """Return every request of an exercise. All students get equal requests, so the inputs are drawn only once.
+        """Return every request of an exercise. All students get equal requests, so the grader makes them only once.
 
         Args:
             public: True to leave out requests with data that learners do not have.

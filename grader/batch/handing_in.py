@@ -95,7 +95,7 @@ def times_of(
     """Return submission times by student and module, and notes for the staff. Without a late policy, return neither.
 
     Only files that differ from the handout (the files that learners get) determine a module's time. If no file differs,
-    the module's time has ``begun=False``.
+    ``begun`` is False in the module's ``Handed``.
 
     Args:
         stated: the times in the staff's ``submitted.csv``.

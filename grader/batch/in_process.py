@@ -66,7 +66,7 @@ class InProcess(Workers):
         return formulas.answer(request)
 
     def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]:
-        """Run a program with some of its operations changed."""
+        """Replace values of operations in a program, and run it. Return how much its results change."""
         from grader.runner.poison import moved
 
         return moved(request, program, ask.arrays(), *poison)[0]

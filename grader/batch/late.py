@@ -21,7 +21,7 @@ Extension = Mapping[str, timedelta]
 
 @dataclass(frozen=True)
 class Handed:
-    """A submission time, and the record or file that it comes from.
+    """A submission time, and where it comes from, such as ``submitted.csv`` or a file's date.
 
     Attributes:
         for_all: True if the staff's record (``submitted.csv``) gives one time for all modules.
@@ -132,7 +132,7 @@ def percent_of(policy: LatePolicy, days: int) -> float:
 
 
 def _fewest(policy: LatePolicy, days: int, free: int) -> int:
-    """Return the smallest number of free days that lowers the penalty as much as all ``free`` days do."""
+    """Return the smallest number of free days, at most ``free``, that gives the lowest penalty."""
     left = percent_of(policy, days - free)
     return next(spent for spent in range(free + 1) if percent_of(policy, days - spent) == left)
 
@@ -166,7 +166,7 @@ def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Map
     - If the submission did not change, a time in the staff's record (``submitted.csv``) replaces the date of a file.
       The earlier of two dates of files decides, because copying gives files new dates.
     - If both runs have a time in the staff's record, this run's time decides. But if this run's time is for all
-      modules, the earlier time decides, because the staff may have changed the line for another module.
+      modules, the earlier time decides. The staff may have entered the later time because of another module.
 
     Args:
         now: the times of this run, by module.

@@ -66,7 +66,10 @@ def take_over(database: Database, folder: Path) -> TakenOver:
 
 
 def _take_over_run(database: Database, folder: Path) -> None:
-    """Copy an older version's summary, suspicious answers and students without a report, if all files are valid."""
+    """Copy an older version's summary, suspicious answers and students without a report.
+
+    If a file is invalid, copy none.
+    """
     try:
         summary = (folder / "summary.json").read_text(encoding="utf-8")
         Summary.model_validate_json(summary)

@@ -12,8 +12,8 @@ People write points into ``OUT/overrides.yaml``, and every regrade applies that 
 For a question with a rubric, an entry may name items of the rubric in place of points: ``items: [gathers, waits]``.
 
 If the grader's own points change after a person wrote an entry, a person must review the entry. To notice the change,
-the report records the grader's points when the grader first uses the entry. An entry may also give the grader's points,
-as ``graded: 0``.
+the grader stores its own points in the report when it first uses the entry. If the entry has a line ``graded: POINTS``,
+these points count instead.
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]
 
     Args:
         graded: the grader's report.
-        old: the stored report, which records the grader's points at the time of each override.
+        old: the stored report. For each override, it has the points that the grader gave when it first used the
+            override.
     """
     problems: list[str] = []
     exercises = {e.exercise: e for e in graded.exercises}
@@ -232,8 +233,8 @@ def _set_before(old: Report | None) -> dict[str, ByHand]:
 def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
     """Return what the report records about an override: who gave the points and why, and what the grader gave.
 
-    The record has the points that the grader gives now (``graded``), and those that it gave when it first used the
-    override (``was``). An override with a changed ``by`` or ``reason`` counts as new.
+    In the result, ``graded`` has the points that the grader gives now, and ``was`` the points that it gave when it
+    first used the override. An override with a changed ``by`` or ``reason`` counts as new.
     """
     same = before is not None and (before.by, before.reason) == (one.by, one.reason)
     was = one.graded if one.graded is not None else before.was if before is not None and same else graded
@@ -286,7 +287,7 @@ class Adjustments:
         overrides: the overrides of all students.
         extension: returns the extra time of a student, by module.
         times: submission times of this run, by student and module.
-        problems: (student, reason) for each override that needs review; complete after ``end``.
+        problems: (student, reason) for each override that needs review. The list is complete only after ``end``.
     """
 
     config: Config | None = None

@@ -1,10 +1,10 @@
 """Find which operations of a program matter: a runner changes their values, and this module compares the results.
 
 To *poison* an operation, a runner replaces the operation's values by other values of similar size. The operation
-matters if a result then changes by more than a bound. The bound is twice the tolerance of checks, or a thousandth of
-the result's largest value if that is less (as it is for 16-bit dtypes). Replacements differ from the original values by
-at most twice the original size (``runner.others``). So values that are added to a float32 result do not matter if they
-are smaller than the tolerance.
+matters if a result then changes by more than a bound. The bound is twice the tolerance of checks. For 16-bit dtypes, it
+is less: a thousandth of the result's largest value. A replacement differs from the original value by at most twice this
+value's size (``runner.others``). So values that are only added to a float32 result do not matter if they are smaller
+than the tolerance.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Poisoned:
 
 
 def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters | None:
-    """Return the verdict on the operations if the changed program gave no results to compare; otherwise None."""
+    """Return which operations matter if the changed program did not run; None if it ran."""
     if "broken" in answer:
         why = f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"
         return Matters(fault=Fault("broken", why))
@@ -130,5 +130,5 @@ def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters 
 
 
 def _bound(result: Sharded) -> float:
-    """Return the largest change of a result that does not count, as a fraction of the result's largest value."""
+    """Return the bound for the change of a result (see the module), as a fraction of the result's largest value."""
     return min(2 * lets_pass(result.dtype), poison.LARGEST_BOUND) if is_inexact(result.dtype) else 0.0

@@ -11,7 +11,7 @@
 grader's code, all versions, the machine, the isolation and the limits.
 
 Only the grader's own process, which runs no learner's code, reads or writes the store. A learner's process can affect
-only the entries of this learner's source, replies and programs.
+only the cached values of this learner's own source, replies and programs.
 
 The store keeps a value only if a fresh run would give an equal value. The store does not keep:
 
@@ -71,7 +71,7 @@ class Keys:
         return self._key("trace", _text(source), _json(requests))
 
     def source(self, source: Source) -> bytes:
-        """Return the key that marks a source whose values the store never keeps, see ``Store.distrust``."""
+        """Return the key under which ``Store.distrust`` marks a source whose values must not be kept."""
         return self._key("source", _text(source))
 
     def part(self, digest: bytes) -> bytes:
@@ -151,7 +151,7 @@ class Matters:
 
 @dataclass(frozen=True)
 class Parts:
-    """Cached bytes that several values contain, such as a program. The values contain only the SHA-256 of the bytes."""
+    """Cached bytes that several values share, such as a program. Each value has only the SHA-256 of the bytes."""
 
     cache: Cache
     keys: Keys

@@ -1,4 +1,7 @@
-"""Workers that run programs. If the devices of a program wait for each other, the next program gets a new worker."""
+"""Workers that run programs.
+
+If a program's devices wait for each other too long, the next program gets a new worker.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ Asleep = Callable[[], AbstractContextManager[None]]
 
 
 class Runner:
-    """A worker that runs programs, one at a time. Submissions share the worker, which caches results of programs.
+    """A worker that runs programs, one at a time. All submissions share the worker and its cache of results.
 
-    If the devices of a program wait for each other, the runner *sets its worker aside*: this worker continues with the
-    program, and the next program gets a new worker (``worker``).
+    If a program's devices wait for each other too long, the runner *sets its worker aside*: this worker continues with
+    the program, and the next program gets a new worker.
 
     Args:
         compiler: compiles each program that ran without a fault, for chips that this machine lacks.
@@ -52,7 +55,8 @@ class Runner:
         """Run a program. If the worker dies or hangs, a fresh worker tries once more.
 
         Args:
-            asleep: returns a context manager, which is active while the program's worker is set aside.
+            asleep: returns a context manager. It is entered when the worker is set aside, and left when the program
+                ends.
             more: additional fields of the request to the worker.
 
         Raises:
@@ -89,7 +93,10 @@ class Runner:
 
     @contextmanager
     def _lent(self, asleep: Asleep) -> Iterator[tuple[Worker, Callable[[], None]]]:
-        """Wait until the worker is free. Yield the worker, and a function that sets it aside until the block ends."""
+        """Wait until the worker is free.
+
+        Yield the worker, and a function that sets it aside. A worker that was set aside ends with the block.
+        """
         self._lock.acquire()
         worker = self.worker
 

@@ -53,7 +53,7 @@ def collect(workers: Workers, source: Source, asks: Sequence[Ask]) -> tuple[list
 
 
 def answers_of(workers: Workers, trace: Trace, asks: Sequence[Ask]) -> list[Answered]:
-    """Return the answers to requests that run no program."""
+    """Return the answers to questions and to plain functions. These requests run no program."""
     return [Answered(ask, _plain(workers, ask, trace.replies[ask])) for ask in asks]
 
 
@@ -155,7 +155,7 @@ class Trial:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """If the program reaches the time limit in the block, add the whole time limit to the cost."""
+        """If the program reaches its time limit in the block, add this limit to the cost."""
         try:
             yield
         except WorkerDied as died:

@@ -10,16 +10,15 @@ The grader writes the files below from the database (``written``). If one is mis
 - ``OUT/students/<student>.html``: the page about the student, for the student
 - ``OUT/<student>.html``: the page about the student, for the staff
 - ``OUT/grades.csv``, ``OUT/summary.json`` and ``OUT/index.html``: tables and a page about the class
-- ``OUT/integrity.json``: if each student has different numbers, the wrong answers that would be right with another
-  student's numbers; only for the staff
+- ``OUT/integrity.json``: for the staff, the wrong answers that would be right with another student's numbers
 - ``OUT/changes.csv`` and ``OUT/changes.html``: the history of changed scores
 
 One folder holds a course's grades. If a run does not grade a student or a module, the earlier grades still count.
 
 The database saves new reports about once a second. The new reports count for the grade when the run ends: one
 transaction replaces all old reports and adds the changes and the summary. So a killed run loses only reports that were
-not saved yet. The repeated command grades only submissions without a current report, and those for which the grader
-itself failed (status ``broken``). Clocks and file times never decide whether a report is current.
+not saved yet. If the command is repeated, it grades only submissions without a current report, and submissions for
+which the grader itself failed (status ``broken``). Clocks and file times never decide whether a report is current.
 """
 
 from __future__ import annotations
@@ -128,8 +127,8 @@ class Folder:
     def kept(self, student: str, fingerprint: str, names: Sequence[str]) -> Report | None:
         """Return the student's report without adjustments; None if the exercises ``names`` must be graded again.
 
-        The report's fingerprint (a digest of everything that the report depends on) is current, and none of its results
-        for ``names`` is ``broken`` (a failure of the grader). The report may come from a killed run.
+        A report is returned only if its fingerprint (a digest of everything that it depends on) is current, and no
+        result for ``names`` is ``broken`` (a failure of the grader). The report may come from a killed run.
         """
         there = self._graded(student)
         wanted = _fingerprint(fingerprint, self._others(there, names))
@@ -163,7 +162,7 @@ class Folder:
         return whole
 
     def settle(self) -> None:
-        """Begin the transaction that ends the run: replace old reports by new reports, and record the changes."""
+        """Replace old reports by new reports, and record the changes, in a transaction that ``finish`` commits."""
         self.database.begin()
         students = sorted({*self.database.students(), *self._due})
         for student in students:
@@ -239,7 +238,7 @@ class Folder:
 
 
 def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:
-    """Return the fingerprint of a report that also has the exercises ``others`` from earlier runs."""
+    """Return the fingerprint of a report with additional exercises (``others``) from earlier runs."""
     if not others:
         return fingerprint
     return hashlib.sha256("\n".join([fingerprint, *(e.model_dump_json() for e in others)]).encode()).hexdigest()
@@ -363,7 +362,7 @@ def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tupl
 def assignments(course: Course, submissions: Iterable[Submission], now: datetime) -> dict[str, int]:
     """Return the number of students who handed in each module, for modules that are due or that a student handed in.
 
-    Other modules are left out, so that they do not count as zero points. Files unchanged from the handout (the files
+    Other modules are left out, because they must not count as zero points. Files unchanged from the handout (the files
     that learners get) do not count as handed in.
     """
     given = course.handed_out

@@ -107,8 +107,8 @@ def write_zip(
 def manifest_of(course: Course, module: str, student: str, files: dict[str, bytes], at: datetime) -> str:
     """Return the manifest of a zip as JSON: student, course, module, time, variant, versions and digests of the files.
 
-    The grader reads only ``student``, to warn the staff about files that name another student, and ``submitted``, the
-    time if the staff's record has none. The other fields are for people.
+    The grader reads only two fields. With ``student``, it warns the staff about files of another student. It uses
+    ``submitted`` as the submission time if the staff's record has none.
     """
     variants = course.config.variants
     data = {

@@ -10,7 +10,10 @@ from typing import Self
 
 
 class Turns:
-    """Gives at most ``most`` threads at a time permission to work (*turns*), in the order of their numbers."""
+    """Lets at most ``most`` threads work at a time.
+
+    Each thread has a *turn* with a number, and turns begin in the order of their numbers.
+    """
 
     def __init__(self, most: int) -> None:
         self._most, self._awake, self._next, self._stopped = most, 0, 0, False
@@ -18,7 +21,10 @@ class Turns:
 
     @contextmanager
     def turn(self, number: int) -> Iterator[None]:
-        """Wait until turn ``number`` may begin, and run the block. Raises CancelledError after ``__exit__``."""
+        """Wait until turn ``number`` may begin, and run the block.
+
+        Raises CancelledError if the ``with`` block of this object has ended.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or (number == self._next and self._awake < self._most))
             if self._stopped:
@@ -32,7 +38,7 @@ class Turns:
 
     @contextmanager
     def asleep(self) -> Iterator[None]:
-        """Do not count the calling thread as working in the block. Afterwards, the thread does not wait for a turn."""
+        """Let one more thread work during the block. Afterwards, this thread continues without waiting for a turn."""
         self._count(-1)
         try:
             yield

@@ -34,7 +34,7 @@ from grader.wire.limits import MAX_TEXT
 
 
 class Judge:
-    """Judges the checks of a course's exercises. Runs of misconceptions (``references``) decide the hints."""
+    """Judges the checks of a course's exercises. To choose hints, ``references`` runs the misconceptions."""
 
     def __init__(self, course: Course, references: References) -> None:
         self._course, self._references = course, references
@@ -117,7 +117,7 @@ def may_explain(misconception: Misconception, check: Check, statuses: Mapping[st
 
     The misconception must name the check in ``fails``. In addition, one of these conditions must be met:
 
-    - The misconception has a function ``gives``, which recognizes the results of the mistake.
+    - The misconception has a function ``gives``, which recognizes its results.
     - The submission passes none of the checks in ``fails``.
     - The submission is judged on public data. With this data, the misconception may pass checks that it fails on hidden
       data.
@@ -183,8 +183,8 @@ class References:
         """Return the answers of a solution with this misconception, or of the reference if ``misconception`` is None.
 
         Args:
-            plan: the requests. Questions, requests with hidden inputs and requests to tasks without the misconception
-                get no answer.
+            plan: the requests. There is no answer to questions and to requests with hidden inputs. With a
+                misconception, there are answers only for its own task.
         """
         found = self._of(exercise, misconception)
         asks = [a for a in plan if not (a.secret or isinstance(a.of, Question))]
@@ -216,7 +216,7 @@ class References:
             found.findings |= {a.ask.same: a.finding for a in answered if not a.ask.secret}
 
     def findings(self, name: str) -> Iterator[Finding]:
-        """Yield the findings so far of an exercise's reference and misconceptions."""
+        """Yield all known findings of an exercise's reference and misconceptions."""
         with self._lock:
             known = [found for (exercise, _), found in self._found.items() if exercise == name]
         for found in known:

@@ -115,7 +115,7 @@ def result_in(report: Report, exercise: str, check: str) -> Result | None:
 def differences(kept: Report, report: Report, exercise: str, result: Result) -> list[str]:
     """Return the differences between the stored report (``kept``) and the new report about the check ``result``.
 
-    Differences of the exercise's programs and inputs, the backend and the versions are included.
+    This includes differences of the exercise's programs and inputs, of the backend, and of the versions.
     """
     before = result_in(kept, exercise, result.name)
     if before is None:
@@ -134,7 +134,7 @@ def differences(kept: Report, report: Report, exercise: str, result: Result) -> 
 
 
 def fields_that_differ(before: Result, result: Result) -> list[str]:
-    """Return a line for each field whose JSON differs. In JSON, a tuple equals a list, and NaN equals None."""
+    """Return a line for each field whose JSON differs. A stored report has lists for tuples, and None for NaN."""
     was, now = before.model_dump(mode="json"), result.model_dump(mode="json")
     return [
         f"{field}: {was.get(field)!r} on file, {now.get(field)!r} now"
@@ -148,7 +148,7 @@ def _as_text(value: object) -> str:
 
 
 def laid_open(course: Course, name: str, check: str, student: str, answered: list[Answered]) -> Iterator[str]:
-    """Yield lines with the requests for a check or a question, and with the verdict on each run or the answer."""
+    """Yield lines about a check (its requests, the verdict on each run) or about a question (numbers, answer)."""
     exercise = course.exercise(name)
     if check in exercise.checks:
         yield from _runs(exercise.checks[check], answered)

@@ -54,7 +54,7 @@ class Children:
         asks: all requests to the file. Requests with hidden inputs come last.
         seconds: seconds that are left for all children: CPU seconds and idle seconds together.
         hung: how many exercises of the submission have reached a time limit so far.
-        asleep: returns a context manager, which is active from the first sleep of a child until the child ends.
+        asleep: returns a context manager. It is entered when a child first sleeps, and left when the child ends.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Children:
         return Replies(each, tuple(self._notes), self._cpu, files, self._source, self._hung)
 
     def _blame(self, left: Sequence[int], ended: Ended) -> None:
-        """Record faults for requests that are not tried again. The child did not answer the requests ``left``."""
+        """Record faults for requests that are not tried again. ``left``: the requests that the child did not answer."""
         seconds, late = self._limits.trace_seconds, ended.how in ("timeout", "idle")
         self._hung += late
         if not ended.loaded:
@@ -167,8 +167,8 @@ class Workers:
         store: a cache that keeps results from one run of the grader to the next.
         devices: devices that programs run on in addition to the simulated devices. The checks must pass with the
             results from both kinds of devices.
-        asleep: returns a context manager (``Turns.asleep``) for the time after a child first sleeps or a worker is set
-            aside.
+        asleep: returns a context manager (``Turns.asleep``). It is entered when a child first sleeps or a runner sets a
+            worker aside.
     """
 
     def __init__(
@@ -226,7 +226,10 @@ class Workers:
         return self.runners[0].formula(request)
 
     def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]:
-        """Run a program with some of its operations changed. Raises WorkerDied."""
+        """Replace values of operations in a program, and run it.
+
+        Return how much its results change. Raises WorkerDied.
+        """
         return self._runner_of(ask).run_or_try_again(request, program, ask, self.asleep, poison=poison)[0]
 
     def _runner_of(self, ask: Ask) -> Runner:

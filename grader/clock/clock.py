@@ -89,7 +89,7 @@ def _span(body: LaidBody, i: int, unit: Unit, lane: str, start: int, rounds: tup
 
 
 def what(body: LaidBody, i: int) -> str:
-    """Return unit ``i``'s name: a collective and its axes, or a kernel's main operation and some fused operations."""
+    """Return unit ``i``'s name: a collective and its axes, or a kernel's main operation and at most two others."""
     unit = body.fused.units[i]
     if unit.root.communication is not None:
         return f"{unit.root.communication.kind} over {' and '.join(unit.root.communication.axes)}"
@@ -139,7 +139,7 @@ def _waited_for_by(body: LaidBody) -> list[str]:
 
 
 def _critical(body: LaidBody) -> list[int]:
-    """Return the numbers of the units (kernels, collectives, loops) on the critical path, in order of time."""
+    """Return the numbers of the kernels and collectives on the critical path, in order of time."""
     ends = [s + p.duration for s, p in zip(body.laid.early, body.pieces, strict=True)]
     at = next((i for i, end in enumerate(ends) if end == body.length), None)
     found: list[int] = []

@@ -2,8 +2,8 @@
 
 The bandwidth of links and the latency of hops each give a lower bound on a collective's time. The clock takes the
 larger bound as the time. On one ring or line, the bound by bandwidth equals the "exact" model of
-``grader.hardware.times``. For an all-gather, reduce-scatter or all-reduce, they are also equal on several axes that are
-all rings or all lines of one size.
+``grader.hardware.times``. The bound of an all-gather, reduce-scatter or all-reduce also equals this model on several
+axes of one size that are all rings or all lines.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
 
 
 def _seconds(about: Communication, torus: Sequence[Side]) -> float:
-    """Return a collective's seconds by the bandwidth of links alone; for an all-reduce, half of this time."""
+    """Return a collective's seconds by the bandwidth of links alone. An all-reduce takes twice the result."""
     members = math.prod(side.size for side in torus)
     if about.kind in ("all_to_all", "ragged_all_to_all"):
         return all_to_all_seconds(about.bytes * members, torus)
@@ -92,10 +92,10 @@ def gather_seconds(array: float, torus: Sequence[Side]) -> float:
 
 
 def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
-    """Yield (n, rate) for each corner of the grid, a block with 1/n of the grid's devices.
+    """Yield (n, rate) for each corner of the grid.
 
-    A corner has all positions along some of the axes, and only one position (on a line, the end) along the other axes.
-    Its devices together receive at most ``rate`` bytes/s from other devices.
+    A corner is a block with 1/n of the grid's devices. It has all positions along some axes, and only one position (on
+    a line, the end) along the other axes. Its devices together receive at most ``rate`` bytes/s from other devices.
     """
     total = math.prod(side.size for side in torus)
     for count in range(1, len(torus) + 1):
@@ -107,8 +107,8 @@ def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
 def all_to_all_seconds(array: float, torus: Sequence[Side]) -> float:
     """Return the seconds of an all-to-all in which every chunk of data moves along one axis after another.
 
-    The axes work at the same time, so the slowest axis gives the result. In a grid of N devices, a row of n devices
-    along an axis has n/N of the array's bytes. The devices exchange these bytes only within the row.
+    Data moves along all axes at the same time, so the slowest axis gives the result. In a grid of N devices, a row of n
+    devices along an axis has n/N of the array's bytes. The devices exchange these bytes only within the row.
 
     ``array``: bytes of the whole array. ``torus``: the axes of the grid.
     """

@@ -21,9 +21,8 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
     """Return a schedule as a timeline on a slice.
 
     Args:
-        apart: True to undo the compiler's fusion of a matmul and the addition of received data to its result. The fused
-            kernel must wait for the data, but the matmul need not. With True, the timeline shows the overlap that the
-            order of the instructions allows without this fusion.
+        apart: the compiler may fuse a matmul with an addition of received data to its result. Then the matmul waits for
+            the data. With True, the timeline shows the overlap without such fusions.
 
     Raises:
         ValueError: no axes of the slice have the sizes of the mesh's axes, or the clock rate of the slice's chip is
@@ -44,7 +43,7 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
 
 
 def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Return the instructions in an order in which matmuls do not wait for data that is only added to their results."""
+    """Return the instructions with each matmul before the wait for data that is added to the matmul's result."""
     found: list[Instruction] = []
     for one in instructions:
         late = [i for i in found if one.op == "product" and i.op == "done" and i.number in one.joined]
@@ -202,7 +201,7 @@ def _collectives(body: _Replayed, times: int) -> list[CollectiveTime]:
 
 
 def _critical(body: _Replayed) -> list[int]:
-    """Return the critical path: the numbers of all kernels and of the collectives that the core waits for."""
+    """Return the critical path: the numbers of all kernels, and of those collectives that the core waits for."""
     found = [(start, number) for number, start, _, _ in body.ran]
     found += [(sent.start, sent.of.number) for sent in body.sent if sent.waited]
     numbers = [number for _, number in sorted(found)]

@@ -5,12 +5,12 @@ that ignore cost:
 
 - Each matmul, convolution, reduction, sort, gather, scatter and collective is a unit.
 - Cheap operations (elementwise operations, broadcasts, slices and the like) join the units that use their results.
-- If only cheap operations use a matmul's result, these operations join the matmul, unless the matmul would then wait
-  for a collective whose data the matmul itself does not use.
+- If only cheap operations use a matmul's result, they join the matmul, unless they need a collective or loop that the
+  matmul does not need.
 - A cheap operation becomes a kernel if a collective, a loop, a barrier or the body's result uses its value, or if it
   and the operations fused into it would have more than ``MAX_FUSED`` operands.
-- A ``dynamic_update_slice`` into an array filled with one number is cheap if only one elementwise operation uses its
-  result.
+- A ``dynamic_update_slice`` into an array filled with one number is cheap if the only user of its result is one
+  elementwise operation.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Fused:
 
     Attributes:
         units: the units in program order, each after all units that it needs.
-        same: for each value that is a copy of another value with a new name or shape, the other value.
+        same: value -> the earlier value that it equals, for values such as the result of a reshape.
     """
 
     def __init__(self, program: Operations, body: Body, *, owns_arguments: bool) -> None:
@@ -154,7 +154,7 @@ class Fused:
         return about.bytes if about.shape else 0
 
     def using(self, unit: Unit, value: int, *, but: Operation | None = None) -> Iterator[Operation]:
-        """Yield the unit's operations that use ``value``, directly or through other operations, except ``but``."""
+        """Yield the unit's operations whose results depend on ``value``, except the operation ``but``."""
         derived = {value}
         for op in (self.ops[i] for i in unit.inside):
             if op is not but and not derived.isdisjoint(map(self.of, op.operands)):
@@ -167,7 +167,7 @@ class Fused:
         return not heavy or self._is_filled(i)
 
     def _is_filled(self, i: int) -> bool:
-        """Return True if only one elementwise operation uses ``i``, an update of an array filled with one number."""
+        """Return True if ``i`` updates an array filled with one number, for use in only one elementwise operation."""
         op = self.ops[i]
         if op.name != "dynamic_update_slice":
             return False

@@ -52,7 +52,7 @@ class LaidBody:
 
     @cached_property
     def kernels(self) -> Busy:
-        """The intervals in which the core runs a kernel of this body, without loops and synchronous collectives."""
+        """The intervals in which the core runs a kernel of this body, without its inner loops and branches."""
         return Busy((self.laid.start[i], self.laid.start[i] + self.pieces[i].duration) for i in self.own_kernels)
 
     @cached_property
@@ -166,8 +166,8 @@ class Laying:
     def check(self, fused: Fused, unit: Unit) -> None:
         """Raise Untimed if only the compiler knows which part of this unit's work each device does.
 
-        Such units are layout changes at the start of a ``shard_map``, and most operations that are outside
-        ``shard_map`` or in a ``shard_map`` that is not manual over every axis.
+        Such units are layout changes at the start of a ``shard_map``, and most operations outside a ``shard_map`` over
+        all mesh axes.
         """
         if unit.kind == "reshard":
             raise _untimed(

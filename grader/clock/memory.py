@@ -2,8 +2,8 @@
 
 - The program's arguments always occupy memory. If a program returns an argument, the result is a copy.
 - Values that are made and used inside one kernel need no memory.
-- An operation that overwrites a value writes into this value's buffer. Elementwise operations (also those fused into a
-  matmul) and all-reduces overwrite an operand of the result's size that no later operation uses.
+- Array updates, all-reduces and elementwise operations (also those fused into a matmul) overwrite an operand of the
+  result's size, if no later operation uses the operand.
 - A loop's results share buffers with the loop's inputs. A loop does not copy an array that it only reads.
 """
 
@@ -100,7 +100,7 @@ def title(unit: Unit) -> str:
 
 
 def _carried(fused: Fused, unit: Unit) -> int:
-    """Return the bytes of a loop's or conditional's results, which the memory of its body includes."""
+    """Return the bytes of a loop's or conditional's results. The memory of its body already includes these bytes."""
     return sum(fused.program.values[v].bytes for v in unit.root.results)
 
 

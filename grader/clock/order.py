@@ -65,10 +65,10 @@ def orders(pieces: Sequence[Piece]) -> list[list[int]]:
 
     1. Program order.
     2. First the collectives.
-    3. First the pieces on which the longest chain of collectives depends. In a chain, each collective needs the
-       previous collective.
-    4. As order 3, but if chains are equally long, first the piece that itself waits for the shortest chain of
-       collectives. For example, at the end of a loop's round, a matmul runs before a sum that waits for a collective.
+    3. First the piece with the longest chain of collectives after it. In a chain, each collective needs the previous
+       collective.
+    4. As order 3, but if chains are equally long, first the piece with the shortest chain of collectives before it. For
+       example, at the end of a loop's round, a matmul runs before a sum that waits for a collective.
     5. First the pieces that the first collective needs, then the pieces that the second collective needs, and so on. In
        this order, devices can send some gradients while they compute other gradients.
     """
@@ -167,9 +167,9 @@ def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
 
 
 def _latest(now: int, latest: int, duration: int, busy: Busy) -> int:
-    """Return the latest start of a collective with as much overlap as at the start ``now``, among a few tried starts.
+    """Return the latest of a few starts at which a collective overlaps as much as at the start ``now``.
 
-    The tried starts are ``now``, ``latest``, and times between them at which the collective starts or ends together
+    The starts are ``now``, ``latest``, and some starts between them. At these, the collective starts or ends together
     with a busy interval.
     """
     hidden = busy.overlap(now, now + duration)

@@ -169,7 +169,7 @@ Points = list[tuple[int, ...]]
 
 
 def _around(even: Points, other: Points) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return a cycle through a grid: along the side ``even``, of an even number of points, and back in a zigzag."""
+    """Return a cycle through a grid: along one side, with an even number of points, then back in a zigzag."""
     found = [(point, other[0]) for point in even]
     for k, point in enumerate(reversed(even)):
         found += [(point, there) for there in (other[1:] if k % 2 == 0 else other[:0:-1])]
@@ -190,9 +190,9 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
     Args:
         on: the slice, or its text "v5e:2x4".
         mesh: axis sizes. Their product is the number of the slice's chips, or of its devices if each chip has two.
-        axes: for each mesh axis, the indices (0, 1, ...) of the slice's axes that the mesh axis covers. If None, each
-            mesh axis in turn gets the first free axes of the slice whose sizes multiply to its size, as few as
-            possible. If the remaining mesh axes then do not fit, ``placed`` tries the next choice.
+        axes: for each mesh axis, the indices (0, 1, ...) of the slice's axes that the mesh axis covers. If None,
+            ``placed`` tries choices until the whole mesh fits. For each mesh axis, it prefers few axes, and axes with
+            small indices.
 
     Raises ValueError (one line) if the mesh does not fit on whole axes of the slice, or not on the given ``axes``.
     """

@@ -65,7 +65,7 @@ class CollectiveTime:
 
     Attributes:
         number: ``Span.number`` of the collective's spans.
-        kind, axes, bytes, line, file: facts about the collective in the program.
+        bytes: size of the collective's input on this device.
         runs: number of runs in all rounds of loops.
         each: picoseconds of one run.
         hidden: picoseconds, over all runs, that overlap with kernels.
@@ -138,8 +138,8 @@ class Timeline:
         shape: chips along each axis of the slice, such as (2, 4).
         axes: for every mesh axis of more than one device, the indices (0, 1, ...) of the slice's axes that the mesh
             axis covers.
-        profile: the rule that decides which collectives overlap with compute ("ideal": all of them). For a compiled
-            program, the versions of the compiler's software.
+        profile: the rule that decides which collectives overlap with compute ("ideal": all of them). If a compiler made
+            the schedule: the versions of JAX and of the compiler.
         step: picoseconds from the start of the first unit to the end of the last unit.
         busy: picoseconds for which the core runs kernels. The rest of the step is ``idle``.
         products: picoseconds for which the core runs matmuls.
@@ -147,7 +147,8 @@ class Timeline:
             second and last rounds.
         loops: the loops, with their numbers of rounds.
         collectives: the times of the program's collectives, in program order.
-        critical: the numbers of the units on the critical path, in order. A unit in a loop is listed only once.
+        critical: the numbers of the kernels and collectives on the critical path, in order. Each number occurs once,
+            even if its kernel or collective is in a loop.
         flops: FLOPs of all matmuls. A matmul in a loop counts once for each round. The count does not depend on the
             precision, although some precisions need several passes of the matrix unit.
         memory: the peak of live memory if the units run as in this timeline.
@@ -199,10 +200,10 @@ class Timeline:
         """Return the time that the step saves by overlap, as a share (0 to 1) of the time that overlap could save.
 
         Without overlap, a step takes ``work`` plus the time for which collectives of this ``kind`` occupy their busiest
-        link. With full overlap, it takes the longer of these two times. The result is lower if kernels take longer than
+        link. With full overlap, it takes the longer of the two. The result is lower if kernels take longer than
         ``work``, or if collectives of other kinds are exposed.
 
-        ``work``: picoseconds that every right program needs for everything except collectives of this ``kind``.
+        ``work``: the shortest possible time, in picoseconds, of everything but the collectives of this ``kind``.
         """
         talks = self.talking(kind)
         could = min(work, talks)

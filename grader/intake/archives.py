@@ -1,4 +1,4 @@
-"""Read ``.zip`` archives in memory, without unpacking to disk and without trusting the sizes that they state."""
+"""Read ``.zip`` archives in memory, without unpacking them to disk. Sizes in an archive's index may be wrong."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Archive:
         files: (name, position in the archive) of each ``.py`` file and notebook that the grader may read.
         notes: remarks on members that are not read.
         manifest: the text of ``manifest.json``, which ``shardlings submit`` writes; empty without this file.
-        is_dated: False if the manifest is unreadable.
+        is_dated: whether ``times`` may be used as submission times. False if the manifest is unreadable.
     """
 
     files: tuple[tuple[str, int], ...]

@@ -24,7 +24,7 @@ PLAIN = frozenset(
 def could_differ(tree: ast.Module) -> bool:
     """Return whether the code uses a name, such as ``random``, that could give another answer in another run.
 
-    If not, the grader may reuse the answers of an earlier run. The check is meant for honest code.
+    If not, the grader may reuse the answers of an earlier run. Code can hide such a name from this function.
     """
     return not _named(tree).isdisjoint(NAMES)
 
@@ -32,8 +32,8 @@ def could_differ(tree: ast.Module) -> bool:
 def _named(tree: ast.Module) -> set[str]:
     """Return the names of variables, attributes and imports in the code.
 
-    If the code has a private name, such as ``__builtins__`` or ``x._y``, return NAMES, because private names may give
-    access to any other name.
+    If the code has a private name, such as ``__builtins__`` or ``x._y``, return all names that ``could_differ`` looks
+    for. A private name may give access to any of them.
     """
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -57,7 +57,7 @@ def _named(tree: ast.Module) -> set[str]:
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:
-    """Return the parts of the dotted names in an import, without ``random`` of ``jax.random``."""
+    """Return the parts of the dotted names in an import. For ``jax.random``, leave out ``random``."""
     module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
     found = set(module.split("."))
     for alias in node.names:

@@ -1,4 +1,4 @@
-"""Decode bytes to text, and parse text: encodings, line ends, syntax trees."""
+"""Decode a file's bytes to text, and parse Python source."""
 
 from __future__ import annotations
 

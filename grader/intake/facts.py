@@ -42,7 +42,7 @@ def _facts(tree: ast.Module, length: int) -> CodeFacts:
 
 
 def with_facts(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
-    """Return the chunks of a source with the facts about their syntax."""
+    """Parse the chunks of a source, and return them with their facts."""
     found: list[Chunk] = []
     left = MOST_DEFINITIONS
     for chunk in chunks:
@@ -55,7 +55,7 @@ def with_facts(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
 
 
 def looked_at(chunk: Chunk) -> CodeFacts:
-    """Return the facts about a chunk's syntax. Parse the chunk if it has none, as for the grader's own code."""
+    """Return ``chunk.facts``. If they are None, as for the grader's own code, parse the chunk."""
     return look(chunk.text) if chunk.facts is None else chunk.facts
 
 
@@ -70,7 +70,7 @@ def repeatable(source: Source) -> bool:
 def nothing_written(source: Source) -> bool:
     """Return whether the student wrote nothing: a source has only stubs (functions and variables without content).
 
-    A stub is recognized by its form, so it may be from another edition of the course.
+    The stubs may be from another edition of the course.
     """
     left = 0
     for chunk in source.chunks:

@@ -89,7 +89,7 @@ def _nearest(stem: str, names: Iterable[str]) -> tuple[str, ...]:
 def owner(stem: str, exercises: Mapping[str, str]) -> str:
     """Return the student's name in a file name: "alice" for "alice_c3_contracting (1)".
 
-    A file name without a student's name loses only copy marks: "c3_contracting" for "c3_contracting (1)".
+    A file name without a student's name loses only the number of a copy: "c3_contracting (1)" becomes "c3_contracting".
     """
     name = _without_copy_mark(stem)
     while (match := best_match(name, exercises)).quality in (Quality.EXACT, Quality.CONTAINS):
@@ -104,7 +104,7 @@ def owner(stem: str, exercises: Mapping[str, str]) -> str:
 
 
 def looked_for(exercises: Mapping[str, str]) -> str:
-    """Return the part of a message that lists the file names for which the grader looked."""
+    """Return text for a message: the file names that the grader looked for."""
     modules = dict.fromkeys(exercises.values())
     return (
         f"the grader looked for {a_few([f'{e}.py' for e in exercises], 3)}, "

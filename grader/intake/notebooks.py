@@ -140,7 +140,8 @@ def checks_in(text: str, exercises: Iterable[str]) -> list[str]:
 def checked_after(checks: Iterable[Iterable[str]], chunks: Sequence[Chunk]) -> Iterator[tuple[str, str]]:
     """Yield (exercise, chunk's name) for each exercise that a notebook checks with a call such as ``check("c3")``.
 
-    The chunk is the last cell with such a call or, if this cell is not in ``chunks``, the nearest chunk before it.
+    The chunk is the last cell with such a call. If this cell is not in ``chunks``, it is the last chunk before the
+    cell.
 
     Args:
         checks: for each cell of the notebook, the exercises that the cell checks.

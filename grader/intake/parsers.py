@@ -41,8 +41,8 @@ class ParsedCell:
     Attributes:
         kind: code, markdown or raw; None if the cell is damaged.
         text: the cell's text; None if the cell is damaged.
-        marked: the cell's name in nbgrader's metadata; "" if nbgrader's gradebook has no cell of this name.
-        ident: the cell's id in the notebook file; "" if nbgrader's gradebook has no cell with this id as its name.
+        marked: the cell's name in nbgrader's metadata, if a cell in nbgrader's gradebook has this name; else "".
+        ident: the cell's id in the notebook file, if a cell in nbgrader's gradebook has this id as its name; else "".
         defines: the variables and functions that the cell defines, of those in ``wanted`` (see ``Parsers.cells``).
         checks: the exercises that the cell checks.
     """

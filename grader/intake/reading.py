@@ -3,12 +3,12 @@
 ``read`` accepts any bytes: it leaves out unusable files and lists them in the submission's notes. It raises an error
 only if the machine fails to read existing files (permissions, a damaged disk). Such a failure must cost no points.
 
-A ``.py`` file or notebook is named after an exercise, or after a module and all its exercises. If several files could
-be graded for an exercise, these rules decide, in this order:
+A file named after a module may be graded for all exercises of the module. If several files could be graded for an
+exercise, these rules decide, in this order:
 
 - A changed file is preferred to a file that is as handed out or in which nothing was written.
-- The file name must match an id as well as possible: the exact id; a name that contains the whole id ("c3_contracting
-  (1)", "03_matmuls-alice"); the beginning of only one id ("c3"); a misspelled id ("c3_contracing").
+- The name with the best match to an id is preferred. From best to worst: the exact id, a name that contains the whole
+  id ("c3_contracting (1)", "03_matmuls-alice"), the beginning of only one id ("c3"), a misspelled id ("c3_contracing").
 - Any other file is preferred to a file that is called old ("old/c3_contracting.py", "c3_contracting_backup").
 - A ``.py`` file is preferred to a notebook.
 - A file named after the exercise is preferred to a file named after its whole module.
@@ -76,10 +76,9 @@ class _Candidate:
 def _chosen(
     candidates: Sequence[_Candidate], exercises: Iterable[str], unchanged: Callable[[_Candidate], bool]
 ) -> tuple[dict[str, Source], dict[_Candidate, dict[str, str]]]:
-    """Return the source to grade for each exercise, and the changed candidates that were not used for an exercise.
+    """Return the source to grade for each exercise, and the changed candidates that were passed over.
 
-    Candidates are the sources that could be graded. The second dict maps a candidate and an exercise to the name of the
-    source that was used instead.
+    The second dict maps such a candidate to a dict: exercise -> name of the source that is graded instead.
     """
     sources: dict[str, Source] = {}
     ignored: dict[_Candidate, dict[str, str]] = {}
@@ -174,7 +173,7 @@ def _rank(file: File, match: Match, exercises: Mapping[str, str]) -> tuple:
 
 
 def _add_to_digest(digest: Any, name: str, data: bytes) -> None:
-    """Add a file to the digest, with lengths, so that different sets of files never give equal bytes."""
+    """Add a file's name and bytes to the digest, each after its length."""
     for part in (name.encode("utf-8", "surrogatepass"), data):
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)

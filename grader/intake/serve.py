@@ -58,8 +58,8 @@ def _cpu_seconds() -> float:
 def _has_memory() -> bool:
     """Return whether three quarters of the address space that this process may use are free.
 
-    Otherwise the grader starts a new process for the next submission. The peak of memory use would not do as a measure,
-    because Linux counts the parent process's memory, too.
+    Otherwise the grader starts a new process for the next submission. The peak of memory use cannot show this, because
+    Linux counts the memory of the parent process, too.
     """
     try:
         mmap.mmap(-1, READ_MEMORY_MIB * 3 // 4 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()

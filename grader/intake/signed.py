@@ -22,8 +22,8 @@ def names_in(
     """Yield (file, student's name) for the parts of a submission that may name a student.
 
     In a folder, the parts are the graded files, the folders and zips that contain them, and all stamps (written by
-    ``shardlings submit``). A ``.zip`` has its stamp. A single file has none. The name is '' for a part that names no
-    student.
+    ``shardlings submit``). In a ``.zip``, the stamp is the only part. A single file has no parts. The name is '' for a
+    part that names no student.
 
     Args:
         sources: names of the graded files, relative to ``place``.

@@ -51,11 +51,11 @@ def find_submissions(
     - a file without a student's name;
     - two or more submitted files, all with one student's name, and no folders and zips.
 
-    In any other folder, each folder, each ``.zip`` and each file with a student's name belongs to one student. A file
-    without a student's name beside two or more folders with submissions is set aside (see ``_strays``).
+    In any other folder, each folder, each ``.zip`` and each file with a student's name belongs to one student. If two
+    or more folders hold submissions, a file without a student's name beside them is not graded (see ``_strays``).
 
     Args:
-        login: a function that returns the student for a name in a different system (such as Canvas).
+        login: a function from a name in another system, such as Canvas, to the student's name.
         parsers: parsers of archives; the default parsers run in this process.
 
     Raises:
@@ -232,8 +232,8 @@ def _strays(
 ) -> list[Path]:
     """Return the files without a student's name if several folders contain submitted files; else [].
 
-    Otherwise such a file would merge all students' folders into one submission. Folders called old or final do not
-    count.
+    If such a file were graded, it would merge all students' folders into one submission. Folders called old or final do
+    not count.
     """
     unsigned = [file for file in named if is_unsigned(file.stem, exercises)]
     if not unsigned or any(f.name in exercises.values() or f.name == "exercises" for f in folders):

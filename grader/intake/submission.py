@@ -16,11 +16,11 @@ class CodeFacts:
     """Facts about a chunk's syntax. The defaults are right for code that Python cannot parse.
 
     Attributes:
-        repeatable: whether the code uses no name, such as ``time``, that could change its answers in another run.
+        repeatable: False if the code uses a name, such as ``time``, that could give another answer in another run.
         pseudonym: the name for the leaderboard; "" if it is not a string, None if the code assigns no name.
         stubs: the number of stubs (definitions without content) in the chunk; None if the chunk has other definitions.
         left: functions and classes at top level that are still stubs.
-        places: for names defined at top level, the first and last line of the last definition.
+        places: for each name defined at top level, the first and last line of its last definition.
     """
 
     repeatable: bool = False
@@ -35,7 +35,7 @@ class Chunk:
     """One ``.py`` file, or one code cell of a notebook.
 
     Attributes:
-        name: the file name of the compiled code: "c3_contracting.py" or "cell 7".
+        name: the name that tracebacks show for the code: "c3_contracting.py" or "cell 7".
         facts: facts about a submission's code; None for the grader's own code.
     """
 
@@ -50,8 +50,8 @@ class Source:
 
     Attributes:
         name: the path relative to the submission.
-        ends: pairs (exercise, chunk's name). The grader checks the exercise with the definitions after this chunk, even
-            if later chunks change them.
+        ends: (exercise, name of a chunk). The grader checks the exercise with the definitions that exist after this
+            chunk, even if later chunks change them.
     """
 
     name: str
@@ -103,7 +103,7 @@ def fingerprint(source: Source) -> str:
 
 
 def exact_digest(source: Source) -> str:
-    """Return SHA-256 of all that the code's results may depend on: code, names and comments, which code can read."""
+    """Return SHA-256 of a source with all its names and comments, because code can read them."""
     parts = [source.name, source.ends, [(chunk.name, chunk.text) for chunk in source.chunks]]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

@@ -28,8 +28,8 @@ class IdleTime:
     """The seconds in which no thread of a process runs or waits for a core or a disk.
 
     ``look`` samples at random moments whether the process is asleep. A process cannot predict these moments, so it
-    cannot wake up only for them. Each sample estimates the idle time since the previous sample: (wall time - CPU time
-    of the process) x the share of the sample in which the process slept.
+    cannot wake up only for the samples. Each sample estimates the idle time since the previous sample: it multiplies
+    (wall time - CPU time of the process) by the share of the sample in which the process slept.
 
     Args:
         asleep: a function that watches a process for a short time, and returns the share of this time, 0 to 1, in which
@@ -95,11 +95,11 @@ def moment() -> float:
 
 
 def share_reader(folder: str) -> Callable[[int], float]:
-    """Return a function with the arguments and results of ``share_asleep`` that also works in a sandlock sandbox.
+    """Return a function like ``share_asleep`` that also works in a sandlock sandbox.
 
     A process in a sandlock sandbox cannot read the states of threads. There, the returned function asks the launcher
     (``launcher.py``), which runs outside the sandbox, through two pipes in ``folder``. It raises AloneError if the
-    launcher has ended. ``share_reader`` deletes the pipes' names, so that learner code cannot open the pipes.
+    launcher has ended. ``share_reader`` deletes the pipes' paths, so learner code cannot open the pipes.
     """
     paths = [os.path.join(folder, name) for name in PIPES]
     if not all(os.path.exists(path) for path in paths):

@@ -41,7 +41,7 @@ class OneOf:
 
     Attributes:
         argument: the argument's position, from 0.
-        ignoring: bits of the argument that the comparison ignores.
+        ignoring: bits of the argument that may have any value.
     """
 
     argument: int
@@ -87,7 +87,8 @@ class SystemCall:
         numbers: the call's number on x86_64 and on aarch64; None if the architecture lacks the call.
         why: why the call is allowed, or why it gets ``answer``.
         rules: conditions on the arguments. All of them must be met.
-        answer: the error number that the caller gets instead of the call; 0 means success. None allows the call.
+        answer: None allows the call. 0 lets the call succeed without any effect. Any other number is the error with
+            which the call fails.
     """
 
     name: str

@@ -64,8 +64,8 @@ class Packages:
 def settle_imports(packages: dict[str, str]) -> None:
     """Make only the standard library and the packages ``packages`` importable, in every kind of sandbox.
 
-    Python's import finder lists the standard library's folder here and keeps the list. A process in a sandlock sandbox
-    cannot list this folder later, because the folder may contain packages that are not allowed.
+    This function lets Python's import finder list the standard library's folder, and keep the list. Later, a process in
+    a sandlock sandbox may not list this folder, because it may contain packages that are not allowed.
     """
     library = sysconfig.get_path("stdlib")
     sys.path[:] = [library, os.path.join(library, "lib-dynload")]
@@ -78,7 +78,7 @@ def settle_imports(packages: dict[str, str]) -> None:
 
 
 def landlock(readable: Sequence[str]) -> None:
-    """Confine this process by a Landlock domain, in addition to earlier domains.
+    """Confine this process by a Landlock domain. The restrictions of earlier domains remain.
 
     Inside the domain, a process can read only the paths ``readable`` and write only to the current folder and
     /dev/null. It cannot signal processes outside the domain.

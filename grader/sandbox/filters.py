@@ -2,7 +2,7 @@
 
 This module writes the filter in the kernel's format. sandlock's own filter is unsuitable for two reasons:
 - It lists the refused calls, not the allowed calls.
-- One filter applies to all processes of a sandbox. A worker must fork, but its child must not.
+- It cannot let a worker fork and forbid this to the worker's child, because it is equal for both.
 
 libseccomp is unsuitable, because it must be installed separately.
 """

@@ -16,7 +16,7 @@ from typing import Any
 
 @contextlib.contextmanager
 def few_looks() -> Iterator[None]:
-    """Cache the file checks of imports during the block. Meanwhile, the files must not change."""
+    """Let imports in the block check each path only once. Meanwhile, the files must not change."""
     found: Any = importlib._bootstrap_external  # type: ignore[attr-defined]
     look, read = found._path_stat, found.FileLoader.get_data
     found._path_stat = functools.cache(look)

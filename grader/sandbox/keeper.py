@@ -64,7 +64,7 @@ class Stages:
         return not self._due
 
     def takes(self, body: dict[str, Any]) -> Expected | None:
-        """Return the expected key and value if the child's frame has them, else None.
+        """Return the key and value that the child's next frame must have, if this frame has them; else None.
 
         After the last expected frame of a stage, the next stage is ready for ``hand_out``.
         """
@@ -102,7 +102,7 @@ class Stages:
 
 @contextlib.contextmanager
 def last_act() -> Iterator[None]:
-    """Run the block, then exit the forked process with code 0, or with code 1 if the block raised an error."""
+    """Run the block, then end this process with exit code 0, or with 1 if the block raised an error."""
     code = 1
     try:
         yield
@@ -153,9 +153,9 @@ class Inlet:
     Args:
         out: the pipe from which to read the child's frames.
         limits: ``trace_seconds`` for each frame, ``total_seconds`` for all frames, ``idle_seconds`` of idle time.
-        asleep: a function to call once, when the child has slept for ASLEEP_SECONDS before it sends a frame.
-        asks: the pipe of the grader's requests. The grader sends its next request only after an answer. So if this pipe
-            becomes readable, the grader has ended.
+        asleep: a function to call when the child first idles for more than ASLEEP_SECONDS before a frame.
+        asks: the pipe from which to read the grader's requests. The grader sends its next request only after an answer.
+            So if this pipe becomes readable, the grader has ended.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """The launcher of one sandlock sandbox, a process that starts the worker inside the sandbox and cleans up.
 
-Usage: ``launcher.py WRITABLE READABLE PROCESSES THREADS BYTES FILES COMMAND...``, where WRITABLE is a list of folders
-that starts with the scratch folder. The launcher imports nothing from this package.
+Usage: ``launcher.py WRITABLE READABLE PROCESSES THREADS BYTES FILES COMMAND...``, where WRITABLE and READABLE are paths
+with colons between them. The first path of WRITABLE is the scratch folder. The launcher imports nothing from this
+package.
 
 The launcher is separate from the grader for two reasons:
 - sandlock's supervisor, which decides about some system calls of the sandbox, runs in the process that starts the
@@ -12,9 +13,8 @@ The kernel limits the memory of each process (RLIMIT_AS). A memory limit for the
 the process that runs learner code cannot start processes. It would also be slow, because the supervisor would handle
 every system call that maps memory.
 
-A worker whose child runs learner code cannot read other processes' files in ``/proc``. The supervisor has one list of
-readable paths for all processes of a sandbox, so learner code could read these files, too. Instead, the worker asks the
-launcher whether a process sleeps, through two pipes in the scratch folder.
+All processes of a sandbox may read the same paths. So a worker whose child runs learner code may not read other
+processes' files in ``/proc``. It asks the launcher whether a process sleeps, through two pipes in the scratch folder.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ def drop_capabilities() -> None:
     """Drop root's capabilities inside the sandbox, such as setting the clock or changing other users' files.
 
     Root keeps the capability to read all files, because the interpreter may be in a user's home folder. Landlock still
-    limits which files are readable. A process of another user has capabilities only in the namespace of
-    ``mount_scratch``, and loses all of them.
+    limits which files are readable. A process that is not root's has only the capabilities that ``mount_scratch`` gave
+    it, and loses all of them.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3 of the capability interface; process 0 is this process
@@ -160,7 +160,7 @@ def open_pipes(folder: str) -> tuple[int, int]:
 
 
 def tell_states(asked: int, told: int) -> None:
-    """Read process numbers from the pipe ``asked``, and write each process's ``share_asleep`` to the pipe ``told``."""
+    """Read process numbers from the pipe ``asked``, and write the results of ``share_asleep`` to the pipe ``told``."""
     while True:
         os.write(told, SHARE.pack(share_asleep(*PID.unpack(os.read(asked, PID.size)))))
 
@@ -169,8 +169,8 @@ def share_asleep(pid: int) -> float:
     """Return the share of this call's time (0 to 1) in which a process slept, judged by the states of its threads.
 
     Return 0 if a thread runs or waits for a core or a disk, or if the system shows no threads. Otherwise return 1 - CPU
-    time of the process during this call / duration of this call. This detects threads that wake each other in turn,
-    where each thread may look asleep when its state is read.
+    time of the process during this call / duration of this call. The CPU time reveals threads that wake each other in
+    turn, although each may look asleep when its state is read.
     """
     began, cpu = time.monotonic(), cpu_seconds(pid)
     try:
@@ -192,7 +192,7 @@ def thread_state(pid: int, thread: str) -> str:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process and all its threads; 0 if the process has ended or there is no such clock."""
+    """Return the CPU time of a process and all its threads; 0 if the process has ended or the time cannot be read."""
     try:
         return time.clock_gettime(-8 * (pid + 1) + 2)
     except (OSError, AttributeError):

@@ -5,10 +5,10 @@ A worker has one of three roles:
 trace: The worker runs learner code, in a child process for each submission. The worker imports JAX but starts no
 backend, because forking is safe only before a backend exists. For each submission, the worker forks a keeper process
 (``keeper.py``), which forks the child before any process reads the submission. So no child finds an earlier submission
-in its memory. The child may make only the system calls of ``calls.py``. Its deletions only seem to succeed, so that
-deleted files still count towards the limit of the scratch folder. The child can neither signal nor read the keeper,
-which enforces the limits. Afterwards the keeper removes all processes and files that the child leaves. If the removal
-fails, the worker ends.
+in its memory. The child may make only the system calls of ``calls.py``. When the child deletes a file, the call seems
+to succeed, but the file still counts towards the limit of the scratch folder. The child can neither signal nor read the
+keeper, which enforces the limits. Afterwards the keeper removes all processes and files that the child leaves. If the
+removal fails, the worker ends.
 
 run: The worker compiles and executes one program at a time, and never runs learner Python. It limits itself to the
 system calls of ``calls.py`` before it reads a program. A worker with additional access (``tiers.Extra``) may make any
@@ -42,9 +42,10 @@ from grader.wire import frames
 
 
 def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = "") -> None:
-    """Answer requests with the module ``serves`` until the input ends.
+    """Answer requests until the input ends.
 
     Args:
+        serves: the name of the module that answers the requests.
         memory_mib: limit on the address space; 0 means no limit.
         calls: "listed" allows only the system calls of ``calls.py``, "any" allows all.
         readable: under sandlock, the paths that learner code may read, joined by colons.

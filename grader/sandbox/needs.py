@@ -119,8 +119,7 @@ def readable() -> tuple[str, ...]:
 def listable() -> tuple[str, ...]:
     """Return the paths that a worker may read before learner code runs.
 
-    They are ``readable()``, the standard library's folder, and the folders in which packages are installed. Such a
-    folder contains ``*.dist-info``; its name may be anything.
+    They are ``readable()``, the standard library's folder, and the folders in which packages are installed.
     """
     around = dict.fromkeys(Path(p).parent for p in packages().values())
     installed = [str(folder) for folder in around if any(folder.glob("*.dist-info"))]

@@ -1,7 +1,7 @@
 """The start of a worker: ``start.py ROOMS MODULE ROLE MEMORY_MIB CALLS [READABLE]``.
 
-A room is a subfolder of the package ``grader``; ROOMS is a list with colons. This program makes the rooms importable by
-their paths, because a worker can neither list nor read the folder of ``grader``.
+A room is a subfolder of the package ``grader``. ROOMS are rooms with colons between them. This program makes the rooms
+importable by their paths, because a worker can neither list nor read the folder of ``grader``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def admit(rooms: list[str]) -> None:
 
 
 def _without_files(name: str) -> None:
-    """Create an empty package and its parent packages, without reading their folders."""
+    """Create an empty package and its parent packages."""
     above, _, last = name.rpartition(".")
     if name and name not in sys.modules:
         _without_files(above)

@@ -133,7 +133,7 @@ def best_tier(asked: str = "auto") -> str:
 
 
 def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra = NOTHING) -> dict[str, str]:
-    """Return the complete environment of a worker.
+    """Return all environment variables of a worker.
 
     Args:
         stuck_seconds: wall time after which XLA ends a program whose devices wait for each other.

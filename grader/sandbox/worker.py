@@ -34,8 +34,8 @@ class WorkerDied(Exception):
             ``asked``: it had a request.
             ``traced``: it may have run learner code.
             ``compiling``, ``executing``: it compiled or executed a program.
-            ``poisoning N``: it executed a program with replacement values in operation N.
-        ours: whether the grader is at fault, not the learner's program. True until the cause is known.
+            ``poisoning N``: it executed a program in which operation N returned replacement values.
+        ours: False if the learner's program is known to be at fault; else True.
         out_of_time: whether the worker used up its CPU time. If False, a busy machine may have caused a timeout.
         killed: whether the worker was killed from outside, for example by the kernel for lack of memory.
     """
@@ -105,9 +105,9 @@ class Worker:
     ) -> Iterator[tuple[dict, list[bytes]]]:
         """Start a child process for learner code and yield its frames ``{"from": "child", "taken": key, "body": ...}``.
 
-        ``body`` is not trusted. ``taken`` is the expected key of ``body``: first ``started``, then ``loaded``, then
-        ``number`` for the answer to each request. The worker adds its own frames: ``{"asleep": True}`` when the child
-        sleeps for the first time, and ``{"end": how}`` at last.
+        ``body`` is not trusted. ``taken`` is ``started`` in the first frame, ``loaded`` in the second frame, then
+        ``number`` in the answer to each request. The worker adds a frame ``{"asleep": True}`` when the child first
+        sleeps, and a last frame ``{"end": how}``.
 
         Args:
             source: the learner's code, as ``{"name": ..., "chunks": [[name, text], ...]}``.
@@ -197,7 +197,7 @@ class Worker:
             self._phase = header["phase"]
 
     def evaluate(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the worker's answer about a formula, within ``limits.run_seconds`` of CPU time. Raises WorkerDied."""
+        """Send a request about a formula, and return the answer. Raises WorkerDied."""
         self.await_ready()
         self.send(b"!" + frames.pack({"formula": request, "seconds": self.limits.run_seconds}))
         return self.receive(time.monotonic() + backstop(self.limits.run_seconds))[0]
@@ -209,10 +209,11 @@ class Worker:
         return self.receive(time.monotonic() + START_SECONDS + backstop(request["seconds"]))
 
     def look(self, joined: Sequence[Any] = ()) -> dict[str, Any]:
-        """Return which devices the worker finds or, as ``problem``, why it finds none. Raises WorkerDied.
+        """Return the devices that the worker finds. If it finds none, ``problem`` has the reason. Raises WorkerDied.
 
         Args:
-            joined: (address, number of processes, number of this process) if several processes share one mesh.
+            joined: if several processes share one mesh, the arguments of ``jax.distributed.initialize``: the
+                coordinator's address, the number of processes, and this process's index.
         """
         self.await_ready()
         self.send(b"!" + frames.pack({"look": True, "join": list(joined)}))
@@ -241,9 +242,10 @@ class Worker:
             raise self._died("died", ended=True) from None
 
     def receive(self, deadline: float, stuck: Callable[[], None] | None = None) -> tuple[dict, list[bytes]]:
-        """Return the worker's next frame. Raises WorkerDied if no valid frame arrives by ``deadline`` (monotonic).
+        """Return the worker's next frame. Raises WorkerDied if no valid frame arrives in time.
 
         Args:
+            deadline: a time of ``time.monotonic``.
             stuck: a function to call about once a second after XLA has reported that devices wait for each other.
         """
         assert self.process is not None and self.process.stdout is not None
@@ -273,7 +275,7 @@ class Worker:
             raise self._died(kinds[type(error)], ended=isinstance(error, EOFError)) from None
 
     def _died(self, reason: str, *, ended: bool) -> WorkerDied:
-        """End the process, and return the exception to raise. ``ended``: whether the process ends by itself."""
+        """End the process, and return the exception to raise. ``ended``: True to let it end by itself first."""
         assert self.process is not None
         if ended:
             with contextlib.suppress(subprocess.TimeoutExpired):

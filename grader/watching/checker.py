@@ -33,8 +33,8 @@ class Checker:
 
     Args:
         make: makes a grader. To end a slow request, the checker ends its grader and makes a new one.
-        tell: called from another thread with the ``Done`` of each request, except requests that a newer one replaced or
-            stopped.
+        tell: called from another thread with the ``Done`` of each request. A request has no ``Done`` if a newer request
+            replaced or stopped it.
     """
 
     def __init__(self, make: Callable[[], Grader], tell: Callable[[Done], None]) -> None:

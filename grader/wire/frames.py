@@ -47,7 +47,7 @@ def read_frame(
     Raises BadFrame for bytes that are not a frame, or that exceed the limits.
 
     Args:
-        read: a function of a number n, which returns exactly the next n bytes, or raises EOFError.
+        read: returns the next n bytes for an argument n, or raises EOFError.
     """
     (length,) = struct.unpack("<I", read(4))
     if length > max_header:
@@ -62,7 +62,7 @@ def read_frame(
 def json_of(data: bytes, what: str) -> Any:
     """Parse JSON that another process wrote. Raises BadFrame, with a message that begins with ``what``.
 
-    In strings, half a surrogate pair becomes ``?``, because UTF-8 cannot express it.
+    A string may contain half of a surrogate pair, which UTF-8 cannot express. It becomes ``?``.
     """
     try:
         text = data.decode("utf-8")  # json.loads would accept the bytes of half a surrogate pair
@@ -81,7 +81,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 
 
 def nesting(text: str) -> int:
-    """Return the nesting depth of a JSON text, or 0 if it has at most MAX_NESTING opening brackets (to save time)."""
+    """Return the nesting depth of a JSON text; 0 without measuring if it has at most MAX_NESTING opening brackets."""
     if text.count("[") + text.count("{") <= MAX_NESTING:
         return 0
     marks = np.frombuffer(_STRING.sub("", text).encode(), np.uint8)
@@ -186,7 +186,7 @@ def is_spec(value: object) -> bool:
 
 
 def encode(value: Any, depth: int = 0) -> Any:
-    """Return a plain value as JSON, from which ``decode`` restores values and types; arrays become lists.
+    """Return a plain value as JSON, from which ``decode`` restores the value with its type. But arrays become lists.
 
     Raises NotPlain for a value that is not plain.
     """

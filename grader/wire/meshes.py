@@ -20,7 +20,7 @@ def make_mesh(sizes: dict[str, int], axis_types: str = "auto", *, traced_only: b
     Args:
         sizes: axis sizes, in order.
         axis_types: type of all axes, "auto" or "explicit" (as in ``jax.make_mesh``).
-        traced_only: whether to return a mesh without devices if there are too few, instead of raising a RuntimeError.
+        traced_only: if there are too few devices, True returns a mesh without devices, and False raises a RuntimeError.
     """
     types = (AXIS_TYPES[axis_types],) * len(sizes)
     need = math.prod(sizes.values())
@@ -36,7 +36,7 @@ def mesh_on(devices: Sequence[Any], sizes: dict[str, int]) -> Mesh:
     """Return a mesh over real devices, with its axes along the links between devices if possible.
 
     Args:
-        devices: the real devices in JAX's order. The mesh takes as many as it needs, from the first on.
+        devices: the real devices in JAX's order. The mesh uses as many as it needs, the first ones.
         sizes: axis sizes, in order; their product is at most the number of devices.
     """
     need = devices[: math.prod(sizes.values())]

@@ -1,8 +1,8 @@
 """A program's operations as plain data: dependencies, sizes, and which devices communicate.
 
-The process that runs programs reads the operations from a program's canonical form, and inlines every call and every
-``shard_map``. Inside ``shard_map``, shapes are those of one device's part. The judging process gets the operations as
-JSON and does not trust it: ``from_json`` checks every value.
+The process that runs programs makes this data. In it, the operations of a called function or a ``shard_map`` replace
+the call or the ``shard_map``. Inside ``shard_map``, shapes are those of one device's part. The judging process gets the
+operations as JSON and does not trust it: ``from_json`` checks every value.
 """
 
 from __future__ import annotations
@@ -131,16 +131,16 @@ class Operation:
         length: for a sort, the number of elements sorted together; else 0.
         number: for a constant that is one integer, its value; else None.
         direction: for a comparison, one of ``DIRECTIONS``; else "".
-        start: for a slice of successive indices, its first index of dimension 0; else None.
-        entry: True for a gather that reads ``a[i]``, or a scatter that replaces ``a[i]``, where ``i``, the second
-            operand, is one index of dimension 0.
+        start: for a slice with stride 1 in dimension 0, its first index in this dimension; else None.
+        entry: True for a gather that reads ``a[i]``, or a scatter that replaces ``a[i]``. The second operand is ``i``,
+            one index of dimension 0.
         rounds: for a ``while``, how often its body runs; None if the program does not say.
-        manual: whether the operation is inside a ``shard_map`` that is manual over every axis, so that shapes are those
-            of one device.
+        manual: whether the operation is inside a ``shard_map`` over all mesh axes, so that shapes are those of one
+            device.
         communication: for a collective, its groups, axes and size.
         bodies: condition and body of a ``while``; the branches of ``case`` and ``if``.
-        attributes: all other attributes as text, with the operations that a reduction or sort applies to single
-            elements. Empty unless two programs are compared.
+        attributes: all other attributes as text. For a reduction or sort, they include its operations on single
+            elements. The text is empty unless the grader compares this program with another program.
         file, line: the place in the learner's source, if known.
     """
 

@@ -67,9 +67,10 @@ class Schedule:
         aliased: bytes of results that reuse the memory of arguments.
         by: versions of the software that made the schedule, "jax 0.10.2, libtpu 0.0.42.1".
         program: SHA-256 of the program in its canonical form.
-        layouts: for each result, the part of the array on each device, in mesh order, as start and end along each
+        layouts: for each result and each device (in mesh order), (start, end) of the device's part along each
             dimension.
-        added: collectives that the compiler added, as unchecked JSON; None if the schedule has no such list.
+        added: collectives that the compiler added, as JSON that is not checked yet; None if the schedule has no such
+            list.
     """
 
     mesh: dict[str, int]

@@ -53,7 +53,7 @@ def crash_reason(stderr: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """Replace the grader's names such as ``by_hand_...``, which differ between processes, by "collective"."""
+    """Replace the grader's marks ``by_hand_...`` by "collective", because they differ between processes."""
     return re.sub(r"by_hand_[0-9a-f]{16}", "collective", text)
 
 
