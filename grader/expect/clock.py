@@ -24,7 +24,7 @@ class _TimelineKey:
 
 
 class _Kept:
-    """A cache of timelines that checks share. An entry keeps its program alive, so the program's id stays unique."""
+    """A cache of timelines for all checks. An entry keeps its program alive, so the program's id stays unique."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -32,7 +32,7 @@ class _Kept:
         self.lock = threading.Lock()  # several threads judge submissions at the same time
 
     def of(self, operations: Operations, on: str, axes: Mapping[str, Sequence[int]] | None, profile: str) -> Timeline:
-        """Return a program's timeline. Raises the errors that ``timeline`` raises."""
+        """Return a program's timeline. Raises as ``grader.clock.timeline``."""
         places = None if axes is None else tuple((axis, tuple(where)) for axis, where in axes.items())
         wanted = _TimelineKey(id(operations), on, places, profile)
         with self.lock:
@@ -88,13 +88,13 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
     takes the time ``work`` plus the time for which the collectives occupy their busiest link. With full overlap, a step
     takes only the longer of these two times. A program's saving is the time without overlap, minus the step's time.
 
-    Use ``expect_flops`` to check that the program does all its matmuls. Additional collectives can raise the saved
-    share, so limit them with ``expect_collectives`` or ``expect_traffic``.
+    Use ``expect_flops`` to check that the program does all its matmuls. Additional collectives that overlap increase
+    the saving, so limit them with ``expect_collectives`` or ``expect_traffic``.
 
-    If the program was compiled for the timing call's slice (``--backend tpu:v5e:2x4``), the step's time is a sum: the
-    clock's time of the program's kernels, plus the time for which the core is idle in the compiler's order of
-    operations. If collectives of ``kind`` never overlap with compute on this chip, the clock's timeline decides alone.
-    With ``profile="ideal"``, the clock lets even such collectives overlap.
+    The step's time comes from the clock's timeline. With ``--backend tpu:v5e:2x4``, a TPU's compiler orders the
+    operations. The step's time is then the clock's time of the program's kernels, plus the idle time of the core in the
+    compiler's order. The compiler's order is not used if collectives of ``kind`` never overlap with compute on this
+    chip. With ``profile="ideal"``, the clock lets even such collectives overlap.
 
     Args:
         kind: a kind of collective, such as "permute".
