@@ -54,8 +54,8 @@ class _Matching:
     Attributes:
         sizes: the substitution. It turns a size in the small program into the size in the large program.
         sums: pairs of sizes of flat arrays. Each such array has all elements of some of the arguments.
-        follows: pairs of sizes from the results of earlier slices, concatenations, windows or collectives, such as T -
-            1 for T. Substitution need not convert these pairs exactly (see ``fits``).
+        follows: pairs of sizes from the results of earlier slices, concatenations, windows or collectives. Substitution
+            need not convert these pairs exactly (see ``fits``).
     """
 
     small: Operations
@@ -245,7 +245,7 @@ class _Matching:
         """Compare pads, and return the difference as text, or ''.
 
         In each dimension, the amounts of padding before and after the array must fit (see ``fits``). If only one of
-        them fits, the result's size must fit. For example, the transpose of ``x[:8]``, a slice of N rows, adds 0 rows
+        them fits, the result's size must fit. For example, ``x`` has N rows, and the transpose of ``x[:8]`` adds 0 rows
         before and N - 8 rows after. The result has N rows. Here 0 and N fit, but N - 8 does not.
         """
         amounts = [_by_name(op.attributes) for op in (one, two)]

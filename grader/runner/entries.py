@@ -14,7 +14,7 @@ from grader.runner.admission import shaped
 
 
 def entries_of(op: Any) -> tuple[int | None, bool]:
-    """Return (``start_of``, ``is_entry``) of an operation."""
+    """Return the pair ``(start_of(op), is_entry(op))``."""
     return start_of(op), is_entry(op)
 
 

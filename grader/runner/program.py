@@ -146,7 +146,7 @@ def _context() -> Any:
 def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
     """Return the program's meshes, each with a new name.
 
-    Raises ProgramRefused if the program lacks the mesh of the grader's request, or has another mesh with axes.
+    Raises ProgramRefused if the program lacks the mesh of the grader's request, or has another mesh that is not empty.
     """
     found: dict[str, list[Any]] = {OWN: [], "empty_mesh": []}
     for op in (o.operation for o in module.body.operations):
