@@ -108,7 +108,7 @@ class Explained:
 
     @property
     def alike(self) -> list[tuple[Collective, Interval]]:
-        """One collective of each group of similar collectives, and the number of executions of the whole group."""
+        """Pairs (collective, number of runs). Collectives with one source line, kind, axes and bytes share a pair."""
         groups: dict[tuple, list[Collective]] = {}
         for c in self.collectives:
             groups.setdefault((c.kind, c.over, c.bytes, c.sent, c.file, c.line, c.shift, c.by_compiler), []).append(c)

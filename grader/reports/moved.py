@@ -47,8 +47,8 @@ class MovedByRules:
     def warnings(self) -> list[str]:
         """Return a line for each rule with a large effect on the class.
 
-        An effect is large if it changes the points of more than the share ``MANY`` of the students, or the class mean
-        by more than ``FAR`` percentage points.
+        An effect is large if it changes the points of many students (more than the fraction ``MANY``), or the class
+        mean by more than ``FAR`` percentage points.
         """
         rules = (
             ("Late penalties", self._late, "Check the record of submission times."),

@@ -53,7 +53,7 @@ class Bar:
 class Scale:
     """A map from picoseconds to places from 0 to ``width``.
 
-    Every cut (omitted rounds of a loop) takes ``gap`` of the width.
+    ``gap``: the width of each cut (omitted rounds of a loop).
     """
 
     step: int
@@ -233,7 +233,7 @@ def cut_text(cut: Cut) -> str:
 
 
 def merged(found: Sequence[Bar], least: float) -> list[Bar]:
-    """Return the bars, with neighbours of one kind merged if they are too narrow (``least``) to be distinguished."""
+    """Return the bars after merging neighbours of one kind that are narrower than ``least``."""
     drawn: list[Bar] = []
     for bar in found:
         last = drawn[-1] if drawn else None

@@ -11,8 +11,8 @@ batch      grades a class in parallel (``shardlings nbgrader grade``)
 handed_in  copies submissions as nbgrader does, but follows no links
 scan       finds leaks in nbgrader's folders (``shardlings nbgrader scan``)
 
-``plugin``, ``gradebook`` and ``batch`` import nbgrader when they are imported; ``handed_in``, ``folder`` and
-``exchange`` import nbgrader when needed. No other module imports nbgrader.
+``plugin``, ``gradebook`` and ``batch`` need an installed nbgrader. ``handed_in``, ``folder`` and ``exchange`` import
+nbgrader only in functions. No other module imports nbgrader.
 """
 
 from grader.common.schemas import without_uris
