@@ -24,7 +24,7 @@ class _TimelineKey:
 
 
 class _Kept:
-    """A cache of timelines for all checks. An entry keeps its program alive, so the program's id stays unique."""
+    """A cache of timelines for all checks. An entry holds its program, so no other program gets the program's id."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -82,7 +82,7 @@ def laid_out(
 
 
 def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9, on: str | None = None) -> None:
-    """Check how much time overlap saves in a step (one run): at least ``at_least`` times the largest possible saving.
+    """Check that overlap saves at least the fraction ``at_least`` of the time that it can save in a step (one run).
 
     Overlap means here that compute and collectives of the kind ``kind`` run at the same time. Without overlap, a step
     takes the time ``work`` plus the time for which the collectives occupy their busiest link. With full overlap, a step
@@ -137,7 +137,7 @@ def _core(line: Timeline) -> str:
 def _timeline(seen: Seen, kind: str, on: str | None) -> tuple[Timeline, str]:
     """Return the timeline, and text that names the compiler whose operation order is used ('' for the clock's order).
 
-    The times of the compiler's kernels are not used, because they include copies that no student wrote.
+    The times of the compiler's kernels are not used, because they include copies of arrays that the compiler added.
 
     Raises Failure if the program cannot have a timeline.
     """
@@ -180,11 +180,11 @@ def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> No
 
 
 def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
-    """Check that the devices do all useful FLOPs, and that at most the share ``at_most`` of all FLOPs is not useful.
+    """Check that at most the fraction ``at_most`` of all matmul FLOPs is a pipeline's bubble.
 
-    In an SPMD program, every device computes in every tick (round) of a pipeline. So a pipeline's bubble is not idle
-    time, but FLOPs whose results are discarded. Matmuls and all other arithmetic have separate budgets of equal size,
-    as in ``expect_flops``.
+    In an SPMD program, every device computes in every tick (round) of a pipeline. So the bubble is not idle time, but
+    FLOPs whose results are discarded: all matmul FLOPs minus ``useful``. A program with fewer matmul FLOPs than
+    ``useful`` fails the check. All other arithmetic has a separate budget of equal size, as in ``expect_flops``.
 
     Args:
         useful: FLOPs of all matmuls if one device computes the whole program.

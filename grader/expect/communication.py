@@ -25,8 +25,8 @@ def expect_collectives(seen: Seen, **wanted: Counts) -> None:
     of runs, over all rounds of loops. The collectives must run exactly this number of times on every path through
     conditionals. A collective counts only if its values change a result (see ``mattering``).
 
-    Collectives over axes of size 1 send no data and do not count. A collective whose groups lack some devices along the
-    axes, such as groups of two devices, counts as a different collective.
+    Collectives over axes of size 1 send no data and do not count. A collective in groups of only some devices along the
+    axes, such as pairs, counts as a different collective.
     """
     want, found = _wanted(seen, wanted), _found(seen)
     _record(seen, "expect_collectives", wanted, found)
@@ -142,7 +142,7 @@ def expect_no_collectives(seen: Seen) -> None:
 
 
 def expect_only(seen: Seen, *kinds: str) -> None:
-    """Check that only collectives of ``kinds`` run, in any number."""
+    """Check that no collectives run except those of ``kinds``."""
     if seen.measuring:
         return
     for c in seen.collectives:

@@ -1,4 +1,4 @@
-"""Check which operations an operation waits for, and which can run at the same time.
+"""Check whether operations wait for other operations, or can run at the same time.
 
 Checks name operations as StableHLO does ("dot_general"), by a collective's kind ("permute"), or "matmul" for any
 matmul. Operations that no result needs are left out, because the compiler drops them.

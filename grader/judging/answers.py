@@ -136,8 +136,8 @@ def _flowing(paragraph: str) -> str:
 def render_question(question: Question, params: Mapping[str, Any]) -> str:
     """Return the question as a learner sees it.
 
-    After the question's text come the form of the answer, the question's time model if it has one, and the numbers of
-    the hardware table for each chip among the parameters.
+    The result has the question's text, lines about the form of the answer, the question's time model if it has one, and
+    lines from the hardware table for the chips among the parameters.
     """
     lines = [render_text(question, params), "", *kind_of(question, params).asked]
     if question.model:

@@ -93,9 +93,9 @@ def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
 def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
     """Return True if the grader makes trial runs (see ``Poison``) of this ask's program.
 
-    Trial runs find the operations that affect a result. Each trial compiles a program, so there are trials only on the
-    mesh with the most axes and, in a grading run, only for calls on hidden dimensions. This is enough, because a check
-    must pass in all asks.
+    Trial runs find the operations that affect a result. Each trial compiles a program. So there are trials only on the
+    mesh with the most axes, and a grading run makes trials only for calls on hidden dimensions. This is enough, because
+    a check must pass in all asks.
     """
     axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
     chosen = call.meshes[axes.index(max(axes))]

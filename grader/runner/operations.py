@@ -257,7 +257,7 @@ class _OperationsReader:
         return [*found, *operations]
 
     def laid(self, op: Any, i: int, at: int, layout: Layout, axes: set[str]) -> tuple[Operation | None, int]:
-        """Move operand ``i`` of a shard_map, value ``at``, to the layout that the shard_map requires.
+        """Move operand ``i`` of a shard_map (value number ``at``) to the layout that the shard_map requires.
 
         Return (operation that moves the operand, or None if this needs no communication; number of the moved value).
         """

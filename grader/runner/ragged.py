@@ -160,7 +160,7 @@ def _added(module: Any, fn: Callable, name: str, operands: Sequence[Any]) -> Any
 
 
 def laid_out(operand: Any, starts: Any, sizes: Any, to: Any, *, rows: int) -> tuple[Any, Any]:
-    """Copy each slice into a block of its own, at the rows at which the slice belongs in the receiver's result.
+    """Copy each slice into its own block, to the rows that the slice will have in the receiver's result.
 
     Returns:
         The blocks, of shape [K, rows, ...], and an array of shape [K, 2] with each slice's first row in the result and
