@@ -162,7 +162,7 @@ def expect_traffic(seen: Seen, *, at_most: float | None = None, at_least: float 
         at_most: bytes; None for no budget.
         at_least: bytes that each device must send, whichever branches run. For ``at_least``, only collectives count
             whose values change a result (see ``mattering``).
-        axis: count only collectives with a group that crosses this axis, even if the group lacks some devices along the
+        axis: count only collectives with a group that crosses this axis. The group may lack some devices along the
             axis. With a tuple of axes, a collective counts once if it crosses at least one axis. By default, all
             collectives count.
     """

@@ -144,7 +144,7 @@ def _span(at: list[int]) -> str:
 
 
 def describe(picture: Picture) -> list[tuple[str, str]]:
-    """Return (index range, devices in words) of each block."""
+    """Return a pair (index range, device names) for each block."""
     dims = len(drawn_dims(picture))
     return [
         (

@@ -125,8 +125,8 @@ def _way(held: Sequence[Sequence[int | None]]) -> str:
     """Return the end of a ring's caption, such as ``, data move 1 device back in each of 3 rounds``.
 
     Args:
-        held: ``held[0]`` is the start, and ``held[r]`` is after round r. Each has a number for each column: the column
-            where the data started that this column has now; None for zeros.
+        held: ``held[r][c]`` is about the data in column c after round r (0: before the first round). It is the number
+            of the column where these data started; None for zeros.
     """
     size, rounds = len(held[0]), len(held) - 1
     moved = {  # by how many columns the data of a device moved to the right in a round

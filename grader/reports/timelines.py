@@ -153,7 +153,7 @@ def word(kind: str) -> str:
 
 
 def bar_word(kind: str) -> str:
-    """Return the last word of the name of a kind of operation, for a bar with enough room."""
+    """Return a short name of a kind of operation, for a bar: the last word of its name."""
     return word(kind).rpartition(" ")[2]
 
 

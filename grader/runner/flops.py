@@ -88,7 +88,7 @@ def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) 
     """Return the cost of an operation that costs equally much for each element; an unknown cost for an unknown name.
 
     A learner may write ``a @ b`` as multiplications and a sum. So if both factors of a multiplication depend on the
-    program's arguments, the matmul FLOPs are two for each element: the multiplication and an addition.
+    program's arguments, each element counts as two matmul FLOPs: the multiplication and an addition.
 
     ``factors``: the number of operands that depend on the program's arguments.
     """
