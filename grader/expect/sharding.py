@@ -49,8 +49,8 @@ def expect_shard_map(seen: Seen) -> None:
     """Check that the arithmetic is in the body of ``jax.shard_map``, so that the learner divides it among devices.
 
     Outside the body, a program may do a little arithmetic, for example to scale a result, add two arrays or take a
-    mean. The limit is the number of elements in the program's arguments and results. An operation counts only if an
-    operand depends on the task's arguments, and a result depends on the operation.
+    mean. The limit is one operation for each element of the program's arguments and results. An operation counts only
+    if an operand depends on the task's arguments, and a result depends on the operation.
     """
     if not seen.mapped:
         raise Failure(

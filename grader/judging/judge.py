@@ -242,7 +242,7 @@ def verdicts(group: Together) -> list[str]:
 
 
 def _itself_failed(error: Exception) -> str:
-    """Return the reason for a result if the check's function raised ``error``, which is a mistake in the check."""
+    """Return the reason for a check's result if its function raised ``error``, so that the check has a mistake."""
     text = str(error) or ("compare with a function of grader.expect" if isinstance(error, AssertionError) else "")
     return f"the check itself failed: {type(error).__name__}: {text}"
 

@@ -228,7 +228,7 @@ def _of_cases(cases: Cases, public: bool, seed: str, where: str) -> list[Ask]:
 
 
 def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
-    """Return the hidden argument sets of a function. Raises AuthorError if drawing fails or they are invalid."""
+    """Return the hidden argument sets of a function. Raises AuthorError if drawing fails or a set is invalid."""
     assert cases.hidden is not None
     try:
         found = list(itertools.islice(cases.hidden(draw), MOST_CASES + 1))

@@ -103,7 +103,7 @@ def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
 
 
 def by_compiler(answer: Answered) -> Answered:
-    """Return the answer; if a TPU's compiler refused a timed program, the compiler's fault is the finding."""
+    """Return the answer, but with the compiler's fault as the finding if a TPU's compiler refused a timed program."""
     call, seen = answer.ask.of, answer.finding
     if isinstance(call, Call) and call.timing and isinstance(seen, Observation) and isinstance(seen.compiled, Fault):
         return Answered(answer.ask, seen.compiled)

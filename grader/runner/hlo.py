@@ -159,9 +159,9 @@ def added_by_compiler(
 ) -> list[Collective]:
     """Return the collectives that the compiler added to the canonical program.
 
-    The other compiled collectives have a number from ``facts.mark``, and come from the collective with this number.
-    Their kind and axes must fit this collective, and they may not run more often. The number alone proves nothing,
-    because a collective that the compiler adds may inherit a number.
+    All other collectives of the compiled program have a number from ``facts.mark``, and come from the canonical
+    program's collective with this number. Their kind and axes must fit this collective, and they may not run more
+    often. The number alone proves nothing, because a collective that the compiler adds may inherit a number.
 
     Args:
         hlo: the text of the compiled program.

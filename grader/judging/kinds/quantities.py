@@ -131,7 +131,7 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
     def _of_the_question(self, factor: float, rtol: float) -> bool:
         """Return True if a factor is a·b, a/b or 1/(a·b) for two of the question's numbers a and b.
 
-        These are 1 to 8, the numbers drawn for the question, and the drawn numbers plus or minus 1.
+        The question's numbers are 1 to 8, its drawn numbers, and the drawn numbers plus or minus 1.
         """
         numbers = {*COUNTS, *(n + more for n in self.drawn for more in (-1, 0, 1) if n + more > 0)}
         pairs = itertools.product(numbers, repeat=2)
