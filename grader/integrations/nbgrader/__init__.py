@@ -2,7 +2,7 @@
 
 folder     writes the course folder (``shardlings nbgrader init``)
 check      has the function ``check`` of released notebooks
-repair     makes cells for the gradebook and code for the grader from a submitted notebook, however damaged
+repair     makes cells for the gradebook and code for the grader, also from a damaged notebook
 cells      converts a report to outputs of grade cells and comments of solution cells
 autograder has the settings, the workers and the stored reports
 plugin     has the classes that nbgrader_config.py plugs in and nbgrader calls
