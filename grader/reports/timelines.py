@@ -121,7 +121,7 @@ def scaled(timeline: Timeline, width: float, gap: float) -> Scale:
 
 
 def alike(timelines: Sequence[Timeline], width: float, gap: float) -> list[Scale]:
-    """Return a scale for each timeline. A microsecond has equal width on all scales, and the widest fills ``width``."""
+    """Return a scale for each timeline. A microsecond has equal width on all scales; the widest fills ``width``."""
     drawn = [t.step - sum(c.end - c.start for c in cuts(t)) for t in timelines]
     room = [width - gap * len(cuts(t)) for t in timelines]
     unit = min(w / max(d, 1) for w, d in zip(room, drawn, strict=True))
