@@ -14,7 +14,7 @@ SPREADS = 7  # limit in standard deviations; of 10^7 correlations of independent
 
 
 def expect_independent(arrays: Mapping[str, np.ndarray]) -> None:
-    """Check that no two arrays of random numbers are nearly equal, even after one array is shifted or mirrored.
+    """Check that no two arrays of random numbers are correlated, even after one array is shifted or mirrored.
 
     A Fourier transform gives the correlation of two arrays for all cyclic shifts at once. For independent arrays of n
     numbers, the correlation is 0 with a spread of 1/sqrt(n). If two arrays have half of their numbers in common, the

@@ -24,7 +24,7 @@ class _TimelineKey:
 
 
 class _Kept:
-    """A cache of timelines that checks share. An entry keeps its program alive, so the program's id stays unique."""
+    """A cache of timelines for all checks. An entry holds its program, so no other program gets the program's id."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -32,7 +32,7 @@ class _Kept:
         self.lock = threading.Lock()  # several threads judge submissions at the same time
 
     def of(self, operations: Operations, on: str, axes: Mapping[str, Sequence[int]] | None, profile: str) -> Timeline:
-        """Return a program's timeline. Raises the errors that ``timeline`` raises."""
+        """Return a program's timeline. Raises as ``grader.clock.timeline``."""
         places = None if axes is None else tuple((axis, tuple(where)) for axis, where in axes.items())
         wanted = _TimelineKey(id(operations), on, places, profile)
         with self.lock:
@@ -82,19 +82,19 @@ def laid_out(
 
 
 def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9, on: str | None = None) -> None:
-    """Check how much time overlap saves in a step (one run): at least ``at_least`` times the largest possible saving.
+    """Check that overlap saves at least the fraction ``at_least`` of the time that it can save in a step (one run).
 
     Overlap means here that compute and collectives of the kind ``kind`` run at the same time. Without overlap, a step
     takes the time ``work`` plus the time for which the collectives occupy their busiest link. With full overlap, a step
     takes only the longer of these two times. A program's saving is the time without overlap, minus the step's time.
 
-    Use ``expect_flops`` to check that the program does all its matmuls. Additional collectives can raise the saved
-    share, so limit them with ``expect_collectives`` or ``expect_traffic``.
+    Use ``expect_flops`` to check that the program does all its matmuls. Additional collectives that overlap increase
+    the saving, so limit them with ``expect_collectives`` or ``expect_traffic``.
 
-    If the program was compiled for the timing call's slice (``--backend tpu:v5e:2x4``), the step's time is a sum: the
-    clock's time of the program's kernels, plus the time for which the core is idle in the compiler's order of
-    operations. If collectives of ``kind`` never overlap with compute on this chip, the clock's timeline decides alone.
-    With ``profile="ideal"``, the clock lets even such collectives overlap.
+    The step's time comes from the clock's timeline. With ``--backend tpu:v5e:2x4``, a TPU's compiler orders the
+    operations. The step's time is then the clock's time of the program's kernels, plus the idle time of the core in the
+    compiler's order. The compiler's order is not used if collectives of ``kind`` never overlap with compute on this
+    chip. With ``profile="ideal"``, the clock lets even such collectives overlap.
 
     Args:
         kind: a kind of collective, such as "permute".
@@ -137,7 +137,7 @@ def _core(line: Timeline) -> str:
 def _timeline(seen: Seen, kind: str, on: str | None) -> tuple[Timeline, str]:
     """Return the timeline, and text that names the compiler whose operation order is used ('' for the clock's order).
 
-    The times of the compiler's kernels are not used, because they include copies that no student wrote.
+    The times of the compiler's kernels are not used, because they include copies of arrays that the compiler added.
 
     Raises Failure if the program cannot have a timeline.
     """
@@ -180,11 +180,11 @@ def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> No
 
 
 def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
-    """Check that the devices do all useful FLOPs, and that at most the share ``at_most`` of all FLOPs is not useful.
+    """Check that at most the fraction ``at_most`` of all matmul FLOPs is a pipeline's bubble.
 
-    In an SPMD program, every device computes in every tick (round) of a pipeline. So a pipeline's bubble is not idle
-    time, but FLOPs whose results are discarded. Matmuls and all other arithmetic have separate budgets of equal size,
-    as in ``expect_flops``.
+    In an SPMD program, every device computes in every tick (round) of a pipeline. So the bubble is not idle time, but
+    FLOPs whose results are discarded: all matmul FLOPs minus ``useful``. A program with fewer matmul FLOPs than
+    ``useful`` fails the check. All other arithmetic has a separate budget of equal size, as in ``expect_flops``.
 
     Args:
         useful: FLOPs of all matmuls if one device computes the whole program.

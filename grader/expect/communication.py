@@ -23,10 +23,10 @@ def expect_collectives(seen: Seen, **wanted: Counts) -> None:
 
     Keywords are kinds (see ``Collective.kind``). Each keyword's value maps an axis (or a tuple of axes) to the number
     of runs, over all rounds of loops. The collectives must run exactly this number of times on every path through
-    conditionals, and the values of all of them must change a result (see ``mattering``).
+    conditionals. A collective counts only if its values change a result (see ``mattering``).
 
-    Collectives over axes of size 1 send no data and do not count. A collective whose groups lack some devices along the
-    axes, such as groups of two devices, counts as a different collective.
+    Collectives over axes of size 1 send no data and do not count. A collective in groups of only some devices along the
+    axes, such as pairs, counts as a different collective.
     """
     want, found = _wanted(seen, wanted), _found(seen)
     _record(seen, "expect_collectives", wanted, found)
@@ -54,8 +54,7 @@ def expect_at_most(seen: Seen, **allowed: Mapping[str | tuple[str, ...], float])
     ``expect_at_most(seen, all_gather={"x": 2})`` allows two all-gathers over x.
 
     Use this check if a right program may need fewer collectives. Keywords are as in ``expect_collectives``. The dicts'
-    values are the allowed numbers of runs, or budgets such as ``between(right, wrong, at=count)``. Here ``right`` and
-    ``wrong`` are the numbers of runs that a right and a wrong program need.
+    values are the allowed numbers of runs, or budgets (see ``between``).
     """
     want, found = _wanted(seen, allowed), _found(seen)
     _record(seen, "expect_at_most", allowed, found)
@@ -77,8 +76,7 @@ def _record(
 ) -> None:
     """Record for each collective the largest number of runs on any path through conditionals.
 
-    If this number equals the budget, record the smallest number of runs on any path instead, to show runs that are
-    missing.
+    If this largest number equals the budget, record the smallest number instead, because a path may have too few runs.
     """
     for kind, budget in budgets.items():
         for names, count in budget.items():
@@ -144,7 +142,7 @@ def expect_no_collectives(seen: Seen) -> None:
 
 
 def expect_only(seen: Seen, *kinds: str) -> None:
-    """Check that only collectives of ``kinds`` run, in any number."""
+    """Check that no collectives run except those of ``kinds``."""
     if seen.measuring:
         return
     for c in seen.collectives:
@@ -164,7 +162,7 @@ def expect_traffic(seen: Seen, *, at_most: float | None = None, at_least: float 
         at_most: bytes; None for no budget.
         at_least: bytes that each device must send, whichever branches run. For ``at_least``, only collectives count
             whose values change a result (see ``mattering``).
-        axis: count only collectives with a group that crosses this axis, even if the group lacks some devices along the
+        axis: count only collectives with a group that crosses this axis. The group may lack some devices along the
             axis. With a tuple of axes, a collective counts once if it crosses at least one axis. By default, all
             collectives count.
     """

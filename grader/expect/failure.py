@@ -17,7 +17,8 @@ class Compared:
         held, due: the actual and the expected values of each device; ``due`` as float64 or complex128.
         good: for each device, the mask of the right values.
         bound: largest allowed error.
-        informative: for each device, the mask of the values that can show the mistake's cause; None for all values.
+        informative: for each device, the mask of the values to compare with another program's wrong values; None for
+            all values.
     """
 
     held: Sequence[np.ndarray]
@@ -34,17 +35,18 @@ class Failure(Exception):
         reason: one line, lower case, for the learner; it reveals no hidden expected value.
         expected, actual: data that the report shows (None if there is nothing to show).
         where: the device, array index or source line where the check failed.
-        staff: one line for staff only, such as the arguments. If the inputs are drawn from the course's seed, only the
-            command ``shardlings appeal`` shows the line.
-        layouts: ``(mesh, shape, slices)`` of the learner's layout and, if it differs, of the expected layout, to draw.
+        staff: one line for staff only, for example with the arguments. If the inputs are drawn from the course's seed,
+            only the command ``shardlings appeal`` shows the line.
+        layouts: layouts that the report draws, as ``(mesh, shape, slices)``: the learner's and, if it differs, the
+            expected layout.
         values: ``(expected, actual)``: a few values from the first difference on. Reports show ``values`` only for
             public checks on public data.
         wrong: the devices to mark as wrong in the picture of the learner's layout; empty if all devices are wrong.
         compared: for checks of values, the compared values. Stored results and reports never contain these values.
-        spread: how far numbers of two failures may differ if both failures show one mistake, as a fraction of the
-            larger number. The numbers are those in ``expected`` and ``actual``, or if both are None, in ``reason``.
+        spread: two failures with one cause may have numbers that differ by at most this fraction of the larger number.
+            The numbers are in ``expected`` and ``actual``, or if both are None, in ``reason``.
         of: the name of the result that failed, or the part of the program that a budget limits, such as "over x in the
-            backward pass". Two failures with different ``of`` do not show one mistake.
+            backward pass". Two failures that differ in this name have different causes.
         others: the failures of other results, if one comparison checked several results.
     """
 

@@ -29,7 +29,10 @@ def collectives_that_matter(seen: Seen) -> list[Collective]:
 
 
 def those_that_matter(seen: Seen, what: str) -> set[int] | None:
-    """Return the indices (in ``walk`` order) of operations of a kind whose values change a result; None if unknown."""
+    """Return the indices, in ``walk`` order, of the operations ``what`` that matter; None if unknown.
+
+    ``what``: ``COLLECTIVES`` or ``PRODUCTS`` (matmuls), of ``common.poison``.
+    """
     found = _matter(seen, what)
     if found is None or seen.operations is None:
         return None
@@ -38,7 +41,7 @@ def those_that_matter(seen: Seen, what: str) -> set[int] | None:
 
 
 def idle_ones(seen: Seen, name: str) -> set[int]:
-    """Return the indices (in ``walk`` order) of operations named ``name`` whose values change no result."""
+    """Return the indices, in ``walk`` order, of the operations named ``name`` that do not matter."""
     found: set[int] = set()
     for what, named in ((poison.PRODUCTS, (MATMUL, *MATMULS)), (poison.COLLECTIVES, KINDS)):
         chosen = those_that_matter(seen, what) if name in named else None

@@ -1,4 +1,4 @@
-"""Check which operations an operation waits for, and which can run at the same time.
+"""Check whether operations wait for other operations, or can run at the same time.
 
 Checks name operations as StableHLO does ("dot_general"), by a collective's kind ("permute"), or "matmul" for any
 matmul. Operations that no result needs are left out, because the compiler drops them.
@@ -61,7 +61,8 @@ def expect_beside(seen: Seen, what: str, of: str = MATMUL) -> None:
 def _those(seen: Seen, what: str) -> tuple[Dependency, set[int]]:
     """Return the program's dependency graph, and the indices of the operations named ``what`` in it.
 
-    Collectives that are not in ``seen.collectives`` are left out. Raises Failure if no operation is left.
+    If ``seen`` is limited to a part of the program, such as the backward pass, collectives of other parts are left out.
+    Raises Failure if no operation is left.
     """
     if seen.operations is None:
         raise Failure("the program is too large for the order of its operations to be judged; use lax.fori_loop")

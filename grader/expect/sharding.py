@@ -48,9 +48,9 @@ def _laid_out(got: Sharded, spec: Iterable) -> None:
 def expect_shard_map(seen: Seen) -> None:
     """Check that the arithmetic is in the body of ``jax.shard_map``, so that the learner divides it among devices.
 
-    Outside the body, a program may do one arithmetic operation per element of its arguments and results, for example to
-    scale a result, add two arrays or take a mean. Operations count only if an operand depends on the task's arguments,
-    and a result depends on the operation.
+    Outside the body, a program may do a little arithmetic, for example to scale a result, add two arrays or take a
+    mean. The limit is one operation for each element of the program's arguments and results. An operation counts only
+    if an operand depends on the task's arguments, and a result depends on the operation.
     """
     if not seen.mapped:
         raise Failure(

@@ -39,11 +39,11 @@ def expect_close(
     on the returned values.
 
     Real devices may round matmul operands more coarsely than the expected dtype. ``Sharded.factors`` is then the
-    epsilon of the operands' dtype. These errors grow with the number of terms as fast as the sum itself. So their bound
-    ``FACTORS * factors * max|want|`` does not contain the number of terms. One matmul has an error of half an epsilon
-    of the operands; a chain of a few matmuls has an error of up to three epsilons. The larger of the two bounds
-    applies, but float64 and complex128 have only the first bound. If the error exceeds the bound on real devices, the
-    verdict comes from a second run with float32 matmuls.
+    epsilon of the operands' dtype. The bound of these errors is ``FACTORS * factors * max|want|``. It does not depend
+    on the number of terms, because the errors and ``max|want|`` grow equally with this number. One matmul has an error
+    of half an epsilon of the operands; a chain of a few matmuls has an error of up to three epsilons. The larger of the
+    two bounds applies, but float64 and complex128 have only the first bound. If the error exceeds the bound on real
+    devices, the verdict comes from a second run with float32 matmuls.
 
     Args:
         got: an output array, or a tree of output arrays.

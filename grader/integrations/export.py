@@ -123,7 +123,7 @@ def _row(student: str, roster: Roster | None) -> dict[str, str] | None:
 
 
 def _columns_of(report: Report, extensions: frozenset[str]) -> Iterator[tuple[str, float, float]]:
-    """Yield (column, points possible, points earned minus late penalty) for each module and for a module's bonus.
+    """Yield (column, points possible, points earned minus late penalty) for each module, and for its bonus if any.
 
     A late penalty lowers the points of a module and of its bonus by equal percentages.
     """
@@ -152,7 +152,7 @@ def _sums(parts: Sequence[ExerciseReport]) -> tuple[float, float]:
 
 
 def _write(path: Path, lines: Iterable[Line], keep_first: int = 1) -> None:
-    """Write a CSV, and do not escape the first ``keep_first`` lines: Canvas needs blanks in "Points Possible"."""
+    """Write a CSV. The first ``keep_first`` lines are not escaped, because Canvas needs blanks in "Points Possible"."""
     path.parent.mkdir(parents=True, exist_ok=True)
     cells = (
         [v if number < keep_first and isinstance(v, str) else csv_cell(v) for v in line]

@@ -60,7 +60,7 @@ def dependencies() -> list[str]:
 
 
 def project_file() -> str:
-    """Return the text of a pyproject.toml that lets pip install a folder with the ``package_files``.
+    """Return the text of a pyproject.toml for a folder with the ``package_files``, so that pip can install the folder.
 
     Raises CourseError if shardlings was not installed with pip.
     """

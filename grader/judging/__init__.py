@@ -1,4 +1,4 @@
-"""Judge submissions: turn what a submission's run produced into results for checks and questions, each with a reason.
+"""Judge submissions: return a result with a reason for each check and question.
 
 This package never runs learner code, and must not import JAX.
 """

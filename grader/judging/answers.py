@@ -75,9 +75,10 @@ class OfAClass:
     def fits_others(self, student: str, text: str) -> list[str]:
         """Return the other students for whom a wrong answer would be right, for the staff to review.
 
-        The result is sorted names; [] if the answer is right for ``student`` or cannot be read, and always [] for
-        questions whose right answer a student can guess, such as a choice. ``text``: the answer, as the report shows
-        it.
+        Return [] if the answer is right for ``student`` or cannot be read. Also return [] if students can guess the
+        right answer, as in a choice.
+
+        ``text``: the answer, as the report shows it.
         """
         if kind_name(self.question) not in TELLING:
             return []
@@ -135,8 +136,8 @@ def _flowing(paragraph: str) -> str:
 def render_question(question: Question, params: Mapping[str, Any]) -> str:
     """Return the question as a learner sees it.
 
-    The result has the question's text, how to answer, the question's time model if it has one, and the numbers of the
-    hardware table for each chip among the parameters.
+    The result has the question's text, lines about the form of the answer, the question's time model if it has one, and
+    lines from the hardware table for the chips among the parameters.
     """
     lines = [render_text(question, params), "", *kind_of(question, params).asked]
     if question.model:
@@ -192,7 +193,10 @@ def kind_name(question: Question) -> QuestionKind:
 
 
 def heading(question: Question) -> str:
-    """Return the form of the answer in a few words, such as ``us`` or ``a PartitionSpec``, equal for all students."""
+    """Return the form of the answer in a few words, such as ``us`` or ``a PartitionSpec``.
+
+    All students get equal words.
+    """
     return KINDS[type(question.answer)].heading(question.answer)
 
 

@@ -48,7 +48,7 @@ def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) 
 
 
 def _drawn_once(results: Iterable[Result]) -> list[Result]:
-    """Return the results, but keep repeated pictures of timelines, routes and pipelines only in the first of them."""
+    """Return the results without pictures of timelines, routes and pipelines that an earlier result has."""
     repeated: list[dict[str, Any]] = []
     found = []
     for result in results:
@@ -95,7 +95,7 @@ class Together:
             self.check.fn(*seen)
 
     def seen(self, *, public: bool, elsewhere: int | None = None) -> Iterator[tuple[Any, ...]]:
-        """Yield the arguments of the check's function: one tuple for each run on one set of inputs."""
+        """Yield the arguments of the check's function for each run: one tuple for each set of inputs."""
         by_call = [
             zip(*(seen_of(a, public=public, elsewhere=elsewhere) for a in answers), strict=True)
             for answers in self.answers
@@ -121,7 +121,7 @@ def together(check: Check, answered: list[Answered]) -> list[Together]:
 
 
 def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Result:
-    """Judge one check on all meshes and inputs. Inputs that are not secret come first, so that reports show details."""
+    """Judge one check on all meshes and inputs: first on inputs that are not secret."""
     looked_at = together(check, answered)
     if not looked_at:
         return _result(check, "broken", "the grader has no program to run for this check")
@@ -242,7 +242,7 @@ def verdicts(group: Together) -> list[str]:
 
 
 def _itself_failed(error: Exception) -> str:
-    """Return the reason for a result whose check's function raised ``error``, so that the check is at fault."""
+    """Return the reason for a check's result if its function raised ``error``, so that the check has a mistake."""
     text = str(error) or ("compare with a function of grader.expect" if isinstance(error, AssertionError) else "")
     return f"the check itself failed: {type(error).__name__}: {text}"
 
@@ -338,7 +338,7 @@ def _plain(value: Any) -> Any:
 
 
 def _where(text: str, ask: Ask, every_mesh: bool = False) -> str:
-    """Put the mesh and the value of ``check_vma`` before a message, if the call is tried with several.
+    """Put the mesh and the value of ``check_vma`` before a message, if the call has several meshes or values.
 
     If the check gets all meshes together (``every_mesh``), the mesh is left out.
     """

@@ -82,10 +82,11 @@ def fitting(
 ) -> list[Misconception]:
     """Return the misconceptions that explain why a check fails; [] if too many explain it equally well.
 
-    A misconception may have a function ``gives``, which tests whether the mistake can give a program's results. If
-    these tests pass for some misconceptions, return these misconceptions. Otherwise, a misconception fits if the
-    submission fails every tried check that the misconception's program fails, with equal findings. If several
-    misconceptions fit, return those whose programs agree with the submission in most properties (see ``_rank``).
+    A misconception may have a function ``gives``, which tests whether the mistake can be the cause of a program's
+    results. If these tests pass for some misconceptions, return these misconceptions. Otherwise, a misconception fits
+    if the submission fails every check that the misconception's program fails, with equal findings. Checks that the
+    grader did not try are ignored. If several misconceptions fit, return those whose programs agree with the submission
+    in most properties (see ``_rank``).
 
     Args:
         results: the status of each check of the submission.
@@ -119,8 +120,7 @@ def _most_alike(
 def _near(check: Check, submitted: Shown, known: Sequence[Misconception], shown: ShownOf) -> Iterator[Misconception]:
     """Yield the misconceptions that may fit, judged only by the submission's first run that fails the check.
 
-    A misconception's program is ignored if the check has more or fewer findings for it than for the submission, because
-    the findings then cannot be compared.
+    A misconception's program is ignored if its number of findings differs from the submission's number.
     """
     asks, found = submitted.first_failure(check)
     forms: dict[str, list[Misconception]] = {}
@@ -193,7 +193,7 @@ def _found(group: Together) -> Iterator[Found]:
 
 
 def _of_case(seen: Seen, failure: Failure) -> Outcome:
-    """Return what the submission's function returned or raised in a failing case; ``NO_DATA`` if this is not shown."""
+    """Return a function's outcome in a failing case; ``NO_DATA`` if the failure does not show the outcome."""
     return NO_DATA if failure.actual is None else seen.outcomes[0][1]
 
 
@@ -210,7 +210,10 @@ def _cases(seen: tuple) -> list[tuple]:
 
 
 def _fits(submitted: Sequence[Found], forms: Sequence[Sequence[Found]], match: Callable[..., bool]) -> bool:
-    """Return True if the submission matches (``match``) at least one form, or the common part of all forms."""
+    """Return True if the findings in the submission match (``match``) the findings in one form.
+
+    The submission may also match what the findings in all forms have in common (see ``_common``).
+    """
     if any(match(submitted, form) for form in forms):
         return True
     alike = {len(submitted), *map(len, forms)}
@@ -225,7 +228,10 @@ OPEN = Fault("open", "the programs of this misconception fail this check in diff
 
 
 def _common(found: Sequence[Found]) -> Found:
-    """Return the common part of findings, one for each form of a misconception; ``OPEN`` if there is no such part."""
+    """Return what the findings in all forms of a misconception have in common; ``OPEN`` if they have nothing in common.
+
+    For wrong values, these are the values that are nearly equal in all forms.
+    """
     failures = [one for one in found if isinstance(one, Failure)]
     compared = [one.compared for one in failures]
     if len(failures) < len(found) or failures[0].others or not all(compared):
@@ -253,7 +259,8 @@ def _same_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
     """Return True if a check fails in equal places and for equal reasons in both programs.
 
     A place, such as an array element, cannot be compared if both programs are wrong there and only one of their values
-    is finite. At least one place must agree, and at least as many places must agree as cannot be compared.
+    is finite. At least one place must agree. The places that cannot be compared must not be more than the places that
+    agree.
     """
     agreed, undefined = _agreement(submitted, mistaken) or (0, 0)
     return agreed > 0 and agreed >= undefined

@@ -228,7 +228,7 @@ def _of_cases(cases: Cases, public: bool, seed: str, where: str) -> list[Ask]:
 
 
 def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
-    """Return the hidden argument sets of a function. Raises AuthorError if drawing fails or they are invalid."""
+    """Return the hidden argument sets of a function. Raises AuthorError if drawing fails or a set is invalid."""
     assert cases.hidden is not None
     try:
         found = list(itertools.islice(cases.hidden(draw), MOST_CASES + 1))
@@ -253,7 +253,7 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
             a submission) of this call.
         public: True to return the asks for the learners' plan, False for the grader's plan.
         seed: the course's seed.
-        where: a name for this call, which decides the inputs together with the seed, the mesh and the run's number.
+        where: a name for this call. The name, the seed, the mesh and the run's number decide the inputs.
     """
 
     def asked(hidden: bool, seed: str, runs: int, secret: bool = False) -> Iterator[Ask]:

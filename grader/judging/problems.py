@@ -32,7 +32,7 @@ def question_problems(question: Question, misconceptions: Iterable[Misconception
     - A text does not render.
     - The right answer, or the answer of a misconception, is not valid for the question.
     - Two of these answers are so close that a learner's answer could count as equal to both.
-    - The items of a question about order are declared in the right order, which learners could read in their files.
+    - A question about order declares its items in the right order, so learners could read the answer in their files.
 
     Each problem is reported once, with the first variant that has it.
     """

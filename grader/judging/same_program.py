@@ -53,9 +53,9 @@ class _Matching:
 
     Attributes:
         sizes: the substitution. It turns a size in the small program into the size in the large program.
-        sums: the possible pairs of sizes of a flat array that holds all elements of one or more arguments.
-        follows: pairs of sizes, such as T - 1, of results of earlier slices, concatenations, windows or collectives.
-            Substitution need not convert these pairs exactly (see ``fits``).
+        sums: pairs of sizes of flat arrays. Each such array has all elements of some of the arguments.
+        follows: pairs of sizes from the results of earlier slices, concatenations, windows or collectives. Substitution
+            need not convert these pairs exactly (see ``fits``).
     """
 
     small: Operations
@@ -96,7 +96,7 @@ class _Matching:
     # These methods compare an operation of the judged program with the matching operation of the timed program.
 
     def kinds(self, one: Operation, two: Operation) -> str:
-        """Describe the first difference except in sizes, attributes and rounds of loops; '' if there is none."""
+        """Describe the first difference; '' if none. Sizes, attributes and rounds of loops are not compared."""
         if one.name != two.name:
             return f"the timed program has {_of(two, self.large)} where the judged program has {_of(one, self.small)}"
         if one.operands != two.operands or one.results != two.results or _bodies(one) != _bodies(two):
@@ -126,7 +126,8 @@ class _Matching:
         """Return True if, except for sizes, a collective communicates between the same devices in both programs.
 
         The substitution must turn the sizes of the small program's groups into those of the large program's groups. In
-        a permute, sources and targets must be equally far apart, and the numbers of pairs or of idle devices must fit.
+        a permute, sources and targets must be equally far apart. The number of pairs must fit (see ``fits``), or the
+        number of devices that send nothing.
         """
         if judged.kind != "permute":
             sizes = [{len(group) for group in each.groups} for each in (judged, timed)]
@@ -143,7 +144,7 @@ class _Matching:
     # These methods check conditions on the whole program.
 
     def shrinking_parts(self) -> Difference | None:
-        """Return a difference if parts of fixed size are most of an array in the small program, little in the large.
+        """Return a difference if parts of fixed size are most of an array in the small, but not in the large program.
 
         For example, ten rows at each end of an array are all of 11 rows, but hardly any of 4,096 rows. A program that
         computes only these rows has right values when it is small, but does little of the work when it is large.
@@ -169,8 +170,8 @@ class _Matching:
     def grows(self, one: Operation, two: Operation) -> bool:
         """Return True if an operation takes a larger part of an array in the large program (``two``).
 
-        For a gather, the array of indices must be larger. For other operations, the part must grow as the substitution
-        says in each dimension in which the array grows, or its sizes must be in ``sums``.
+        For a gather, the array of indices must be larger. For other operations, the part must grow in each dimension in
+        which the array grows. The part's two sizes must fit the substitution or be in ``sums``.
         """
         if one.name == "gather":
             text = one.attributes
@@ -214,8 +215,8 @@ class _Matching:
     def may_count_dimensions(self, op: Operation, number: int) -> bool:
         """Return True if a number in an attribute may be the index of a dimension, which is equal in both programs.
 
-        An index is less than the rank. An array size that differs between the programs has a prime factor larger than
-        the number of devices, so a number up to the number of devices is no such size.
+        An index is less than the rank. A size that differs between the programs has a prime factor larger than the
+        number of devices. So a number up to the number of devices cannot be such a size.
         """
         ranks = [len(self.small.values[v].shape) for v in (*op.operands, *op.results)]
         return number < max(ranks, default=0) and number <= math.prod(self.small.mesh.values())
@@ -244,8 +245,8 @@ class _Matching:
         """Compare pads, and return the difference as text, or ''.
 
         In each dimension, the amounts of padding before and after the array must fit (see ``fits``). If only one of
-        them fits, the result's size must fit. For example, the transpose of the slice ``x[:8]`` of N rows adds 0 rows
-        before and N - 8 rows after: 0 and N fit, but N - 8 does not.
+        them fits, the result's size must fit. For example, ``x`` has N rows, and the transpose of ``x[:8]`` adds 0 rows
+        before and N - 8 rows after. The result has N rows. Here 0 and N fit, but N - 8 does not.
         """
         amounts = [_by_name(op.attributes) for op in (one, two)]
         wholes = [program.values[op.results[0]].shape for op, program in self.both(one, two)]
@@ -298,8 +299,8 @@ class _Matching:
         in ``follows``, ``timed`` may also be larger, or a small number may be added to both sizes before substitution
         (``near``).
 
-        A much smaller ``timed`` is wrong. Otherwise, a task could build the 11 rows that the small program needs from
-        arrays of 5 and 6 rows. The large program would then also have 11 rows, although it needs 4,096.
+        A much smaller ``timed`` is wrong. Otherwise, a learner's program could build the 11 rows that the small program
+        needs from arrays of 5 and 6 rows. The large program would then also have 11 rows, although it needs 4,096.
         """
         due, pair = self.sizes.of(judged), (judged, timed)
         if due == timed or pair in self.sums:

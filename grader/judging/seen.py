@@ -91,10 +91,11 @@ def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
 
 
 def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
-    """Return True if trial runs (see ``Poison``) find the operations of this ask's program that affect a result.
+    """Return True if the grader makes trial runs (see ``Poison``) of this ask's program.
 
-    Each trial compiles a program, so there are trials only on the mesh with the most axes and, in a grading run, only
-    for calls on hidden dimensions. This is enough, because a check must pass in all asks.
+    Trial runs find the operations that affect a result. Each trial compiles a program. So there are trials only on the
+    mesh with the most axes, and a grading run makes trials only for calls on hidden dimensions. This is enough, because
+    a check must pass in all asks.
     """
     axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
     chosen = call.meshes[axes.index(max(axes))]
@@ -102,7 +103,7 @@ def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
 
 
 def by_compiler(answer: Answered) -> Answered:
-    """Return the answer; if a TPU's compiler refused a timed program, the compiler's fault is the finding."""
+    """Return the answer, but with the compiler's fault as the finding if a TPU's compiler refused a timed program."""
     call, seen = answer.ask.of, answer.finding
     if isinstance(call, Call) and call.timing and isinstance(seen, Observation) and isinstance(seen.compiled, Fault):
         return Answered(answer.ask, seen.compiled)

@@ -93,7 +93,7 @@ def _absent(package: str) -> Iterator[None]:
 def _registry() -> pint.UnitRegistry:
     """Return a registry of pint with only the course's units.
 
-    Importing pint takes 1/3 s, and most commands need no unit, so this function imports it.
+    Only this function imports pint, because the import takes 1/3 s and most commands need no unit.
     """
     with _absent("dask"):  # pint would import dask, which we do not use
         import pint

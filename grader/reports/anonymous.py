@@ -112,7 +112,7 @@ def _listed(model: BaseModel, names: Collection[str]) -> dict[str, Any]:
 
 
 def _pattern(names: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that matches each name, and each word of a name that has three or more letters."""
+    """Return a pattern that matches each name, and each word of three or more letters in a name."""
     whole = {name.strip() for name in names} - {""}
     words = {word for name in whole for word in re.findall(r"[^\W\d_]{3,}", name)}
     parts = []

@@ -1,4 +1,4 @@
-"""A class's numeric answers: the ratio of each answer to the right answer, and misconceptions that answers match."""
+"""A class's numeric answers: the ratio of each answer to the right answer, and the misconceptions found."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STEPS = 9
 
 @dataclass(frozen=True)
 class MatchedMisconception:
-    """A misconception that some answers match. ``ratio``: the median of these answers, divided by the right answer."""
+    """A misconception of some students. ``ratio``: the median of their answers, divided by the right answer."""
 
     mark: str
     name: str

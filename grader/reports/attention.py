@@ -97,9 +97,10 @@ def _several(report: Report) -> str:
 
 
 def ended_xla(report: Report) -> str:
-    """Return a reason for review that names the exercises in which XLA ended a worker process; '' if there are none.
+    """Return a reason for review that names the exercises in which XLA crashed; '' if there are none.
 
-    XLA crashed twice on a program of such an exercise. This can be an attack, but honest code can crash XLA, too.
+    XLA ended the worker process twice on a program of such an exercise. This can be an attack, but honest code can
+    crash XLA, too.
     """
     names = dict.fromkeys(e.exercise for e in report.exercises for r in e.results if ENDED in r.reason)
     return f"{ENDED} during {', '.join(names)}: check whether the code is honest" if names else ""

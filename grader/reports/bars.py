@@ -1,7 +1,7 @@
 """Amounts beside their budgets, as bars on one scale: collectives, traffic, memory, FLOPs, time.
 
-A box as long as the budget lies behind each bar. The part of the bar beyond the box is marked. An empty part of the box
-shows how much of the budget the program left unused.
+Behind each bar is a box whose length shows the budget. The part of the bar beyond the box is marked. An empty part of
+the box shows how much of the budget the program left unused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_ROWS = 12
 
 @dataclass(frozen=True)
 class Row:
-    """An amount's bar, drawn over a box as long as the budget.
+    """An amount's bar, drawn over a box whose length shows the budget.
 
     ``limit``: length of the box. ``within``, ``beyond``: lengths of the bar's parts inside the box and beyond it.
     """

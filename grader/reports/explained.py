@@ -47,7 +47,7 @@ class Explained:
         flops: the FLOPs of one device.
         dot_flops: the FLOPs of one device in matmuls.
         routes: the rings along which permutes pass data on.
-        pipelines: the lines of devices that compute data and permute it to the next device.
+        pipelines: lines of devices. Each device computes data, and a permute sends the data to the next device.
         elsewhere: a text about the difference between results on real devices and on simulated devices; empty if the
             user named no real devices.
         measured: a text about the program's time on the real devices, if the program has a timeline.
@@ -108,7 +108,7 @@ class Explained:
 
     @property
     def alike(self) -> list[tuple[Collective, Interval]]:
-        """One collective of each group of similar collectives, and the number of executions of the whole group."""
+        """Pairs (collective, number of runs). Collectives with one source line, kind, axes and bytes share a pair."""
         groups: dict[tuple, list[Collective]] = {}
         for c in self.collectives:
             groups.setdefault((c.kind, c.over, c.bytes, c.sent, c.file, c.line, c.shift, c.by_compiler), []).append(c)

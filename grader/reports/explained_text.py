@@ -77,7 +77,7 @@ def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
 
 
 def memory_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
-    """Yield (label, style, text) for a device's memory by XLA, by liveness analysis, and on a TPU (an estimate)."""
+    """Yield (label, style, text) for each memory figure: from XLA, from liveness analysis, and estimated for a TPU."""
     if explained.ran:
         yield "memory", "", f"{show_bytes(explained.memory)} of temporaries on a device (XLA's figure)"
     if explained.live is not None:

@@ -58,7 +58,7 @@ def score_histogram(percents: Iterable[float]) -> Histogram:
 def answer_histogram(answers: Answers) -> Histogram:
     """Draw a column for each range of answer / right answer, on a logarithmic scale.
 
-    A letter above a column marks a misconception that answers in the column match.
+    A letter above a column marks a misconception of answers in the column.
     """
     stacks = [
         [

@@ -1,4 +1,4 @@
-"""Places of points, ticks and labels in an SVG picture of predicted against measured times on logarithmic axes."""
+"""A plot of predicted and measured times on logarithmic axes: places of points, ticks and labels for an SVG picture."""
 
 from __future__ import annotations
 

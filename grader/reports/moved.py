@@ -1,4 +1,4 @@
-"""Warnings about late penalties, or points set by hand, that changed many scores of a class."""
+"""Warnings if late penalties or points set by hand changed many scores of a class."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class MovedByRules:
     def warnings(self) -> list[str]:
         """Return a line for each rule with a large effect on the class.
 
-        An effect is large if it changes the points of more than the share ``MANY`` of the students, or the class mean
-        by more than ``FAR`` percentage points.
+        An effect is large if it changes the points of many students (more than the fraction ``MANY``), or the class
+        mean by more than ``FAR`` percentage points.
         """
         rules = (
             ("Late penalties", self._late, "Check the record of submission times."),
@@ -66,7 +66,7 @@ class MovedByRules:
 
 
 def _set_by_hand(report: Report) -> float:
-    """Return the change in a report's points that is due to points set by a person.
+    """Return the sum of the changes that people made to a report's points.
 
     Results that the grader leaves to a person, such as answers in words, do not count.
     """

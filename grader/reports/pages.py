@@ -72,7 +72,7 @@ def render_fragment(exercise: ExerciseReport, *, audience: Audience = "student")
 def summary_html(summary: Summary, whole: WholeClass, reports: Iterable[Report]) -> Iterator[str]:
     """Yield the class page in pieces, so that a large class's page is never in memory as a whole.
 
-    The class page links to the students' pages, which must be in its folder and have names as ``page_name`` returns.
+    The class page links to the students' pages. These must be in its folder, with the names that ``page_name`` gives.
     The page's content security policy allows only the script that sorts and filters the table of students.
 
     Args:
@@ -178,7 +178,7 @@ def timelines_svg(timelines: Mapping[str, Timeline], width: float = 760.0) -> st
 
 
 def loglog_svg(points: Sequence[MeasuredPoint], heading: str) -> str:
-    """Return predicted against measured times as an SVG file with a white background."""
+    """Return the plot of predicted and measured times as an SVG file with a white background."""
     return _environment().get_template("loglog.svg.j2").render(plot=draw_plot(points, heading))
 
 
@@ -187,7 +187,7 @@ def render(template: str, **data: Any) -> str:
 
 
 def render_pieces(template: str, **data: Any) -> Iterator[str]:
-    """Yield a page, rendered from the template of this name, in pieces: a long page is never in memory as a whole."""
+    """Render the template of this name, and yield the page in pieces, so that it is never in memory as a whole."""
     return _environment().get_template(template).generate(**data)
 
 

@@ -33,7 +33,7 @@ class Paper:
         return Text(self.fit(clean(text, limit)), style=style, overflow="fold")
 
     def fit(self, text: str) -> str:
-        """Return the text, including drawn lines, in characters that the console can encode."""
+        """Return the text, or lines of a drawing, in characters that the console can encode."""
         if not self.ascii:
             return text
         simple = unicodedata.normalize("NFKD", text.translate(_ASCII).translate(_LINES))

@@ -1,4 +1,4 @@
-"""The layouts in a result: the part of an array that each device of a mesh holds, as blocks with device names."""
+"""Pictures of array layouts in a result: blocks of the array with the names of the devices that hold them."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _span(at: list[int]) -> str:
 
 
 def describe(picture: Picture) -> list[tuple[str, str]]:
-    """Return (index range, devices in words) of each block."""
+    """Return a pair (index range, device names) for each block."""
     dims = len(drawn_dims(picture))
     return [
         (

@@ -22,7 +22,7 @@ class RooflinePoint:
 
     Attributes:
         what: name and source line.
-        per: the kind of byte that ``intensity`` counts, "HBM byte" or "byte sent".
+        per: the kind of byte in ``intensity``: "HBM byte", or "byte sent" for the bytes that a device sends.
         intensity: FLOPs per byte.
         rate: FLOP/s over the whole time of the matmul or step.
     """
@@ -131,7 +131,10 @@ class RooflineMark:
 
 @dataclass(frozen=True)
 class RooflineSvg:
-    """The picture ready to draw. ``roofs``: for each roof (SVG path, is dashed, name, y position of the name)."""
+    """The picture ready to draw.
+
+    ``roofs``: a tuple for each roof: SVG path, True if dashed, name, y position of the name.
+    """
 
     width: float
     height: float

@@ -1,8 +1,8 @@
 """Tables that show how permutes move data: a row for each round of permutes, a column for each device.
 
 On a ring (``Route``), devices pass data on, and a cell names the device where the data started. In a pipeline
-(``Pipeline``), each device computes new data from the data that it received. A cell then names the entries of the
-arguments from which the data were computed. A round of a pipeline is also called a tick.
+(``Pipeline``), each device computes new data from the data that it received. A cell then names the parts of the
+arguments from which the data were computed, such as x[3]. A round of a pipeline is also called a tick.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Rounds:
     Attributes:
         caption: the axes, the direction if it never changes, the number of rounds, the meaning of a cell.
         devices: names of the columns.
-        rows: for each round (name of the round, source line of its permute or None, cells).
+        rows: a tuple for each round: its name, the source line of its permute (or None), and its cells.
         left: the number of rounds that a long table omits before its last row.
         line: True if the devices are in a line, not on a ring.
     """
@@ -125,8 +125,8 @@ def _way(held: Sequence[Sequence[int | None]]) -> str:
     """Return the end of a ring's caption, such as ``, data move 1 device back in each of 3 rounds``.
 
     Args:
-        held: ``held[r][c]`` is the column where the data that column ``c`` has after round ``r`` started; None for
-            zeros.
+        held: ``held[r][c]`` is about the data in column c after round r (0: before the first round). It is the number
+            of the column where these data started; None for zeros.
     """
     size, rounds = len(held[0]), len(held) - 1
     moved = {  # by how many columns the data of a device moved to the right in a round
@@ -205,7 +205,7 @@ def _entries(spans: Sequence[Span] | None) -> str:
 
 
 def _alike(row: Moves, first: Sequence[int], ring: Sequence[int]) -> bool:
-    """Return True if, in this round, data move alike on all rings, and no data move from one ring to another.
+    """Return True if, in this round, data move on each ring as on the first ring, and not from one ring to another.
 
     Args:
         row: for each device, facts about its data, and the devices that the data came from.
@@ -218,7 +218,7 @@ def _alike(row: Moves, first: Sequence[int], ring: Sequence[int]) -> bool:
 
 
 def _columns(kind: str, axes: Sequence[str], mesh: Mapping[str, int], rows: Sequence[Moves]) -> _Columns:
-    """Return the columns of a table: the devices of one ring (or line) if data move alike on all, else all devices.
+    """Return the columns of a table: the devices of the first ring (or line) if it stands for all, else all devices.
 
     Args:
         kind: "ring" or "line".

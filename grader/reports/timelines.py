@@ -53,7 +53,7 @@ class Bar:
 class Scale:
     """A map from picoseconds to places from 0 to ``width``.
 
-    Every cut (omitted rounds of a loop) takes ``gap`` of the width.
+    ``gap``: the width of each cut (omitted rounds of a loop).
     """
 
     step: int
@@ -121,7 +121,7 @@ def scaled(timeline: Timeline, width: float, gap: float) -> Scale:
 
 
 def alike(timelines: Sequence[Timeline], width: float, gap: float) -> list[Scale]:
-    """Return a scale for each timeline. A microsecond has equal width on all scales, and the widest fills ``width``."""
+    """Return a scale for each timeline. A microsecond has equal width on all scales; the widest fills ``width``."""
     drawn = [t.step - sum(c.end - c.start for c in cuts(t)) for t in timelines]
     room = [width - gap * len(cuts(t)) for t in timelines]
     unit = min(w / max(d, 1) for w, d in zip(room, drawn, strict=True))
@@ -153,7 +153,7 @@ def word(kind: str) -> str:
 
 
 def bar_word(kind: str) -> str:
-    """Return the last word of the name of a kind of operation, for a bar with enough room."""
+    """Return a short name of a kind of operation, for a bar: the last word of its name."""
     return word(kind).rpartition(" ")[2]
 
 
@@ -233,7 +233,7 @@ def cut_text(cut: Cut) -> str:
 
 
 def merged(found: Sequence[Bar], least: float) -> list[Bar]:
-    """Return the bars, with neighbours of one kind merged if they are too narrow (``least``) to be distinguished."""
+    """Return the bars after merging neighbours of one kind that are narrower than ``least``."""
     drawn: list[Bar] = []
     for bar in found:
         last = drawn[-1] if drawn else None

@@ -49,5 +49,5 @@ def _named(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
 
 
 def _while(pid: int, tid: int, start: int, duration: int) -> dict[str, Any]:
-    """Return the fields that all events with a duration have, with times converted from picoseconds to microseconds."""
+    """Return the common fields of events with a duration. Times in picoseconds become microseconds."""
     return {"ph": "X", "pid": pid, "tid": tid, "ts": start / US, "dur": duration / US}

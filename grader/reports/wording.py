@@ -77,7 +77,7 @@ def rubric_text(result: Result) -> str:
 
 
 def unstated_pairs(result: Result) -> list[tuple[str, str]]:
-    """Return the ``data_pairs`` of a result, without expected and actual data if the result's reason contains both."""
+    """Return the ``data_pairs`` of a result. Expected and actual data are left out if the reason contains both."""
     pairs, reason = data_pairs(result), _alike(reason_text(result))
     repeated = all(
         len(data) >= SHORT and _alike(data) in reason for name, data in pairs if name in ("expected", "yours")
@@ -123,7 +123,7 @@ def first_failure(exercise: ExerciseReport) -> Result | None:
 
 
 def percent_of(report: Report) -> float | None:
-    """Return the percentage of the points, without bonus. Return None if the report has only bonus points."""
+    """Return the earned percentage of all points except bonus points; None if there are only bonus points."""
     return percentage(report.earned - report.bonus, report.points) if report.points > 0 else None
 
 

@@ -48,7 +48,7 @@ class CannotRun(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Executable:
-    """A compiled program for a mesh. ``about`` has facts from the compiled program, such as its memory."""
+    """A compiled program for a mesh. ``about``: facts from the compiled program, such as its memory."""
 
     call: Any
     mesh: Any
@@ -135,7 +135,7 @@ def quickly(lowered: Any) -> Any:
 
 
 def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Return ``module`` as an object that JAX can compile and call, like the result of ``jax.jit(...).lower(...)``."""
+    """Return ``module`` in the form of a result of ``jax.jit(...).lower(...)``, which JAX can compile."""
     key = repr((arguments, program.results)), *shardings
     lowered = copy(_stand_ins.get(key, lambda: lowered_stand_in(program, arguments, shardings)))
     lowered._lowering = copy(lowered._lowering)
@@ -144,7 +144,7 @@ def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], 
 
 
 def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Lower a placeholder function with the program's shapes, dtypes and shardings, without its MLIR module."""
+    """Lower a placeholder function with the program's shapes, dtypes and shardings, and delete its own MLIR module."""
 
     def same_results(*_: Any) -> tuple:
         return tuple(jax.numpy.zeros(shape, dtype_of(dtype)) for shape, dtype in program.results)

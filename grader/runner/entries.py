@@ -1,4 +1,4 @@
-"""Find operations that read or replace one whole entry along an array's first dimension, and where slices begin.
+"""Find operations that read or replace one entry of an array, and the first index of each slice.
 
 An entry is the part of the array at one index of the first dimension. Only pictures of programs use these facts.
 """
@@ -14,7 +14,7 @@ from grader.runner.admission import shaped
 
 
 def entries_of(op: Any) -> tuple[int | None, bool]:
-    """Return (``start_of``, ``is_entry``) of an operation."""
+    """Return the pair ``(start_of(op), is_entry(op))``."""
     return start_of(op), is_entry(op)
 
 

@@ -120,8 +120,8 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exact: bool = False) -> Reply:
     """Run a program on the devices of this process and of the processes that ``join`` connected to it.
 
-    The grader judges only the values that these devices compute, so the compiler may add collectives and use any
-    memory.
+    The grader judges only the values. So this function does not limit memory, or the collectives that the compiler
+    adds.
 
     Args:
         exact: True to compute every matmul in float32, even if the program requests another precision.

@@ -4,8 +4,8 @@ Facts are read before any optimization, because XLA merges and rewrites collecti
 is an interval that covers all paths through branches, and all devices. XLA's partitioner adds other collectives, such
 as those of a reshard. The module ``hlo`` reads these from the compiled program.
 
-This module also refuses programs that call functions at too great a depth, that have too many operations after
-inlining, or whose collectives have groups that do not fit the mesh.
+This module also refuses a program if its calls are nested too deeply, if inlining gives too many operations, or if the
+groups of a collective do not fit the mesh.
 """
 
 from __future__ import annotations

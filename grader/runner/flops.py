@@ -87,8 +87,8 @@ def dot(result: Sequence[int], contracted: int, complex_: bool) -> FlopCount:
 def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) -> FlopCount:
     """Return the cost of an operation that costs equally much for each element; an unknown cost for an unknown name.
 
-    A learner may write ``a @ b`` as multiplications and a sum. So the multiplication of two operands that depend on the
-    program's arguments counts as part of a matmul, and one addition for each of its elements, too.
+    A learner may write ``a @ b`` as multiplications and a sum. So if both factors of a multiplication depend on the
+    program's arguments, each element counts as two matmul FLOPs: the multiplication and an addition.
 
     ``factors``: the number of operands that depend on the program's arguments.
     """
@@ -105,8 +105,8 @@ def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) 
 def logic(name: str, result: Sequence[int], data: Sequence[bool]) -> FlopCount:
     """Return the cost of logic on data, as an interval from 0 to one operation for each result element.
 
-    Logic is not arithmetic, so it cannot satisfy a check that requires FLOPs: such a check uses the lower bound. A
-    program could also do arithmetic by logic, so a check that limits FLOPs uses the upper bound.
+    A check that requires FLOPs uses the lower bound, because logic is not arithmetic. A check that limits FLOPs uses
+    the upper bound, because a program could do arithmetic by logic.
 
     ``data``: for each operand, whether it depends on the program's arguments.
     """

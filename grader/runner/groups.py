@@ -55,9 +55,9 @@ def axis_groups(sizes: Mapping[str, int], ids: Sequence[int], chosen: Sequence[A
     Args:
         sizes: size of each mesh axis.
         ids: the numbers of the mesh's devices, row-major.
-        chosen: the axes along which the devices of a group differ, as ``(axis, before, size)``, from the slowest to the
-            fastest varying. For a whole axis, ``before`` is 1 and ``size`` is None. For a part, the axis's size is
-            written as a product of factors: ``size`` is the part's own factor, and ``before`` is the product of the
+        chosen: the axes or parts of axes, as tuples ``(axis, before, size)``. Within a group, the first axis varies
+            slowest, the last fastest. For a whole axis, ``before`` is 1 and ``size`` is None. For a part, the axis's
+            size is a product of factors. ``size`` is the part's own factor, and ``before`` is the product of the
             factors to its left.
 
     Raises:

@@ -43,7 +43,7 @@ BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"br
 
 @dataclass(frozen=True)
 class Visit:
-    """An instruction in one call of its computation (function).
+    """An instruction of a compiled program, visited in one call of its computation (function).
 
     Attributes:
         of: the instruction.
@@ -159,14 +159,14 @@ def added_by_compiler(
 ) -> list[Collective]:
     """Return the collectives that the compiler added to the canonical program.
 
-    A compiled collective comes from the canonical program if it has a number of ``facts.mark``, if its kind and axes
-    fit the collective with this number, and if it does not run more often. A number alone proves nothing, because a
-    collective that the compiler adds may inherit a number.
+    All other collectives of the compiled program have a number from ``facts.mark``, and come from the canonical
+    program's collective with this number. Their kind and axes must fit this collective, and they may not run more
+    often. The number alone proves nothing, because a collective that the compiler adds may inherit a number.
 
     Args:
         hlo: the text of the compiled program.
         mesh: axis sizes, in order.
-        marked: the canonical program's collectives, by the numbers of ``facts.mark``.
+        marked: the canonical program's collectives, keyed by their numbers from ``facts.mark``.
     """
     return unclaimed(
         [(v.of.marks, c) for v in walk(hlo, costed=False) for c in [collective(v, mesh)] if c is not None], marked or {}
@@ -178,8 +178,8 @@ def unclaimed(
 ) -> list[Collective]:
     """Return the collectives of a compiled program that do not come from a collective of the canonical program.
 
-    ``found``: the compiled program's collectives, each with the numbers that ``facts.mark`` gave its sources.
-    ``marked``: the canonical program's collectives, by these numbers.
+    ``found``: the compiled program's collectives, each with its numbers from ``facts.mark``. ``marked``: the canonical
+    program's collectives, by these numbers.
     """
     claimed = [bool(marks) and all(_became(c, marked.get(m, [])) for m in marks) for marks, c in found]
     added = {i for i, is_claimed in enumerate(claimed) if not is_claimed}
@@ -193,7 +193,7 @@ def unclaimed(
 def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
     """Return how many of the compiled collectives ``copies`` the compiler must have added.
 
-    All copies have one number of ``facts.mark``; ``source`` has the canonical program's collectives with this number.
+    All copies have one number from ``facts.mark``. ``source``: the canonical program's collectives with this number.
     The compiler may unroll a loop around a collective. So this function compares the numbers of runs if they are known,
     and otherwise the numbers of collectives.
     """

@@ -40,7 +40,7 @@ class HloInstruction:
 
     @property
     def calls(self) -> bool:
-        """Whether the instruction may call a computation, because an attribute is a reference such as ``=%add``."""
+        """Whether an attribute is a reference such as ``=%add``, so that the instruction may call a computation."""
         return "=%" in self.rest or "={%" in self.rest
 
     @property

@@ -51,7 +51,7 @@ def _step(body: Any, position: int) -> int | None:
 
 
 def _compares_as_typed(compared: Any) -> bool:
-    """Return whether a comparison treats integers as signed or unsigned as their dtype says."""
+    """Return whether a comparison of integers is unsigned for unsigned dtypes, and signed for signed dtypes."""
     if "compare_type" not in compared.attributes:
         return True
     unsigned = getattr(compared.operands[0].type.element_type, "is_unsigned", False)
@@ -73,7 +73,10 @@ def _argument(value: Any, block: Any) -> int | None:
 
 
 def _constant(value: Any) -> int | None:
-    """Return the value of an integer constant, also if it is converted or a loop carries it unchanged, else None."""
+    """Return the value of an integer constant; None for other values.
+
+    A constant may be converted, or may be a loop's argument that no round changes.
+    """
     types = [value.type]
     while True:
         op = defining(value)

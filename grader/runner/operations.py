@@ -48,8 +48,8 @@ def attributes_of(op: Any) -> str:
     """Return an operation's attributes, sorted by name, and the operations of its regions, as one text.
 
     The grader compares these texts between programs that may differ in sizes. So the text of a constant, such as 1/N,
-    has only the kind of its value (``_kind_of_constant``). Attributes in READ_APART and the regions of BODIES are left
-    out.
+    has only the kind of its value (``_kind_of_constant``). The text leaves out the attributes READ_APART, and the
+    regions of loops and conditionals (BODIES).
     """
     if op.name == "stablehlo.constant":
         return _kind_of_constant(op)
@@ -141,7 +141,10 @@ class _OperationsReader:
         return [self.layout(a["sdy.sharding"]) for a in about]
 
     def layout(self, sharding: Any) -> Layout:
-        """Return for each dimension the axes of more than one device that shard it; None if a part of an axis does."""
+        """Return for each dimension the axes that shard it, without axes of size 1.
+
+        Return None if a part of an axis shards a dimension.
+        """
         dims = [sdy.DimensionShardingAttr(d) for d in sdy.TensorShardingAttr(sharding).dimension_shardings]
         names = [[sdy.AxisRefAttr(a) for a in d.axes] for d in dims]
         if any(a.sub_axis_info is not None for axes in names for a in axes):
@@ -254,7 +257,7 @@ class _OperationsReader:
         return [*found, *operations]
 
     def laid(self, op: Any, i: int, at: int, layout: Layout, axes: set[str]) -> tuple[Operation | None, int]:
-        """Move operand ``i`` of a shard_map, value ``at``, to the layout that the shard_map requires.
+        """Move operand ``i`` of a shard_map (value number ``at``) to the layout that the shard_map requires.
 
         Return (operation that moves the operand, or None if this needs no communication; number of the moved value).
         """
@@ -267,7 +270,7 @@ class _OperationsReader:
         return self.step(op, "reshard", (at,), (moved,)), moved
 
     def left(self, argument: Any, whole: int) -> int:
-        """Return into how many parts the axes that are not manual may split an argument inside a shard_map."""
+        """Return how many shards a shard_map's argument has along the mesh axes that are not manual."""
         value = self.values[whole]
         each = max(math.prod(value.shape) // value.parts, 1)
         return 1 if self.real <= self.manual else max(math.prod(shaped(argument.type)[0]) // each, 1)

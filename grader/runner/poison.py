@@ -167,7 +167,8 @@ class PoisonedModule:
     The main function gets two additional integer arguments. So does each other function and each ``shard_map`` body
     with operations of the kind ``what``. The first argument is the number of the operation to change, counted from the
     function's first operation of the kind. The second argument is a *salt*, a number that selects the replacement
-    values. A ``shard_map`` body also gets the device's position, from which each device computes a salt of its own.
+    values. A ``shard_map`` body also gets the device's position, which changes the salt, so that devices have different
+    noise.
     """
 
     def __init__(self, module: Any, mesh: dict[str, int], what: str) -> None:
@@ -318,7 +319,7 @@ class PoisonedModule:
         return ir.Operation.create("func.call", types, operands, {"callee": ir.FlatSymbolRefAttr.get(name)})
 
     def function_of(self, text: str) -> str:
-        """Copy the function in the StableHLO module ``text`` into this module once. Return the name of the copy."""
+        """Return the name of this module's copy of the function in the StableHLO module ``text``."""
         if text not in self.added:
             self.added[text] = f"poison_{len(self.added)}"
             lowered = ir.Module.parse(text, self.module.context)  # the module must exist until its function is copied

@@ -146,7 +146,7 @@ def _context() -> Any:
 def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
     """Return the program's meshes, each with a new name.
 
-    Raises ProgramRefused if the program lacks the mesh of the grader's request, or has another mesh with axes.
+    Raises ProgramRefused if the program lacks the mesh of the grader's request, or has another mesh that is not empty.
     """
     found: dict[str, list[Any]] = {OWN: [], "empty_mesh": []}
     for op in (o.operation for o in module.body.operations):
@@ -209,7 +209,7 @@ def _names(op: Any) -> list[str]:
 
 
 def _describe_mesh(op: Any, mesh: Mapping[str, int]) -> None:
-    """Describe the mesh in a StableHLO attribute of ``op``, a ``sdy.mesh``. Since JAX 0.12, collectives refer to it."""
+    """Add a StableHLO attribute with the mesh to ``op``, a ``sdy.mesh``. Collectives refer to it since JAX 0.12."""
     if sdy.MeshAttr(op.attributes["mesh"]).axes:
         axes = ", ".join(f'{{name = "{axis}", size = {size} : i64}}' for axis, size in mesh.items())
         op.attributes["stablehlo.mesh"] = ir.Attribute.parse(f"{{axes = [{axes}]}}")

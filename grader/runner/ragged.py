@@ -1,15 +1,15 @@
 """Read ``ragged_all_to_all``, the only admitted custom call, as JAX 0.10 and 0.12 write it, and replace it on CPUs.
 
-Each device sends slices of rows of its operand to the devices of its group, and names the row at which each slice
-begins in its receiver's result::
+Each device sends slices of its operand's rows to the devices of its group. For each slice, it names the first row in
+the receiver's result::
 
     ragged_all_to_all(operand[N, ...], output[M, ...], input_offsets[K], send_sizes[K],
                       output_offsets[K], recv_sizes[K])
 
 Slice k goes to member k // (K / members) of the group.
 
-XLA:CPU cannot run the call ("not supported by XLA:CPU ThunkEmitter"), so on a CPU other operations replace it: each
-slice is copied into a block of M rows, an all_to_all exchanges the blocks, and the receiver combines them. If a
+XLA:CPU cannot run the call ("not supported by XLA:CPU ThunkEmitter"), so other operations replace it on a CPU. They
+copy each slice into a block of M rows, exchange the blocks by an all_to_all, and combine the received blocks. If a
 learner's offsets or sizes are wrong, the original call has an undefined result. The replacement shows the mistake
 instead. It drops a slice that does not fit in the operand or the result, or whose receiver expects another size. If two
 slices would write one row of the result, the row keeps its old value.
@@ -160,7 +160,7 @@ def _added(module: Any, fn: Callable, name: str, operands: Sequence[Any]) -> Any
 
 
 def laid_out(operand: Any, starts: Any, sizes: Any, to: Any, *, rows: int) -> tuple[Any, Any]:
-    """Copy each slice into a block of its own, at the rows at which the slice belongs in the receiver's result.
+    """Copy each slice into its own block, to the rows that the slice will have in the receiver's result.
 
     Returns:
         The blocks, of shape [K, rows, ...], and an array of shape [K, 2] with each slice's first row in the result and

@@ -15,10 +15,10 @@ Send = Callable[[dict[str, Any], list[bytes]], None]
 
 
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
-    """Answer one request: run a learner's program, or do what one of these keys of the header requests.
+    """Answer one request. Keys of the header select the answer; without such a key, run a learner's program.
 
     Keys:
-        ours: run the grader's own test program.
+        ours: True to run the grader's own test program.
         formula: evaluate a student's formula.
         look: describe the devices.
         times: time the program.

@@ -233,7 +233,7 @@ class Shardlings(LoggingConfigurable):
 
 
 def stamp(work: NotebookWork, known: Sequence[Known], dates: Sequence[object], late: Sequence[str]) -> str:
-    """Return a digest of everything on which the graded notebook and its rows in the gradebook depend.
+    """Return a digest of everything that affects the graded notebook and its gradebook rows.
 
     Args:
         dates: submission time and deadline.

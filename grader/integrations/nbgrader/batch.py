@@ -1,9 +1,10 @@
 """``shardlings nbgrader grade``: grade a class in parallel, and write the gradebook rows that nbgrader would write.
 
 Workers grade in parallel. Only this process reads submissions and writes the gradebook and ``autograded/``. One
-transaction writes the gradebook rows of several students. Then this process writes the files of these students. A
-student's notebook is the last file, and has a *stamp*: a digest of the submission and all else that determines the
-results. The stamp proves that all results are written. So if a run is killed, the next run grades no student twice.
+transaction writes the gradebook rows of several students. Then this process writes the files of these students. The
+notebook is the last file of a student. It has a *stamp*: a digest of the submission and all else that determines the
+results. The stamp proves that all results of the student are written. If a run is killed, the next run leaves out
+students with this stamp.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def grade(
     Args:
         jobs: submissions graded at a time; 0 for the setting in nbgrader_config.py.
         isolation: the kind of sandbox, such as "bwrap"; "" for the setting in nbgrader_config.py.
-        again: True to write the results of unchanged submissions to the gradebook again, too.
+        again: True to write also the results of unchanged submissions to the gradebook.
         remember: use the results of earlier runs, and keep the results of this run for later runs.
         elsewhere: a service that grades submissions on other machines.
         slow: called if a submission takes long, with the student and the seconds so far (see ``Pool.slow``).
@@ -194,7 +195,7 @@ class _Batch:
         self.dates = {str(one.student_id): (one.timestamp, one.duedate) for one in there}
 
     def _places(self) -> dict[str, list[Path]]:
-        """Return the submitted notebooks by student, as nbgrader finds them."""
+        """Return the notebooks that nbgrader finds in ``submitted/``, keyed by student."""
         with contextlib.suppress(NbGraderException):  # raised by nbgrader if no student submitted a notebook
             self.converter.init_notebooks()
         submitted = self.coursedir.submitted_directory

@@ -20,7 +20,8 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
 
     In nbgrader, an exercise has one check cell for all points that the grader gives, and a cell for each answer in
     words. A person's score of the check cell replaces all points of the grader. In the report, the score becomes part
-    of the exercise's total. So the score counts only when all answers in words are graded.
+    of the exercise's total, which needs the points of all answers in words. Until all of them are graded, the score
+    does not count.
 
     Args:
         submission: nbgrader's SubmittedAssignment.
@@ -59,8 +60,8 @@ def to_read(course: Course, exercises: Iterable[str]) -> dict[str, str]:
 def _points(exercise: Exercise, grade: Any) -> float | None:
     """Return the points that a person gave for a cell.
 
-    The cells of an extension (an exercise whose points are a bonus) are worth 0 points in nbgrader, so people enter
-    their points as extra credit.
+    In nbgrader, the cells of an extension (an exercise whose points are a bonus) are worth 0 points. Staff enter the
+    points of such a cell as extra credit.
     """
     if grade is None:
         return None

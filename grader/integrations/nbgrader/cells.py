@@ -105,7 +105,7 @@ def fill(nodes: list[NotebookNode], report: Report, by_cell: dict[str, str], poi
 
     Args:
         by_cell: the exercise of each grade cell, by the cell's name.
-        points: the points in the gradebook of each grade cell, by the cell's name.
+        points: the points that each grade cell is worth in the gradebook, by the cell's name.
     """
     found = {e.exercise: e for e in report.exercises}
     first = True

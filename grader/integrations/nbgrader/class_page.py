@@ -68,7 +68,10 @@ def _write_students(place: Path, whole: Sequence[Report]) -> None:
 
 
 def _read_marks(place: Path) -> dict[str, str]:
-    """Return the digest of each report with points that a person set, by student; {} without a valid file."""
+    """Return student -> digest of the report, for reports with points that a person set.
+
+    Return {} if there is no valid file.
+    """
     try:
         found = json.loads((place / BY_HAND).read_text(encoding="utf-8"))
     except (OSError, ValueError):

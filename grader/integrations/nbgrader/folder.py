@@ -1,7 +1,7 @@
 """``shardlings nbgrader init``: a course folder in nbgrader's layout, one assignment per module.
 
-nbgrader may release each file in ``source/``: the files contain only texts from ``exercises/``, which learners may see,
-and nbgrader's metadata and points.
+Learners may see all files in ``source/``, which nbgrader releases. These files have only texts from ``exercises/``,
+points, and nbgrader's metadata.
 
     DIR/nbgrader_config.py                     plugs the grader in; you may edit it, init never overwrites it
     DIR/source/<module>/<module>.ipynb         the module's notebook with nbgrader's metadata in its cells

@@ -1,9 +1,9 @@
 """Copy submissions within nbgrader's folders. Links are reported and never followed.
 
-nbgrader copies all files beside a notebook from the exchange to ``submitted/``, then to ``autograded/`` and
-``feedback/``, and follows links. So a student who links ``book.db`` to the gradebook would get the gradebook. ``guard``
-replaces nbgrader's copying from ``submitted/`` and ``autograded/``. ``plugin.Collect`` replaces the copying from the
-exchange, and copies a link as a link.
+nbgrader follows links when it copies the files beside a notebook from the exchange to ``submitted/``, and from there to
+``autograded/`` and ``feedback/``. So a student who submits a link to the gradebook would get a copy of the gradebook.
+``guard`` replaces nbgrader's copying from ``submitted/`` and ``autograded/``. ``plugin.Collect`` replaces the copying
+from the exchange, and copies a link as a link.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def copy(source: str, target: str, ignore: Sequence[str], log: Any) -> None:
 
 
 def _copy_files(source: Path, target: Path, files: Sequence[str]) -> list[str]:
-    """Copy files that ``listed`` names. Return a line for each file that cannot be copied any more."""
+    """Copy files that ``listed`` names. Return a line for each file that cannot be copied."""
     odd = []
     for name in files:
         place = target / name

@@ -194,7 +194,7 @@ class Exporter(NotebookExporter):
 
 
 class Repair(NbGraderPreprocessor):
-    """Rebuilds a submitted notebook, see the function ``repair``."""
+    """Rebuilds a submitted notebook (see the function ``repair``)."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         session = Session.of(self)

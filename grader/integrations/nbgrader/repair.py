@@ -207,9 +207,9 @@ def _recognise_definition(cells: list[SubmittedCell], cell: Known, notes: list[s
 
 
 def _by_marks(cell: Known, free: list[SubmittedCell]) -> SubmittedCell | None:
-    """Return the last submitted cell that matches a cell of the gradebook by text, else by metadata, else by id.
+    """Return the last submitted cell that matches a cell of the gradebook; None if there is no match.
 
-    Only the text of a cell that students must not change (``restored``) is compared.
+    A cell matches by text (only if students must not change the cell, see ``restored``), else by metadata, else by id.
     """
     same = [c for c in free if cell.restored and c.text.strip() == cell.source.strip()]
     marked = [c for c in free if c.marked == cell.name]

@@ -100,8 +100,8 @@ class _Others:
         """Yield a message for each leak in a file.
 
         A database is a leak, because it may be the gradebook. In a student's file in ``autograded/`` or ``feedback/``,
-        a copy of another student's file is a leak. A long line is a leak if only one other student's files or comments
-        have it.
+        a copy of another student's file is a leak. A long line is a leak if exactly one student has this line (in files
+        or comments), and the file is not this student's.
         """
         with open(path, "rb") as file:
             if file.read(len(SQLITE)) == SQLITE:

@@ -53,7 +53,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
     @staticmethod
     @abstractmethod
     def heading(answer: Any) -> str:
-        """Return the form of the answer in a few words, equal for all students."""
+        """Return the form of the answer in a few words. All students get equal words."""
 
     @property
     @abstractmethod
@@ -79,8 +79,8 @@ class AnswerKind(ABC, Generic[Want, Given]):
     def wrong_as(self, given: Given, other: Want, want: Want) -> bool:
         """Return True if ``other``, a misconception's answer, explains all wrong parts of ``given``.
 
-        Each part of ``given`` must equal this part of ``want`` (the right answer) or of ``other``. For a kind of answer
-        without parts, return False.
+        Each part of ``given`` must be right (equal the part of ``want``), or equal the part of ``other``. For a kind of
+        answer without parts, return False.
         """
         return False
 

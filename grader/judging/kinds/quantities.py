@@ -99,9 +99,9 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
 
         A wrong answer may differ from the right answer by a power of 1000, or by a power of 1.024 (kB taken for KiB).
         The reason then names a mistake in the unit, but not if a mistake in the formula can also cause this factor (see
-        ``_of_the_question``). No reason mentions a factor of 8, which may come from the bits in a byte, but also from
-        2·4 or an axis of size 8. Plain numbers and numbers of tokens rarely have a wrong unit, so for them no reason
-        says whether the answer's size is plausible.
+        ``_of_the_question``). No reason mentions a factor of 8, because many mistakes cause this factor, not only bits
+        taken for bytes. For plain numbers and numbers of tokens, no reason says that the answer's size is plausible,
+        because their unit is rarely wrong.
         """
         got = answer.value
         if got <= 0:
@@ -131,7 +131,7 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
     def _of_the_question(self, factor: float, rtol: float) -> bool:
         """Return True if a factor is a·b, a/b or 1/(a·b) for two of the question's numbers a and b.
 
-        These are 1 to 8, the numbers drawn for the question, and the drawn numbers plus or minus 1.
+        The question's numbers are 1 to 8, its drawn numbers, and the drawn numbers plus or minus 1.
         """
         numbers = {*COUNTS, *(n + more for n in self.drawn for more in (-1, 0, 1) if n + more > 0)}
         pairs = itertools.product(numbers, repeat=2)
