@@ -101,7 +101,7 @@ def _templates(exercise: Exercise, texts: Iterable[Text]) -> Iterator[str]:
 
 
 def _solution(exercise: Exercise, used: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Yield (description, code) for lines of tasks, answers and private functions, and for formulas of answers."""
+    """Yield (description, code) for each line of the solution's functions, and for each formula that is an answer."""
     for part in statements(exercise, grading=False):
         if part.kind in ("task", "question", "private"):
             for line in _secret(part, set()):

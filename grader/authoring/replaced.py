@@ -86,8 +86,8 @@ def _cases(
 ) -> list[Answered]:
     """Return the reference's answers to the cases (calls with sizes and a mesh) with which ``other`` runs.
 
-    A misconception runs with a few cases (see ``first_cases``), and with all if ``every`` is None. An alternative runs
-    with all cases.
+    An alternative runs with all cases. A misconception runs with all cases if ``every`` is None, otherwise with a few
+    (see ``first_cases``).
     """
     if every is None or isinstance(other, Alternative):
         return reference

@@ -288,7 +288,7 @@ class _Surely:
     def carried(self, op: Operation) -> list[bool]:
         """Return, for each value that a loop carries, whether it waits for ``self.values`` in every round.
 
-        Record the results in ``waits``, for the arguments of the loop's condition and body.
+        Also store each result in ``waits``, under the value's number in the loop's condition and in its body.
         """
         condition, body = op.bodies
         found: list[bool] = []

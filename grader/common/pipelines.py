@@ -80,7 +80,8 @@ def pipelines(program: Operations, names: Sequence[str]) -> list[Pipeline]:
 
 
 def _lanes(walk: MarkWalk) -> list[list[Sent]]:
-    """Return chains of values that permutes send. In a chain, each value may depend on the previous value."""
+    """Return chains of values that permutes send. In a chain, each value depends on the previous one on
+    at least one path through the program."""
     found: list[list[Sent]] = []
     latest: list[int] = []  # for each chain, the marks that stand for its last value
     for sent in (sent for sent in walk.sent if sent.permutes):

@@ -39,7 +39,7 @@ class Task:
 
     @property
     def modes(self) -> tuple[bool, ...]:
-        """The values of ``check_vma`` with which the grader wraps the function of a ``body`` task, in order."""
+        """The values of ``check_vma`` with which the grader wraps a ``body`` task in ``shard_map``."""
         return (True, False) if self.check_vma == "both" else (bool(self.check_vma),)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

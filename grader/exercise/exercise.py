@@ -372,7 +372,7 @@ class Exercise(Asks):
         return tuple(check.name for check in found)
 
     def _values_of(self, calls: Sequence[Call | Cases]) -> Iterable[str]:
-        """Return, for each timing call, the name of the first check that judges its small call."""
+        """Return, for each timing call, the first check of the call that it repeats at larger sizes."""
         for call in calls:
             timed = call.timed if isinstance(call, Call) else None
             yield from [check.name for check in self.checks.values() if timed in check.calls][:1]
