@@ -49,7 +49,7 @@ class Fit:
 
 
 def timed(calls: Sequence[Mapping[str, Any]]) -> list[Timed]:
-    """Return the times of each program. The time of a call ends when the call's result is ready."""
+    """Return the times of each program. A call takes until its result is ready."""
     found = []
     for case in CASES:
         took = [c["ready"] - c["called"] for c in calls if (c["program"], c["size"]) == (case.program, case.size)]
