@@ -111,7 +111,7 @@ class PageLoop(WatchLoop):
     def act(self, name: str, value: str) -> bool:
         """Queue the action of the page's button ``name``. Return False if the page has no such button.
 
-        ``value``: for the button "program" the program's number, for the button "slice" a TPU slice such as "v5e:2x4".
+        ``value``: the program's index for the button "program", or the TPU slice, such as "v5e:2x4", for "slice".
         """
         actions: dict[str, Callable[[], None]] = {
             "hint": self._hint,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 class Regions:
     """The page's parts as HTML, by name. Changes are numbered, and each part has the number of its last change.
 
-    Threads may call all methods at any time.
+    All methods are thread-safe.
 
     Attributes:
         closed: True if the page was closed, so that the server must end its streams of changes.

@@ -49,7 +49,7 @@ def asked(
     mesh: Mapping[str, int] | None,
     dims: Mapping[str, int],
 ) -> Asked:
-    """Return requests to compile the calls that an exercise or one of its tasks declares, for a slice.
+    """Return requests to compile calls for a slice: the calls that an exercise, or one of its tasks, declares.
 
     If the exercise declares timing calls (``exercise.timing``), return only requests for these calls. Raises
     CourseError if no call fits, or if ``mesh`` does not fit the slice.

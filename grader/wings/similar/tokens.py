@@ -1,4 +1,4 @@
-"""Convert code to tokens, without comments and formatting, and with placeholders for most names and values.
+"""Convert code to tokens without comments and formatting. Placeholders replace numbers, strings and most names.
 
 All of these are easy to change in copied code.
 """
