@@ -42,7 +42,7 @@ class Rosters:
     def absent(self, students: Collection[str], not_graded: Collection[str]) -> tuple[list[str], list[str]]:
         """Return (students of the class without a submission, students whose submissions could not be graded).
 
-        Both lists are empty if ``plain`` is None. ``students`` are those who have reports.
+        Both lists are empty if ``plain`` is None. ``students``: the students who have reports.
         """
         if self.plain is None:
             return [], []
