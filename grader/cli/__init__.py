@@ -71,9 +71,9 @@ MISTAKES = {
 
 
 class Imported(Mapping[str, Any]):
-    """All commands by name: first this package's, then those of wings (optional parts).
+    """All commands by name: first this package's commands, then the commands of wings (optional parts).
 
-    A command is imported when it is looked up.
+    Looking up a command imports it.
     """
 
     def __getitem__(self, name: str) -> Any:
@@ -114,7 +114,7 @@ class Commands(TyperGroup):
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands for ``--help``, in the groups of READERS, with the first sentence of each help."""
+        """Write the list of commands for ``--help`` in groups, with the first sentence of each command's help."""
         known = self.list_commands(ctx)
         grouped = {reader: [name for name in names if name in known] for reader, names in READERS.items()}
         grouped["Other"] = [name for name in known if not any(name in names for names in grouped.values())]

@@ -31,12 +31,11 @@ class AppealOptions:
 
     Attributes:
         student, check: the student and the check to judge again.
-        to: the folder with the stored report, to compare with; None to compare with no report.
+        to: the folder with the stored report to compare with, or None.
         html: the HTML file to write the evidence to.
         isolation: the value of ``--isolation``, which chooses the sandbox.
         roster: the file that lists the students of the class.
-        beside: the values of ``--backend`` and ``--processes``, for devices or a compiler to use in addition to the
-            simulated devices.
+        beside: the values of ``--backend`` and ``--processes``, which can request real devices or a compiler.
     """
 
     student: str

@@ -194,9 +194,12 @@ NAME_WIDTH = 22  # with this width the table fits into 80 columns
 def print_proofs(course: Course, proofs: list[Proof]) -> None:
     """Print a table with each exercise's size and the number of its mutants by outcome, and print problems.
 
-    A mutant is a reference (the author's solution) with a small change. Questions count as checks. The column ``pts``
-    has the points, ``alt`` the number of alternatives (other right solutions in the exercise), and ``same`` the number
-    of equivalent mutants (right solutions, listed in ``equivalent_mutants.yaml``).
+    A mutant is a reference (the author's solution) with a small change. The columns include:
+
+    - ``pts``: the exercise's points
+    - ``checks``: checks and questions
+    - ``alt``: alternatives, which are further right solutions in the exercise
+    - ``same``: equivalent mutants, which are right solutions that ``equivalent_mutants.yaml`` lists
     """
     out.print(
         f"{'exercise':{NAME_WIDTH}} " + " ".join(f"{word:>{width}}" for word, width in COUNTED.items()), highlight=False
@@ -219,7 +222,7 @@ def print_proofs(course: Course, proofs: list[Proof]) -> None:
 
 
 def _counts(course: Course, proof: Proof) -> list[float]:
-    """Return the numbers of an exercise's row, in the order of ``COUNTED``."""
+    """Return the numbers of an exercise's row in the table, in the order of the columns (``COUNTED``)."""
     exercise = course.exercise(proof.exercise)
     checks = len(exercise.checks) + len(exercise.questions)
     fates = [proof.count(fate) for fate in ("killed", "equivalent", "survived")]

@@ -25,7 +25,7 @@ def beside_at(
 
 
 def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: bool = False) -> Devices | None:
-    """Return the devices that the options request; None for the defaults, which request simulated devices only.
+    """Return the devices that the options request; None if they request only simulated devices in one process.
 
     Raises CourseError, WingError.
     """

@@ -90,7 +90,7 @@ def _print_whole(found: Course, chosen: Sequence[str], graded: Report) -> None:
 
 
 def traced_and_wrong(course: Course, graded: Report) -> list[str]:
-    """Return the exercises whose first failure is a failed check of a program, which ``explain`` can show.
+    """Return the exercises whose first failure is a failed check of a program. ``explain`` can show this program.
 
     Questions, unfinished tasks and tasks of the kind "function" have no program.
     """
@@ -104,7 +104,7 @@ def traced_and_wrong(course: Course, graded: Report) -> list[str]:
 
 
 def print_judged(course: Course, names: Sequence[str]) -> None:
-    """Print that hidden checks were judged or, if the course has no solutions, how many points they decide later."""
+    """If the course has solutions, print that hidden checks were judged, else how many points they will decide."""
     if course.solved:
         out.print(WITH_SOLUTIONS)
     elif hidden := sum(course.exercise(name).hidden_points * course.weight(name) for name in names):
@@ -112,7 +112,7 @@ def print_judged(course: Course, names: Sequence[str]) -> None:
 
 
 def print_in_short(course: Course, graded: Report) -> None:
-    """Print a line for each exercise that the learner began, then the first failure, then the command to run next."""
+    """Print an overview of the exercises, then the first failure, then the command to run next."""
     print_overview(graded, {m.id: m.title for m in course.config.modules}, out)
     out.print()
     if failing := print_first_failure(graded, out):

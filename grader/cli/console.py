@@ -33,7 +33,7 @@ def say(text: str, style: str | None = None) -> None:
 
 @contextlib.contextmanager
 def only_problems(quiet: bool) -> Iterator[None]:
-    """If ``quiet``, print only warnings and errors during the block: no results, notes or progress."""
+    """If ``quiet``, print no results and no notes during the block, only warnings and errors."""
     before = out.quiet
     out.quiet = quiet or before
     try:
@@ -50,7 +50,7 @@ def tell(what: str, text: object) -> None:
 
 
 def tell_unusable(unusable: Mapping[str, str], what: str = "shardlings") -> None:
-    """Print a line on stderr for each exercise that cannot be used: the text ``what`` and the reason."""
+    """Print ``what``, a colon and the reason on stderr for each exercise that cannot be used."""
     for reason in unusable.values():
         tell(what, reason)
 
@@ -66,14 +66,15 @@ def print_json(data: Any) -> None:
 
 @contextlib.contextmanager
 def progress(total: int, what: str = "grading", *, quiet: bool, console: Console = err) -> Iterator[Any]:
-    """Show a progress bar with the time left; yield a function to call after each submission or exercise.
+    """Show a progress bar with the time left. Yield a function to call after each submission or exercise.
 
-    If the output is a log and not a terminal, print a line now and then in place of the bar.
+    If stderr is not a terminal but a log, print a line now and then in place of the bar.
 
     Args:
         total: the number of submissions or exercises.
         what: the text before the bar.
-        console: the console for results that the caller prints while the bar is shown. The bar stays below the results.
+        console: the console on which to show the bar. If the caller prints results on it meanwhile, the bar stays
+            below them.
     """
     if not quiet and not console.is_terminal:
         yield _progress_lines(total, what) if console is err else lambda who: None
@@ -116,7 +117,7 @@ def tell_slow(who: str, seconds: float) -> None:
 
 @contextlib.contextmanager
 def busy(what: str, *, quiet: bool = False) -> Iterator[None]:
-    """Show the text ``what`` and the elapsed time during the block."""
+    """Show ``what`` and the elapsed time during the block."""
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())

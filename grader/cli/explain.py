@@ -120,7 +120,7 @@ def tell_all(notes: Sequence[str]) -> None:
 def with_times(
     course: Course, exercise: Exercise, work: Path | None, program: Explained, wanted: explaining.Wanted, solution: bool
 ) -> Explained:
-    """Return the program's facts, with its time by the TPU compiler's schedule and the learner's predictions added."""
+    """Return ``program`` with two more facts: its time by the compiler's schedule, and the learner's predictions."""
     compiled = compiled_text(compiled_of(course.root, program.program, wanted.on), program, wanted.on)
     program = replace(program, compiled=compiled)
     # A solution has predictions only if the course's folder also has the learners' exercises.
@@ -160,7 +160,7 @@ def explains_solution(course: Course, exercise: Exercise, work: Path | None, sol
 
 
 def whose(course: Course, exercise: Exercise, source: Source, solution: bool) -> str:
-    """Return a text that says whether the function is the learner's or the solution's, and that names its file."""
+    """Return a text that names the function's file, and says whether it is the learner's or the solution's."""
     if solution:
         return f"the solution's function, {course.path_of(exercise.id).relative_to(course.root)}"
     other = "; --solution explains the solution's function" if course.solved else ""
@@ -193,8 +193,7 @@ def own_source(
     """Return the learner's source for this exercise. Raises CourseError if the work lacks the exercise.
 
     A user who chooses a sandbox does not trust the author of the work. This author may also have written a course in
-    the folder of the work. So with a sandbox, the command refuses such a course. The user can name the course to allow
-    it.
+    the folder of the work. With a sandbox, the command uses such a course only if the user names it.
 
     Args:
         named: the value of ``--course``; None if the user named no course.
@@ -210,7 +209,7 @@ def own_source(
 
 
 def lines_of(programs: Sequence[Explained]) -> dict[str, list[str]]:
-    """Return, for each task, lines of code that limit what its programs do, for the author to paste into the checks."""
+    """Return lines of code by task. The author can paste them into the checks to limit what the programs do."""
     tasks = dict.fromkeys(p.task for p in programs)
     return {task: check_lines([p for p in programs if p.task == task]) for task in tasks}
 

@@ -31,8 +31,8 @@ class GradeOptions:
         dry_run: True to report changes and write nothing.
         remember: True to use the cache.
         roster: the file that lists the students of the class.
-        backend, processes: the devices that programs run on in addition to the simulated devices.
-        elsewhere: grades submissions on other machines; None to grade on this machine.
+        backend, processes: the values of ``--backend`` and ``--processes``.
+        elsewhere: the value of ``--cluster``, to grade on other machines; None to grade on this machine.
         quiet: True to print only problems and the summary line.
         verbose: True to print a line for each graded submission.
     """

@@ -141,7 +141,7 @@ def run_in(
     known: Rosters,
     options: GradeOptions,
 ) -> RunOutcome:
-    """Grade the exercises ``names``, write the reports to an open folder, and finish the run."""
+    """Grade the exercises ``names``, write the reports and the files about the class, and return the outcome."""
     quiet, new = options.as_json or options.quiet, []
 
     def say_graded(report: Report) -> None:
@@ -197,16 +197,16 @@ def refuse_unusable(course: Course, names: list[str]) -> None:
 
 
 def others_unusable(course: Course) -> Mapping[str, str]:
-    """Return the reason for each exercise that cannot be used, and print the reasons as notes."""
+    """Return the exercises that cannot be used, each with the reason, and print the reasons as notes."""
     _, unusable = course.usable(course.module_of)
     tell_unusable(unusable, "note")
     return unusable
 
 
 def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
-    """Return the reason for each unusable exercise. Raises CourseError if a stored report has such an exercise.
+    """Return the unusable exercises, each with the reason. Raises CourseError if a stored report has one of them.
 
-    A new report also gets the exercises of the stored report that this run does not grade. An unusable exercise cannot
+    If this run does not grade an exercise, the new report gets a copy of the stored result. An unusable exercise cannot
     be copied, because its weight is unknown.
     """
     unusable = others_unusable(course)
@@ -224,7 +224,7 @@ def finish(
     course: Course, folder: store.Folder, graded: Collection[str], not_graded: Mapping[str, str],
     unusable: Mapping[str, str], known: Rosters, signed: Mapping[str, str],
 ) -> RunOutcome:  # fmt: skip
-    """End the run and write the files. The files about the class also list students that only earlier runs graded."""
+    """Write the files about the class, which also list students from earlier runs, and return the outcome."""
     students = folder.database.students()
     counts = Counts(frozenset(e for e in course.module_of if e not in unusable and course.exercise(e).extension))
     notes, suspicions, broken = StaffNotes(course, known), Suspicions(course), False

@@ -22,10 +22,10 @@ class HandedIn:
     """The submissions of a batch.
 
     Attributes:
-        places: the folders and files of each submission that was found, by student.
-        submissions: readable submissions, by student.
-        not_graded: why a submission cannot be graded, by student.
-        signed: by student, the files of the submission that name another student, such as "a1.py names bob".
+        places: the folders and files of each submission, by student.
+        submissions: the readable submissions, by student.
+        not_graded: the reasons why submissions cannot be graded, by student.
+        signed: by student, a text on files that name another student, such as "a1.py names bob".
     """
 
     places: dict[str, Place]

@@ -48,7 +48,7 @@ def list_all(found: Course, *, as_json: bool) -> int:
 
 
 def rows_of(found: Course, module: Module, good: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a row for each exercise of a module that can be loaded (``good``)."""
+    """Return a row for each exercise of a module. ``good``: the exercises that can be loaded; only these get rows."""
     return [
         {
             "module": module.id,
@@ -121,7 +121,7 @@ def show_one(found: Course, wanted: ToShow, student: str, *, as_json: bool) -> N
 
 
 def show_module(found: Course, module: Module, good: Sequence[str], wanted: ToShow, *, as_json: bool) -> None:
-    """Print the notes for all exercises of a module, and the list of its usable exercises (``good``)."""
+    """Print a module's notes and the list of its exercises. ``good``: the exercises that can be loaded."""
     found.asked([wanted.name])
     rows = rows_of(found, module, good)
     if wanted.hint or wanted.more:
@@ -136,7 +136,7 @@ def show_module(found: Course, module: Module, good: Sequence[str], wanted: ToSh
 
 
 def print_one(found: Course, exercise: Exercise, questions: list[dict[str, Any]], *, whole: bool) -> None:
-    """Print questions. If ``whole``, also print the statement (first) and the commands to run next (last)."""
+    """Print questions. If ``whole``, print the statement before them, and the commands to run next after them."""
     if whole:
         print_statement(exercise, solved=found.solved)
     for question in questions:
@@ -169,7 +169,7 @@ def print_hints(exercise: Exercise, name: str, hints: Mapping[str, Sequence[str]
 
 
 def written_in(course: Course, exercise: Exercise) -> str:
-    """Return a text that names the file and the notebook to write into, with the file's path if the file exists."""
+    """Return a text with the file and the notebook to write into. If the file exists, the text has its path."""
     if course.root == PACKAGED:
         return "shardlings start FOLDER copies the exercises for you to write into"
     module = course.module_of[exercise.id]

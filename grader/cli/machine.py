@@ -112,7 +112,7 @@ def count_devices(devices: int) -> MachineCheck:
 
 
 def attack(tier: str, jobs: int) -> int:
-    """Run the project's attacks on this machine. Return 0 if no attack succeeds.
+    """Run the project's attacks on the grader. Return 0 if no attack succeeds.
 
     Raises CourseError for an installed package, which does not contain the attacks.
     """

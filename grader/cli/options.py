@@ -95,7 +95,7 @@ class BackendChoice(NamedTuple):
 
 
 def from_wing(name: str) -> Any:
-    """Return an option that a wing, an optional part of the project, adds.
+    """Return an option that a wing (an optional part of the project) adds.
 
     Without the wing, the option is not in ``--help``, and its use raises WingError.
     """

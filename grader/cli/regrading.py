@@ -31,10 +31,9 @@ class Rosters:
     """The rosters (class lists).
 
     Attributes:
-        named: the roster in which students are looked up: the roster of ``--roster`` or, without this option,
-            ``plain``.
-        plain: the last roster in plain form (a CSV with a column ``id``), which the folder of reports keeps. It lists
-            all students of the class, and may contain deadline extensions.
+        named: the roster in which students are looked up. Without ``--roster``, it is ``plain``.
+        plain: the last plain roster (a CSV with a column ``id``), which the folder of reports keeps. It lists all
+            students of the class, and may contain deadline extensions.
     """
 
     named: Roster | None
@@ -43,7 +42,7 @@ class Rosters:
     def absent(self, students: Collection[str], not_graded: Collection[str]) -> tuple[list[str], list[str]]:
         """Return (students of the class without a submission, students whose submissions could not be graded).
 
-        Both lists are empty if ``plain`` is None. ``students`` are those who have reports.
+        Both lists are empty if ``plain`` is None. ``students``: the students who have reports.
         """
         if self.plain is None:
             return [], []
@@ -52,7 +51,10 @@ class Rosters:
 
 
 def rosters(to: Path | None, named: Roster | None) -> Rosters:
-    """Return the roster that the user named, and the roster in the folder of reports ``to``. Raises CourseError."""
+    """Return the rosters of a run. ``named``: the roster of ``--roster``. ``to``: the folder of reports.
+
+    Raises CourseError.
+    """
     if named is not None and named.plain:
         return Rosters(named, named)
     kept = kept_roster(to) if to is not None else None
@@ -60,7 +62,7 @@ def rosters(to: Path | None, named: Roster | None) -> Rosters:
 
 
 def kept_roster(to: Path) -> Roster | None:
-    """Return the roster of a folder of reports, from the roster file, which people may edit, or from the database."""
+    """Return the roster file in a folder of reports. If the file is missing, return the copy in the database."""
     path = to / ROSTER
     if path.is_file():
         return Roster(path)
@@ -108,13 +110,13 @@ def adjustments(
 
 
 def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
-    """Return a function like ``login``, which returns each login as it is spelled in the student's report.
+    """Return a function that calls ``login``, and spells the result as in the student's report.
 
-    Spellings of a name may differ in case or in Unicode form. Some file systems treat these spellings as one file name,
-    and each report is a file, so the grader treats them as one name.
+    Spellings may differ in case or in Unicode form. The grader treats them as one name, because each report is a file,
+    and for some file systems they are one file name.
 
     Args:
-        here: students whose reports this run will write; the returned function also uses their spellings.
+        here: students whose reports this run will write. Students without a report get these spellings.
     """
     there = {composed(name).lower(): name for name in (*here, *names_in(to))}
     return lambda name: there.get(composed(login(name)).lower(), login(name))
@@ -183,7 +185,7 @@ def _timed(report: Report) -> set[str]:
 
 
 class StaffNotes:
-    """Collects notes for the staff from reports: students who are absent or unknown, and missing submission times."""
+    """Collects notes for the staff from reports: unknown students, missing modules, and missing submission times."""
 
     def __init__(self, course: Course, known: Rosters) -> None:
         self._known = known

@@ -1,7 +1,7 @@
 """Cache the output of commands whose output depends only on the course and the grader.
 
 The commands ``list`` and ``show`` take a second, because they load every exercise and JAX. After a change of any file
-of the course or of this package, the commands make the output again.
+of the course or of this package, the cached output is not used.
 """
 
 from __future__ import annotations

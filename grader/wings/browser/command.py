@@ -15,13 +15,13 @@ PACKAGES = ("markdown_it", "starlette", "uvicorn")
 
 
 def page(session: WatchSession, make: Callable[[], Any], console: Console, port: int, at: str) -> WatchLoop:
-    """Return the event loop of ``watch``, which also serves a page to the browser.
+    """Return an event loop for ``watch`` that also serves a page to the browser.
 
     Args:
         session: the exercises, and the state of the current exercise.
         make: a function that returns a new grader.
         port: the page's port; 0 for any free port.
-        at: the page's address in the browser if the browser uses a proxy, else "".
+        at: the address at which the browser reaches the page through a proxy; "" without a proxy.
 
     Raises:
         WingError: a package of the extra ``browser`` is not installed, or the port or address cannot be used.

@@ -33,7 +33,7 @@ class PageScreen(Screen):
     """A screen that draws on the terminal and updates the page.
 
     Attributes:
-        shown: the page's state besides the state of ``watch``, such as the program that the learner chose.
+        shown: the state that only the page has, such as the program that the learner chose.
     """
 
     def __init__(self, session: WatchSession, console: Console, regions: Regions) -> None:
@@ -111,7 +111,7 @@ class PageLoop(WatchLoop):
     def act(self, name: str, value: str) -> bool:
         """Queue the action of the page's button ``name``. Return False if the page has no such button.
 
-        ``value``: for the button "program" the program's number, for the button "slice" a TPU slice such as "v5e:2x4".
+        ``value``: the program's index for the button "program", or the TPU slice, such as "v5e:2x4", for "slice".
         """
         actions: dict[str, Callable[[], None]] = {
             "hint": self._hint,
@@ -140,7 +140,7 @@ class PageLoop(WatchLoop):
             self.checker.ask(*idle)
 
     def _when_idle(self) -> tuple[str, Work] | None:
-        """Return the next work, with its name, for the time when no check is running; None if there is none."""
+        """Return (name, work) for the checker to do while no check runs; None if there is nothing to do."""
         return self._pictures() or super()._when_idle()
 
     def _pictures(self) -> tuple[str, Work] | None:

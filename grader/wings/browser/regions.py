@@ -1,4 +1,4 @@
-"""The page's parts as HTML, by name. A change of a part calls all functions that listen for changes."""
+"""The page's parts as HTML, by name. Functions passed to ``Regions.listen`` are called at each change."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 class Regions:
     """The page's parts as HTML, by name. Changes are numbered, and each part has the number of its last change.
 
-    Threads may call all methods at any time.
+    All methods are thread-safe.
 
     Attributes:
-        closed: True if the page was closed, so that listeners must end.
+        closed: True if the page was closed, so that the server must end its streams of changes.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Regions:
         self.closed = False
 
     def put(self, texts: Mapping[str, str]) -> None:
-        """Replace the parts in ``texts``, and call the listeners if any part changed."""
+        """Replace the parts in ``texts``. If any part changed, call the functions that were passed to ``listen``."""
         with self._lock:
             new = {name: text for name, text in texts.items() if self._texts.get(name) != text}
             if not new:

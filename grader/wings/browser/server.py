@@ -1,6 +1,6 @@
-"""The page's server, which listens only on this machine and serves only browsers that know the token in its address.
+"""The page's server. It listens only on this machine, and serves only browsers that know the page's secret address.
 
-The headers of its answers forbid the browser to load scripts and styles from other servers, and to connect to them.
+The headers of its answers forbid the browser to connect to other servers, and to load their scripts and styles.
 A request must name this server in its Host header, so a foreign page cannot send requests through a host name that
 resolves to this machine. A request that changes state must name this page in its Origin header. The server refuses
 requests that another page sent, except a request that opens this page.
@@ -53,7 +53,8 @@ class Guard:
 
     Args:
         app: the application that answers all allowed requests.
-        at: the page's address behind a proxy, whose host is also allowed; "" without a proxy.
+        at: the address at which the browser reaches the page through a proxy; "" without a proxy. Requests may name
+            this address's host.
     """
 
     def __init__(self, app: ASGIApp, at: str) -> None:
@@ -96,7 +97,7 @@ class Server:
     Args:
         regions: the page's parts.
         act: a function that is called with a button's name and value, and returns False if the page has no such button.
-        timeline: a function that takes a width in pixels and returns the timeline as HTML.
+        timeline: a function that takes a width in pixels and returns the chosen program's timeline as HTML.
         port: the port to listen on; 0 for any free port.
         at: the address at which the browser reaches the page through a proxy; "" without a proxy.
 
@@ -125,10 +126,7 @@ class Server:
         self._thread.start()
 
     def once(self) -> str:
-        """Return an address that opens the page once, and does not work again.
-
-        Other users of the machine can see this address in the command line of a browser.
-        """
+        """Return an address that works only once, because other users can see it in the browser's command line."""
         return f"{self._base}/open/{self._once}"
 
     def close(self) -> None:

@@ -19,12 +19,12 @@ SLICES = tuple(
 
 
 def fitting(mesh: Mapping[str, int]) -> list[str]:
-    """Return the slices in SLICES whose devices can form this mesh. ``mesh``: axis sizes."""
+    """Return the slices in SLICES whose devices can form a mesh with these axis sizes."""
     return [name for name in SLICES if _fits(name, mesh)]
 
 
 def usual_slice(exercise: Exercise, course: Course) -> str:
-    """Return the slice for an exercise's timelines if the learner chooses none; '' if no slice fits its meshes."""
+    """Return the slice to use until the learner chooses one; '' if no slice can form a mesh of the exercise."""
     return next((name for mesh in _meshes(exercise) for name in fitting(mesh)), "")
 
 

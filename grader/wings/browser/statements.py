@@ -30,7 +30,7 @@ def statement(exercise: Exercise) -> Markup:
 
 
 def questions(course: Course, exercise: Exercise, student: str) -> list[tuple[str, str, Markup]]:
-    """Return (name, points, text with the student's numbers) of each question."""
+    """Return (name, points, text) of each question. The text contains the numbers that this student gets."""
     return [
         (q.name, counted(q.points, "point"), as_html(render_question(q, course.params(q, student))))
         for q in exercise.questions.values()

@@ -33,7 +33,7 @@ class Asked:
     """The programs to compile.
 
     Attributes:
-        asks: the requests: one for each declared call on each of its meshes that the slice's chips can form.
+        asks: the requests. Each request is for one call on one mesh that the slice's chips can form.
         left_out: lines for the user about calls and meshes for which there is no request.
     """
 
@@ -49,7 +49,7 @@ def asked(
     mesh: Mapping[str, int] | None,
     dims: Mapping[str, int],
 ) -> Asked:
-    """Return requests to compile the declared calls of an exercise, or of one of its tasks, for a slice.
+    """Return requests to compile calls for a slice: the calls that an exercise, or one of its tasks, declares.
 
     If the exercise declares timing calls (``exercise.timing``), return only requests for these calls. Raises
     CourseError if no call fits, or if ``mesh`` does not fit the slice.
@@ -91,7 +91,7 @@ def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call
 def on_chips(
     grader: Grader, source: Source, asks: Sequence[Ask], on: Slice, shipped: Shipped | None = None
 ) -> tuple[list[OnChip], list[str]]:
-    """Return the compiled program of each request, and notes on errors while the source was loaded.
+    """Return the compiled program of each request, and notes on errors from loading the source.
 
     Args:
         grader: must have a compiler for this slice, unless ``shipped`` has all programs.
@@ -123,12 +123,12 @@ def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnCh
 
 
 def earlier(made: Schedule | Fault | None, seen: Observation) -> Schedule | Fault | None:
-    """Return ``made``, an earlier compilation; None if it was not made from the program in ``seen``.
+    """Return ``made``, an earlier result of the compiler; None if it is the schedule of a different program.
 
     If lines of the source have moved since this compilation, the result has no line numbers.
 
     Args:
-        seen: the program as it is now, observed on simulated devices.
+        seen: the current program, observed on simulated devices.
     """
     if not isinstance(made, Schedule):
         return made
@@ -162,9 +162,10 @@ def _clock(seen: Observation, timing: Timing | None) -> tuple[Timeline | None, s
 
 
 def _profiles(seen: Observation, timing: Timing | None, clock: Timeline) -> str:
-    """Return a text about the clock's step times with the profiles "ideal" and the chip's own; '' if they are equal.
+    """Return a text that compares the clock's step times with two profiles; '' if the times are equal.
 
-    A profile says which kinds of collectives can overlap with compute.
+    A profile says which kinds of collectives can overlap with compute. One profile is "ideal", and the other is the
+    chip's own.
     """
     if timing is None:
         return ""

@@ -80,7 +80,8 @@ def chip(
 def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -> Shipped | None:
     """If this machine has no TPU compiler, return the compiled programs in the course's files, otherwise None.
 
-    Raises CourseError if this machine has no TPU compiler and the course's files lack a requested program.
+    The course's files have compiled programs only of solutions. Raises CourseError if this machine has no TPU compiler,
+    and ``solution`` is False or the files lack a requested program.
     """
     problem = compiler_problem()
     if not problem:
@@ -93,7 +94,7 @@ def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -
 
 
 def render(made: Sequence[OnChip]) -> str:
-    """Return an HTML page of compiled programs: facts, timelines by the compiler and by ``grader.clock``, differences."""
+    """Return an HTML page with facts about each compiled program, and its timelines by the compiler and the clock."""
     shown = []
     for one in made:
         exposed = exposed_lines(one.timeline) if one.timeline else []

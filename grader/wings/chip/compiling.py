@@ -105,8 +105,8 @@ def can_compile_for(chip: str) -> list[str]:
 def slice_of(text: str) -> Slice:
     """Return a slice that programs can be compiled for.
 
-    ``text`` has the form ``v5e:2x4``. The chip's name can be the name in the hardware table, Google's name, or libtpu's
-    name. Raises CourseError if there is no such slice.
+    ``text`` has the form ``v5e:2x4``. Google's and libtpu's names of chips are also allowed. Raises CourseError if
+    there is no such slice.
     """
     try:
         on = Slice.of(slice_name(text))
@@ -129,10 +129,10 @@ def _near(text: str) -> str:
 
 
 def topology_of(place: Placement) -> dict[str, Any]:
-    """Return what libtpu needs to know about a slice: its name, options, and the coordinates of devices, in mesh order.
+    """Return what libtpu needs to know about a slice: its name, options, and the coordinates of devices.
 
-    A device's coordinates are those of its chip. If chips have several devices, a fourth number is the device's index
-    within its chip.
+    The devices are in mesh order. A device has the coordinates of its chip. If chips have several devices, a fourth
+    number is the device's index within its chip.
     """
     shape, core = place.slice.shape, core_of(place.slice.chip)
     order = sorted(range(len(shape)), key=lambda i: (shape[i] == 1, i))  # libtpu puts axes of size 1 last
@@ -145,7 +145,7 @@ def topology_of(place: Placement) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Key:
-    """Everything that a compilation depends on: the program, and ``about``, a JSON text of all other inputs."""
+    """Everything that a compilation depends on. ``about``: a JSON text of all inputs other than the program."""
 
     about: str
     program: bytes
@@ -158,7 +158,7 @@ class Key:
 
 @cache
 def reading_digest() -> str:
-    """Return the SHA-256 of the grader's code on which cached results depend, without comments."""
+    """Return the SHA-256 of the grader's code on which cached results depend. Comments do not count."""
     root = Path(__file__).parents[2]
     own = Path(__file__).parent / "inside"
     files = [*sorted((root / "runner").glob("*.py")), *sorted(own.glob("*.py")), root / "wire" / "schedule.py"]

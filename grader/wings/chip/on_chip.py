@@ -37,7 +37,8 @@ class OnChip:
         unreplayed: the reason why there is no ``timeline``.
         clock: the timeline that ``grader.clock`` computes for the slice.
         untimed: the reason why there is no ``clock``.
-        profiles: a text about the clock's step times with two profiles (see ``chips``); empty if they are equal.
+        profiles: a text that compares the clock's step times with two profiles (see ``chips``); empty if the times are
+            equal.
         source: the collectives of the program before its compilation.
         fault: the reason why the program was not compiled, else None.
     """
@@ -65,7 +66,7 @@ class OnChip:
 
     @property
     def lines(self) -> dict[str, Timeline]:
-        """The available timelines, by where they come from: the compiler or the clock."""
+        """The available timelines, by title: "the compiler's schedule" and "the clock's"."""
         found = {"the compiler's schedule": self.timeline, "the clock's": self.clock}
         return {name: line for name, line in found.items() if line is not None}
 
@@ -77,7 +78,7 @@ class Counted:
     Attributes:
         runs: how often the collectives run.
         overlapped: how many of these runs overlap with compute.
-        share: the time of the runs, and its overlapped part.
+        share: the overlapped time and the exposed time of the runs.
     """
 
     kind: str
@@ -97,7 +98,7 @@ def counted(line: Timeline) -> list[Counted]:
 
 
 def overlap_text(one: Counted) -> str:
-    """Return a text on one kind of collective: the overlapped part of its time, and how many runs overlap."""
+    """Return a text about one kind of collective: how much of its time overlaps, and how many of its runs."""
     share = one.share
     part = f"{show_time(share.hidden)} of the {show_time(share.total)} of {points.counted(one.runs, one.kind)} ({share.part:.0%})"
     return f"{part}; {one.overlapped} of these {one.runs} collectives overlap with compute for at least {OVERLAPPED:.0%} of their time"
@@ -140,7 +141,7 @@ def differences(about: OnChip) -> list[str]:
 
 
 def _kinds_apart(about: OnChip) -> Iterator[str]:
-    """Yield a line of text if the compiler replaced collectives of the program by other collectives."""
+    """Yield a line of text if the schedule and the clock differ in how many collectives of each kind run."""
     line, clock = about.timeline, about.clock
     if line is None or clock is None:
         return
@@ -195,7 +196,7 @@ def _both(compiled: int, ours: int) -> str:
 
 
 def exposed_lines(line: Timeline) -> list[str]:
-    """Return a line of text for each line of code with exposed collectives: kind, axes, exposed time, place."""
+    """Return a line of text for each line of code with exposed (not overlapped) collectives."""
     worst = sorted(
         (c for c in line.collectives if c.exposed > (1 - OVERLAPPED) * (c.hidden + c.exposed)),
         key=lambda c: (-c.exposed, c.number),

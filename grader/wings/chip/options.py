@@ -45,7 +45,7 @@ def compiler_line(version: str | None = None) -> MachineCheck:
 
 
 def shown_slices(chip: str) -> str:
-    """Return a chip's slices as text, such as ``v5e:1x1 2x2 2x4``. Large slices of whole cubes are only described."""
+    """Return a chip's slices as text, such as ``v5e:1x1 2x2 2x4``. For full cubes, only the largest is named."""
     row = CHIPS[chip]
     small = [s for s in slices(chip) if row.wrap_cube is None or s in SMALL_SLICES]
     listed = " ".join("x".join(map(str, s)) for s in sorted(small, key=lambda s: (math.prod(s), s)))

@@ -3,7 +3,8 @@
 The workers get a course and submissions, and return reports. Only the grading process, which runs the command, writes
 reports to disk. Data travel as JSON (module ``parcel``).
 
-A worker runs learner code in a sandbox. It grades the course's solutions first, to prove that it can grade, and then
-one submission per thread at a time (module ``there``). The module ``dispatch`` assigns submissions to workers, and
-assigns a lost worker's submissions to other workers. Only the module ``link`` imports Dask.
+A worker runs learner code in the sandbox that ``--isolation`` names. The worker grades the course's solutions first, to
+prove that it can grade, and then one submission per thread at a time. The module ``there`` has this code. The module
+``dispatch`` assigns submissions to workers, and assigns a lost worker's submissions to other workers. Only the module
+``link`` imports Dask.
 """

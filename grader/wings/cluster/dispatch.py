@@ -1,7 +1,7 @@
 """Send submissions to workers, which may join late, be refused, die or hang. Every submission gets one result.
 
-A submission may be sent to several workers. All answers are equal, so the first one counts. If a worker is lost, no
-data are lost, because the grading process has everything that it sent.
+A submission may be sent to several workers. Their answers are equal, so the first answer counts. If a worker is lost,
+no data are lost, because the grading process keeps everything that it sends.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Link(Protocol):
         ...
 
     def send(self, to: str, what: str, *words: bytes | str | int) -> int:
-        """Call the function ``what`` of the module ``there`` on the worker ``to``. Return the request's number."""
+        """Request a call on a worker, and return the request's number. ``what``: a function's name in ``there.py``."""
         ...
 
     def take(self, seconds: float) -> tuple[int, bytes | Exception] | None:
@@ -196,7 +196,7 @@ class Dispatch:
         return self.clock() - member.since > self.patience.silent
 
     def _stop_without_workers(self, began: float) -> None:
-        """Raise ClusterError if all workers were refused, or after a limit in ``patience`` without a usable worker."""
+        """Raise ClusterError if all workers were refused, or if none was usable for as long as ``patience`` allows."""
         now = self.clock()
         if any(m.state != "refused" and not self._silent(m) for m in self.members.values()):
             self.usable_at = now
@@ -287,7 +287,7 @@ class Dispatch:
         return min(long, key=lambda j: j.sent, default=None)
 
     def _elsewhere(self, job: Job | None) -> None:
-        """Queue a submission that a silent worker has, for another worker. The silent worker's answer still counts."""
+        """Queue a silent worker's submission for another worker. The silent worker's answer still counts."""
         if job is None or job.student not in self.left or job in self.again:
             return
         where = [self.members[a] for a in job.under_way.values() if a in self.members]
@@ -340,7 +340,7 @@ class Dispatch:
             self._refuse(member, "sends answers that cannot be read")
 
     def _admit(self, member: Member, about: About) -> None:
-        """Send the course to a worker with this machine's software versions and a working sandbox; else refuse it."""
+        """Send the course to the worker, or refuse a worker with different software or without a working sandbox."""
         here = deciding()
         for name in dict.fromkeys([*here, *about.versions]):
             has, needs = about.versions.get(name, "none"), here.get(name, "none")

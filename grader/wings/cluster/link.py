@@ -1,6 +1,6 @@
 """The connection to the workers through Dask's client.
 
-Each request names the worker that must handle it, so Dask moves no data between workers.
+Each request is for one worker. Dask may not move it to a different worker.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ class Kit(Parcel):
     Attributes:
         config: the course's configuration with its seed, as JSON.
         files: the files in the solution folders of the exercises' modules, by path below the course's root.
-        digest: a digest of the course for these exercises. A worker compares it with the digest of its own copy.
-        tier: the sandbox in which the worker runs learner code: "sandlock", "bwrap" or "none".
+        digest: a digest of these exercises in the course. A worker compares it with the digest of its own copy.
+        tier: the kind of sandbox in which the worker runs learner code, "sandlock", "bwrap" or "none".
         remember: whether a worker grades equal submissions of this class only once.
     """
 
@@ -109,7 +109,10 @@ class About(Parcel):
 
 
 class Answer(Parcel):
-    """The answer to a request: a report as JSON, a problem of the grader, or ``absent`` if the course is absent."""
+    """The answer to a request: a report as JSON, a problem of the grader, or ``absent``.
+
+    ``absent``: whether the worker does not have the course, for example because it was restarted.
+    """
 
     report: str = ""
     problem: str = ""

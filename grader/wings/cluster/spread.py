@@ -72,7 +72,7 @@ class Spread(Grader):
 
 @dataclass(frozen=True)
 class OnCluster:
-    """The option ``--cluster``: an address, and how to grade there. Implements ``batch.backends.Elsewhere``."""
+    """The value of ``--cluster``: the address of a scheduler. Implements ``batch.backends.Elsewhere``."""
 
     address: str
     tell: Callable[[str], None]

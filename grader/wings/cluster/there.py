@@ -1,4 +1,4 @@
-"""The functions that run on a worker: describe the worker, take a course and grade its solutions, grade submissions.
+"""The functions that run on a worker. They describe the worker, prepare it for a course, and grade submissions.
 
 The grading process calls these functions by name, so it sends no code. Data are passed as bytes. A worker writes to one
 folder of its own, inside Dask's temporary folder. The worker deletes this folder when the batch ends, when the worker
@@ -66,7 +66,7 @@ def deciding() -> dict[str, str]:
 
 
 def prepare(key: str, kit: bytes, folder: str, jobs: int) -> bytes:
-    """Take a course and grade its solutions. Return an ``Answer``, with a problem if this worker cannot grade.
+    """Store a course and grade its solutions. Return an ``Answer``, with a problem if this worker cannot grade.
 
     Args:
         key: the key by which later requests name the course.

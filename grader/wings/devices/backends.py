@@ -18,8 +18,8 @@ class Backend:
     Attributes:
         name: the backend's name in ``--backend``.
         platform: the backend's name in JAX.
-        factors: the machine epsilon of the dtype to which these devices by default round the operands of a float32
-            matmul, or 0 if they do not round. The devices sum the products of elements in float32.
+        factors: by default, these devices round the operands of a float32 matmul to a dtype with this machine epsilon;
+            0 if they do not round. They sum in float32.
         install: the command that installs the packages with which JAX finds these devices.
     """
 

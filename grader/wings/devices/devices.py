@@ -46,7 +46,7 @@ class RealDevices:
     Args:
         backend: the kind of devices.
         tier: the kind of sandbox of the processes. Several processes run without a sandbox, because they use the
-            network. A single process does so if the sandbox prevents access to an accelerator.
+            network. A single process runs without a sandbox if the sandbox prevents access to an accelerator.
         limits: the limits for each program.
         simulated: number of devices that a CPU simulates, in all processes together.
         processes: number of processes that share the mesh.
@@ -132,7 +132,7 @@ class RealDevices:
         return found
 
     def seconds(self, ask: Ask, request: dict[str, Any], program: bytes) -> tuple[float, ...] | str:
-        """Return the seconds of one call in the slowest process, for several rounds; or why they are unknown."""
+        """Return the seconds of one call in the slowest process, measured several times; or why there are none."""
         if (need := prod(ask.mesh.values())) > self.count:
             return f"needs {need} devices, {self.count} here"
         rounds, found = (2, 1), ()  # the first timing is a trial, which shows how many calls a round needs
@@ -155,7 +155,7 @@ class RealDevices:
         return outputs, any(header["products"] for header, _ in replies)
 
     def _asked(self, request: dict[str, Any], program: bytes, inputs: list, **more: Any) -> list[Reply] | str:
-        """Return all processes' answers, or why one is missing. If a process dies, ask all once more."""
+        """Return all processes' answers, or why one is missing. If a process dies, send all requests once more."""
         replies: list[Reply] = []
         with self._lock:
             for attempt in ("first", "last"):
@@ -176,7 +176,7 @@ class RealDevices:
         return replies
 
     def _found(self) -> dict[str, Any]:
-        """Start and connect the processes. Return a description of their devices, or of their problem."""
+        """Start and connect the processes. Return facts about their devices, or {"problem": an error message}."""
         address = f"127.0.0.1:{_free_port()}" if self.processes > 1 else ""
         try:
             found = self._each(lambda w: w.look((address, self.processes, self.workers.index(w)) if address else ()))

@@ -24,7 +24,7 @@ class Driver:
         packages: names of the packages of the driver's JAX plugin.
         read, write: patterns of the paths that the driver reads or writes.
         settings: names of the environment variables that the driver reads.
-        fixed: environment variables with the values that the grader sets.
+        fixed: environment variables that the grader sets, with their values.
     """
 
     packages: tuple[str, ...]

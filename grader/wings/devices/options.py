@@ -39,7 +39,7 @@ def doctor() -> list[MachineCheck]:
 
 
 def accelerator(backend: Backend) -> MachineCheck:
-    """Check that programs can run on devices of this backend. Look for files first, because JAX starts slowly."""
+    """Check that programs can run on devices of this backend. JAX starts slowly, so first look for a driver."""
     name = f"backend {backend.name}"
     if not drivers.packages(backend):
         return MachineCheck(

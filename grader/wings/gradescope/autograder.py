@@ -95,7 +95,7 @@ def export(course: Course, path: Path, names: list[str], isolation: str) -> str:
 
 
 def points(course: Course, names: list[str]) -> float:
-    """Return the points to set for the assignment on Gradescope. Extensions are extra credit on top of these points."""
+    """Return the points to set for the assignment on Gradescope. Points of extension exercises are extra credit."""
     regular = (n for n in names if not course.exercise(n).extension)
     return round(sum(course.exercise(n).points * course.weight(n) for n in regular), 6)
 

@@ -24,7 +24,7 @@ class Place:
     Attributes:
         name: the name that the student chose.
         step: the step time, picoseconds.
-        student: only for the staff.
+        student: the student, whom only the staff may see.
     """
 
     rank: int
@@ -117,7 +117,7 @@ def _words(name: str) -> list[str]:
 
 
 def _placed(found: Sequence[tuple[int, str, str]]) -> list[Place]:
-    """Return the places for sorted triples (step time, chosen name, student). Equal names get different numbers."""
+    """Return the places for sorted triples (step time, chosen name, student). A repeated name ends in " (2)"."""
     steps, seen, places = [step for step, _, _ in found], Counter[str](), []
     for step, name, student in found:
         seen[name.casefold()] += 1

@@ -15,7 +15,7 @@ PROGRAMS = Path(__file__).with_name("programs.py")
 
 @dataclass(frozen=True)
 class TimeModel:
-    """A model of a machine's times.
+    """A model of the times of collectives and matmuls on a machine.
 
     Attributes:
         alpha: the time of one hop without data, seconds.

@@ -1,4 +1,4 @@
-"""The program that times calls. The module ``process`` starts it in a separate process.
+"""The program that times calls. ``process.py`` starts it in a separate process.
 
 The program prints one JSON object and runs no learner code.
 """
@@ -24,7 +24,8 @@ LEAST, MOST, SECONDS = 5, 30, 0.5
 def main() -> None:
     """Print facts about the devices and, if the first argument is ``time``, the times of programs.
 
-    A second argument names a folder to which JAX's profiler writes a trace. The output then has the times in the trace.
+    A second argument names a folder to which JAX's profiler writes a trace. With this argument, also print the times
+    from the trace.
     """
     what, *folder = sys.argv[1:]
     found = devices()
@@ -49,7 +50,7 @@ def traced(folder: str, cases: list[Case], mesh: jax.sharding.Mesh) -> list[dict
 
 
 def devices() -> dict[str, Any]:
-    """Return facts about the devices. ``count``, the number to use, is a power of two, so that arrays divide evenly."""
+    """Return facts about the devices. ``count``: how many to use, a power of two so that arrays divide evenly."""
     one, there = jax.devices()[0], jax.device_count()
     return {
         "count": 1 << (there.bit_length() - 1),

@@ -14,7 +14,7 @@ from grader.wings.predict.cases import CASES, Case, TimeModel
 
 @dataclass(frozen=True)
 class Timed:
-    """Seconds of one program's calls: ``first`` for the first call, which compiles, ``seconds`` for all later calls."""
+    """Seconds of one program's calls. ``first``: the first call, which also compiles. ``seconds``: the later calls."""
 
     case: Case
     first: float
@@ -49,7 +49,7 @@ class Fit:
 
 
 def timed(calls: Sequence[Mapping[str, Any]]) -> list[Timed]:
-    """Return the times of each program. The time of a call ends when the call's result is ready."""
+    """Return the times of each program. The time of a call includes the wait for its result."""
     found = []
     for case in CASES:
         took = [c["ready"] - c["called"] for c in calls if (c["program"], c["size"]) == (case.program, case.size)]

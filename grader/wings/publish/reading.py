@@ -114,7 +114,7 @@ def _label(check: Check) -> str:
 
 
 def _code(text: dict[str, Statement], name: str) -> str:
-    """Return the code that declares this question, alternative or misconception, or a remark if it is in a loop."""
+    """Return the code that declares this part of an exercise. For a declaration in a loop, return a remark."""
     part: Any = text.get(name)
     return (
         fenced(undecorated(part).strip("\n"))

@@ -94,7 +94,7 @@ def read_all(
 
 
 def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path, people: People) -> None:
-    """Print the pairs that share the most code, and the number of compared submissions."""
+    """Print the groups of three or more students, and the pairs that share the most code."""
     for group in larger_groups(compared):
         names_of = a_few([with_name(student, people) for student in group.students], 10)
         say(f"{group.module}: {counted(len(group.students), 'student')} in one group: {names_of}")

@@ -66,7 +66,7 @@ class Pair:
 
     Attributes:
         shared: the similarity, which is the sum of the weights of the passages that both students have.
-        overlap: ``shared`` divided by the total weight of the passages of the student with less code, 0 to 1.
+        overlap: ``shared`` divided by the smaller of the total weights of the two students' passages, 0 to 1.
         unusual: whether ``shared`` exceeds ``Comparison.usual`` or, if ``usual`` is None, ``overlap`` is at least
             NEARLY_ALL.
     """
@@ -83,7 +83,7 @@ class Comparison:
     """The comparison of a class's code in one module.
 
     Attributes:
-        works: the number of compared students: those who wrote code besides the handed-out code.
+        works: the number of compared students. Students with only handed-out code are not compared.
         pairs: the pairs whose similarity is at least LENGTH, the most similar first.
         median: the median similarity of all pairs.
         usual: the limit above which a similarity is unusual (see ``_usual``); None if the class has too few pairs.
@@ -152,7 +152,7 @@ def _weights(owned: Sequence[Collection[Passage]], solution: Collection[Passage]
 
 
 def _shared(owned: Sequence[Collection[Passage]], weights: Mapping[Passage, float]) -> np.ndarray:
-    """Return float64[works, works]: the similarity of each pair of students."""
+    """Return the similarity of each pair of students, as a float64 array [student, student]."""
     total = np.zeros((len(owned), len(owned)))
     several = [passage for passage, weight in weights.items() if weight > 0]
     for start in range(0, len(several), _BLOCK):
@@ -167,8 +167,8 @@ def _shared(owned: Sequence[Collection[Passage]], weights: Mapping[Passage, floa
 def _usual(values: np.ndarray) -> float | None:
     """Return the limit above which a similarity is unusual, or None if there are fewer than FEW pairs.
 
-    The limit comes from the median and third quartile. If similarities are normally distributed, a pair exceeds it in
-    one of ten classes.
+    The limit comes from the median and third quartile. If similarities are normally distributed, one class in ten has
+    a pair above the limit.
     """
     if len(values) < FEW:
         return None

@@ -29,9 +29,10 @@ def access() -> Extra:
 
 @contextmanager
 def confined_words() -> Iterator[WordsOf]:
-    """Yield a function that returns the tokens of code. If the system can fork, the function uses a sandboxed process.
+    """Yield a function that returns the tokens of code.
 
-    For code that exceeds a limit of this process, the function prints a note and returns [].
+    If the system can fork, the function uses a separate process, in a sandbox if one works on this machine. For code
+    that exceeds a limit of this process, the function prints a note and returns [].
     """
     if not hasattr(os, "fork"):
         yield words

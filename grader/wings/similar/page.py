@@ -38,7 +38,7 @@ class Group:
 
 
 def groups(compared: Mapping[str, Comparison]) -> list[Group]:
-    """Return the groups of students in all modules, sorted by their most similar pairs: the most similar first."""
+    """Return the groups of students in all modules. The group with the most similar pair comes first."""
     found = [group for module, of in compared.items() for group in _groups_of(module, of.pairs)]
     return sorted(found, key=lambda group: (-group.pairs[0].shared, group.module, group.students))
 

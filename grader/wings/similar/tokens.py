@@ -1,6 +1,6 @@
-"""Convert code to tokens that do not depend on comments, formatting, or the author's names, numbers and strings.
+"""Convert code to tokens without comments and formatting. Placeholders replace numbers, strings and most names.
 
-Names, numbers, strings, comments and formatting are easy to change in copied code.
+All of these are easy to change in copied code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _CLOSING = frozenset(")]}")
 class Word(NamedTuple):
     """One token and its place in the code.
 
-    ``what``: the token's text, or a placeholder if it is a name that the author chose, a number or a string.
+    ``what``: the token's text or a placeholder (see ``words``).
     """
 
     what: str
@@ -27,9 +27,8 @@ class Word(NamedTuple):
 def words(text: str) -> list[Word]:
     """Return the tokens of Python code, including code that Python cannot parse.
 
-    Placeholders replace numbers, strings, and the names that the code's author chose. Names after a dot, names of
-    modules and builtins, and keywords stay. Comments, docstrings, blanks, and a comma before a closing bracket are
-    omitted.
+    Placeholders replace numbers, strings and names. Keywords stay, and so do names after a dot and names of modules and
+    builtins. Comments, docstrings, blanks, and a comma before a closing bracket are omitted.
     """
     found: list[Word] = []
     for word in _joined(text):

@@ -40,7 +40,7 @@ def count_rounds(
     Args:
         computations: all computations of the program, by name.
         condition, body: names of the loop's computations.
-        first: the known integers in the loop's first carry (a tuple), by index.
+        first: the known integers that the loop carries into its first round, by index in the carry (a tuple).
     """
     numbers = dict(first)
     asked, inner = computations.get(condition, []), computations.get(body, [])
@@ -63,9 +63,9 @@ def count_rounds(
 
 
 def _needed(lines: Computation, of: set[str]) -> set[int]:
-    """Return the indices of the elements of a computation's parameter (a tuple) that decide the values ``of``.
+    """Find the elements of a computation's parameter (a tuple) that some values depend on. Return their indices.
 
-    ``of``: names of values in the computation; if empty, its last value.
+    ``of``: the names of the values; if empty, the computation's result.
     """
     by_name = {one.name: one for one in lines}
     left, seen, found = list(of or {lines[-1].name}), set(), set()
@@ -84,7 +84,7 @@ def _needed(lines: Computation, of: set[str]) -> set[int]:
 def unchanged(computations: Mapping[str, Computation], body: str, first: Mapping[int, int]) -> dict[int, int]:
     """Return those integers in ``first`` that no round of the loop changes.
 
-    ``first``: the known integers in the loop's first carry (a tuple), by index.
+    ``first``: the known integers that the loop carries into its first round, by index in the carry (a tuple).
     """
     lines = computations.get(body, [])
     if not lines or lines[-1].opcode != "tuple":
@@ -100,7 +100,7 @@ def unchanged(computations: Mapping[str, Computation], body: str, first: Mapping
 
 @dataclass
 class Numbers:
-    """The integers that the instructions of one computation compute, evaluated on demand."""
+    """The integers that the instructions of one computation compute. Each is computed when it is needed."""
 
     computations: Mapping[str, Computation]
     lines: Computation
@@ -114,7 +114,7 @@ class Numbers:
         self.by_name = {one.name: one for one in self.lines}
 
     def elements(self, name: str) -> dict[int, int]:
-        """Return the known integers in the tuple that the instruction ``name`` makes, by index."""
+        """Return the known integers in the tuple that the instruction ``name`` makes, by index in the tuple."""
         one = self.by_name.get(name)
         if one is None or one.opcode != "tuple":
             return {}

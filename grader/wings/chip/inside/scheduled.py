@@ -3,9 +3,9 @@
 This module reads:
 
 - The compiler's estimate of a kernel's time (``estimated_cycles``).
-- Where a collective starts, and where the core waits for its result. The compiler writes a collective as two
-  instructions (its start and its done), as a call that another processor of the chip runs, as one instruction, or as
-  several fusions that also compute a matmul.
+- Where a collective starts, and where the core waits for its result. A collective is one instruction, a pair of
+  instructions (``-start`` and ``-done``), a call that another processor of the chip runs, or several fusions that also
+  compute a matmul.
 - The number of rounds of a loop. The text states this number, or ``counters`` computes it.
 
 Copies between HBM and VMEM are ignored, because the core computes while they run.
@@ -54,7 +54,7 @@ def read(
 
 @dataclass(frozen=True)
 class Origin:
-    """A compiled collective's ``marks`` (the numbers of its source operations) and ``arrays`` (its operands' types)."""
+    """A compiled collective. ``marks``: the numbers of its source operations. ``arrays``: its operands' types."""
 
     marks: tuple[int, ...]
     arrays: tuple[str, ...]
@@ -108,9 +108,9 @@ REWRITTEN = {"reduce_scatter": ("reduce_scatter", "all_reduce", "permute"), "all
 
 
 def _rewritten(nameless: Sequence[Collective], gone: Sequence[Collective]) -> list[Collective]:
-    """Return the collectives in ``nameless`` that replace no collective in ``gone``: the compiler added them.
+    """Return the collectives in ``nameless`` that the compiler added. The others replace collectives in ``gone``.
 
-    A collective may be replaced by collectives over equal axes. REWRITTEN lists their kinds.
+    A replacement is over the same axes as the replaced collective, and of a kind that REWRITTEN lists.
 
     Args:
         nameless: compiled collectives without the number of a source operation.
@@ -162,7 +162,7 @@ class _BodyReading:
         return [self.shape_of.get(o, "") for o in one.operands]
 
     def rename(self, one: Line) -> None:
-        """Record the instruction's name as another name of the collective that is its first operand."""
+        """Record the name of an ``-update`` instruction as a further name of the collective that it continues."""
         if one.operands and one.operands[0] in self.under_way:
             self.under_way[one.name] = self.under_way[one.operands[0]]
 
@@ -244,7 +244,7 @@ class _Reader:
         return self.start("collective", one, parts, body)
 
     def inside(self, one: Line) -> list[Computation]:
-        """Return the computations that an instruction calls, also indirectly, without the additions of reductions."""
+        """Return the computations that an instruction calls, also indirectly, but not the operators of reductions."""
         found: list[Computation] = []
         left = one.called("calls") if one.opcode != "call-start" else one.called("to_apply", "calls")
         while left and len(found) < 200:
@@ -254,7 +254,7 @@ class _Reader:
         return found
 
     def kernel(self, one: Line, inside: Sequence[Computation], body: _BodyReading) -> list[Instruction]:
-        """Return a kernel with the cycles that the compiler states, else with the bytes that it reads and writes."""
+        """Return a kernel with the compiler's estimate of cycles, or else with the bytes that the kernel moves."""
         if cycles := CYCLES.search(one.rest):
             about = {"cycles": int(cycles[1])}
         else:
@@ -268,7 +268,7 @@ class _Reader:
         return [Instruction(op, self.what(one), flops=sum(products), **about, **self.place(one))]
 
     def joined(self, made: Instruction, one: Line, arrived: _Arrived) -> Instruction:
-        """Return ``made``. For a matmul, set ``joined``: the collectives whose results its kernel adds to its own."""
+        """Return ``made``. For a matmul, set ``Instruction.joined``."""
         if made.op != "product" or not (called := one.called("calls")):
             return made
         late = set(range(len(one.operands))) - self.feeding(called[0])
@@ -276,7 +276,7 @@ class _Reader:
         return replace(made, joined=tuple(n for n in numbers if n is not None))
 
     def feeding(self, name: str, level: int = 0) -> set[int]:
-        """Return the numbers of those parameters of a computation that its matmuls need."""
+        """Return the numbers (0, 1, ...) of the parameters on which a computation's matmuls depend."""
         lines = self.computations.get(name, [])
         by_name = {one.name: one for one in lines}
         left: list[str] = []
@@ -301,7 +301,7 @@ class _Reader:
     def start(
         self, op: str, one: Line, parts: Sequence[_Communicating], body: _BodyReading, key: str | None = None
     ) -> list[Instruction]:
-        """Return the instruction that starts a collective. ``key``: the name that the collective's end uses."""
+        """Return the instruction that starts a collective, and record the collective as ``key`` in ``under_way``."""
         first, shape_of = parts[0]
         about = self.communication(first, shape_of, whole=one)
         if about is None:
@@ -362,7 +362,7 @@ class _Reader:
 
 
 class _Arrived:
-    """The results of collectives in one computation, limited to results that exactly one instruction uses."""
+    """The results of collectives in one computation, without results that several instructions use."""
 
     def __init__(self, lines: Computation) -> None:
         self.uses = Counter(o for one in lines for o in one.operands)

@@ -41,12 +41,11 @@ def compiled(ask: dict[str, Any], code: bytes, on: dict[str, Any]) -> dict[str, 
     Args:
         ask: the request for which the program was traced, with the mesh and the arguments that the program must have.
         code: the program as MLIR bytecode.
-        on: ``name`` and ``options`` of a topology for libtpu, and ``chips``: coordinates in mesh order. If chips have
-            several devices, a fourth coordinate is the device's index within its chip.
+        on: the slice's name and options for libtpu, and its devices' coordinates (see ``compiling.topology_of``).
 
     Returns:
-        A dict with one key: ``schedule``; ``too_large``, if the program does not fit into a chip's memory, with
-        [needed, available] in bytes; or ``fault``, an error that the learner caused.
+        A dict with one of these keys: ``schedule``; ``fault`` for an error that the learner caused; or ``too_large``,
+        with [needed, available] in bytes, for a program that does not fit into a chip's memory.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
@@ -101,8 +100,8 @@ def _compiled(
 def _temporaries(memory: Any) -> int:
     """Return the bytes of temporary buffers: the smaller of two upper bounds from the compiler.
 
-    Some arrays that loops carry count twice in ``temp_size_in_bytes`` (177 MiB of 674 MiB in exercise I5). The bound
-    from ``peak_memory_in_bytes`` includes buffers in VMEM.
+    ``temp_size_in_bytes`` counts twice some arrays that loops carry (177 MiB of 674 MiB in exercise I5). The bound from
+    ``peak_memory_in_bytes`` includes buffers in VMEM.
     """
     others = memory.argument_size_in_bytes + memory.output_size_in_bytes - memory.alias_size_in_bytes
     return max(0, int(min(memory.temp_size_in_bytes, memory.peak_memory_in_bytes - others)))
@@ -135,7 +134,10 @@ def number(module: Any, program: Program) -> tuple[list[tuple[str, int] | None],
 
 
 def layouts(made: Any, program: Program, mesh: Mesh) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
-    """Return the part (start, stop of each dimension) of each result on each device, in mesh order; () if unknown."""
+    """Return which part of each result is on each device, in mesh order; () if unknown.
+
+    A part is a pair (start, stop) for each dimension.
+    """
     found = []
     for sharding, (shape, _) in zip(made.output_shardings, program.results, strict=True):
         try:
