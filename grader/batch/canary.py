@@ -57,8 +57,8 @@ def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
 def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
     """Grade the exercises' solutions that did not yet get full marks on this machine.
 
-    Each solution is traced and run without the cache. But if its ``ran_key`` is unchanged since it got full marks, its
-    answers may come from the cache. ``step`` is called with the name of each finished exercise.
+    A solution is traced and run without the cache, unless it got full marks earlier and its ``ran_key`` has not
+    changed. ``step`` is called with the name of each finished exercise.
 
     Raises CanaryFailed if a solution does not get full marks.
     """
@@ -148,7 +148,7 @@ def key_of(grader: Grader, name: str) -> str:
 
 
 def ran_key(grader: Grader, name: str) -> str:
-    """Return a digest (SHA-256) of the exercise's requests to a submission, the grader and this machine.
+    """Return a digest (SHA-256) of the grader, of this machine, and of the exercise's requests to a submission.
 
     The digest does not depend on the exercise's checks, because checks do not change a solution's answers.
     """

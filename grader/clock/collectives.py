@@ -69,7 +69,7 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
 
 
 def _seconds(about: Communication, torus: Sequence[Side]) -> float:
-    """Return a collective's seconds by the bandwidth of links alone. An all-reduce takes twice the result."""
+    """Return the seconds of a collective if only the links' bandwidth counts. An all-reduce takes twice as long."""
     members = math.prod(side.size for side in torus)
     if about.kind in ("all_to_all", "ragged_all_to_all"):
         return all_to_all_seconds(about.bytes * members, torus)

@@ -66,7 +66,7 @@ class _Sent:
 
 @dataclass
 class _Replayed:
-    """The runs of instructions in a program or in one round of a loop, in picoseconds from its start."""
+    """Times of a program or of one round of a loop, in picoseconds."""
 
     length: int = 0
     busy: int = 0

@@ -119,7 +119,7 @@ class MarkWalk:
     def vague(self, parts: Iterable[int]) -> int:
         """Return the marks of all ``parts`` together.
 
-        If the parts have different marks for the entries of an argument, add the argument's vague mark.
+        If the parts depend on different entries of an argument, add the mark that stands for unknown entries of it.
         """
         every = list(parts)
         found = joined(every)

@@ -58,7 +58,7 @@ def _public(exercise: Exercise, part: Statement, asked: set[str], public: set[st
 
 
 def _without_answers(exercise: Exercise, part: Statement) -> Statement:
-    """Return ``exercise = Exercise(...)`` with two more keywords, for learners, who lack hidden checks and answers.
+    """Return the statement ``exercise = Exercise(...)`` for the learners' file, with two more keywords.
 
     ``hidden_points=2.0`` is the sum of the points of hidden checks. ``figures={...}`` lists, for each question, the
     numbers of the hardware table that the right answer uses.

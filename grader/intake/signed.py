@@ -61,7 +61,7 @@ def others_named(
 ) -> list[tuple[str, str]]:
     """Return (file, other student) for each file of a submission that names another student of the class.
 
-    ``student_of`` returns the student of the class for a name, or '' for an unknown name.
+    ``student_of`` returns the student of the class who has a given name, or '' for an unknown name.
     """
     found = ((file, student_of(name)) for file, name in names_in(place, sources, exercises, parsers) if name)
     return list(dict.fromkeys((file, other) for file, other in found if other not in ("", student)))

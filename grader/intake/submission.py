@@ -103,7 +103,7 @@ def fingerprint(source: Source) -> str:
 
 
 def exact_digest(source: Source) -> str:
-    """Return SHA-256 of a source with all its names and comments, because code can read them."""
+    """Return the SHA-256 of a source with all names and comments: a program's results may depend on its own text."""
     parts = [source.name, source.ends, [(chunk.name, chunk.text) for chunk in source.chunks]]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

@@ -224,7 +224,8 @@ class _Matching:
     def rounds(self, one: int | None, two: int | None) -> bool:
         """Return True if the substitution turns the small program's number of rounds into the large program's.
 
-        A small number may be added to both numbers before substitution: N - 1 rounds match after adding 1.
+        A small number may be added to both numbers first. For example, N - 1 rounds become N rounds, and substitution
+        turns one N into the other.
         """
         if one is None or two is None:
             return one == two

@@ -46,7 +46,10 @@ class ArrayRead(BaseException):
 
 
 class ValueDependent(Exception):
-    """Raised if the traced program depends on made-up values. ``line``: where learner code first inspected values."""
+    """Raised if a traced program depends on values that the grader made up.
+
+    ``line``: where learner code first inspected values.
+    """
 
     def __init__(self, line: int, file: str) -> None:
         super().__init__()

@@ -155,7 +155,12 @@ def compiled(
 
 @dataclass
 class Salt:
-    """A block's salt (a number that selects the replacement values), and the noise made from it, keyed by shape."""
+    """The random numbers that replace results in one block of operations.
+
+    Attributes:
+        value: a number that selects the random numbers.
+        noise: arrays of random numbers, by shape.
+    """
 
     value: Any
     noise: dict[tuple[int, ...], Sequence[Any]] = field(default_factory=dict)

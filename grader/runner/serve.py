@@ -1,4 +1,4 @@
-"""Answer requests to the process that runs programs."""
+"""The loop of the process that runs programs: read a request, run its program, answer."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ the process that runs learner code cannot start processes. It would also be slow
 every system call that maps memory.
 
 All processes of a sandbox may read the same paths. So a worker whose child runs learner code may not read other
-processes' files in ``/proc``. It asks the launcher whether a process sleeps, through two pipes in the scratch folder.
+processes' files in ``/proc``. Instead, the worker asks the launcher whether a process sleeps. Two pipes in the
+scratch folder carry the question and the answer.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def is_blank(raw: Any) -> bool:
 
 
 def literal(text: str) -> Any:
-    """Return the value of a Python literal, without Python's warnings. Raises only ValueError, for any text."""
+    """Return the value of a Python literal, without Python's warnings. Raises ValueError for other texts."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
