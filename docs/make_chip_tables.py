@@ -434,7 +434,7 @@ def _shares(answer: Answered, on: str) -> tuple[str, str]:
 
     def text(timeline: Timeline | None) -> str:
         found = counted(timeline) if timeline else []
-        shares = (f"{one.share.part:.0%} of the time of {points.counted(one.runs, one.kind)} overlaps" for one in found)
+        shares = (f"{points.counted(one.runs, one.kind)}: {one.share.part:.0%} overlapped" for one in found)
         return ", ".join(shares) or "no collective"
 
     by_compiler = text(line) if line else about.unreplayed or "-"

@@ -47,8 +47,7 @@ class Scenario:
         holds: bytes that one chip has to hold.
         least, most: bounds on the answer. For a time, ``least`` may be the latency of the hops; for a rate, ``most``
             may be a link's bandwidth.
-        branches: if the answer is the longer of two times, the name of the longer time for these parameters (see
-            ``larger``).
+        branches: only for an answer that is the longer of two times (see ``larger``): the name of the longer time.
     """
 
     mesh: Mapping[str, int] = field(default_factory=dict)
