@@ -136,8 +136,8 @@ def all_to_all_time(
 
     Args:
         bytes: V, the array's size without sharding over the devices that communicate.
-        n: the number of devices that communicate, or the sizes of several ring axes (only for "book"). Over several
-            axes with N devices in total, the time is V·max(sizes)/(4·N·W).
+        n: the number of devices that communicate. With ``model="book"``, ``n`` may be the sizes of several ring axes.
+            With N devices in total, the time is then V·max(sizes)/(4·N·W).
 
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them' and 'How to Think About GPUs';
     tests/network.py derives the formula for a line.
