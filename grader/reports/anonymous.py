@@ -102,8 +102,9 @@ class Anonymous:
         return Result.model_validate(_listed(result, _OF_RESULT) | covered)
 
     def _picture(self, picture: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a picture without names. Its title and the names of its fields are the grader's, even if they are
-        equal to a student's name.
+        """Return a picture without names.
+
+        The title and the names of the fields stay, because they are the grader's, even if they equal a student's name.
         """
         return {key: part if key == "title" else self._covered(part, keys=False) for key, part in picture.items()}
 

@@ -22,6 +22,7 @@ import pytest
 from grader.common.result import ExerciseReport, Report, Result
 from grader.course.loading import Course
 from grader.intake.parsers import Parsers
+from grader.intake.submission import Place
 from grader.integrations.nbgrader import cells, folder, scan
 from grader.integrations.nbgrader.repair import Known, repair
 from grader.judging.answers import params_for
@@ -798,6 +799,24 @@ def test_collecting_follows_no_link(course: Course, root: Path, tmp_path: Path) 
     nbgrader(root, "collect", MODULE, env=student)
     got = root / "submitted" / "bob" / MODULE
     assert (got / f"{MODULE}.ipynb").is_file() and (got / "book.db").is_symlink()
+
+
+def test_many_files_of_a_student_do_not_hold_up_scan(course: Course, root: Path) -> None:
+    """Each file is read a few times, and the limit on the time of reading holds for the whole submission."""
+    asked: list[str] = []
+
+    class Counted(Parsers):
+        def for_submission(self, place: Place) -> Parsers:
+            asked.append(str(place))
+            return self
+
+    for step in ("submitted", "autograded"):
+        (root / step / "eve" / MODULE).mkdir(parents=True)
+        for n in range(100):
+            (root / step / "eve" / MODULE / f"n{n}.txt").write_text(f"note {n}\n")
+    assert list(scan.scan(course, root, Counted())) == []
+    own = [place for place in asked if "eve" in place]
+    assert len(own) < 10 * 100 and set(own) == {str(root / "submitted" / "eve" / MODULE)}
 
 
 @pytest.mark.slow
