@@ -13,7 +13,7 @@ from pathlib import Path
 import grader
 from grader.common.result import Evidence, ExerciseReport, Report, Result
 from grader.course.loading import Course
-from grader.intake.facts import pseudonym_of
+from grader.intake.facts import has_leaderboard, pseudonym_of
 from grader.intake.submission import Submission, exact_digest
 from grader.intake.submission import fingerprint as source_digest
 from grader.reports.points import counted
@@ -50,7 +50,7 @@ def exercise_report(basis: Basis, submission: Submission, judged: Judged, *, pub
         notes=list(judged.notes),
         handed_in=source is not None,
         evidence=list(judged.evidence),
-        pseudonym=pseudonym_of(source) if source else "",
+        pseudonym=pseudonym_of(source) if source and has_leaderboard(exercise.source) else "",
         extension=exercise.extension,
         basis={} if public else basis.of(submission, judged.name),
     )

@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 
 from grader.intake.chance import could_differ
 from grader.intake.decoding import parsed
@@ -85,6 +86,12 @@ def pseudonym_of(source: Source) -> str:
     """Return the string in the last ``leaderboard_name = "..."`` of a source; "" if there is none."""
     named = [name for chunk in source.chunks if (name := looked_at(chunk).pseudonym) is not None]
     return named[-1] if named else ""
+
+
+@lru_cache(1000)
+def has_leaderboard(text: str) -> bool:
+    """Return True if an exercise's file (not a submission) gives learners the variable ``leaderboard_name``."""
+    return look(text).pseudonym is not None
 
 
 def definition(source: Source, name: str) -> tuple[str, int, str] | None:

@@ -21,7 +21,7 @@ COVERED = "[name]"
 _OF_REPORT = ("course", "versions", "isolation", "backend")
 _OF_EXERCISE = ("exercise", "module", "title")
 _OF_RESULT = ("kind", "name", "label", "task", "status", "hint", "misconception", "expected")
-_QUOTING = ("reason", "where", "actual", "staff", "pictures")
+_QUOTING = ("reason", "where", "actual", "staff")
 _SHORT = 5
 """Names with fewer characters are replaced only as whole words; longer names also inside words."""
 _WHY: dict[Kind, str] = {  # texts in place of reasons for review, which may quote file names
@@ -93,17 +93,25 @@ class Anonymous:
         return ExerciseReport.model_validate(_listed(exercise, _OF_EXERCISE) | {"results": results})
 
     def _result(self, result: Result) -> Result:
-        covered = {part: self._covered(getattr(result, part)) for part in _QUOTING}
+        covered: dict[str, Any] = {part: self._covered(getattr(result, part)) for part in _QUOTING}
+        covered["pictures"] = [self._picture(picture) for picture in result.pictures]
         return Result.model_validate(_listed(result, _OF_RESULT) | covered)
 
-    def _covered(self, value: Any) -> Any:
-        """Return plain data (text, lists, mappings) with ``[name]`` in place of names."""
+    def _picture(self, picture: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a picture without names.
+
+        The title and the names of the fields stay, because they are the grader's, even if they equal a student's name.
+        """
+        return {key: part if key == "title" else self._covered(part, keys=False) for key, part in picture.items()}
+
+    def _covered(self, value: Any, *, keys: bool = True) -> Any:
+        """Return plain data (text, lists, mappings) with ``[name]`` in place of names; in keys only if ``keys``."""
         if isinstance(value, str):
             return self._pattern.sub(COVERED, value)
         if isinstance(value, list):
-            return [self._covered(part) for part in value]
+            return [self._covered(part, keys=keys) for part in value]
         if isinstance(value, dict):
-            return {self._covered(key): self._covered(part) for key, part in value.items()}
+            return {self._covered(key) if keys else key: self._covered(part, keys=keys) for key, part in value.items()}
         return value
 
 

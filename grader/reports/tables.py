@@ -20,16 +20,25 @@ from grader.reports.wording import count_notes, percent_of, remarks
 
 
 def csv_cell(value: object, limit: int = 500) -> str | int | float:
-    """Return the value of a CSV cell that spreadsheets do not read as a formula. Numbers stay numbers."""
+    """Return the value of a CSV cell that spreadsheets do not read as a formula. Numbers stay numbers.
+
+    In many countries, spreadsheets start a new cell after each semicolon. So each part between semicolons is treated
+    as a cell.
+    """
     if isinstance(value, int | float):
         return tidy(value)
     raw = str(value)
-    text = clean(raw, limit)
-    if re.fullmatch(r"-?\d+(\.\d+)?", text, re.ASCII):
-        return text
-    # Spreadsheets convert full-width signs, such as U+FF1D, to ASCII signs.
-    first = {raw[:1], unicodedata.normalize("NFKC", text[:1])}
-    return "'" + text if first & set("=+-@\t\r") else text
+    text = ";".join(map(_no_formula, clean(raw, limit).split(";")))
+    return f"'{text}" if raw[:1] in ("\t", "\r") and not text.startswith("'") else text
+
+
+def _no_formula(text: str) -> str:
+    """Return a part of a cell with an apostrophe before it if a spreadsheet would read the part as a formula."""
+    # A quotation mark after a separator is no part of the cell. Spreadsheets convert full-width signs, such as U+FF1D,
+    # to ASCII signs.
+    first = unicodedata.normalize("NFKC", text.lstrip(' "')[:1])[:1]
+    is_number = re.fullmatch(r" ?-?\d+(\.\d+)?", text, re.ASCII)
+    return f"'{text}" if first in ("=", "+", "-", "@") and not is_number else text
 
 
 NOTHING = "nothing handed in"

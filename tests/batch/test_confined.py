@@ -112,7 +112,7 @@ def test_a_page_that_takes_too_long_to_read_is_refused(
 ) -> None:
     monkeypatch.setattr(confined, "READ_SECONDS", 0.3)
     place = write(tmp_path / "page.html", "<" * 1_000_000)
-    read = _Texts(parsers)
+    read = _Texts(tmp_path, parsers)
     assert read.text(place) == "" and "takes more than 0.3 s to read" in read.refused[place]
     monkeypatch.setattr(parsers, "for_submission", None)
     # The parser is gone, but a refused page is not parsed a second time.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from grader.intake.facts import LONGEST, pseudonym_of
+from grader.course.finding import find_course
+from grader.intake.facts import LONGEST, has_leaderboard, pseudonym_of
 from grader.intake.submission import Chunk, Source
+from tests.commands import ROOT
 
 
 def read(*texts: str) -> str:
@@ -37,3 +39,10 @@ def test_the_last_plain_text_pseudonym_counts(text: str, name: str) -> None:
 
 def test_a_cell_that_cannot_be_parsed_hides_no_pseudonym() -> None:
     assert read('leaderboard_name = "otter"', "%matplotlib inline\n!ls", "(" * 10_000, "\0") == "otter"
+
+
+def test_only_an_exercise_that_gives_the_variable_has_a_leaderboard() -> None:
+    """A name that a student sets in a different exercise must not make a second leaderboard."""
+    course = find_course(ROOT)
+    names = ["c1_no_communication", "m1_block", "m2_train_step"]
+    assert [name for name in names if has_leaderboard(course.exercise(name).source)] == ["m2_train_step"]

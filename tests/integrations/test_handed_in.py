@@ -46,7 +46,9 @@ def test_the_installed_nbgrader_copies_without_links(monkeypatch: pytest.MonkeyP
     here = SimpleNamespace(
         _format_source=lambda assignment, student: str(tmp_path / "submitted" / student),
         _format_dest=lambda assignment, student: str(tmp_path / "autograded" / student),
-        coursedir=SimpleNamespace(ignore=[]),
+        coursedir=SimpleNamespace(
+            ignore=[], source_directory="source", format_path=lambda *parts: str(tmp_path.joinpath(*parts))
+        ),
         log=SimpleNamespace(warning=lambda form, *words: said.append(form % words), info=lambda *words: None),
     )
     BaseConverter.init_assignment(here, "a", "bo")  # type: ignore[arg-type]
@@ -162,3 +164,18 @@ def test_a_timestamp_that_holds_no_time_is_a_note_and_ends_no_batch(tmp_path: Pa
     }
     no_time = dict.fromkeys(["bytes", "words", "year", "long"], f"timestamp.txt holds no time{end}")
     assert {name: note for name, (_, (note,)) in list(found.items())[3:]} == refused | no_time
+
+
+def test_a_submitted_entry_in_the_way_of_the_assignments_files_is_not_copied(tmp_path: Path) -> None:
+    folder, given = tmp_path / "bo", frozenset({"course.yaml", f"m{os.sep}data.csv", f"k{os.sep}x{os.sep}y.csv"})
+    (folder / "course.yaml").mkdir(parents=True)
+    (folder / "course.yaml" / "a.txt").write_text("a")
+    (folder / "m").write_text("a file")
+    (folder / "k" / "x").mkdir(parents=True)
+    (folder / "k" / "x" / "y.csv").write_text("replaced later")
+    assert sorted(handed_in.odd_files(folder, given)) == [
+        "course.yaml is a folder with the name of a file of the assignment, and was not copied",
+        "m is a file with the name of a folder of the assignment, and was not copied",
+    ]
+    handed_in.copy(str(folder), str(tmp_path / "to"), [], SimpleNamespace(warning=lambda *words: None), given)
+    assert [p.name for p in (tmp_path / "to").rglob("*") if p.is_file()] == ["y.csv"]

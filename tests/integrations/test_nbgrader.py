@@ -22,6 +22,7 @@ import pytest
 from grader.common.result import ExerciseReport, Report, Result
 from grader.course.loading import Course
 from grader.intake.parsers import Parsers
+from grader.intake.submission import Place
 from grader.integrations.nbgrader import cells, folder, scan
 from grader.integrations.nbgrader.repair import Known, repair
 from grader.judging.answers import params_for
@@ -800,6 +801,24 @@ def test_collecting_follows_no_link(course: Course, root: Path, tmp_path: Path) 
     assert (got / f"{MODULE}.ipynb").is_file() and (got / "book.db").is_symlink()
 
 
+def test_many_files_of_a_student_do_not_hold_up_scan(course: Course, root: Path) -> None:
+    """Each file is read a few times, and the limit on the time of reading holds for the whole submission."""
+    asked: list[str] = []
+
+    class Counted(Parsers):
+        def for_submission(self, place: Place) -> Parsers:
+            asked.append(str(place))
+            return self
+
+    for step in ("submitted", "autograded"):
+        (root / step / "eve" / MODULE).mkdir(parents=True)
+        for n in range(100):
+            (root / step / "eve" / MODULE / f"n{n}.txt").write_text(f"note {n}\n")
+    assert list(scan.scan(course, root, Counted())) == []
+    own = [place for place in asked if "eve" in place]
+    assert len(own) < 10 * 100 and set(own) == {str(root / "submitted" / "eve" / MODULE)}
+
+
 @pytest.mark.slow
 def test_scan_finds_copies_of_the_gradebook_and_of_other_submissions(course: Course, root: Path) -> None:
     a_class(course, root)
@@ -877,6 +896,19 @@ def formgrader(root: Path, home: Path):
         server.wait(20)
 
 
+def test_a_folder_in_the_way_of_the_assignments_files_stops_no_batch(course: Course, root: Path) -> None:
+    for name in ("ada", "eve", "zoe"):
+        classroom.hand_in(root, name, MODULE, classroom.fill(book_of(root), course, MODULE, {}))
+    (root / "submitted" / "eve" / MODULE / "course.yaml").mkdir()
+    (root / "submitted" / "eve" / MODULE / "course.yaml" / "x.txt").write_text("x")
+    outcome = grade(root)
+    assert outcome.graded == ["ada", "eve", "zoe"] and not outcome.failures
+    assert "course.yaml is a folder" in outcome.attention["eve"][0]
+    for name in ("ada", "eve", "zoe"):
+        assert (root / "autograded" / name / MODULE / f"{MODULE}.ipynb").is_file()
+        assert (root / "autograded" / name / MODULE / "course.yaml").is_file()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 def test_nbgraders_pages_show_scores_and_comments(course: Course, root: Path, tmp_path: Path) -> None:
@@ -900,6 +932,12 @@ SCRIPTS = """# Mine
 <img src="nowhere" onerror="document.title = 'owned'">
 <div id="raw">raw</div>
 [click](javascript:document.title='owned') `<b>` and $x < y$
+
+```mermaid
+</pre><img src="nowhere" onerror="document.title = 'owned'">
+```
+
+[old](/files/javascript:document.title='owned') ![image.png](attachment:image.png)
 """
 
 
@@ -911,7 +949,11 @@ def test_html_of_a_student_does_not_run_in_nbgraders_pages(
 ) -> None:
     """In the browser of the staff, and of the student. Without our setting the same page runs the script."""
     book = classroom.fill(book_of(root), course, MODULE, ALL_DONE)
-    book["cells"].append(nbformat.v4.new_markdown_cell(SCRIPTS))
+    scripts = SCRIPTS if plugged else SCRIPTS.replace("![image.png](attachment:image.png)", "")  # an error in nbconvert
+    book["cells"] += [
+        nbformat.v4.new_markdown_cell(scripts),
+        nbformat.v4.new_raw_cell("<script>document.title='raw'</script>"),
+    ]
     shown = nbformat.v4.new_output("display_data", {"text/html": SCRIPTS.replace("owned", "output")})
     book["cells"].append(nbformat.v4.new_code_cell("1", outputs=[shown]))
     classroom.hand_in(root, "eve", MODULE, book)
@@ -929,5 +971,6 @@ def test_html_of_a_student_does_not_run_in_nbgraders_pages(
     for page in pages:
         assert ("<title>owned</title>" in page) is not plugged
         assert ('<div id="raw">' in page) is not plugged
-        assert "<title>output</title>" not in page and 'href="javascript:' not in page
+        assert ('href="javascript:' in page) is not plugged
+        assert "<title>output</title>" not in page and "<title>raw</title>" not in page
         assert not plugged or "&lt;script&gt;document.title" in page

@@ -56,6 +56,15 @@ def test_a_short_name_is_covered_as_a_whole_word() -> None:
     assert covered.reason == f"{COVERED}_c3.py: {COVERED}'s carbon about"
 
 
+def test_students_named_like_a_pictures_fields_cost_no_picture() -> None:
+    names = ["title", "mesh", "shape", "slices", "actual", "expected"]
+    report = make_report(exercise([layout_failure(where="by mesh")]), student="mesh")
+    shown = Anonymous(assign(names, {})).report(report)
+    assert shown.exercises[0].results[0].where == f"by {COVERED}"
+    before, after = (render_html(one, audience="staff").count("<svg") for one in (report, shown))
+    assert after == before > 0
+
+
 def test_text_of_the_course_is_not_anonymised() -> None:
     """With a student called scatter, labels and hints with this word stay, because they come from the course."""
     report = make_report(exercise([layout_failure()]), student="scatter")

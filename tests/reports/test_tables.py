@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.reports.tables import csv_cell
+from grader.reports.tables import csv_cell, csv_lines
 from tests.reports.example_reports import exercise, grades_csv, make_report, mixed, result
 
 
@@ -19,8 +19,16 @@ def test_csv_formulas_become_text(start: str) -> None:
     assert cell.startswith("'")
 
 
+@pytest.mark.parametrize("start", ["a;", "a; ", "late: 1; ", 'a;"', '"a";', "a;b;", "a,;"])
+def test_no_cell_is_a_formula_where_semicolons_separate_cells(start: str) -> None:
+    line = next(csv_lines([["ada", csv_cell(f"{start}=1+1;x"), csv_cell(f"{start}@SUM(A1)")]]))
+    cells = [cell for row in csv.reader([line], delimiter=";") for cell in row]
+    assert len(cells) > 2 and not [cell for cell in cells if cell.strip(' "').startswith(("=", "@"))]
+
+
 @pytest.mark.parametrize(
-    ("value", "cell"), [("-1.5", "-1.5"), (-1.5, -1.5), (0.1 + 0.2, 0.3), (2.0, 2), ("bob", "bob")]
+    ("value", "cell"),
+    [("a; -1; b", "a; -1; b"), ("-1.5", "-1.5"), (-1.5, -1.5), (0.1 + 0.2, 0.3), (2.0, 2), ("bob", "bob")],
 )
 def test_csv_numbers_stay_numbers(value: object, cell: object) -> None:
     assert csv_cell(value) == cell

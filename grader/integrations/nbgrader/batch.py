@@ -127,6 +127,7 @@ class _Batch:
         self.session = Session(self.coursedir, self.converter)
         settings = self.session.shardlings
         settings.jobs, settings.isolation = jobs or settings.jobs, isolation or settings.isolation
+        self.given = handed_in.given_files(self.coursedir, assignment)
         self.reports: dict[str, list[Report]] = {}  # by student, one report for each notebook
         self.late: Any = AssignLatePenalties(parent=self.converter)
         self.late.init_plugin()
@@ -146,7 +147,7 @@ class _Batch:
             with bar(len(places), "grading") as advance:
                 left: list[_Student] = []
                 for name, place in places.items():
-                    outcome.needs_review(name, *handed_in.odd_files(self._folder(name)))
+                    outcome.needs_review(name, *handed_in.odd_files(self._folder(name), self.given))
                     if not all((self._folder(name) / file).is_file() for file in FROM_EXCHANGE):
                         outcome.no_secret.append(name)
                     try:
@@ -378,7 +379,7 @@ class _Batch:
         if target.is_dir():
             utils.rmtree(str(target))
         target.mkdir(parents=True)
-        handed_in.copy(str(self._folder(name)), str(target), self.coursedir.ignore, self.converter.log)
+        handed_in.copy(str(self._folder(name)), str(target), self.coursedir.ignore, self.converter.log, self.given)
         self._copy_source(target)
         self.converter.set_permissions(self.assignment, name)
         for notebook, node in nodes.items():
@@ -389,9 +390,8 @@ class _Batch:
     def _copy_source(self, target: Path) -> None:
         """Copy the assignment's files from ``source/`` to ``target``, and replace submitted files of equal names."""
         source = Path(self.coursedir.format_path(self.coursedir.source_directory, ".", self.assignment))
-        spared = {str(source / name) for name in self.converter.exclude_overwriting.get(self.assignment, [])}
-        for file in sorted(set(utils.find_all_files(str(source), [*self.coursedir.ignore, "*.ipynb"])) - spared):
-            place = target / Path(file).relative_to(source)
+        for file in sorted(self.given - {*self.converter.exclude_overwriting.get(self.assignment, [])}):
+            place = target / file
             place.parent.mkdir(parents=True, exist_ok=True)
             place.unlink(missing_ok=True)
-            shutil.copy(file, place)
+            shutil.copy(source / file, place)

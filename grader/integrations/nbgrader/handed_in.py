@@ -30,15 +30,27 @@ LONGEST_TIME = 100
 """The largest number of characters of a time."""
 
 
-def odd_files(folder: Path) -> list[str]:
+def given_files(coursedir: Any, assignment: str) -> frozenset[str]:
+    """Return the paths of the files, except notebooks, in an assignment's folder of ``source/``."""
+    from nbgrader.utils import find_all_files
+
+    source = coursedir.format_path(coursedir.source_directory, ".", assignment)
+    return frozenset(os.path.relpath(file, source) for file in find_all_files(source, [*coursedir.ignore, "*.ipynb"]))
+
+
+def odd_files(folder: Path, given: Collection[str] = ()) -> list[str]:
     """Return a line for each entry of a folder that ``copy`` omits, such as a link or a file over a limit."""
-    return listed(folder)[1]
+    return listed(folder, given)[1]
 
 
-def listed(folder: Path) -> tuple[list[str], list[str]]:
+def listed(folder: Path, given: Collection[str] = ()) -> tuple[list[str], list[str]]:
     """Return the paths of files and folders that are within limits, and a line for each other entry of a submission.
 
     Without limits, the copy of a sparse file could fill a disk, although the file itself takes no space.
+
+    Args:
+        given: the paths of the assignment's own files. A folder with such a path, or a file with the path of a folder
+            that contains such a file, would be in the way of the assignment's file.
     """
     if folder.is_symlink():
         return [], [f"{printable(folder.name)} {A_LINK}"]
@@ -54,7 +66,7 @@ def listed(folder: Path) -> tuple[list[str], list[str]]:
             if seen > limits.MAX_ENTRIES:
                 odd.append(f"more than {limits.MAX_ENTRIES} files and folders were submitted; the rest was not copied")
                 return plain, odd
-            if reason := _why_omitted(path, entry, left):
+            if reason := _why_omitted(path, entry, left) or _in_the_way(path, entry, given):
                 shown = entry if len(entry) <= limits.MAX_NAME else entry.split(os.sep)[0]
                 odd.append(f"{printable(shown)} {reason}")
                 omitted.add(name)
@@ -83,6 +95,14 @@ def _why_omitted(path: str, entry: str, left: int) -> str:
     if size > left:
         return f"was not copied, because the submission has more than {limits.MAX_READ // limits.MIB} MiB"
     return ""
+
+
+def _in_the_way(path: str, entry: str, given: Collection[str]) -> str:
+    """Return why an entry is in the way of one of the assignment's own files; "" if it is not."""
+    if os.path.isdir(path):
+        return "is a folder with the name of a file of the assignment, and was not copied" if entry in given else ""
+    is_parent = any(file.startswith(f"{entry}{os.sep}") for file in given)
+    return "is a file with the name of a folder of the assignment, and was not copied" if is_parent else ""
 
 
 def _can_be_read(path: str) -> bool:
@@ -132,11 +152,11 @@ def time_in(folder: Path) -> tuple[Any, list[str]]:
         return None, [f"{TIMESTAMP} holds no time, so it was not read as the submission's time"]
 
 
-def copy(source: str, target: str, ignore: Sequence[str], log: Any) -> None:
+def copy(source: str, target: str, ignore: Sequence[str], log: Any, given: Collection[str] = ()) -> None:
     """Copy a submission's files except notebooks and the entries that ``odd_files`` names."""
     from nbgrader.utils import find_all_files
 
-    plain, odd = listed(Path(source))
+    plain, odd = listed(Path(source), given)
     wanted = {os.path.relpath(name, source) for name in find_all_files(source, [*ignore, "*.ipynb"])}
     odd += _copy_files(Path(source), Path(target), [entry for entry in plain if entry in wanted])
     for problem in odd:
@@ -196,7 +216,7 @@ def guard() -> None:
             nbgraders(self, assignment_id, student_id)
             return
         source, target = self._format_source(assignment_id, student_id), self._format_dest(assignment_id, student_id)
-        copy(source, target, self.coursedir.ignore, self.log)
+        copy(source, target, self.coursedir.ignore, self.log, given_files(self.coursedir, assignment_id))
 
     init_assignment.guarded = True  # type: ignore[attr-defined]
     BaseConverter.init_assignment = init_assignment  # type: ignore[method-assign]

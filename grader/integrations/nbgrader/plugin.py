@@ -20,7 +20,6 @@ from typing import Any
 import nbformat
 import nbgrader.api
 from nbconvert.exporters import NotebookExporter
-from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbgrader.api import Gradebook
 from nbgrader.exchange.default import ExchangeCollect
 from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
@@ -34,6 +33,7 @@ from grader.integrations.nbgrader import cells, handed_in
 from grader.integrations.nbgrader.autograder import NotebookWork, Shardlings, stamp
 from grader.integrations.nbgrader.gradebook import annotate, in_order, known_cells
 from grader.integrations.nbgrader.repair import Known
+from grader.integrations.nbgrader.shown import plain_markdown as plain_markdown  # nbgrader_config.py names it here
 
 # nbgrader opens the gradebook for each step of each notebook. Without this cache, each new SQLAlchemy engine would
 # compile all queries again, which takes a fifth of the time of `nbgrader autograde`.
@@ -71,11 +71,6 @@ def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) ->
              "ComputeChecksums", "CheckCellMetadata"]  # fmt: skip
     c.HTMLExporter.filters = {"markdown2html": f"{HERE}.plain_markdown"}  # for formgrader's pages and feedback pages
     c.GenerateAssignment.preprocessors = [f"{HERE}.{n}" if n == "ClearSolutions" else f"{usual}.{n}" for n in names]
-
-
-def plain_markdown(source: str) -> str:
-    """Convert Markdown to HTML, and escape HTML tags: a script in a student's cell must not run in a browser."""
-    return MarkdownWithMath(renderer=IPythonRenderer(escape=True)).render(source)
 
 
 # -- the session of a converter ----------------------------------------------------------------

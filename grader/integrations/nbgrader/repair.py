@@ -23,6 +23,7 @@ from grader.intake.disk import bytes_of
 from grader.intake.notebooks import checked_after, definitions_in
 from grader.intake.parsers import ParsedCell, Parsers
 from grader.intake.submission import Chunk, Refused, Source, Submission
+from grader.integrations.nbgrader.shown import shortened
 from grader.wire import limits
 
 # While grading, `check` does nothing, so that cells that call it do not fail.
@@ -266,7 +267,8 @@ def _chunks(cells: list[SubmittedCell], notes: list[str], parsers: Parsers) -> l
 
 def _nodes(cells: list[SubmittedCell], known: Sequence[Known]) -> list[NotebookNode]:
     """Return the submitted cells in order. Add each missing cell after the cell that precedes it in the release."""
-    nodes = [_node(c) for c in cells]
+    texts = shortened([c.text for c in cells])
+    nodes = [_node(c, text) for c, text in zip(cells, texts, strict=True)]
     there = {c.name for c in cells}
     at = 0
     for cell in known:
@@ -284,11 +286,11 @@ def _put_back(cell: Known) -> str:
     return f"# {PUT_BACK}" if cell.kind == "code" else PUT_BACK
 
 
-def _node(cell: SubmittedCell) -> NotebookNode:
+def _node(cell: SubmittedCell, text: str) -> NotebookNode:
     if cell.known is None:
-        return _new(cell.kind, cell.text, f"cell-{cell.number}", None)
+        return _new(cell.kind, text, f"cell-{cell.number}", None)
     ours = cell.known.restored
-    return _new(cell.known.kind, cell.known.source if ours else cell.text, cell.known.name, cell.known)
+    return _new(cell.known.kind, cell.known.source if ours else text, cell.known.name, cell.known)
 
 
 def _new(kind: str, text: str, ident: str, known: Known | None) -> NotebookNode:

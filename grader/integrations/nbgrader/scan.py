@@ -13,7 +13,9 @@ import os
 import re
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +51,10 @@ def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path,
     """
     lines = dict(secret_lines(course))
     checks = {n: what for n, what in lines.items() if _of_check(course, what)}
-    read = _Texts(parsers)
+    read = _Texts(folder, parsers)
     others = _Others(folder, read)
+    # All files of a student come one after another, and are compared with the whole submission of the student.
+    own_of = lru_cache(1)(partial(_own, read=read))
     for step in STEPS:
         for path in _files_and_links(folder / step):
             if path.is_symlink():
@@ -59,23 +63,21 @@ def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path,
             text = read.text(path)
             if why := read.refused.get(path):
                 yield path, f"the file was not scanned, because it {why}"
-            of_student = step in ("autograded", "feedback")
-            handed_in = _handed_in(folder, path.relative_to(folder), read) if of_student else ""
-            leaks = [*others.leaks(path), *_lines_in(text, checks if step == "submitted" else lines, handed_in)]
+            own = own_of(_submission_of(folder, path)) if step in ("autograded", "feedback") else _Own()
+            leaks = [*others.leaks(path), *_lines_in(text, checks if step == "submitted" else lines, own.lines)]
             if len(course.config.seed) > 3 and course.config.seed in text:
                 leaks.append("the course's seed")
             if step != "submitted":
-                student = path.relative_to(folder).parts[1] if handed_in else None
-                leaks += _answers_in(course, text, handed_in, student)
+                student = path.relative_to(folder).parts[1] if own.lines else None
+                leaks += _answers_in(course, text, own.numbers, student)
             yield from ((path, leak) for leak in leaks)
 
 
-def _lines_in(text: str, secret: dict[str, str], own: str) -> Iterator[str]:
+def _lines_in(text: str, secret: dict[str, str], own: Collection[str]) -> Iterator[str]:
     """Yield secret lines that are in ``text`` and not in the student's own submission."""
-    known = {normal_form(line) for line in own.splitlines()}
     for line in dict.fromkeys(text.splitlines()):
         form = normal_form(line)
-        if form in secret and form not in known:
+        if form in secret and form not in own:
             yield f"a line of {secret[form]}: {line.strip()[:80]}"
 
 
@@ -155,15 +157,16 @@ def _comments(gradebook: Path) -> list[tuple[str, str]]:
 class _Texts:
     """Reads the text of files. ``refused`` has the unreadable files with reasons. They are not parsed again."""
 
-    def __init__(self, parsers: Parsers) -> None:
-        self._parsers = parsers
+    def __init__(self, folder: Path, parsers: Parsers) -> None:
+        self._folder, self._parsers = folder, parsers
         self.refused: dict[Path, str] = {}
 
     def text(self, path: Path) -> str:
         if path in self.refused:
             return ""
         try:
-            return self._parsers.for_submission(path).strings(bytes_of(path, limits.MAX_READ), path.suffix)
+            parsers = self._parsers.for_submission(_submission_of(self._folder, path))
+            return parsers.strings(bytes_of(path, limits.MAX_READ), path.suffix)
         except (Refused, Unreadable) as error:
             self.refused[path] = str(error)
             return ""
@@ -172,10 +175,25 @@ class _Texts:
         return self.text(path).splitlines()
 
 
-def _handed_in(folder: Path, path: Path, read: _Texts) -> str:
-    """Return all text that a student submitted for an assignment. ``path`` is ``STEP/STUDENT/ASSIGNMENT/...``."""
-    place = folder.joinpath("submitted", *path.parts[1:3])
-    return "\n".join(read.text(p) for p in _files(place))
+@dataclass(frozen=True)
+class _Own:
+    """What a student submitted for an assignment: its lines in their normal form, and its numbers."""
+
+    lines: frozenset[str] = frozenset()
+    numbers: frozenset[float] = frozenset()
+
+
+def _own(place: Path, read: _Texts) -> _Own:
+    """Read all files of the submission in the folder ``place``."""
+    texts = [read.text(path) for path in _files(place)]
+    lines = (normal_form(line) for text in texts for line in text.splitlines())
+    return _Own(frozenset(lines), frozenset(number for text in texts for number in _numbers(text)))
+
+
+def _submission_of(folder: Path, path: Path) -> Path:
+    """Return the folder of the submission from which a file comes; the file itself if no student submitted it."""
+    step, *place = path.relative_to(folder).parts
+    return path if step in ("source", "release") else folder.joinpath("submitted", *place[:2])
 
 
 def _of_check(course: Course, what: str) -> bool:
@@ -183,10 +201,9 @@ def _of_check(course: Course, what: str) -> bool:
     return name in course.exercise(exercise).checks
 
 
-def _answers_in(course: Course, text: str, own: str, student: str | None) -> Iterator[str]:
+def _answers_in(course: Course, text: str, own: Collection[float], student: str | None) -> Iterator[str]:
     """Yield each answer (in SI units or in the question's unit) that is in ``text`` and not in the submission."""
-    known = _numbers(own)
-    found = [n for n in _numbers(text) if n not in known]
+    found = [n for n in _numbers(text) if n not in own]
     for exercise in course.exercises.values():
         for question in exercise.questions.values():
             if course.config.variants.mode == "per_student" and student is None:

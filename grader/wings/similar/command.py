@@ -145,8 +145,16 @@ def _parts(course: Course, submission: Submission, names: list[str]) -> Mapping[
             of_module = found.setdefault(course.module_of[exercise], {})
             for chunk in source.chunks:
                 name = source.name if len(source.chunks) == 1 else f"{source.name}, {chunk.name}"
-                of_module[name] = Part(clean(name, 200), clean_code(chunk.text))
+                of_module[name] = Part(clean(name, 200), _visible(chunk.text))
     return {module: list(parts.values()) for module, parts in found.items()}
+
+
+def _visible(text: str) -> str:
+    """Return code without invisible characters, also without those at the ends of lines.
+
+    In runs of lines with blanks, the lexer takes time that grows with the square of the length.
+    """
+    return "\n".join(line.rstrip() for line in clean_code(text).split("\n"))
 
 
 def own_texts(course: Course, module: str, names: list[str]) -> Iterator[str]:

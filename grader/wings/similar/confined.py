@@ -32,17 +32,22 @@ def confined_words() -> Iterator[WordsOf]:
     """Yield a function that returns the tokens of code.
 
     If the system can fork, the function uses a separate process, in a sandbox if one works on this machine. For code
-    that exceeds a limit of this process, the function prints a note and returns [].
+    that exceeds a limit of this process, the function prints a note and returns []. It tries such code once.
     """
     if not hasattr(os, "fork"):
         yield words
         return
 
+    refused: set[str] = set()
+
     def words_of(text: str) -> Sequence[Word]:
+        if text in refused:
+            return []
         blobs = [text.encode("utf-8", "replace")]
         try:
             found, _ = process.ask({"parse": "words"}, blobs, READ_SECONDS, WORDS, lambda _: None)
         except (Refused, OutOfTime):
+            refused.add(text)
             tell("note", f"not compared, because it takes too long: code that begins with {text.strip()[:40]!r}")
             return []
         return [Word(*word) for word in found]

@@ -149,3 +149,11 @@ def test_the_process_that_splits_into_tokens_has_the_filter_in_all_threads(tier:
 
 def test_comments_are_no_tokens() -> None:
     assert [w.what for w in words("x = 1  # a\n# b\n")] == [w.what for w in words("x = 1\n")]
+
+
+def test_lines_of_blanks_do_not_keep_code_from_being_compared(small: Path) -> None:
+    """The lexer needs minutes for 99 kB of such lines."""
+    hand_in(small, a=honest(1), b=honest(2), eve=disguised(honest(1)) + " \n" * 45_000)
+    done = run(small)
+    assert done.exit_code == 0 and "not compared" not in done.stderr
+    assert "a, eve" in done.stdout
