@@ -126,7 +126,7 @@ def one_key(x, seed, *, rate):
 
 
 def seed_plus_device(x, seed, *, rate):
-    """drop: dropped_by_seed_plus_device
+    """drop: device_added_to_the_seed
     Row: keys that meet again: the seed plus the device's index."""
     key = jax.random.key(seed + jax.lax.axis_index("tp"))
     return jnp.where(jax.random.bernoulli(key, rate, x.shape), 0, x / (1 - rate))

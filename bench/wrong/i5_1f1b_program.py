@@ -49,7 +49,7 @@ def one_slot_less(ws, x, y):
 
 
 def next_input(ws, x, y):
-    """grad_1f1b: next_input_taken
+    """grad_1f1b: back_a_tick_early
     Row (I2): wrong stash slot: the backward pass takes the next micro-batch's input."""
     return pipelined(ws, x, y, of=1)
 
