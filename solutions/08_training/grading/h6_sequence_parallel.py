@@ -47,61 +47,38 @@ layer = {
     "w2": array("F", "D", spec=LAYER["w2"], draw=weights),
     "bias": normal("D"),
 }
+TRAIN = {
+    "x": normal("S", "D", spec=ROWS),
+    "layers": [layer] * LAYERS,
+    "dy": normal("S", "D", spec=ROWS),
+    "returns": ("y", "dx", like("layers", "grads")),
+}
 trained = exercise.call(
     train,
-    x=normal("S", "D", spec=ROWS),
-    layers=[layer] * LAYERS,
-    dy=normal("S", "D", spec=ROWS),
-    returns=("y", "dx", like("layers", "grads")),
+    **TRAIN,
     dims={"S": 60, "D": 90, "F": 20},
     hidden_dims={"S": 100, "D": 117, "F": 20},
 )
 on_a_ring = exercise.call(
     train,
-    x=normal("S", "D", spec=ROWS),
-    layers=[layer] * LAYERS,
-    dy=normal("S", "D", spec=ROWS),
+    **TRAIN,
     meshes=[{"tp": 8}],
-    returns=("y", "dx", like("layers", "grads")),
     dims={"S": 120, "D": 60, "F": 8},
     hidden_dims={"S": 136, "D": 61, "F": 8},
 )
-dropped = exercise.call(
-    drop,
-    x=normal("S", "D", spec=ROWS),
-    seed=integers(0, 2**30),
-    static={"rate": 0.25},
-    hidden_static={"rate": 0.4},
-    returns="x",
-    steps=2,
-    dims={"S": 60, "D": 120},
-    hidden_dims={"S": 100, "D": 105},
-)
 
 
-one_seed = exercise.call(
-    drop,
-    x=normal("S", "D", spec=ROWS),
-    seed=array(dtype="int32", draw=lambda rng, shape: np.full(shape, 20_240)),
-    static={"rate": 0.25},
-    hidden_static={"rate": 0.4},
-    returns="x",
-    steps=2,
-    dims={"S": 60, "D": 120},
-    hidden_dims={"S": 100, "D": 105},
-)
+@exercise.helper
+def exactly(seed):
+    """Return the argument ``seed`` with this value."""
+    return array(dtype="int32", draw=lambda rng, shape: np.full(shape, seed))
 
 
-next_seed = exercise.call(
-    drop,
-    x=normal("S", "D", spec=ROWS),
-    seed=array(dtype="int32", draw=lambda rng, shape: np.full(shape, 20_241)),
-    static={"rate": 0.25},
-    hidden_static={"rate": 0.4},
-    returns="x",
-    dims={"S": 60, "D": 120},
-    hidden_dims={"S": 100, "D": 105},
-)
+DROP = {"x": normal("S", "D", spec=ROWS), "static": {"rate": 0.25}, "returns": "x", "dims": {"S": 60, "D": 120}}
+HIDDEN = {"S": 100, "D": 105}
+dropped = exercise.call(drop, **DROP, seed=integers(0, 2**30), hidden_static={"rate": 0.4}, steps=2, hidden_dims=HIDDEN)
+one_seed = exercise.call(drop, **DROP, seed=exactly(20_240), hidden_static={"rate": 0.4}, steps=2, hidden_dims=HIDDEN)
+next_seed = exercise.call(drop, **DROP, seed=exactly(20_241), hidden_static={"rate": 0.4}, hidden_dims=HIDDEN)
 
 
 @exercise.helper
@@ -167,11 +144,8 @@ def train_traffic(seen):
 
 many_units = exercise.call(
     train,
-    x=normal("S", "D", spec=ROWS),
-    layers=[layer] * LAYERS,
-    dy=normal("S", "D", spec=ROWS),
+    **TRAIN,
     meshes=[{"tp": 8}],
-    returns=("y", "dx", like("layers", "grads")),
     dims={"S": 40, "D": 44, "F": 120},
     hidden_dims={"S": 56, "D": 45, "F": 120},
 )
@@ -429,7 +403,7 @@ def normed_after_the_gather(x, layers, dy):
 
 @exercise.misconception(form_of=normed_after_the_gather)
 def normed_after_the_second_gather(x, layers, dy):
-    """You gathered x and normalized all rows, so every device repeats the same work. Normalize a device's own rows, then gather."""
+    """Like `normed_after_the_gather`, in the backward pass alone, for the gradient of w1."""
     return written(x, layers, dy, rows_of=lambda x, scale: norm(gather(x), scale))
 
 

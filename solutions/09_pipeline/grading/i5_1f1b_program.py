@@ -48,17 +48,16 @@ def program_value(seen):
 @exercise.check(call, points=1, after=program_value)
 def program_budget(seen):
     """grad_1f1b: 2 (M + P - 1) ticks with at most two permutes each, and one all-reduce of a number"""
-    d, layers = seen.dims, seen.dims["L"] // seen.mesh["pp"]
-    ticks, micro = 2 * (d["M"] + seen.mesh["pp"] - 1), d["B"] * d["D"]
+    d, n = seen.dims, seen.mesh["pp"]
+    layers, ticks, micro = d["L"] // n, 2 * (d["M"] + n - 1), d["B"] * d["D"]
     expect_only(seen, "permute", "all_reduce")
-    n = seen.mesh["pp"]
     expect_traffic(seen.only(kind="all_reduce"), at_most=2 * 4 * (n - 1) / n)
     expect_traffic(seen, at_most=2 * ticks * 4 * micro + 8)
     each = ticks * layers * micro
     expect_flops(seen, at_most=each * (4 * 2 * d["D"] + 30))  # 30: lengths of rows and similar work
     expect_other_flops(seen, at_most=each * 2 * d["D"])  # a matmul by logarithms costs each * 3 * D
-    if seen.mesh["pp"] == 4:
-        both = d["M"] + 2 * (seen.mesh["pp"] - 1)  # ticks with F and B in each
+    if n == 4:
+        both = d["M"] + 2 * (n - 1)  # ticks with F and B in each
         right, wrong = (both + 4.1) * HOP_TIME, (2 * ticks + 4.3) * HOP_TIME  # 4: of the all-reduce
         most = between(right, wrong, at=(ticks + 5.2) * HOP_TIME, unit=HOP_TIME)
         expect_step_time(seen, on="v5e:2x2", at_most=most)
@@ -224,7 +223,7 @@ def a_slot_too_few(ws, x, y):
 
 @exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
 def back_a_tick_early(ws, x, y):
-    """In the backward pass you take a gradient two ticks before it arrives. B of micro-batch i is in tick 2P - 1 - s + 2i."""
+    """Either: in the backward pass you take a gradient two ticks before it arrives. B of micro-batch i is in tick 2P - 1 - s + 2i. Or: B reads a slot that has no input yet. B of micro-batch i reads the slot that F of micro-batch i wrote."""
     return _grads(ws, x, y, back_at=lambda tick, me, n: (tick - (2 * n - 3 - me)) // 2)
 
 
