@@ -32,11 +32,11 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import classroom  # noqa: E402
 
-from grader.course.answers import answers  # noqa: E402
+from grader.course.answers import answer_by, answers  # noqa: E402
 from grader.course.finding import find_course  # noqa: E402
 from grader.course.loading import Course  # noqa: E402
 from grader.course.reference import reference_source  # noqa: E402
-from grader.exercise import Task  # noqa: E402
+from grader.exercise import Question, Task  # noqa: E402
 
 # Run the command, then write the CPU seconds of all its processes and the peak memory of its main process in MiB.
 COMMAND = """
@@ -92,8 +92,9 @@ def _work(course: Course, name: str, choice: str) -> str:
     exercise = course.exercise(name)
     misconception = exercise.misconceptions.get(choice)
     found = answers(course, exercise, "load")
-    if misconception is not None and not isinstance(misconception.of, Task):
-        found |= classroom.answers(course, exercise, misconception, None)
+    if misconception is not None and isinstance(misconception.of, Question):
+        question = misconception.of
+        found[question.name] = answer_by(misconception, question, course.params(question, "load"))
     return reference_source(
         exercise, found, misconception if misconception and isinstance(misconception.of, Task) else None
     )

@@ -1,9 +1,10 @@
 """List the system calls that Python, NumPy and JAX make over the whole course, to compare with ``sandbox/calls.py``.
 
-    python bench/system_calls.py [--quick] [--students N] [--only MODULE ...]
+    python bench/system_calls.py [--quick] [--students N] [--isolation TIER] [--only MODULE ...]
 
-The script needs ``strace``. It grades the reference and every alternative of each exercise without a sandbox and
-without a filter, so that strace sees every call. It counts the calls of two kinds of processes: ``trace``, in which
+The script needs ``strace``. It grades the reference and every alternative of each exercise. By default it uses neither
+a sandbox nor a filter, so that no call is refused. With ``--isolation`` it uses this tier's sandbox and filter, and the
+table shows the error of each refused call. It counts the calls of two kinds of processes: ``trace``, in which
 learner code runs, and ``run``, which compiles and executes programs. In each process, it counts only calls after the
 point at which the filter would be installed. If the arguments decide whether a call is allowed, the table shows the
 arguments. A star marks calls that ``calls.py`` does not list, and calls that the filter answers in place of the kernel.
@@ -38,6 +39,7 @@ from tests.right import right_class  # noqa: E402
 
 FREQUENT = "futex,read,write,mmap,munmap,madvise,mprotect,close,lseek,clock_nanosleep,sched_yield,getrusage"
 LINE = re.compile(r"^(\d+) +(?:<\.\.\. )?(\w+)(?:\((.*)| resumed>(.*))$")
+INNER_PID = re.compile(r"\d+ /\* (\d+) in strace's PID NS \*/")  # bwrap numbers the sandbox's processes anew.
 RESULT = re.compile(r"\) += (-?\d+|\?)(?: (E[A-Z]+\d*))?[^=]*$")
 # For each role of a worker, the last system call before the seccomp filter applies. For "trace" the call is in
 # confine.py, which sets limits; for "run" it is in main.py, which hides the process's memory.
@@ -167,13 +169,17 @@ def split(arguments: str) -> list[str]:
 def read(lines: Iterable[str]) -> dict[str, Counter[str]]:
     reading = Reading()
     for line in lines:
-        reading.take(line.rstrip("\n"))
+        reading.take(INNER_PID.sub(r"\1", line.rstrip("\n")))
     return reading.by_role()
 
 
-def measured(command: list[str], quick: bool) -> dict[str, Counter[str]]:
+def measured(command: list[str], quick: bool, tier: str) -> dict[str, Counter[str]]:
     """Run a command under strace and return the calls of its workers, by role."""
-    which = ["--seccomp-bpf", "-e", f"trace=!{FREQUENT}"] if quick else []
+    which = ["-e", f"trace=!{FREQUENT}"] if quick else []
+    if tier == "none":
+        which += ["--seccomp-bpf"] if quick else []  # Faster, but hides the calls that a filter refuses.
+    else:
+        which += ["--pidns-translation"]
     inlet, outlet = os.pipe()
     strace = ["strace", "-f", "-q", "-s", "80", "-o", f"/proc/self/fd/{outlet}", *which, *command]
     with subprocess.Popen(strace, pass_fds=[outlet], stdout=sys.stderr), open(inlet, errors="replace") as lines:
@@ -181,11 +187,11 @@ def measured(command: list[str], quick: bool) -> dict[str, Counter[str]]:
         return read(lines)
 
 
-def grade(students: int, names: list[str]) -> None:
+def grade(students: int, names: list[str], tier: str) -> None:
     """Grade the class of right submissions with one worker of each role."""
     course = find_course(ROOT)
     chosen = set(course.select(names))
-    with tempfile.TemporaryDirectory() as place, Grader(course, "none", 1) as grader:
+    with tempfile.TemporaryDirectory() as place, Grader(course, tier, 1) as grader:
         for student in right_class(course, Path(place))[:students]:
             submission = read_submission(Path(place, student), student, course.module_of)
             report = grader.grade(submission, [name for name in submission.sources if name in chosen])
@@ -203,6 +209,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--students", type=int, default=99)
+    parser.add_argument("--isolation", default="none", choices=["none", "bwrap", "sandlock"])
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--grade", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -211,10 +218,11 @@ def main() -> None:
     except CourseError as error:
         sys.exit(f"system_calls: {error}")
     if args.grade:
-        grade(args.students, args.only)
+        grade(args.students, args.only, args.isolation)
         return
-    command = [sys.executable, __file__, "--grade", "--students", str(args.students), "--only", *args.only]
-    found = defaultdict(Counter, measured(command, args.quick))
+    command = [sys.executable, __file__, "--grade", "--students", str(args.students), "--isolation", args.isolation]
+    command += ["--only", *args.only]
+    found = defaultdict(Counter, measured(command, args.quick, args.isolation))
     print("    trace       run    call", *rows(found), sep="\n")
     sys.exit(not any(found.values()))
 

@@ -3,6 +3,7 @@
 ``tests/submissions/hostile/programs`` has a folder for each attacked exercise. ``honest*.py`` define some of its tasks
 and lose no points. Every other file is an attack on the same tasks, and its docstring has the expected result:
 
+    changes: optional; the file whose functions and variables the attack replaces; it leaves out what is equal
     kind: what the attack pretends
     earns: points, of those of its tasks
     fails: the checks that fail or are not tried, or "nothing"
@@ -50,23 +51,25 @@ class Program:
         return self.path.parent.name
 
     @cached_property
-    def text(self) -> str:
+    def own(self) -> str:
         return self.path.read_text(encoding="utf-8")
 
     @cached_property
-    def tree(self) -> ast.Module:
-        return ast.parse(self.text)
+    def text(self) -> str:
+        """The submission: the file alone, or after the file that it changes. Later definitions replace earlier ones."""
+        changed = self.header.get("changes")
+        return f"{(self.path.parent / changed).read_text(encoding='utf-8')}\n\n{self.own}" if changed else self.own
 
     @property
     def defines(self) -> set[str]:
         """Return the names of its functions and of the variables that it assigns."""
-        nodes = list(ast.walk(self.tree))
+        nodes = list(ast.walk(ast.parse(self.text)))
         assigned = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         return assigned | {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
 
     @cached_property
     def header(self) -> dict[str, str]:
-        lines = (ast.get_docstring(self.tree) or "").split("\n")
+        lines = (ast.get_docstring(ast.parse(self.own)) or "").split("\n")
         return {key: value for key, _, value in (line.partition(": ") for line in lines[2:])}
 
 
@@ -109,10 +112,8 @@ def test_an_honest_program_loses_nothing(program: Program, grader: Grader) -> No
 def test_an_attack_earns_what_its_header_says(program: Program, grader: Grader) -> None:
     found = results(grader, program)
     lost = [r for r in found if r.status != "passed"]
-    assert {
-        "kind": program.header["kind"],
+    assert program.header == program.header | {
         "earns": f"{sum(r.earned for r in found):g} of {sum(r.points for r in found):g}",
         "fails": " ".join(r.name for r in lost) or "nothing",
-        "says": program.header["says"],
-    } == program.header
+    }
     assert program.header["says"] in (lost[0].reason if lost else "nothing")

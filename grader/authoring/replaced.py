@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grader.authoring.first_cases import first_cases, separating, without_trials
-from grader.authoring.together import AT_ONCE, each_tried, tried
+from grader.authoring.together import AT_ONCE, tried
 from grader.batch.grade import Grader
 from grader.common.observation import Observation
 from grader.course.answers import answers
@@ -110,16 +110,14 @@ def amounts(
 ) -> tuple[dict[str, list[Answered]], dict[str, list[Answered]]]:
     """Return two dicts from a program's name to its results: one of the right programs, one of the wrong programs."""
     right, wrong = {"the reference": reference}, {}
-    left = [text for text in texts if not text.found]
-    asked = [(text.text, _cases_without(reference, text.known)) for text in left]
-    found = {text.by.name: text.found for text in texts}
-    found |= {text.by.name: answered for text, answered in zip(left, each_tried(grader, asked), strict=True)}
     for text in texts:
-        answered = [*text.known, *found[text.by.name]]
+        found = [*text.known, *text.found]
+        if not text.found:
+            found = grader.ask(submission_of(exercise.id, text.text), exercise.id, text.known)
         if isinstance(text.by, Misconception):
-            wrong[text.by.name] = answered
+            wrong[text.by.name] = found
         else:
-            right[f"the alternative {text.by.name}"] = answered
+            right[f"the alternative {text.by.name}"] = found
     return right, wrong
 
 
@@ -137,9 +135,3 @@ def tasks_reaching(exercise: Exercise, changed: str) -> set[str]:
     parts = statements(exercise, grading=True)
     functions = {p.name: p.node for p in parts if p.kind in ("given", "helper", "task", "private") and p.name}
     return {changed, *(t for t in exercise.tasks if changed in names_reached([functions[t]], functions))}
-
-
-def _cases_without(reference: list[Answered], known: list[Answered]) -> list[Ask]:
-    """Return the requests of the reference that have no known answer."""
-    have = {a.ask for a in known}
-    return [a.ask for a in reference if a.ask not in have]

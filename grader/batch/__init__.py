@@ -7,6 +7,8 @@ An *ask* is one request to a submission. There are three kinds of asks:
 - a question
 
 A *plan* is all asks of an exercise. A *finding* is what the grader finds for one ask: an observation of a program, the
-outcomes of a plain function, the answer to a question, or a fault. The grader starts sandboxes, sends the asks to the
-sandboxes, and passes the findings to the package ``judging``. A *tier* is a level of sandbox isolation.
+outcomes of a plain function, the answer to a question, or a fault (an error or an exceeded limit). The package
+``judging`` turns findings into verdicts.
+
+A *tier* is a level of sandbox isolation. A *source* is one file or notebook of a submission.
 """

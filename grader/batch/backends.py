@@ -1,8 +1,7 @@
 """Interfaces to real devices, to compilers for chips that this machine lacks, and to other machines that grade.
 
-The packages in ``wings`` implement these interfaces. Real devices and other machines do not change the facts that the
-grader reads from a program, such as its collectives. A compiler adds two facts from its schedule: how results are laid
-out on the chips, and which collectives the compiler inserted.
+The packages in ``wings`` (optional parts of the project) implement these interfaces. A compiler gives a schedule, from
+which the grader reads how results are laid out on the chips and which collectives the compiler inserted.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Devices(Protocol):
     """Devices that programs run on in addition to the simulated devices.
 
     Attributes:
-        text: a text that describes the devices, for a report.
+        text: describes the devices, for a report.
         times: True to measure how long programs run on these devices.
         workers: the processes that run the programs.
     """
@@ -47,7 +46,7 @@ class Devices(Protocol):
 
 
 class Compiler(Protocol):
-    """A compiler for the chips of one slice. ``on`` is the slice, and ``str(on)`` is its name, such as "v5e:2x4"."""
+    """A compiler for the chips of the slice ``on``. ``str(on)`` is the name of the slice, such as "v5e:2x4"."""
 
     on: Any
     worker: Worker
@@ -64,10 +63,10 @@ class Elsewhere(Protocol):
     """Grades submissions on other machines."""
 
     def refuse(self, jobs: int | None, *, beside: bool) -> None:
-        """Raise CourseError if the user gave an option that excludes grading on other machines.
+        """Raise CourseError for an option that excludes grading on other machines.
 
         Args:
-            jobs: how many submissions to grade at a time; None if the user set no number.
+            jobs: the number of submissions to grade at a time, if the user set it.
             beside: True if programs also run on devices that are not simulated.
         """
 
@@ -77,7 +76,7 @@ class Elsewhere(Protocol):
 
 
 class Beside(NamedTuple):
-    """Devices and a compiler that judge programs in addition to the simulated devices."""
+    """Devices and a compiler that the grader uses in addition to the simulated devices."""
 
     devices: Devices | None = None
     compiler: Compiler | None = None
@@ -92,6 +91,6 @@ def stuck(found: Sequence[list[list[Sharded]]]) -> str:
 def unseen(seen: Observation, why: str) -> list[list[Sharded]]:
     """Return copies of the simulated devices' results with shapes and layouts, but without values.
 
-    Reading a value of a copy raises NotHere with the text ``why``.
+    Reading a value of a copy raises NotHere with the reason ``why``.
     """
     return [[replace(array, shards=Unseen(why)) for array in run] for run in seen.outputs]

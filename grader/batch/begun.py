@@ -1,4 +1,4 @@
-"""Grade many exercises at once and skip exercises that are unchanged from the handout."""
+"""Grade several exercises, and skip those whose files are unchanged from the handout (the files that learners get)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,9 @@ def is_untouched(course: Course, source: Source | None) -> bool:
 
 
 def nothing_of(asked: str, first: str, module: str, submission: Submission, place: Path) -> CourseError:
-    """Return the error for a submission that has no file for ``asked``.
+    """Return the error for a submission that has no file for ``asked``, the exercise or module that the user named.
 
-    The error also lists the files of the submission that the grader did not read.
-
-    Args:
-        asked: the exercise or module that the user named.
-        first: an exercise; the error gives the name of its file as an example.
+    The error also has the submission's notes. As an example of a file name, it has that of the exercise ``first``.
     """
     why = [note for note in submission.notes if not note.startswith(NOTHING_TO_GRADE)]
     why.append(f"the grader looked for {first}.py, {module}.ipynb and similar names")

@@ -1,9 +1,8 @@
 """The *canary*: before a batch, grade the course's own solutions. The batch stops unless all solutions get full marks.
 
-The canary uses the grader, sandbox tier and workers that then grade the submissions. The file
-``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset) remembers the solutions that got full marks. A
-solution is graded only if the file lacks its key ``key_of``: a digest of the course's content, the versions of all
-software that affects a verdict, the tier and the host. Grading takes a second or two for each module.
+The solutions run in the same workers and sandboxes as the submissions. A solution that got full marks is graded again
+only after a change of the course, the software, the sandbox or the machine. To notice a change, the grader keeps
+digests (``key_of``) in ``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ Step = Callable[[str], None]
 
 
 def no_word(name: str) -> None:
-    """Do nothing. This is the default of the argument ``step``, for callers that show no progress."""
+    """Do nothing. This is the default of the argument ``step``."""
 
 
 class CanaryFailed(CourseError):
@@ -45,7 +44,7 @@ class CanaryFailed(CourseError):
 
 
 def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
-    """Return those of the exercises ``names`` whose solutions did not yet get full marks on this machine.
+    """Return the exercises in ``names`` whose solutions did not yet get full marks on this machine.
 
     If other machines grade the submissions, return [], because those machines also grade the solutions.
     """
@@ -58,13 +57,11 @@ def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
 def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
     """Grade the exercises' solutions that did not yet get full marks on this machine.
 
-    Raises CanaryFailed if one of them does not get full marks.
+    Each solution is traced and run without the cache. There is one exception: if the digest ``ran_key`` is unchanged
+    since the solution got full marks, the answers may come from the cache. ``step`` is called with the name of each
+    finished exercise.
 
-    The grader traces and runs each solution without the cache, with one exception: if an exercise's key ``ran_key`` is
-    unchanged since its solution got full marks, the solution's answers may come from the cache.
-
-    Args:
-        step: called with the name of each finished exercise.
+    Raises CanaryFailed if a solution does not get full marks.
     """
     left = unproved(grader, names)
     if not left:
@@ -77,9 +74,9 @@ def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
 
 
 def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collection[str] = ()) -> str:
-    """Grade the solutions of the exercises ``names`` now.
+    """Grade the solutions of the exercises ``names``. Return '' if all get full marks.
 
-    Return '' if all solutions get full marks. Otherwise return one line that names a failed solution and the remedy.
+    Otherwise return one line that names a failed solution and the remedy.
 
     Args:
         step: called with the name of each finished exercise.
@@ -152,7 +149,7 @@ def key_of(grader: Grader, name: str) -> str:
 
 
 def ran_key(grader: Grader, name: str) -> str:
-    """Return a digest (SHA-256) of the exercise's requests, the grader and this machine.
+    """Return a digest (SHA-256) of the exercise's requests to a submission, the grader and this machine.
 
     The digest does not depend on the exercise's checks, because checks do not change a solution's answers.
     """
@@ -171,15 +168,12 @@ def digest_of(value: object) -> str:
 
 
 def memory() -> Path:
-    """Return the path of the file that remembers which solutions got full marks.
-
-    The file has two keys for each of these solutions: the digests ``key_of`` and ``ran_key``.
-    """
+    """Return the path of the file with the digests ``key_of`` and ``ran_key`` of each solution that got full marks."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shardlings" / "canary.json"
 
 
 def remembered() -> list[str]:
-    """Return the keys (digests) in the file ``memory``, oldest first; none if the file is missing or damaged."""
+    """Return the digests in the canary's file, oldest first; [] if the file is missing or damaged."""
     try:
         data = json.loads(memory().read_text(encoding="utf-8"))
         whole = data["digest"] == digest_of(data["proved"])
@@ -190,10 +184,7 @@ def remembered() -> list[str]:
 
 
 def remember(keys: list[str]) -> None:
-    """Save the keys (digests) of solutions that got full marks to the file ``memory``, in place of its old keys.
-
-    If two graders save keys at once, one grader's keys are lost. The next run then grades these solutions again.
-    """
+    """Replace the digests in the canary's file. If two graders write at once, one grader's digests are lost."""
     keys = keys[-MOST_REMEMBERED:]
     with contextlib.suppress(OSError, RuntimeError):
         path = memory()

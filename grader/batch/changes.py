@@ -1,8 +1,8 @@
 """Find the score changes of a regrade, with their reasons.
 
-The grader prints the changes of a run before the run's new reports replace the old reports. The *history* is the list
-of the changes of all regrades, which the database keeps. The file ``OUT/changes.csv`` shows the history with the oldest
-regrade first, and the page ``OUT/changes.html`` with the newest regrade first.
+A *regrade* is a run that changes the scores of an earlier run. The *history* is the list of the changes of all
+regrades. The database keeps the history. The files ``changes.csv`` (oldest regrade first) and ``changes.html`` (newest
+regrade first) show the history.
 """
 
 from __future__ import annotations
@@ -43,10 +43,9 @@ class Change:
     """One change of one student's points by a regrade.
 
     Attributes:
-        what: the changed part of the report: a check as EXERCISE/CHECK, an exercise as EXERCISE, or a late penalty as
-            "late MODULE". Two further parts are sums: "bonus" is the sum of the points of extension exercises, and
-            "score" is the sum of all other points. The history has a change of "bonus" only if the sum of the extension
-            exercises changed.
+        what: the changed part of the report, as "EXERCISE/CHECK", "EXERCISE" or "late MODULE" (a late penalty), or a
+            changed sum. The sum "bonus" has the points of extension exercises (extra credit), and the sum "score" has
+            all other points.
         before, after, of: points earned before, points earned now, and points that can be earned now.
     """
 
@@ -70,8 +69,8 @@ class Change:
 def changes_of(old: Report, new: Report) -> list[Change]:
     """Return the changes of a student's report: checks, exercises and penalties, then the bonus, then the score.
 
-    If nothing changed, return []. Otherwise, the last item is the score, even if the score is equal. If the bonus
-    changed, it is the item before the score. An exercise that is graded for the first time does not count as a change.
+    If nothing changed, return []. Otherwise, the last item is the score, even if the score is equal. An exercise that
+    is graded for the first time does not count as a change.
     """
     before = {e.exercise: e for e in old.exercises}
     after = {e.exercise: e for e in new.exercises}
@@ -95,10 +94,7 @@ def changes_of(old: Report, new: Report) -> list[Change]:
 
 
 def _as_it_stood(old: Report, new: Report) -> Report:
-    """Return the old report, plus the new report's exercises and late penalties that are graded for the first time.
-
-    A comparison of the returned report with the new report shows no change for these exercises and penalties.
-    """
+    """Return the old report, plus the new report's exercises and late penalties that are graded for the first time."""
     known, modules = {e.exercise for e in old.exercises}, {e.module for e in old.exercises}
     first = [e for e in new.exercises if e.exercise not in known]
     late = [one for one in new.hand_ins if one.module not in modules]
@@ -136,10 +132,7 @@ def _of_exercise(student: str, before: ExerciseReport, after: ExerciseReport) ->
 
 
 def _of_bonuses(old: Report, new: Report) -> Iterator[Change]:
-    """Yield a change for each exercise that became a bonus exercise, or that is no longer one.
-
-    In such a change, the points before and after are equal.
-    """
+    """Yield a change for each exercise that became a bonus exercise, or that is no longer one."""
     if not _says_what_is_a_bonus(old):
         return
     before = {e.exercise: e.extension for e in old.exercises}
@@ -181,7 +174,7 @@ def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
 
 
 def _why(before: ExerciseReport, after: ExerciseReport) -> str:
-    """Return why a verdict changed: name what differs between two reports, such as the submission or the course."""
+    """Return the reasons for a changed verdict, such as a changed submission or course."""
     if not before.basis or not after.basis:
         return NOT_SAID
     # ``basis`` names the backend only if the backend is not the CPU.
@@ -226,7 +219,7 @@ class RecordedChange:
 
 
 def read_history(folder: Path) -> list[RecordedChange]:
-    """Return the history from the file ``changes.csv`` that an older version of the grader wrote.
+    """Return the history from the file ``changes.csv`` of an older version of the grader; [] if there is no file.
 
     Raises CourseError if the file was edited or cannot be read, or if ``folder`` is a file.
     """
@@ -252,7 +245,6 @@ def _recorded(line: list[str]) -> RecordedChange:
 
 
 def _cells(change: Change) -> tuple[object, ...]:
-    """Return the change as cells of a CSV file."""
     return tuple(csv_cell(value) for value in astuple(change))
 
 
@@ -265,10 +257,7 @@ def history_csv(history: Iterable[RecordedChange]) -> Iterator[str]:
 
 
 def by_regrade(history: Iterable[RecordedChange]) -> Iterator[tuple[int, str, Iterator[Change]]]:
-    """Yield each regrade's number, time and changes.
-
-    The iterator of a regrade's changes is valid only until the next regrade is yielded.
-    """
+    """Yield each regrade's number, time and changes. Read the changes before the next regrade is yielded."""
     for regrade, rows in groupby(history, key=lambda one: one.regrade):
         first = next(rows)
         yield regrade, first.when, (one.change for one in chain([first], rows))

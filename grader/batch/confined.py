@@ -1,9 +1,8 @@
 """Run the parsers of ``intake`` on submissions in a confined process, with limits on time and memory.
 
-A file that exceeds a limit is refused and not graded, and the report says why. For example, the grader refuses a .zip
-file that has too many files, or a notebook that is nested too deeply. Such a file never counts as a fault of the
-grader. After a large submission the grader starts a new process, so that the next submission can use all memory up to
-the limit.
+A file that exceeds a limit, such as a .zip file with too many files, is not graded, and the report says why. If only
+the facts about a file's syntax need too much memory, the file is graded without these facts (``facts.look``). After a
+large submission the grader starts a new process, so that the next submission can use all memory up to the limit.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ class ParsingProcess:
             blobs: the bytes to parse.
             seconds: the limit on CPU time.
             form: the type that the JSON part must have.
-            spend: a function that is called with the CPU seconds that the request used, even if the file is refused.
+            spend: called with the CPU seconds that the request used, even if the file is refused.
 
         Raises:
             Refused: the bytes cannot be parsed, or parsing needs too much memory or crashes the process.
@@ -144,10 +143,7 @@ class Confined(Parsers):
         self._archives: list[bytes] = []
 
     def for_submission(self, place: Place) -> Confined:
-        """Return the parsers of the submission at ``place``, its folder or file.
-
-        Two calls with an equal ``place`` share one time limit.
-        """
+        """Return the parsers of the submission at ``place``. All parsers for one ``place`` share one time limit."""
         return Confined(self._process, str(place))
 
     def source(self, path: str, data: bytes, exercises: Collection[str]) -> tuple[Source, list[str]]:
@@ -210,10 +206,7 @@ class Confined(Parsers):
 
 
 def _too_long(seconds: float) -> str:
-    """Return why a file was not read within ``seconds``.
-
-    The message contains no measured time, because measured times differ from run to run.
-    """
+    """Return why a file was not read. The message has no measured time, which would differ from run to run."""
     if seconds == READ_SECONDS:
         return f"takes more than {READ_SECONDS:g} s to read and was not read; make it smaller"
     return f"was not read: the files of this submission take more than {READ_SECONDS_TOTAL:g} s to read"
@@ -224,10 +217,7 @@ def _with_texts(chunks: Sequence[Chunk], texts: Sequence[bytes]) -> tuple[Chunk,
 
 
 def tier_for(isolation: str) -> str:
-    """Return the tier (kind of sandbox) for the requested isolation, or ``none`` if no sandbox works on this machine.
-
-    The tier ``none`` limits time and memory, but isolates nothing.
-    """
+    """Return the tier (kind of sandbox) for the requested isolation, or "none" if it does not work on this machine."""
     try:
         return best_tier(isolation)
     except NoIsolation:

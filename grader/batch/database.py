@@ -1,14 +1,14 @@
-"""``OUT/grades.sqlite``: the only record of a course's grades. The grader writes all reports and pages from this file.
+"""``grades.sqlite``: the only record of a course's grades. The grader writes all reports and pages from this file.
 
 The tables of the database:
 
-- ``report``: a row for each student, with the grader's report and the report that counts for the grade (NULL if both
-  are equal)
+- ``report``: a row for each student, with the grader's own report and the adjusted report, which decides the grade
+  (NULL if both are equal)
 - ``made``: new reports, which do not count for the grade yet; the end of a run moves them into ``report``
 - ``change``: the history of changed scores
 - ``run``: a row for each run that changed something: time, summary, suspicious answers, students without a report
-- ``roster``: the contents of the roster file that a command used last, of those that have a column ``id``
-- ``person``: students' names and sections from the roster; ``shown`` is 1 once the pages show them
+- ``roster``: the contents of the last class list (a CSV with a column ``id``) that a command used
+- ``person``: students' names and sections from the class list; ``shown`` is 1 once the pages show them
 
 The database uses SQLite's rollback journal, which works on network disks and keeps everything in one file. A killed
 process leaves at most a journal beside the database. The next process that opens the database rolls back the journal.
@@ -100,10 +100,10 @@ def _sqlite(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Stored:
-    """The report ``graded`` that the grader made about a student, and the report ``counts`` that counts for the grade.
+    """A student's two reports: the grader's own (``graded``), and the one that decides the grade (``counts``).
 
-    The report ``counts`` includes late penalties and the points that a person gave, and the report ``graded`` does not.
-    If a student has neither, both fields have the same object as their value.
+    Only ``counts`` includes late penalties and the points that a person gave. Without these, both fields are one
+    object.
     """
 
     graded: Report
@@ -114,13 +114,7 @@ class Database:
     """The database in one folder of reports. Use each object from one thread only."""
 
     def __init__(self, path: Path, import_into: Callable[[Database], None] | None = None) -> None:
-        """Open or create the database.
-
-        Args:
-            path: the database file.
-            import_into: a function that is called with a new database to fill it, in the transaction that creates the
-                tables; or None.
-        """
+        """Open the database at ``path``, or create it and let ``import_into`` fill it in the same transaction."""
         self.path = path
         self._unsaved: dict[str, bytes] = {}  # Student -> a new report that is not yet written to the file.
         self._saved = -TOGETHER  # The time of the last save, by ``time.monotonic``.
@@ -216,7 +210,7 @@ class Database:
         return [student for (student,) in self._all("SELECT student FROM report ORDER BY student")]
 
     def reports(self) -> Iterator[Report]:
-        """Yield each student's report that counts for the grade, sorted by student. Only one is in memory at a time."""
+        """Yield each student's report that counts for the grade, sorted by student, one at a time to save memory."""
         for student in self.students():
             if found := self.stored(student):
                 yield found.counts
@@ -235,7 +229,7 @@ class Database:
         return self._inflated(student, data)
 
     def made(self, student: str) -> Report | None:
-        """Return the student's new report, which does not count yet; None if it is missing or damaged."""
+        """Return the student's new report, which does not count for the grade yet; None if it is missing or damaged."""
         self._save()
         row = self._one("SELECT graded FROM made WHERE student = ?", student)
         try:
@@ -244,21 +238,17 @@ class Database:
             return None
 
     def make(self, graded: Report) -> None:
-        """Save a new report, which does not count yet.
+        """Save a new report, which does not count for the grade yet.
 
-        On a busy machine, saving one report can take longer than judging the submission again. So new reports wait in
-        memory, and the database saves them together when at least TOGETHER seconds have passed since the last save, and
-        at the run's end.
+        New reports wait in memory and are saved together, at most once in TOGETHER seconds, because one save can take
+        longer than grading a submission again.
         """
         self._unsaved[graded.student] = _packed(graded)
         if time.monotonic() - self._saved >= TOGETHER:
             self._save()
 
     def _save(self) -> None:
-        """Write the unsaved reports in one transaction.
-
-        If writing fails, the next call of this method tries to write these reports again.
-        """
+        """Write the unsaved reports in one transaction. If writing fails, the next call tries again."""
         if self._unsaved:
             with self._all_or_nothing():
                 for student, graded in self._unsaved.items():
@@ -286,10 +276,7 @@ class Database:
     # -- changes, runs, the roster
 
     def history(self, *, newest_first: bool = False) -> Iterator[tuple[Any, ...]]:
-        """Yield a row (regrade, time, student, what, before, after, of, why) for each change, oldest first.
-
-        With ``newest_first``, yield the changes of the newest regrade first.
-        """
+        """Yield a row (regrade, time, student, what, before, after, of, why) for each change, oldest first."""
         order = "regrade DESC, id" if newest_first else "id"
         with _sqlite(self.path):
             yield from self._do(
@@ -304,17 +291,14 @@ class Database:
         self._do("INSERT INTO change VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
 
     def last_run(self) -> tuple[str, str, str] | None:
-        """Return three JSON texts about the last run; None if there was no run yet.
-
-        The texts are the run's summary, the suspicious answers, and the students without a report.
-        """
+        """Return JSON texts about the last run (summary, suspicious answers, students without a report), or None."""
         return self._one("SELECT summary, integrity, absent FROM run ORDER BY id DESC LIMIT 1")
 
     def add_run(self, time: str, summary: str, integrity: str, absent: str) -> None:
         self._do("INSERT INTO run VALUES (NULL, ?, ?, ?, ?)", time, summary, integrity, absent)
 
     def roster(self) -> bytes | None:
-        """Return the contents of the roster file that a command used last; None if there is no roster."""
+        """Return the contents of the roster file (class list) that a command used last; None if there is no roster."""
         row = self._one("SELECT file FROM roster")
         return row[0] if row else None
 
@@ -324,7 +308,7 @@ class Database:
     # -- names
 
     def people(self) -> dict[str, Person]:
-        """Return the name and section of each student on the last roster."""
+        """Return the name and section of each student on the last roster (class list)."""
         rows = self._all("SELECT student, name, section FROM person WHERE name <> '' OR section <> '' ORDER BY student")
         return {student: Person(name, section) for student, name, section in rows}
 

@@ -1,4 +1,4 @@
-"""Evidence for the page of an appeal: the submission's code, the inputs of a failed run, and facts about programs."""
+"""Evidence for the page of an appeal (a check that is judged again): code, inputs of a failed run, program facts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,9 @@ SHOWN = 200  # A page shows all elements of arrays up to this size, and only the
 
 
 def with_evidence(page: Appeal, course: Course, submission: Submission, answered: list[Answered]) -> Appeal:
-    """Return an appeal's page with all evidence about its check.
+    """Return an appeal's page with all evidence about its check. ``answered`` has the submission's answers.
 
-    If the appeal is about a question, the only evidence is the submission's code. If the submission lacks the exercise,
-    the page is unchanged.
-
-    Args:
-        answered: the submission's answers to the grader's requests.
+    The page of a question gets only the submission's code. If the submission lacks the exercise, the page is unchanged.
     """
     name, _, what = page.where.partition("/")
     source = submission.sources.get(name)
@@ -45,10 +41,7 @@ def with_evidence(page: Appeal, course: Course, submission: Submission, answered
 
 
 def code_of(source: Source, name: str) -> Iterator[Code]:
-    """Yield the code of the last top-level definition of ``name`` in the source, if there is one.
-
-    The source is not parsed again, because its facts (``Chunk.facts``) say where each definition is.
-    """
+    """Yield the code of the last top-level definition of ``name`` in the source, if there is one."""
     if found := definition(source, name):
         yield Code(*found)
 
@@ -77,12 +70,7 @@ def asked_for(ask: Ask) -> str:
 
 
 def _failing(page: Appeal, group: Together, run: int, said: str) -> Appeal:
-    """Return the appeal's page with the inputs and outputs of a failed run added.
-
-    Args:
-        run: the number of the failed run, from 0.
-        said: a text that names the run and says why it failed.
-    """
+    """Return the page with the inputs and outputs of the failed run number ``run`` (from 0) and its reason ``said``."""
     inputs: list[ShownArray] = []
     outputs: list[ShownArray] = []
     for answer in group.each:

@@ -45,7 +45,7 @@ MAX_DATA = 64 << 20  # Bytes. A call whose arguments have more bytes in total is
 def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
     """Return (exercise, None) if ``name`` is an exercise, or (exercise, task) if ``name`` is a task of the exercise.
 
-    Any unique prefix of a name works. Raises CourseError if ``name`` is a prefix of no name or of several names.
+    Any unique prefix of a name works. Raises CourseError if nothing or more than one thing fits ``name``.
     """
     found, task = course.find(name, lambda exercise: exercise.tasks)
     if len(found) > 1:
@@ -60,9 +60,9 @@ def reference(exercise: Exercise) -> Source:
 
 
 def calls_of(exercise: Exercise, task: str | None = None) -> list[Call]:
-    """Return the calls that the exercise's checks declare; with ``task``, only the calls of this task.
+    """Return the calls (runs of a function on meshes) in the exercise's checks, or only those of the task ``task``.
 
-    A call runs a task's function on meshes. Raises CourseError if there are no calls.
+    Raises CourseError if there are no calls.
     """
     chosen = [call for call in judged_calls(exercise.checks.values()) if task in (None, call.task.name)]
     if not chosen:
@@ -76,11 +76,10 @@ class Wanted:
     """Options of the command ``explain``. They replace parts of the calls that an exercise declares.
 
     Attributes:
-        mesh: replaces the declared meshes; None keeps the declared meshes.
+        mesh: replaces the declared meshes, if given.
         dims: sizes of dimensions, which replace the public sizes.
         on: the slice for the timeline, such as "v5e:2x4"; "" for the slice that the call itself declares, if any.
-        profile: the name of the rule that decides, for the timeline (``clock.timeline``), which collectives overlap
-            with compute.
+        profile: the name of the rule by which the timeline (``clock.timeline``) overlaps collectives with compute.
         paper: True to run nothing, so that arrays may have any size and the mesh may be as large as the slice.
     """
 
@@ -104,9 +103,8 @@ class Wanted:
 def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: Wanted) -> tuple[list[Ask], list[str]]:
     """Return a request for each call on each possible mesh, and a line for each mesh on which a call is impossible.
 
-    A call is impossible on a mesh if, for example, an array does not divide evenly on it. The grader traces a timing
-    call, but does not run it. If ``wanted`` names a slice, the grader also does not run a call whose sizes ``wanted``
-    replaces, and with ``wanted.paper`` it runs no call. The arrays of such calls may be too large to run.
+    For example, a call is impossible if an array does not divide evenly on the mesh. A call whose arrays may be too
+    large to run is only traced.
 
     Raises:
         CourseError: the mesh is too large, a dimension is unknown, or every call is impossible on every mesh.
@@ -135,8 +133,8 @@ def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: W
 def with_hidden_sizes(asks: Iterable[Ask]) -> list[Ask]:
     """Return these requests with hidden sizes in place of public sizes. Only authors may see hidden sizes.
 
-    The result has no request for a call in three cases: the user gave the call's sizes, the call's hidden and public
-    sizes are equal, or an array with hidden sizes does not divide evenly on the mesh.
+    A request is left out if the user gave its sizes, if its hidden and public sizes are equal, or if an array with
+    hidden sizes does not divide evenly on the mesh.
     """
     found = []
     for ask in asks:
@@ -149,12 +147,7 @@ def with_hidden_sizes(asks: Iterable[Ask]) -> list[Ask]:
 
 
 def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, hidden: bool = False) -> Ask:
-    """Return a request for one run of a call. If the call has several steps, request only the first step.
-
-    Raises:
-        AuthorError: an array does not divide evenly on the mesh.
-        ValueError: the slice has too few or unsuitable chips for the mesh, or the arguments are too large to run.
-    """
+    """Return a request for one run of a call. If the call has several steps, request only the first step."""
     sizes, static = call.sizes(mesh, hidden=hidden), call.keywords(hidden=hidden)
     dims = {dim: wanted.dims.get(dim, size) for dim, size in sizes.items()}
     for name, array in call.arrays.items():
@@ -270,11 +263,7 @@ def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple
 
 
 def _profiles(seen: Observation, timeline: Timeline | None, timing: Timing | None, wanted: Wanted) -> str:
-    """Return a text with the step's times under two profiles; '' if the times are equal or unknown.
-
-    A profile is a rule that decides which collectives overlap with compute. The two profiles are "ideal" and the
-    chip's own profile.
-    """
+    """Return a text with the step's times under two rules of overlap ("ideal" and the chip's own); '' if unknown."""
     if timeline is None:
         return ""
     timing = timing or Timing(wanted.on)
@@ -288,7 +277,7 @@ def _arguments(ask: Ask) -> list[Placed]:
 
 
 def _argument(about: dict, mesh: Mapping[str, int]) -> Placed:
-    """Return an argument, made from its JSON description in a request to the tracer."""
+    """Return the argument that a request to the tracer describes as JSON."""
     spec = tuple(tuple(e["tuple"]) if isinstance(e, dict) else e for e in about["spec"]["spec"])
     shape = tuple(about["shape"])
     cuts = [math.prod(mesh[axis] for axis in axes) for axes in entries(spec, len(shape))]

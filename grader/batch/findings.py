@@ -1,8 +1,8 @@
 """Read what worker processes send: untrusted replies from the tracer, and observations of programs from the runner.
 
-The tracer is the worker that runs learner code, and the runner is the worker that runs programs. The grader checks the
-kind of each reply, and a learner's process can never report a fault of the grader. An unreadable answer of the runner
-is the grader's fault, because no learner Python runs in the runner.
+The tracer is the worker that runs learner code, and the runner is the worker that runs programs. A learner's process
+can never report a fault of the grader. An unreadable answer of the runner is the grader's fault, because no learner
+Python runs in the runner.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from grader.wire.operations import from_text
 from grader.wire.schedule import Schedule
 from grader.wire.text import crash_reason, describe_load
 
-# Limits of a nested answer: its levels, the parts of one level, and the characters of a key. Each level of the answer
-# takes three levels of JSON.
+# Limits of the JSON of an answer with parts: its nesting levels, the entries of one list or object, and the characters
+# of a key. A dict in the answer takes three levels of JSON.
 MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200
 LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "memory", "refused", "compile", "crashed")
 # Errors that Python can raise while the grader reads an answer of the wrong form.
@@ -47,12 +47,10 @@ LASTING = ("missing", "raised", "syntax", "untraceable")  # Kinds of faults that
 class Reply:
     """A submission's answer to one request: a fault, plain values, or a program.
 
-    Two replies are equal if their ``text`` is equal.
-
     Attributes:
         fault: the error or limit that stopped the learner's code; None for an answer.
         body: plain values, as the learner's process sent them.
-        program: the traced program as MLIR bytecode; None if the request was not for a program, or for a fault.
+        program: the traced program as MLIR bytecode; None if there is a fault, or if the request was not for a program.
     """
 
     fault: Fault | None = None
@@ -81,9 +79,10 @@ class Replies:
     Attributes:
         each: one reply for each request, in the order of the requests.
         notes: errors that occurred while the source was loaded.
-        cpu: CPU seconds of the processes that ran the source.
+        cpu: CPU seconds and idle seconds of the processes that ran the source.
         files: names of the source files that line numbers in programs refer to.
-        source: the source, if this run of the grader traced it; None for replies from the cache.
+        source: the source, if a child process traced it in this run of the grader; None for replies from the cache and
+            from ``InProcess``.
         hung: how many exercises of the submission have reached a time limit so far, including those of this source.
     """
 
@@ -96,10 +95,7 @@ class Replies:
 
     @property
     def lasting(self) -> bool:
-        """True if a new run would repeat every reply.
-
-        A reply may differ in a new run if it reports a limit, a signal or an error of the machine.
-        """
+        """True if a new run would repeat every reply. For example, a fault of the machine may not repeat."""
         return not self.notes and all(lasting(reply.fault) for reply in self.each)
 
 
@@ -108,8 +104,7 @@ class Ran:
     """The answer of a runner that ran one program.
 
     Attributes:
-        header: the program's facts. If there are no facts, the header has the reason under the key ``fault`` or
-            ``broken``.
+        header: the program's facts, or the reason for their absence under the key ``fault`` or ``broken``.
         shards: the bytes of all outputs, run by run and device by device.
     """
 
@@ -118,14 +113,7 @@ class Ran:
 
 
 def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply:
-    """Return the reply that a learner's process sent.
-
-    If the request asks for a program, the function reads only the program's bytecode or the fault from the message.
-
-    Args:
-        body: the untrusted JSON part of the message.
-        blobs: the binary parts of the message.
-    """
+    """Return the reply that a learner's process sent, from the untrusted JSON and binary parts of its message."""
     fault = body.get("fault")
     if fault is not None:
         return Reply(fault_of(fault))
@@ -140,10 +128,7 @@ def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply
 
 
 def plain_values(ask: Ask, body: Mapping[str, Any]) -> Finding:
-    """Return a plain function's outcome for each case, or the answer to a question.
-
-    If ``body`` has the wrong form, return a fault.
-    """
+    """Return a plain function's outcome for each case, or a question's answer; a fault if ``body`` is malformed."""
     try:
         if isinstance(ask.of, Question):
             plain = _plain_raw if isinstance(ask.of.answer, Quantity) else _composed_raw
@@ -169,8 +154,7 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
 
     Args:
         how: the reason why the child ended.
-        what: the words with which the fault's message begins, such as "it" in "it did not finish".
-        seconds: the time limit, for the message.
+        what: the beginning of the fault's message, such as "it" in "it did not finish".
     """
     if how == "worker":
         return Fault("broken", "the process that traces the code ended twice; a person must review this submission")
@@ -211,7 +195,7 @@ def run_fault(died: WorkerDied, seconds: float) -> Fault:
 
 
 def load_notes(faults: Any) -> list[str]:
-    """Return one line for each error that occurred while the source was loaded."""
+    """Return a line for each of the first five errors that occurred while the source was loaded."""
     notes = []
     for fault in faults if isinstance(faults, list) else []:
         if isinstance(fault, dict) and {"chunk", "line", "message"} <= set(fault):
@@ -220,10 +204,7 @@ def load_notes(faults: Any) -> list[str]:
 
 
 def fault_of(data: Any) -> Fault:
-    """Return the fault that an untrusted process reports.
-
-    The kind of the returned fault is never ``broken``, because faults of this kind are the grader's own.
-    """
+    """Return the fault that an untrusted process reports. Its kind is never ``broken`` (a fault of the grader)."""
     if not isinstance(data, dict):
         return Fault("raised", "failed")
     line = data.get("line")
@@ -280,8 +261,7 @@ def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
     """Return the observation in the runner's answer. An unreadable answer is the grader's fault, never the learner's.
 
     Args:
-        before: the observation of this program on other inputs, whose facts about the program are reused; None in the
-            program's first run.
+        before: an earlier observation of this program on other inputs, if any. Its facts about the program are reused.
     """
     header = ran.header
     if "fault" in header:

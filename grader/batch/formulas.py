@@ -17,12 +17,11 @@ from grader.sandbox.worker import WorkerDied
 def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
     """Return ``finding``, the answer to a formula question, with the formula's values added.
 
-    Each point from ``points_of`` has one value for each variable of the formula. The returned finding has the formula's
-    value at each of these points.
+    The formula is evaluated at each point of ``points_of``: a point has one value for each variable. The answer comes
+    from a learner's process and may have any form. If the answer is no formula, the returned finding has a message in
+    place of the values. If the grader fails, a fault is returned.
 
-    ``finding`` is returned unchanged if it is a fault, or if ``ask`` is not a question whose answer is a formula. The
-    answer comes from a learner's process and may have any form. If the answer is neither a text nor empty, the returned
-    finding has a message in place of the values.
+    A fault, an empty answer, and the answer to any other kind of question are returned unchanged.
     """
     answer = ask.of.answer if isinstance(ask.of, Question) else None
     if not isinstance(answer, Formula) or not isinstance(finding, list):

@@ -27,15 +27,13 @@ class Grader:
     """Grades submissions of one course.
 
     Args:
-        course: the course that submissions are graded against.
         tier: the kind of sandbox that isolates the workers, see ``sandbox``.
         jobs: how many submissions are graded at a time.
         here: workers that run in this process, as in a learner's own notebook; None to start worker processes.
         devices: devices that programs run on in addition to the simulated devices. The grader closes them.
-        compiler: an object that compiles programs for chips that this machine lacks. The grader closes the compiler.
-        cache: a cache that keeps results from one run of the grader to the next. Without isolation the grader uses no
-            cache, because learner code could write to the cache. With ``devices`` or a ``compiler`` the grader uses no
-            cache either.
+        compiler: compiles programs for chips that this machine lacks. The grader closes the compiler.
+        cache: keeps results from one run of the grader to the next. Without isolation the grader uses no cache, because
+            learner code could write to it. With ``devices`` or a ``compiler`` the grader uses no cache either.
     """
 
     proves_itself = False  # True if other machines grade the submissions and the course's solutions
@@ -98,7 +96,6 @@ class Grader:
     def _checked(
         self, exercise: Exercise, workers: Workers, traced: Trace, asks: list[Ask], cost: Cost, public: bool
     ) -> Checked:
-        """Run the programs of one exercise and judge its checks."""
         return self.judge.checked(exercise, run(workers, traced, asks, cost), workers, public)
 
     def _key_of_checks(self, name: str, public: bool, asks: list[Ask], traced: Trace) -> bytes:
@@ -109,8 +106,6 @@ class Grader:
         self, submission: Submission, name: str, known: Iterable[Answered] = (), *, only_known: bool = False
     ) -> tuple[ExerciseReport, ExerciseReport, list[Answered]]:
         """Return (report on all checks, report on public checks and inputs, all answers) for one exercise.
-
-        Each request is sent to the submission only once.
 
         Args:
             known: answers from earlier runs, for requests that need not be sent again.
@@ -136,10 +131,17 @@ class Grader:
                 reports.append(exercise_report(self.basis, submission, judged, public=public))
             return reports[0], reports[1], [Answered(ask, found[same]) for same, ask in every.items()]
 
-    def ask(self, submission: Submission, name: str) -> list[Answered]:
-        """Return the answer to every request of one exercise. Raises KeyError if the submission lacks the exercise."""
+    def ask(self, submission: Submission, name: str, known: Iterable[Answered] = ()) -> list[Answered]:
+        """Return the answer to every request of one exercise. Raises KeyError if the submission lacks the exercise.
+
+        Args:
+            known: answers from earlier runs, for requests that need not be sent again.
+        """
+        found, asks = {a.ask.same: a.finding for a in known}, self.plan(name, public=False)
         with self.workers() as workers:
-            return collect(workers, submission.sources[name], self.plan(name, public=False))[0]
+            answered, _ = collect(workers, submission.sources[name], [ask for ask in asks if ask.same not in found])
+        found |= {a.ask.same: a.finding for a in answered}
+        return [Answered(ask, found[ask.same]) for ask in asks]
 
     def plan(self, name: str, public: bool) -> list[Ask]:
         """Return every request of an exercise. All students get equal requests, so the inputs are drawn only once.
@@ -161,11 +163,7 @@ class Grader:
 
     @property
     def backend(self) -> str:
-        """The name of the devices that run the programs, or of the slice for which programs are compiled.
-
-        Examples are ``cpu`` (simulated devices only) and ``tpu:v5e:2x4`` (the simulated devices, and a compiler for
-        this slice).
-        """
+        """The devices that run the programs (``cpu``: simulated), or the compiler's slice (such as ``tpu:v5e:2x4``)."""
         if self.compiler:
             return f"tpu:{self.compiler.on}"
         return self.devices.text if self.devices else "cpu"
@@ -185,17 +183,15 @@ class Grader:
     ) -> None:
         """Grade the submission of each student, and pass each report to ``done`` in the caller's thread.
 
-        If the grader's code raises an exception for one student, ``done`` gets the exception, and grading continues.
-
         Args:
-            read: a function that returns the submission of a student.
+            read: returns the submission of a student.
             names: the exercises to grade.
-            done: a function that is called with a student and the student's report, or the exception.
+            done: called with a student and the student's report, or the exception that the grader's code raised.
         """
         self.pool.each(students, lambda student: self.grade(read(student), names), done)
 
     def warm(self) -> None:
-        """Start the workers, except the spare workers, without waiting for them."""
+        """Start the workers without waiting for them. Spare workers start only when they are needed."""
         for workers in self.hosts:
             for worker in workers.processes:
                 worker.start()

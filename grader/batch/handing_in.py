@@ -29,17 +29,15 @@ COLUMNS = ("student", "time", "module")
 def stated_in(
     paths: Iterable[Path], places: Iterable[Place], modules: Sequence[str], login: Callable[[str], str]
 ) -> Stated:
-    """Return the times in the file ``submitted.csv`` of each folder in ``paths``.
+    """Return the submission times in the file ``submitted.csv`` of each folder in ``paths``.
 
-    Raises CourseError as ``read_stated`` does.
-
-    The function skips a ``submitted.csv`` in a student's folder, because the student could have written this file.
+    The function skips a ``submitted.csv`` that is a link or is in a student's folder, because the student could have
+    written this file. Raises CourseError for an invalid file.
 
     Args:
         paths: the folders that the staff named.
         places: the submissions' folders and files.
-        modules: the names of the course's modules.
-        login: a function that returns a student's login for a name in the file.
+        login: returns a student's login for a name in the file.
     """
     own = {os.path.realpath(path) for place in places for path in paths_of(place)}
     found: dict[tuple[str, str], Handed] = {}
@@ -56,8 +54,7 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
     If several lines are about one student and module, the latest time counts.
 
     Raises CourseError if the file cannot be read, if a required column is missing, or if a line has no student, no
-    valid time, or a module that the course lacks. For a missing column or a wrong line, the message has the line
-    number.
+    valid time, or a module that the course lacks.
     """
     try:
         lines = list(csv.reader(io.StringIO(composed(path.read_text(encoding="utf-8-sig")))))
@@ -95,11 +92,10 @@ def times_of(
     course: Course, places: Mapping[str, Place], submissions: Mapping[str, Submission], stated: Stated,
     modules: Collection[str], parsers: Parsers | None = None,
 ) -> tuple[dict[str, dict[str, Handed]], list[str]]:  # fmt: skip
-    """Return submission times by student and module, and notes for the staff.
+    """Return submission times by student and module, and notes for the staff. Without a late policy, return neither.
 
-    Times and notes are empty if the course has no late policy. If a module has changed files and files that look
-    unchanged from the handout, only the changed files determine its time. If all files of a module look unchanged, its
-    time has ``begun=False``.
+    Only files that differ from the handout (the files that learners get) determine a module's time. If no file differs,
+    the module's time has ``begun=False``.
 
     Args:
         stated: the times in the staff's ``submitted.csv``.

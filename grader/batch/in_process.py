@@ -22,10 +22,9 @@ class InProcess(Workers):
     """Workers that trace and run in this process.
 
     Args:
-        namespace: the names that the open notebook defines. A source without code represents the open notebook: the
+        namespace: the names that the open notebook defines. A source without code represents the open notebook: its
             functions and answers are those in ``namespace``.
-        compiler: a compiler for chips that this machine lacks. It gets each program that ran without a fault. None for
-            no compiler.
+        compiler: compiles each program that ran without a fault, for chips that this machine lacks.
     """
 
     def __init__(self, namespace: dict[str, Any], compiler: Compiler | None = None) -> None:

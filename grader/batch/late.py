@@ -13,7 +13,7 @@ from grader.intake.times import STATED
 from grader.reports.points import counted, tidy
 
 DAY = timedelta(days=1)
-EVERY = "*"  # The name, in place of a module's name, under which an extension for all modules is kept.
+EVERY = "*"  # The key, in place of a module's name, of an extension or a submission time for all modules.
 _SPAN = re.compile(r"(?:(?P<module>[\w]+)\s*=\s*)?(?P<number>\d{1,4}(?:\.\d{1,3})?)\s*(?P<unit>[dh])")
 
 Extension = Mapping[str, timedelta]
@@ -36,12 +36,11 @@ class Handed:
 
 
 def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
-    """Return the extra time, by module, that a cell of the roster grants.
+    """Return the extra time, by module, that a cell of the roster (class list) grants.
 
     Args:
         cell: the text of the cell, such as ``2d``, ``36h`` or ``m1=2d; m2=12h``.
         where: the file and line (``FILE:LINE``) of the cell, for the message of a CourseError.
-        modules: the names of the course's modules.
     """
     found: dict[str, timedelta] = {}
     for part in filter(None, (part.strip() for part in cell.split(";"))):
@@ -74,9 +73,9 @@ def penalised(
 ) -> list[HandIn]:
     """Return one student's submission times with late penalties, in the course's order of modules.
 
-    The policy may give each student free days: late days that cost nothing. The student's free days are used in the
-    order of the deadlines, as whole days. A free day that would not lower the penalty is not used. For example, if the
-    policy takes 10 % a day and at most 50 %, 20 late days cost 50 % with or without 3 free days.
+    The policy may give each student free days: late days that cost nothing. Free days are whole days and are used in
+    the order of the deadlines. A free day that would not lower the penalty, because of the policy's maximum, is not
+    used.
 
     Args:
         policy: the course's late policy; None for no penalties.
@@ -162,12 +161,12 @@ def _span(late: timedelta) -> str:
 def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Mapping[str, bool]) -> dict[str, Handed]:
     """Return, for each module, the submission time that decides the penalty: this run's, or an earlier run's.
 
-    If this run has no time for a module, the time of the earlier run counts.
-
-    An unchanged submission keeps the earlier of two times, because copying gives files new dates. A time in the staff's
-    record (``submitted.csv``) replaces all other times, with one exception. The exception is a line of the record that
-    gives one time for all modules. The staff may have updated this time because the student handed in a different
-    module. So an unchanged submission keeps its stored time if that time is earlier and is from the staff's record too.
+    - If only one run has a time, this time decides.
+    - If the submission changed, the time of this run decides.
+    - If the submission did not change, a time in the staff's record (``submitted.csv``) replaces the date of a file.
+      The earlier of two dates of files decides, because copying gives files new dates.
+    - If both runs have a time in the staff's record, this run's time decides. But if this run's time is for all
+      modules, the earlier time decides, because the staff may have changed the line for another module.
 
     Args:
         now: the times of this run, by module.

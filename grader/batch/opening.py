@@ -1,7 +1,7 @@
 """Open the database of a folder of reports, for reading or as a copy.
 
-Older versions of the grader kept no database. A folder that an older version wrote gets a database, filled from the
-folder's files, when it is first opened for writing.
+Older versions of the grader kept no database. When the grader first opens an old folder for writing, it makes a
+database with the contents of the folder's files.
 """
 
 from __future__ import annotations
@@ -66,11 +66,7 @@ def take_over(database: Database, folder: Path) -> TakenOver:
 
 
 def _take_over_run(database: Database, folder: Path) -> None:
-    """Copy three facts about the last run from an older version's files into the database.
-
-    The facts are the summary, the suspicious answers and the students without a report. Copy nothing if a file is
-    missing or is in another version's format.
-    """
+    """Copy an older version's summary, suspicious answers and students without a report, if all files are valid."""
     try:
         summary = (folder / "summary.json").read_text(encoding="utf-8")
         Summary.model_validate_json(summary)
@@ -84,10 +80,7 @@ def _take_over_run(database: Database, folder: Path) -> None:
 
 
 def report_in(path: Path) -> Report | None:
-    """Return the report in a file, which has the name of the student.
-
-    Return None if the file has no complete report, or the report of a student with another name.
-    """
+    """Return the report in a file; None if the report is incomplete or about another student than the file's name."""
     try:
         found = Report.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError):
@@ -96,7 +89,7 @@ def report_in(path: Path) -> Report | None:
 
 
 def has_database(folder: Path) -> bool:
-    """Return True if the folder has a database that is not empty. A process that is killed may leave an empty file."""
+    """Return True if the folder has a database that is not empty. A killed process may leave an empty file."""
     path = folder / FILE
     return path.is_file() and path.stat().st_size > 0
 
@@ -147,10 +140,7 @@ def _shared(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[Database]:
-    """Yield the folder's database for reading.
-
-    For a folder of an older version, which has no database, yield a temporary database with the contents of its files.
-    """
+    """Yield the folder's database for reading; for a folder of an older version, yield a temporary database."""
     if not has_database(folder):
         with copied(folder) as (database, _):
             yield database

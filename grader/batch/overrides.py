@@ -1,7 +1,6 @@
 """Adjust the grader's verdicts: points that a person gives, and penalties for lateness (``Adjustments``).
 
-A report keeps the grader's own verdicts (``as_graded``). People write points into ``OUT/overrides.yaml``, and every
-regrade applies that file again:
+People write points into ``OUT/overrides.yaml``, and every regrade applies that file again:
 
     overrides:
       - student: alice
@@ -12,9 +11,9 @@ regrade applies that file again:
 
 For a question with a rubric, an entry may name items of the rubric in place of points: ``items: [gathers, waits]``.
 
-The grader reports an entry for review if the grader's own points have changed since a person wrote the entry. So an
-entry may record the grader's points at the time of the override, as ``graded: 0``. If an entry has no ``graded``, the
-report records the grader's points when the grader first uses the entry.
+If the grader's own points change after a person wrote an entry, a person must review the entry. To notice the change,
+the report records the grader's points when the grader first uses the entry. An entry may also give the grader's points,
+as ``graded: 0``.
 """
 
 from __future__ import annotations
@@ -107,10 +106,7 @@ class Overrides(Strict):
 
 
 def read_overrides(folder: Path) -> tuple[Override, ...]:
-    """Return the overrides of a report folder; () if it has no file of overrides.
-
-    Raises CourseError if the file is invalid. The message names the invalid line.
-    """
+    """Return the overrides of a report folder; () without the file. Raises CourseError for an invalid file."""
     path = folder / FILE
     if not path.exists():
         if path.is_symlink():
@@ -120,7 +116,7 @@ def read_overrides(folder: Path) -> tuple[Override, ...]:
 
 
 def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]) -> tuple[Report, list[str]]:
-    """Return (the report with the points that a person gave, a line for each override that a person must check again).
+    """Return (the report with the points that a person gave, a line for each override that needs review).
 
     The sums of the returned report are outdated, so the caller must recompute them (``with_sums``).
 
@@ -171,7 +167,7 @@ def unknown(overrides: Iterable[Override], students: Sequence[str]) -> list[tupl
 
 
 def as_graded(report: Report) -> Report:
-    """Return the report as the grader made it: without points given by hand and without penalties."""
+    """Return the report without points given by hand and without penalties."""
     if not report.hand_ins and not any(e.by_hand or any(r.by_hand for r in e.results) for e in report.exercises):
         return report
     exercises = [_exercise_as_graded(e) for e in report.exercises]
@@ -186,10 +182,9 @@ def with_sums(report: Report) -> Report:
 
 
 def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
-    """Return the override with the full names of its exercise and check, and with the points of its rubric items.
+    """Return the override with full names, such as ``c3_contracting/value`` for ``c3/val``, and points of rubric items.
 
-    For example, ``c3/val`` becomes ``c3_contracting/value``. An override with an unknown or ambiguous name is returned
-    unchanged.
+    An override with an unknown or ambiguous name is returned unchanged.
     """
     try:
         full = _in_full(one, exercises)
@@ -200,11 +195,7 @@ def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
 
 
 def _in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
-    """Return the override with the full names of its exercise and check.
-
-    In ``overrides.yaml``, a name may be shortened to a unique prefix. Raises CourseError if a name is unknown or
-    ambiguous.
-    """
+    """Return the override with full names. Raises CourseError if a name is unknown or ambiguous."""
     _, slash, check = one.check.partition("/")
     exercise = only_one(one.exercise, list(exercises), "exercise")
     names = [result.name for result in exercises[exercise].results]
@@ -241,15 +232,8 @@ def _set_before(old: Report | None) -> dict[str, ByHand]:
 def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
     """Return what the report records about an override: who gave the points and why, and what the grader gave.
 
-    The record has two numbers of points: those that the grader gives now, and those that the grader gave when it first
-    used the override.
-
-    If ``by`` or ``reason`` changes, the override counts as used for the first time again. If the override has a field
-    ``graded``, the points in this field replace the second number.
-
-    Args:
-        graded: the points that the grader gives now.
-        before: the record of this override in the stored report, if there is one.
+    The record has the points that the grader gives now (``graded``), and those that it gave when it first used the
+    override (``was``). An override with a changed ``by`` or ``reason`` counts as new.
     """
     same = before is not None and (before.by, before.reason) == (one.by, one.reason)
     was = one.graded if one.graded is not None else before.was if before is not None and same else graded
@@ -289,7 +273,7 @@ def _summed(exercise: ExerciseReport, results: list[Result]) -> ExerciseReport:
 
 
 def none(student: str) -> Extension:
-    """Return no extra time, for any student. This function is the default of the field ``Adjustments.extension``."""
+    """Return no extra time. This function is the default of the field ``Adjustments.extension``."""
     return {}
 
 
@@ -300,7 +284,7 @@ class Adjustments:
     Attributes:
         config: the course's configuration, with the late policy and deadlines; None for no late penalties.
         overrides: the overrides of all students.
-        extension: a function that returns the extra time of a student, by module.
+        extension: returns the extra time of a student, by module.
         times: submission times of this run, by student and module.
         problems: (student, reason) for each override that needs review; complete after ``end``.
     """
@@ -312,12 +296,7 @@ class Adjustments:
     problems: list[tuple[str, str]] = field(default_factory=list)
 
     def __call__(self, graded: Report, old: Report | None) -> Report:
-        """Return the report that counts for the grade. If no adjustment applies, return the object ``graded``.
-
-        Args:
-            graded: the grader's report.
-            old: the student's stored report.
-        """
+        """Return the report that counts for the grade. If no adjustment applies, return the object ``graded``."""
         return self._adjusted(graded, old)[0]
 
     def settle(self, graded: Report, old: Report | None) -> Report:
@@ -327,11 +306,7 @@ class Adjustments:
         return settled
 
     def end(self, students: Sequence[str]) -> None:
-        """Add the overrides of unknown students to ``problems``. Call this after ``settle`` has processed all reports.
-
-        Args:
-            students: all students with a report.
-        """
+        """Add the overrides of unknown students to ``problems``. Call this after all calls of ``settle``."""
         self.problems.sort(key=lambda problem: problem[0])
         self.problems[:0] = unknown(self.overrides, students)
 
@@ -351,8 +326,7 @@ class Adjustments:
     def _handed_in(self, graded: Report) -> dict[str, Handed]:
         """Return the submission time of each module that the student handed in.
 
-        Files that earn points were handed in, although they may look unchanged. Otherwise, code in a place where the
-        grader does not look for changes would have no late penalty.
+        Files that earn points were handed in, although they may look unchanged to the grader.
         """
         earning = {e.module for e in graded.exercises if e.earned > 0}
         times = self.times.get(graded.student, {})
@@ -360,9 +334,9 @@ class Adjustments:
 
 
 def as_extensions_are(report: Report, course: Course | None) -> Report:
-    """Return the report with each exercise's bonus flag (``extension``) set to the flag's present value in the course.
+    """Return the report with each exercise marked as extra credit if the course now says so.
 
-    Reports of old versions of the grader do not say which exercises are bonus exercises.
+    Reports of old versions of the grader do not have this mark.
     """
     if course is None:
         return report

@@ -3,9 +3,8 @@
 To *poison* an operation, a runner replaces the operation's values by other values of similar size. The operation
 matters if a result then changes by more than a bound. The bound is twice the tolerance of checks, or a thousandth of
 the result's largest value if that is less (as it is for 16-bit dtypes). Replacements differ from the original values by
-at most twice the original size (``runner.others``). So consider an operation whose values are added to a float32
-result. If these values are smaller than the tolerance, replacing them changes the result by at most the bound, and the
-operation does not matter.
+at most twice the original size (``runner.others``). So values that are added to a float32 result do not matter if they
+are smaller than the tolerance.
 """
 
 from __future__ import annotations
@@ -29,29 +28,28 @@ FAILED = (KeyError, TypeError, ValueError, IndexError)
 
 
 class Trials(Protocol):
-    """One program and its runner, the worker that runs the program with changed operations."""
+    """One program, which a runner (a worker that runs programs) can run with changed operations."""
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Replace the values of the operations of kind ``what`` with these numbers, one operation at a time.
+        """Replace the values of the operations ``numbers`` of the kind ``what``, one operation at a time.
 
-        Return how much the program's results change. The returned mapping is described in ``runner.poison.moved``.
-        Raises WorkerDied.
+        Return how much the program's results change, see ``runner.poison.moved``. Raises WorkerDied.
         """
         ...
 
 
 @dataclass
 class Poisoned:
-    """Find the operations of one program that matter.
+    """Finds the operations of one program that matter (see the module).
 
     Only the results of the program's first run, which has public inputs, are compared.
 
     Args:
         seen: the observation of the program.
-        trials: an object that runs the program with changed operations.
+        trials: runs the program with changed operations.
         seconds: the time limit of one run.
         store: a cache that keeps the answers from one run of the grader to the next.
-        run: the key in ``store`` of the program's run with unchanged operations.
+        run: the cache key of the run without changes.
     """
 
     seen: Observation
@@ -73,17 +71,11 @@ class Poisoned:
 
     @property
     def lasting(self) -> bool:
-        """True if ``matter`` has returned no fault so far.
-
-        Then it would return equal values in a new run of the grader.
-        """
+        """True if ``matter`` has returned no fault so far. A fault may not repeat in a new run of the grader."""
         return not any(found.fault for found in self.found.values())
 
     def _tried(self, what: str) -> Matters:
-        """Change the values of each operation that a result depends on, and return which operations matter.
-
-        If a changed program ends the process, the changed operation matters.
-        """
+        """Return which operations matter. An operation whose change ends the process matters, too."""
         alive = self._alive(what)
         left, matters = [n for n, lives in enumerate(alive) if lives], set[int]()
         while left:
@@ -119,23 +111,13 @@ class Poisoned:
         return [True] * (max(numbers, default=-1) + 1)
 
     def _moves(self, far: Sequence[float], largest: Sequence[float]) -> bool:
-        """Return True if a result changed by more than its bound.
-
-        Args:
-            far: the largest change of each result, in the first run. If the program runs for several steps
-                (``Call.steps``), the results of all steps follow each other.
-            largest: the largest value of each result, in the order of ``far``.
-        """
+        """Return True if a result changed by more than its bound. ``far`` has the largest change of each result."""
         results = [result for step in self.seen.outputs for result in step][: len(largest)]
         return any(moved > _bound(result) * most for result, moved, most in zip(results, far, largest, strict=True))
 
 
 def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters | None:
-    """Return the verdict on the operations if the changed program gave no results to compare; otherwise None.
-
-    The verdict is a fault, unless XLA could not compile the changed program. In this case, each operation that a result
-    depends on (True in ``alive``) counts as one that matters.
-    """
+    """Return the verdict on the operations if the changed program gave no results to compare; otherwise None."""
     if "broken" in answer:
         why = f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"
         return Matters(fault=Fault("broken", why))
@@ -148,5 +130,5 @@ def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters 
 
 
 def _bound(result: Sharded) -> float:
-    """Return the bound above which a result has changed, as a fraction of the result's largest value."""
+    """Return the largest change of a result that does not count, as a fraction of the result's largest value."""
     return min(2 * lets_pass(result.dtype), poison.LARGEST_BOUND) if is_inexact(result.dtype) else 0.0

@@ -2,7 +2,7 @@
 
 | kind | key | value |
 |---|---|---|
-| ``TRACES`` | a source and all requests | the source's replies, notes and CPU seconds |
+| ``TRACES`` | a source (a learner's file or notebook) and all requests | the source's replies and CPU seconds |
 | ``RUNS`` | a program, a request and its inputs | the runner's answer |
 | ``POISON`` | a run and a kind of operation | which operations of this kind matter, see ``Matters`` |
 | ``CHECKED`` | all replies to an exercise's requests, and the exercise | the results of its checks |
@@ -11,7 +11,7 @@
 grader's code, all versions, the machine, the isolation and the limits.
 
 Only the grader's own process, which runs no learner's code, reads or writes the store. A learner's process can affect
-only the entries that are keyed by this learner's source, replies and programs.
+only the entries of this learner's source, replies and programs.
 
 The store keeps a value only if a fresh run would give an equal value. The store does not keep:
 
@@ -65,16 +65,13 @@ class Keys:
         self._about = json.dumps([FORM, about]).encode()
 
     def trace(self, source: Source, asks: Sequence[Ask]) -> bytes:
-        """Return the key of the replies of a source (a file or notebook).
-
-        The key depends on the source's code and on all requests, in order.
-        """
+        """Return the key of the replies of a source (a file or notebook) to all requests, in order."""
         ends = dict(source.ends)
         requests = [[ask.secret, ask.request_digest, ends.get(ask.exercise)] for ask in asks]
         return self._key("trace", _text(source), _json(requests))
 
     def source(self, source: Source) -> bytes:
-        """Return the key under which the store records that it does not trust this source, see ``Store.distrust``."""
+        """Return the key that marks a source whose values the store never keeps, see ``Store.distrust``."""
         return self._key("source", _text(source))
 
     def part(self, digest: bytes) -> bytes:
@@ -86,19 +83,11 @@ class Keys:
         return self._key("run", _json([ask.request_digest, ask.digest, files]), program)
 
     def poison(self, run: bytes, what: str) -> bytes:
-        """Return the key of a ``Matters`` value.
-
-        The key depends on ``run`` (the key of the program's run, see the method ``run``) and on ``what`` (the kind of
-        operations).
-        """
+        """Return the key of a ``Matters`` value, from the key of the program's run and the kind of operations."""
         return self._key("poison", run, what.encode())
 
     def checks(self, about: Any, files: Sequence[str], replies: Mapping[Ask, Reply]) -> bytes:
-        """Return the key of an exercise's check results, from the exercise and all replies to its calls and cases.
-
-        Args:
-            about: the exercise and its course, as JSON.
-        """
+        """Return the key of an exercise's check results, from the exercise and all replies to its calls and cases."""
         of_programs = {ask: reply for ask, reply in replies.items() if not isinstance(ask.of, Question)}
         answers = [[ask.request_digest, ask.digest, reply.text] for ask, reply in of_programs.items()]
         return self._key("checks", _json([about, files, answers]))
@@ -136,10 +125,10 @@ T = TypeVar("T")
 class Checked(BaseModel, frozen=True):
     """The results of an exercise's checks, and their evidence.
 
-    The points are not multiplied by the exercise's weight yet.
+    The points are not multiplied by the exercise's weight (a factor in course.yaml) yet.
 
     Attributes:
-        lasting: True if the results did not depend on a time limit or a memory limit.
+        lasting: True if a new run would give equal results. For example, a fault of the machine may not repeat.
     """
 
     results: list[Result]
@@ -152,8 +141,7 @@ class Matters:
     """Which operations of one kind, such as matmuls, matter to a program's results (see ``batch.poison``).
 
     Attributes:
-        each: for each operation of this kind, in program order, whether a result changes when the operation's values
-            are replaced; empty if there is a fault.
+        each: for each operation, in program order, whether it matters; empty if there is a fault.
         fault: the reason why the grader could not find out which operations matter, else None.
     """
 
@@ -163,23 +151,19 @@ class Matters:
 
 @dataclass(frozen=True)
 class Parts:
-    """Cached bytes that several values contain, such as a program.
-
-    Equal bytes are stored only once. Their name is their SHA-256, and the values contain this name in place of the
-    bytes.
-    """
+    """Cached bytes that several values contain, such as a program. The values contain only the SHA-256 of the bytes."""
 
     cache: Cache
     keys: Keys
 
     def put(self, data: bytes) -> str:
-        """Store the bytes, and return their digest, which serves as their name."""
+        """Store the bytes, and return their digest."""
         digest = hashlib.sha256(data).digest()
         self.cache.put(self.keys.part(digest), zlib.compress(data, 1))
         return digest.hex()
 
     def get(self, name: str) -> bytes | None:
-        """Return the bytes that ``put`` stored under this name; None if the cache has dropped them."""
+        """Return the bytes with the digest ``name``; None if the cache has dropped them."""
         found = self.cache.get(self.keys.part(bytes.fromhex(name)))
         return None if found is None else zlib.decompress(found)
 
@@ -189,9 +173,9 @@ class Kind(Generic[T]):
     """One kind of value in the cache, such as ``RUNS``.
 
     Attributes:
-        pack: a function that returns the value as bytes; None if a fresh run could give a different value.
-        unpack: a function that returns the value; None if the cache has dropped a part of the value.
-        size: a function that estimates the size of a value in memory.
+        pack: returns the value as bytes; None if the cache must not keep the value.
+        unpack: returns the value; None if a part of the value is missing in the cache or unreadable.
+        size: estimates the size of a value in memory.
         most: limit on the sum of the sizes of all values in memory.
     """
 
@@ -207,9 +191,8 @@ class Store:
     """Cached values by key. Thread-safe.
 
     Args:
-        keys: an object that makes the keys.
-        cache: a cache that keeps values from one run of the grader to the next; if it is None, the store keeps no
-            values.
+        keys: makes the keys.
+        cache: keeps values from one run of the grader to the next; None to keep no values.
         reads: False to make each value anew although the cache may have it, and to keep the new value.
     """
 
@@ -223,8 +206,8 @@ class Store:
         """Return the value of a key; call ``make`` if the store lacks the value.
 
         Args:
-            source: the source that the value comes from. If a source gives two different values for one key, the store
-                never keeps values of this source again.
+            source: the learner's file or notebook that the value comes from. If it gives two different values for one
+                key, the store never keeps its values again.
         """
         if self.cache is None or (source is not None and self.cache.get(self.keys.source(source)) is not None):
             return make()

@@ -21,7 +21,7 @@ from grader.reports.points import counted
 
 @dataclass(frozen=True)
 class Judged:
-    """The judgement of one exercise. The points are not multiplied by the exercise's weight yet.
+    """The judgement of one exercise. The points are not multiplied by the exercise's weight (in course.yaml) yet.
 
     Attributes:
         evidence: programs and inputs that decided the results.
@@ -59,11 +59,7 @@ def exercise_report(basis: Basis, submission: Submission, judged: Judged, *, pub
 def report(
     basis: Basis, submission: Submission, exercises: list[ExerciseReport], notes: Sequence[str], *, public: bool
 ) -> Report:
-    """Return a submission's report.
-
-    Args:
-        notes: remarks on the whole submission, in addition to ``submission.notes``.
-    """
+    """Return a submission's report. ``notes`` are remarks on the whole submission."""
     counted = [e for e in exercises if not basis.course.exercise(e.exercise).extension]
     return Report(
         student=submission.student,
@@ -81,10 +77,9 @@ def report(
 
 
 def note_of_devices(devices: str, exercises: Iterable[ExerciseReport]) -> str:
-    """Return a line that says for how many points the devices named ``devices`` gave all results that the checks need.
+    """Return a line that says how many points the devices named ``devices`` could judge.
 
-    The other points belong to checks that need the result of a program that did not run on these devices
-    (``Result.unjudged``).
+    The devices cannot judge a check if a program that the check needs did not run on them (``Result.unjudged``).
     """
     results = [r for e in exercises for r in e.results]
     every, seen = total(r.points for r in results), total(r.points for r in results if not r.unjudged)
@@ -105,9 +100,8 @@ class Basis:
 
     Attributes:
         versions: versions of all software that a verdict depends on.
-        isolation: the sandbox tier of learners' processes.
-        backend: the name of the devices that run the programs, or of the slice for which programs are compiled, see
-            ``Grader.backend``.
+        isolation: the kind of sandbox of learners' processes.
+        backend: see ``Grader.backend``.
     """
 
     course: Course
@@ -132,10 +126,7 @@ class Basis:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def of(self, submission: Submission, name: str) -> dict[str, str]:
-        """Return a dict with all that one exercise's results depend on.
-
-        A regrade compares two of these dicts to say why a result changed.
-        """
+        """Return all that one exercise's results depend on, so that a regrade can say why a result changed."""
         source = submission.sources.get(name)
         digests = {
             "submission": source_digest(source) if source else "",
@@ -153,7 +144,7 @@ class Basis:
         }
 
     def digest(self, names: Sequence[str]) -> str:
-        """Return a digest of the exercises ``names`` and of their course. Each digest is computed only once."""
+        """Return a digest of the exercises ``names`` and of their course."""
         if tuple(names) not in self._digests:
             self._digests[tuple(names)] = self.course.digest(list(names))
         return self._digests[tuple(names)]

@@ -1,4 +1,4 @@
-"""Workers that run programs. A program that hangs, because its devices wait for each other, delays no other program."""
+"""Workers that run programs. If the devices of a program wait for each other, the next program gets a new worker."""
 
 from __future__ import annotations
 
@@ -21,14 +21,10 @@ class Runner:
     """A worker that runs programs, one at a time. Submissions share the worker, which caches results of programs.
 
     If the devices of a program wait for each other, the runner *sets its worker aside*: this worker continues with the
-    program, and the next program gets a new worker.
+    program, and the next program gets a new worker (``worker``).
 
     Args:
-        compiler: a compiler for chips that this machine lacks. It gets each program that ran without a fault. None for
-            no compiler.
-
-    Attributes:
-        worker: the worker for the next program.
+        compiler: compiles each program that ran without a fault, for chips that this machine lacks.
     """
 
     def __init__(self, course: Course, tier: str, compiler: Compiler | None = None) -> None:
@@ -45,7 +41,7 @@ class Runner:
     def run(self, request: dict, program: bytes, ask: Ask, asleep: Asleep = nullcontext) -> tuple[dict, list[bytes]]:
         """Run a program. Return (header with the program's facts, bytes of its results). Raises WorkerDied.
 
-        If there is a compiler, the entry ``compiled`` of the header is the compiler's answer.
+        If there is a compiler and the program ran, the header's entry ``compiled`` has the compiler's answer.
         """
         header, shards = self.run_or_try_again(request, program, ask, asleep)
         return with_compiled(self.compiler, header, request, program, ask), shards
@@ -56,13 +52,12 @@ class Runner:
         """Run a program. If the worker dies or hangs, a fresh worker tries once more.
 
         Args:
-            asleep: a function that returns a context manager. If the runner sets the program's worker aside, the runner
-                enters this context, and leaves it when the program ends.
+            asleep: returns a context manager, which is active while the program's worker is set aside.
             more: additional fields of the request to the worker.
 
         Raises:
             WorkerDied: two workers died or hung. The exception's ``ours`` is True if the grader is at fault: the second
-                worker did not reach a time limit, and a new worker then fails to run a test program of the grader.
+                worker did not reach a time limit, and a new worker fails to run the grader's test program.
         """
         with self._lent(asleep) as (worker, set_aside):
             try:
@@ -78,8 +73,8 @@ class Runner:
     def formula(self, request: dict[str, Any]) -> dict[str, Any]:
         """Evaluate a formula. If the worker dies or hangs, a fresh worker tries once more.
 
-        Raises WorkerDied if two workers died or hung. The exception's ``ours`` is True if a new worker then fails to
-        run a test program of the grader.
+        Raises WorkerDied if two workers died or hung. The exception's ``ours`` is True if the grader is at fault: a new
+        worker fails to run the grader's test program.
         """
         with self._lock:
             try:
@@ -94,12 +89,7 @@ class Runner:
 
     @contextmanager
     def _lent(self, asleep: Asleep) -> Iterator[tuple[Worker, Callable[[], None]]]:
-        """Wait until the worker is free.
-
-        Yield the worker, and a function that sets the worker aside for the rest of the block.
-
-        A worker that was set aside ends with the block.
-        """
+        """Wait until the worker is free. Yield the worker, and a function that sets it aside until the block ends."""
         self._lock.acquire()
         worker = self.worker
 
@@ -126,10 +116,7 @@ class Runner:
 def with_compiled(
     compiler: Compiler | None, header: dict[str, Any], request: Mapping[str, Any], program: bytes, ask: Ask
 ) -> dict[str, Any]:
-    """Return ``header``, a program's facts, with the compiler's answer added.
-
-    If the program did not run, add nothing.
-    """
+    """Return ``header``, a program's facts, with the compiler's answer added if the program ran."""
     if compiler is None or "fault" in header or "broken" in header:
         return header
     made = compiler.compiled(request, program, ask)

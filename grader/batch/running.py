@@ -1,9 +1,8 @@
-"""Turn the replies of a source into findings (observations, outcomes, faults).
+"""Turn the replies of a source (a file or notebook) into findings (observations, outcomes, faults).
 
-Programs run in a sandboxed process that runs no Python code of learners.
-
-If a worker dies twice while it runs a learner's program, a new worker runs a test program of the grader. If the test
-program fails too, the fault is the grader's, not the learner's.
+Programs run in a sandboxed process that runs no Python code of learners. If a worker dies twice while it runs a
+learner's program, a new worker runs a test program of the grader. If the test program fails too, the fault is the
+grader's, not the learner's.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list
 
     Args:
         trace: the source's replies.
-        asks: the requests.
         cost: the submission's cost so far. This function adds the CPU seconds of the programs.
     """
     repeats: dict[tuple, list[Ask]] = {}
@@ -67,10 +65,7 @@ def _plain(workers: Workers, ask: Ask, reply: Reply) -> Finding:
 class Runs:
     """Runs the programs of one source. A task that reaches the time limit on one mesh is not run on later meshes.
 
-    The rule applies to runs on public inputs and to runs on hidden inputs separately.
-
-    Args:
-        files: names of the source files that line numbers in programs refer to.
+    This applies separately to runs on public inputs and to runs on hidden inputs.
     """
 
     def __init__(self, workers: Workers, files: Sequence[str], cost: Cost) -> None:
@@ -79,10 +74,7 @@ class Runs:
         self._stuck: dict[tuple, str] = {}  # Task -> the reason why it hung on devices that are not simulated.
 
     def findings(self, asks: Sequence[Ask], reply: Reply) -> dict[Ask, Finding]:
-        """Return the findings for requests that share one reply.
-
-        If one of the requests gets a fault, all requests after it get this fault.
-        """
+        """Return the findings for requests that share one reply. After a fault, all later requests get this fault."""
         found: dict[Ask, Finding] = {}
         before: Finding | None = None
         for ask in asks:
@@ -92,12 +84,7 @@ class Runs:
         return found
 
     def _finding(self, ask: Ask, reply: Reply, before: Observation | None) -> Finding:
-        """Return the finding (observation, outcomes or fault) for one request, made from the reply to this request.
-
-        Args:
-            before: the observation of this program on other inputs, whose facts about the program are reused; None in
-                the program's first run.
-        """
+        """Return the finding for one request. The facts of ``before``, an earlier run of the program, are reused."""
         if reply.fault is not None or not isinstance(ask.of, Call):
             return _plain(self._workers, ask, reply)
         assert reply.program is not None
@@ -108,10 +95,7 @@ class Runs:
         return finding
 
     def _observed(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:
-        """Run a program, unless the store (the cache) has its result.
-
-        If the worker dies, return a fault of the program.
-        """
+        """Run a program, if its result is not in the cache. If the worker dies twice, return a fault."""
         request, store, seconds = ask.for_tracer(list(self._files)), self._workers.store, self._cost.limits.run_seconds
         trials = Trial(self._workers, ask, request, program, self._cost)
         key = store.keys.run(ask, self._files, program)
@@ -126,10 +110,7 @@ class Runs:
             return run_fault(died, seconds)
 
     def _elsewhere(self, ask: Ask, seen: Observation, request: dict[str, Any], program: bytes) -> Observation:
-        """Run the program also on devices that are not simulated, if there are any.
-
-        Return the observation ``seen`` with the results from these devices added.
-        """
+        """Return ``seen`` with the program's results, and perhaps times, from devices that are not simulated."""
         devices, task = self._workers.devices, (ask.exercise, ask.task)
         if devices is None:
             return seen
@@ -161,10 +142,9 @@ class Trial:
         return ran
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Replace the values of the operations of kind ``what`` with these numbers, one operation at a time.
+        """Change operations of the program and return how much the results change, see ``Trials.moved``.
 
-        Return how much the program's results change (see ``runner.poison.moved``), or a fault if the submission has no
-        run time left. Raises WorkerDied if the program's worker dies.
+        Return a fault if the submission has no run time left. Raises WorkerDied.
         """
         if (over := self.cost.no_more_runs) is not None:
             return over
@@ -175,7 +155,7 @@ class Trial:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """During the block, if the program reaches the time limit, add the whole time limit to the cost."""
+        """If the program reaches the time limit in the block, add the whole time limit to the cost."""
         try:
             yield
         except WorkerDied as died:

@@ -1,8 +1,8 @@
-"""The folder of reports that ``grade`` writes to.
+"""The folder of reports that ``grade`` writes to, here called OUT.
 
 - ``OUT/grades.sqlite``: the only record of all grades (``database``)
 - ``OUT/overrides.yaml``: points given by hand, which people write and the grader reads (``overrides``)
-- ``OUT/roster.csv``: a copy of the last plain roster (CSV with a column ``id``) that a run used; people may edit it
+- ``OUT/roster.csv``: a copy of the last plain roster (a class list: CSV with a column ``id``); people may edit it
 
 The grader writes the files below from the database (``written``). If one is missing, the next run writes it again:
 
@@ -17,10 +17,9 @@ The grader writes the files below from the database (``written``). If one is mis
 One folder holds a course's grades. If a run does not grade a student or a module, the earlier grades still count.
 
 The database saves new reports about once a second. The new reports count for the grade when the run ends: one
-transaction replaces all old reports and adds the changes and the summary. A killed run loses only reports that were not
-saved yet. If the command is repeated, it grades a submission again only if the submission has no report with a current
-fingerprint, or if a result in the report is ``broken``. At its end the command writes the files again. Clocks and file
-times never decide whether a report is used.
+transaction replaces all old reports and adds the changes and the summary. So a killed run loses only reports that were
+not saved yet. The repeated command grades only submissions without a current report, and those for which the grader
+itself failed (status ``broken``). Clocks and file times never decide whether a report is current.
 """
 
 from __future__ import annotations
@@ -129,9 +128,8 @@ class Folder:
     def kept(self, student: str, fingerprint: str, names: Sequence[str]) -> Report | None:
         """Return the student's report without adjustments; None if the exercises ``names`` must be graded again.
 
-        The exercises must be graded again if no report has a current fingerprint (a digest of everything that the
-        report depends on), or if a result of one of the exercises is ``broken``. The returned report may come from a
-        killed run.
+        The report's fingerprint (a digest of everything that the report depends on) is current, and none of its results
+        for ``names`` is ``broken`` (a failure of the grader). The report may come from a killed run.
         """
         there = self._graded(student)
         wanted = _fingerprint(fingerprint, self._others(there, names))
@@ -155,9 +153,9 @@ class Folder:
         return [e for e in found.exercises if e.exercise in listed and e.exercise not in names] if found else []
 
     def keep(self, graded: Report) -> Report:
-        """Merge a new report with the exercises that only earlier runs graded. Store and return the merged report.
+        """Store a new report, with the exercises that only earlier runs graded. Return the stored report.
 
-        The merged report counts for the grade when the run ends.
+        The stored report counts for the grade when the run ends.
         """
         whole = self._added_up(graded)
         self.database.make(whole)
@@ -199,9 +197,8 @@ class Folder:
         """End the run: commit the transaction that ``settle`` began, then write the files. A dry run is rolled back.
 
         Args:
-            absent: for each student of the class without a report, the reason, which becomes a remark in
-                ``grades.csv``.
-            people: names and sections from the roster; None keeps the names and sections of the last run.
+            absent: the reason for each student of the class without a report, which becomes a remark in ``grades.csv``.
+            people: names and sections from the roster (class list); None keeps those of the last run.
         """
         if self.dry:
             self.database.roll_back()
@@ -242,10 +239,7 @@ class Folder:
 
 
 def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:
-    """Return the fingerprint of a merged report, which has the exercises of a new report and exercises of earlier runs.
-
-    ``fingerprint`` is the new report's, and only earlier runs graded the exercises ``others``.
-    """
+    """Return the fingerprint of a report that also has the exercises ``others`` from earlier runs."""
     if not others:
         return fingerprint
     return hashlib.sha256("\n".join([fingerprint, *(e.model_dump_json() for e in others)]).encode()).hexdigest()
@@ -280,13 +274,12 @@ def grade_batch(
 ) -> tuple[set[str], dict[str, Exception]]:  # fmt: skip
     """Grade every submission that has no current report. Return (students with a report, errors by student).
 
-    After this function, the caller must end the run with ``folder.finish``.
+    Afterwards, the caller must end the run with ``folder.finish``, which replaces the old reports.
 
     Args:
-        bar: a function that shows a progress bar.
-        announce: a function that is called with all changes of scores. The new reports replace the old reports only
-            later, in ``folder.finish``.
-        say_graded: a function that is called with each new report.
+        bar: shows a progress bar.
+        announce: called with all changes of scores.
+        say_graded: called with each new report.
     """
     graded: set[str] = set()
     failures: dict[str, Exception] = {}
@@ -324,11 +317,7 @@ def grade_batch(
 
 
 class Works(Mapping[str, Submission]):
-    """Submissions by student. Each is read when it is needed. At most MOST_HELD characters of code stay in memory.
-
-    If a submission's files change during a run, the grader grades the version that it read last. The report has the
-    fingerprint of this version.
-    """
+    """Submissions by student, read when they are needed. At most MOST_HELD characters of code stay in memory."""
 
     def __init__(self, students: Iterable[str], read: Callable[[str], Submission]) -> None:
         self._students, self._read = dict.fromkeys(students), read
@@ -374,8 +363,8 @@ def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tupl
 def assignments(course: Course, submissions: Iterable[Submission], now: datetime) -> dict[str, int]:
     """Return the number of students who handed in each module, for modules that are due or that a student handed in.
 
-    Modules that are neither due nor handed in are left out, so that they do not count as zero points. Files unchanged
-    from the handout do not count as handed in.
+    Other modules are left out, so that they do not count as zero points. Files unchanged from the handout (the files
+    that learners get) do not count as handed in.
     """
     given = course.handed_out
     begun = [

@@ -1,7 +1,7 @@
 """``shardlings submit``: run a module's public checks, list unfinished tasks, and hand in the module.
 
-If nbgrader is set up, the command copies the module's folder to nbgrader's exchange. Otherwise it writes a zip, which
-learners upload and ``shardlings grade`` reads.
+If nbgrader is set up, the command copies the module's folder to nbgrader's exchange. Otherwise it writes a zip for
+learners to upload.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from grader.intake.reading import read
 from grader.intake.submission import Submission
 from grader.reports.wording import is_unfinished
 
-LONG_AGO = (1980, 1, 1, 0, 0, 0)  # All files in a zip get this date, so that equal files make equal zips.
+LONG_AGO = (1980, 1, 1, 0, 0, 0)  # The date of all files in a zip, so that equal contents make equal zips.
 ANYBODY = ("codespace", "jovyan", "me", "root", "runner", "student", "ubuntu", "user", "vscode")  # Shared accounts.
 
 
@@ -84,7 +84,7 @@ def login() -> str:
 def write_zip(
     course: Course, module: str, work: Path, ready: Ready, to: Path, student: str, at: datetime | None = None
 ) -> Path:
-    """Write a zip with the files that ``grade`` will read, and return its path.
+    """Write a zip with the files that ``grade`` reads, and return its path.
 
     Args:
         work: the learner's folder or file.
@@ -107,9 +107,8 @@ def write_zip(
 def manifest_of(course: Course, module: str, student: str, files: dict[str, bytes], at: datetime) -> str:
     """Return the manifest of a zip as JSON: student, course, module, time, variant, versions and digests of the files.
 
-    The grader reads only two fields. ``student`` serves to warn the staff about files that name another student.
-    ``submitted`` is the submission time if the course has a late policy and the staff's record has no time. The other
-    fields are for people.
+    The grader reads only ``student``, to warn the staff about files that name another student, and ``submitted``, the
+    time if the staff's record has none. The other fields are for people.
     """
     variants = course.config.variants
     data = {

@@ -1,6 +1,6 @@
 """Find wrong answers that would be right with another student's numbers, and so may be copied from that student.
 
-In some courses, questions have different numbers for each student. Only the staff sees the answers that are found.
+In some courses, questions have different numbers for each student. Only the staff sees the suspicious answers.
 """
 
 from __future__ import annotations
@@ -39,19 +39,12 @@ class Suspicions:
                     self._count += 1
 
     def found(self, students: Sequence[str]) -> list[Suspicion]:
-        """Return the wrong answers that would be right with another student's numbers, in the order of the reports.
-
-        Args:
-            students: all students in the class.
-        """
+        """Return the wrong answers that would be right with another student's numbers, in the order of the reports."""
         numbered = (one for exercise, name in self._wrong for one in self._fitting(exercise, name, students))
         return [suspicion for _, suspicion in sorted(numbered, key=lambda one: one[0])]
 
     def _fitting(self, exercise: str, name: str, students: Sequence[str]) -> Iterator[tuple[int, Suspicion]]:
-        """Yield (position among all wrong answers, suspicion) for each suspicious answer to one question.
-
-        A suspicion is the record of a wrong answer that would be right with another student's numbers.
-        """
+        """Yield (position among all wrong answers, suspicion) for each suspicious answer to one question."""
         question = self._course.exercise(exercise).questions[name]
         drawn = OfAClass(question, {s: self._course.params(question, s) for s in students})
         for number, student, answer in self._wrong[exercise, name]:

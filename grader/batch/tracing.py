@@ -1,4 +1,4 @@
-"""Trace a submission's source: send all requests to it, and read all replies.
+"""Trace a submission's source (a file or notebook): send all requests to it, and read all replies.
 
 LEARNER PYTHON RUNS IN A CONFINED CHILD, never in this process.
 """
@@ -55,8 +55,8 @@ class Trace:
     """The result of tracing a source (one file or notebook of a submission).
 
     Attributes:
-        replies: the reply to each request. No function is traced again for hidden inputs: the reply to a call with
-            hidden inputs is the program that was traced for public inputs.
+        replies: the reply to each request. The reply to a call with hidden inputs is the program that was traced for
+            public inputs.
         notes: errors that occurred while the source was loaded.
         files: names of the source files that line numbers in programs refer to.
     """
@@ -70,8 +70,8 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
     """Return a source's replies to all requests, from child processes that run the source or from the cache.
 
     Args:
-        source: None if nothing was handed in.
-        cost: the submission's cost so far. This function adds the CPU seconds of tracing.
+        source: a file or notebook; None if nothing was handed in.
+        cost: the submission's cost so far. This function adds the seconds of tracing.
     """
     if source is None:
         return Trace(dict.fromkeys(asks, NOTHING))
@@ -91,9 +91,9 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
 
 
 def traced_of(asks: Sequence[Ask]) -> list[Ask]:
-    """Return the requests that go to the learner's process. Requests with hidden inputs come last.
+    """Return the requests that go to the learner's process, those with hidden inputs last.
 
-    A call's hidden inputs never go to the learner's process. The learner's program is traced for public inputs, and
-    the grader then runs it on the hidden inputs.
+    A call's hidden inputs never go to the learner's process. The learner's program is traced for public inputs, and the
+    grader then runs it on the hidden inputs.
     """
     return sorted((a for a in asks if not (a.secret and isinstance(a.of, Call))), key=lambda ask: ask.secret)

@@ -10,11 +10,7 @@ from typing import Self
 
 
 class Turns:
-    """Turns: permissions to work, numbered from 0, that threads take in order. After ``__exit__``, no turn begins.
-
-    Args:
-        most: how many threads may work at a time.
-    """
+    """Gives at most ``most`` threads at a time permission to work (*turns*), in the order of their numbers."""
 
     def __init__(self, most: int) -> None:
         self._most, self._awake, self._next, self._stopped = most, 0, 0, False
@@ -36,10 +32,7 @@ class Turns:
 
     @contextmanager
     def asleep(self) -> Iterator[None]:
-        """During the block, do not count the calling thread as working.
-
-        After the block, the thread continues without waiting for a turn.
-        """
+        """Do not count the calling thread as working in the block. Afterwards, the thread does not wait for a turn."""
         self._count(-1)
         try:
             yield
@@ -50,7 +43,6 @@ class Turns:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Let no further turn begin."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()

@@ -1,7 +1,7 @@
 """Judge findings (observations, outcomes, faults): make results of checks, with hints, and results of questions.
 
-To find the hint for a failed check, the grader compares the submission's findings with findings of misconceptions.
-``References`` traces and runs each misconception once.
+To find the hint for a failed check, the grader runs the misconceptions (known mistakes) and compares their findings
+with the submission's. ``References`` traces and runs each misconception once.
 """
 
 from __future__ import annotations
@@ -34,19 +34,13 @@ from grader.wire.limits import MAX_TEXT
 
 
 class Judge:
-    """Judge the checks of a course's exercises.
-
-    Args:
-        references: the results of running the misconceptions, which decide the hints.
-    """
+    """Judges the checks of a course's exercises. Runs of misconceptions (``references``) decide the hints."""
 
     def __init__(self, course: Course, references: References) -> None:
         self._course, self._references = course, references
 
     def checked(self, exercise: Exercise, answered: list[Answered], workers: Workers, public: bool) -> Checked:
         """Return a result for each check, with hints and evidence.
-
-        A failed check gets the hint of the misconception that explains the failure.
 
         Args:
             answered: the submission's answers to the grader's requests.
@@ -94,8 +88,7 @@ def judge_answers(
 ) -> list[Result]:
     """Return a result for each question of an exercise, judged with the numbers drawn for this student.
 
-    Args:
-        source: the submission's source, because the answer to some questions is the code of a task.
+    The submission's ``source`` is needed, because the answer to some questions is the code of a task.
     """
     found = {id(a.ask.of): a.finding for a in answered}
     results = []
@@ -120,14 +113,14 @@ def _answer(course: Course, exercise: Exercise, question: Question, finding: Fin
 
 
 def may_explain(misconception: Misconception, check: Check, statuses: Mapping[str, str], public: bool) -> bool:
-    """Return True if a misconception may explain a failed check. If not, the grader does not run the misconception.
+    """Return True if a misconception (known mistake) may explain a failed check. If not, the grader need not run it.
 
     The misconception must name the check in ``fails``. In addition, one of these conditions must be met:
 
     - The misconception has a function ``gives``, which recognizes the results of the mistake.
-    - The submission passes none of the checks that the misconception fails.
-    - The submission is judged on public data. With this data, the misconception may pass checks that it fails on
-      hidden data.
+    - The submission passes none of the checks in ``fails``.
+    - The submission is judged on public data. With this data, the misconception may pass checks that it fails on hidden
+      data.
     """
     if check.name not in misconception.fails:
         return False
@@ -135,7 +128,7 @@ def may_explain(misconception: Misconception, check: Check, statuses: Mapping[st
 
 
 def _ran(submitted: Shown, task: Task) -> bool:
-    """Return True if the code of a task ran, so that it returned a result or raised an error."""
+    """Return True if the code of a task ran: it returned a result or raised an error."""
     found = [a.finding for a in submitted.answered if a.ask.task == task.name]
     return any(not isinstance(finding, Fault) or finding.kind == "raised" for finding in found)
 
@@ -149,10 +142,7 @@ def _evidence(answer: Answered) -> Evidence:
 
 
 def _step(answer: Answered) -> int | None:
-    """Return how long the program takes according to the clock, in picoseconds.
-
-    Return None if the request is not a timing call, or if the clock cannot time the program.
-    """
+    """Return the program's time by the grader's time model (``clock``), in picoseconds; None if there is none."""
     call, seen = answer.ask.of, answer.finding
     if not (isinstance(call, Call) and call.timing and isinstance(seen, Observation)):
         return None
@@ -168,11 +158,8 @@ class ProgramFindings:
     """The findings (observations, outcomes, faults) of the reference or of a misconception.
 
     Attributes:
-        lock: the lock that a thread takes to add findings.
         findings: findings by the key of the request (``Ask.same``).
-        shown: only for a misconception: the findings of a submission that has the misconception in one task and right
-            solutions in all others, for each tuple of requests. The key is the tuple of the requests' keys
-            (``Ask.same``).
+        shown: cached results of ``References.shown``, by the keys of the requests.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -181,7 +168,7 @@ class ProgramFindings:
 
 
 class References:
-    """Findings (observations, outcomes, faults) of references and misconceptions.
+    """Findings (observations, outcomes, faults) of references (the author's solutions) and misconceptions.
 
     Each reference and each misconception runs once, on public inputs. Thread-safe.
     """
@@ -196,8 +183,8 @@ class References:
         """Return the answers of a solution with this misconception, or of the reference if ``misconception`` is None.
 
         Args:
-            plan: requests. Requests for the answer to a question and requests with hidden inputs are left out. For a
-                misconception, requests to other tasks are left out too.
+            plan: the requests. Questions, requests with hidden inputs and requests to tasks without the misconception
+                get no answer.
         """
         found = self._of(exercise, misconception)
         asks = [a for a in plan if not (a.secret or isinstance(a.of, Question))]
@@ -212,11 +199,7 @@ class References:
             return [Answered(a, found.findings[a.same]) for a in asks]
 
     def shown(self, exercise: Exercise, workers: Workers, misconception: Misconception, asks: Sequence[Ask]) -> Shown:
-        """Return the findings of a submission with this misconception in one task and right solutions in all others.
-
-        Args:
-            asks: the requests to the submission with the misconception.
-        """
+        """Return the findings of a submission with this misconception in one task and right solutions in all others."""
         found = self._of(exercise, misconception)
         key = tuple(ask.same for ask in asks)
         if key not in found.shown:
@@ -233,7 +216,7 @@ class References:
             found.findings |= {a.ask.same: a.finding for a in answered if not a.ask.secret}
 
     def findings(self, name: str) -> Iterator[Finding]:
-        """Yield the known findings (observations, outcomes, faults) of an exercise's reference and misconceptions."""
+        """Yield the findings so far of an exercise's reference and misconceptions."""
         with self._lock:
             known = [found for (exercise, _), found in self._found.items() if exercise == name]
         for found in known:

@@ -1,6 +1,6 @@
-"""Appeals: judge one check of one submission again from scratch, and compare the result with the report on file.
+"""Appeals: judge one check of one submission again from scratch, and compare the result with the stored report.
 
-The check runs in fresh workers and without the cache. If the verdict changed, results of this submission are never
+The check runs in fresh workers and without the cache. If the verdict changed, results of the exercise's file are never
 cached again. The output contains hidden data, so only the staff may see the output.
 """
 
@@ -35,9 +35,9 @@ class Why:
 
     Attributes:
         result: the new verdict.
-        kept: the verdict in the report on file; None if no report has this check.
-        lines: the grader's requests and what it found for them, run by run, as lines of text.
-        differs: one line for each difference from the report on file.
+        kept: the verdict in the stored report; None if no report has this check.
+        lines: the grader's requests, the verdict on each run, and overrides (points given by hand).
+        differs: one line for each difference from the stored report.
         page: a page for the staff, with the verdicts, code, inputs, pictures and facts.
     """
 
@@ -55,16 +55,11 @@ def why(
     """Judge one check of a submission again.
 
     Args:
-        course: the course with the check.
         tier: the isolation of the workers, as for ``grade``.
-        submission: the student's submission.
-        where: the check, as ``EXERCISE/CHECK``; or only the name of a check or question, if this name is in no other
-            exercise.
+        where: the check, as ``EXERCISE/CHECK``; or only the name of a check or question, if no other exercise has it.
         kept: the student's stored report; None if there is none.
-        make: a function that returns a new grader, which must have no cache. The default returns a grader that uses
-            simulated devices only.
-        overrides: all overrides in ``overrides.yaml``; ``Why.lines`` lists only those of this student for the check or
-            its exercise.
+        make: returns a new grader, which must have no cache. The default grader uses simulated devices only.
+        overrides: all overrides in ``overrides.yaml``. ``Why.lines`` shows those that concern this check.
 
     Raises:
         CourseError: the course has no check ``where``.
@@ -118,11 +113,9 @@ def result_in(report: Report, exercise: str, check: str) -> Result | None:
 
 
 def differences(kept: Report, report: Report, exercise: str, result: Result) -> list[str]:
-    """Compare a check in the report on file with the check in the new report. Return one line for each difference.
+    """Return the differences between the stored report (``kept``) and the new report about the check ``result``.
 
-    The lines also list differences in the exercise's programs and inputs, the backend and the versions.
-
-    ``kept`` is the report on file, and ``result`` is the new verdict on the check.
+    Differences of the exercise's programs and inputs, the backend and the versions are included.
     """
     before = result_in(kept, exercise, result.name)
     if before is None:
@@ -155,7 +148,7 @@ def _as_text(value: object) -> str:
 
 
 def laid_open(course: Course, name: str, check: str, student: str, answered: list[Answered]) -> Iterator[str]:
-    """Yield lines of text with the requests for a check or a question, and with what the grader found for each."""
+    """Yield lines with the requests for a check or a question, and with the verdict on each run or the answer."""
     exercise = course.exercise(name)
     if check in exercise.checks:
         yield from _runs(exercise.checks[check], answered)
@@ -186,12 +179,7 @@ def find_check(course: Course, where: str) -> tuple[str, str]:
 
 
 def _not_one(exercise: str, check: str, found: list[tuple[str, str]], every: list[tuple[str, str]]) -> str:
-    """Return the error message for a name that is the name of no check, or of several checks.
-
-    Args:
-        found: (exercise, check) of each check that the name may mean.
-        every: (exercise, check) of each check in the course or exercise.
-    """
+    """Return the error message for a name of no check, or of several checks (``found``)."""
     if len({name for name, _ in found}) > 1:
         names = ", ".join(name for name, _ in found)
         return f"several exercises have {check}: {names}; name the exercise too: EXERCISE/{check}"

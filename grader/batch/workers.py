@@ -51,11 +51,10 @@ class Children:
 
     Args:
         tracer: the worker that starts the children.
-        asks: all requests to the source. Requests with hidden inputs come last.
-        seconds: CPU time that is left for all children.
-        hung: how many exercises of the submission have reached a time limit in a child so far.
-        asleep: a function that returns a context manager. It is entered when a child first sleeps, and left when this
-            child ends.
+        asks: all requests to the file. Requests with hidden inputs come last.
+        seconds: seconds that are left for all children: CPU seconds and idle seconds together.
+        hung: how many exercises of the submission have reached a time limit so far.
+        asleep: returns a context manager, which is active from the first sleep of a child until the child ends.
     """
 
     def __init__(
@@ -74,10 +73,11 @@ class Children:
 
         - If a child ends before it has answered a request, a new child gets only this request. If the new child also
           ends too early, the request gets a fault.
-        - If two children end while they load the source, all requests to the source get a fault.
-        - Code that reaches a time limit is not tried again. If this happens while the source is loaded, no function of
-          the source runs. If it happens in a function, no further function of the exercise runs.
+        - If two children end while they load the file, all requests get a fault.
+        - Code that reaches a time limit is not tried again. After a timeout of a function, no further function of its
+          exercise runs. After a timeout of loading, no function of the file runs.
         - After the first timeout in a submission, a child that is idle for IDLE_SECONDS counts as timed out.
+        - After MAX_RESTARTS children, or if the time is used up, all requests that are left get the reply GIVEN_UP.
         """
         over = time.monotonic() + backstop(self._limits.total_seconds)
         for _ in range(MAX_RESTARTS):
@@ -93,10 +93,7 @@ class Children:
         return Replies(each, tuple(self._notes), self._cpu, files, self._source, self._hung)
 
     def _blame(self, left: Sequence[int], ended: Ended) -> None:
-        """Record faults for requests that are not tried again.
-
-        The child ended before it answered the request ``left[0]``.
-        """
+        """Record faults for requests that are not tried again. The child did not answer the requests ``left``."""
         seconds, late = self._limits.trace_seconds, ended.how in ("timeout", "idle")
         self._hung += late
         if not ended.loaded:
@@ -119,7 +116,6 @@ class Children:
                 self._replies[i] = Reply(fault if ask.task == hung.task else other)
 
     def _request(self, ask: Ask) -> dict[str, Any]:
-        """Return the JSON message that sends a request to a child."""
         return ask.for_tracer([]) | {"after": dict(self._source.ends).get(ask.exercise)}
 
     def _one_child(self, chosen: Sequence[int]) -> Ended:
@@ -150,9 +146,7 @@ class Children:
     def _frames(self, chosen: Sequence[int]) -> Generator[tuple[dict[str, Any], list[bytes]], None, None]:
         """Start a child for the chosen requests, and yield the messages (frames) that the child sends.
 
-        The number of submissions that are graded at a time is limited. From the moment that the child first sleeps
-        until the child ends, this submission is not counted (``Turns.asleep``), so the grader may begin with another
-        submission.
+        When the child first sleeps, the grader may begin with one more submission (``Turns.asleep``).
         """
         source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
         asked = [self._asks[i] for i in chosen]
@@ -172,10 +166,9 @@ class Workers:
         limits: the limits of one submission.
         store: a cache that keeps results from one run of the grader to the next.
         devices: devices that programs run on in addition to the simulated devices. The checks must pass with the
-            results from the simulated devices and with the results from these devices.
-        asleep: a function that returns a context manager, see ``Turns.asleep``. It is entered when a child first sleeps
-            or a program's worker is set aside, and left when this child or program ends.
-        processes: all workers.
+            results from both kinds of devices.
+        asleep: returns a context manager (``Turns.asleep``) for the time after a child first sleeps or a worker is set
+            aside.
     """
 
     def __init__(
@@ -219,8 +212,8 @@ class Workers:
 
         Args:
             asks: the requests. Requests with hidden inputs come last.
-            seconds: CPU time that the children may take.
-            hung: how many exercises of the submission have reached a time limit in a child so far.
+            seconds: seconds that the children may take: CPU seconds and idle seconds together.
+            hung: how many exercises of the submission have reached a time limit so far.
         """
         return Children(self.tracer, self.limits, source, asks, seconds, hung, self.asleep).answer()
 
@@ -243,10 +236,9 @@ class Workers:
 
 @contextmanager
 def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Yield a thread pool for the block.
+    """Yield a thread pool for the block. An exception in the block cancels queued work.
 
-    If the block raises an exception, the pool cancels queued work. If the exception is an interruption (such as
-    Ctrl-C), the pool does not wait for running work either.
+    After an interruption such as Ctrl-C, the pool does not wait for running work either.
     """
     pool = ThreadPoolExecutor(threads)
     try:
@@ -260,8 +252,8 @@ def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
 SLOW = 40.0  # Seconds of work after which a submission is reported as slow.
 AHEAD = 4  # Queued submissions for each set of workers. More would fill the memory, fewer would leave workers idle.
 SPARE = 12  # Limit of the spare sets of workers, used while submissions sleep. A set takes about 0.2 GB.
-# Limit of the spare sets for each submission that is graded in parallel, because the limit on wall time allows about 10
-# busy processes for a core.
+# Limit of the spare sets for each submission that is graded in parallel. The limit on wall time (``backstop``) allows
+# about 10 busy processes for a core, so this limit is smaller.
 SPARE_EACH = 6
 
 T = TypeVar("T")
@@ -275,10 +267,8 @@ class Pool(Generic[T]):
         spare: further sets, which the method ``each`` uses while child processes of other sets sleep.
 
     Attributes:
-        sets: all sets of workers, those from ``every`` and those from ``spare``.
-        slow: a function that is called if the work on a name takes long, with the name and the seconds so far. The
-            first call is after ``SLOW`` seconds, and each further call is when the seconds are twice those of the last
-            call.
+        slow: called with a name and the seconds so far, if work on this name takes more than ``SLOW`` seconds. Later
+            calls come each time that the seconds have doubled.
     """
 
     def __init__(self, every: Sequence[Workers], spare: Sequence[Workers] = ()) -> None:
@@ -300,8 +290,8 @@ class Pool(Generic[T]):
     def each(self, names: Iterable[str], work: Callable[[str], T], done: Callable[[str, T | Exception], None]) -> None:
         """Call ``work`` for each name in a thread of a pool, and pass each result to ``done`` in the caller's thread.
 
-        ``done`` gets results as they arrive. If several arrive at once, it gets them in the order of the names. If
-        ``work`` raises an exception for one name, ``done`` gets the exception, and work on the other names continues.
+        ``done`` gets results as they arrive. If several results arrive at once, they come in the order of the names. If
+        ``work`` raises an exception for a name, ``done`` gets this exception, and work on the other names continues.
         """
         left, running, began = iter(names), dict[Future[T], str](), dict[str, float]()
         turns, numbers = Turns(self._at_once), count()

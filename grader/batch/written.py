@@ -23,7 +23,10 @@ AUDIENCES: tuple[Audience, ...] = ("student", "staff")
 
 
 def write_files(folder: Path, database: Database, *, anew: bool = False) -> None:
-    """Write all files of a report folder. Without ``anew``, leave out pages that are up to date."""
+    """Write all files of a report folder. Without ``anew``, leave out pages that are up to date.
+
+    Raises CourseError if the database records no run.
+    """
     found = database.last_run()
     if found is None:
         raise CourseError(f"{folder} has no summary by this version of shardlings; run shardlings grade again")
@@ -51,10 +54,7 @@ def write_files(folder: Path, database: Database, *, anew: bool = False) -> None
 
 
 def _write_student(folder: Path, report: Report, text: str, person: Person, *, anew: bool) -> None:
-    """Write a student's pages, and after them the report.
-
-    Because of this order, an up-to-date report file proves that the pages are up to date.
-    """
+    """Write a student's pages, then the report, so that an up-to-date report proves that the pages are up to date."""
     path, pages = report_path(folder, report.student), pages_of(folder, report.student)
     current = path.is_file() and path.read_bytes() == text.encode()
     whole = all(page.is_file() and page.stat().st_size for page in pages)
@@ -94,7 +94,7 @@ def pages_of(folder: Path, student: str) -> tuple[Path, Path]:
 
 
 def remove_files(folder: Path, student: str) -> None:
-    """Delete the report and the pages of a student who was taken out."""
+    """Delete the report and the pages of a student."""
     with resumable():
         for path in (*pages_of(folder, student), report_path(folder, student)):
             path.unlink(missing_ok=True)

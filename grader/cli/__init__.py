@@ -73,7 +73,7 @@ MISTAKES = {
 class Imported(Mapping[str, Any]):
     """All commands by name: first this package's, then those of wings (optional parts).
 
-    Looking up a command imports it.
+    A command is imported when it is looked up.
     """
 
     def __getitem__(self, name: str) -> Any:
@@ -114,10 +114,7 @@ class Commands(TyperGroup):
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands for ``--help``, in the groups of READERS.
-
-        The list shows the name of each command and the first sentence of its help.
-        """
+        """Write the list of commands for ``--help``, in the groups of READERS, with the first sentence of each help."""
         known = self.list_commands(ctx)
         grouped = {reader: [name for name in names if name in known] for reader, names in READERS.items()}
         grouped["Other"] = [name for name in known if not any(name in names for names in grouped.values())]

@@ -31,15 +31,12 @@ class AppealOptions:
 
     Attributes:
         student, check: the student and the check to judge again.
-        paths: the submissions.
-        to: the folder with the report on file, to compare with; None to compare with no report.
+        to: the folder with the stored report, to compare with; None to compare with no report.
         html: the HTML file to write the evidence to.
         isolation: the value of ``--isolation``, which chooses the sandbox.
         roster: the file that lists the students of the class.
-        beside: the values of ``--backend`` and ``--processes``, which choose devices or a compiler to use in addition
-            to the simulated devices.
-        course: the course's file or folder.
-        as_json: True to print JSON.
+        beside: the values of ``--backend`` and ``--processes``, for devices or a compiler to use in addition to the
+            simulated devices.
     """
 
     student: str
@@ -55,7 +52,7 @@ class AppealOptions:
 
 
 def decide_again(options: AppealOptions) -> int:
-    """Judge one check of a submission again, compare the verdict with the report on file, and return the exit code."""
+    """Judge one check of a submission again, compare the verdict with the stored report, and return the exit code."""
     check, to, html, paths = options.check, options.to, options.html, [*options.paths]
     student = composed(options.student)
     found = solved_course_at(options.course, paths)
@@ -105,7 +102,7 @@ def write_page(html: Path, decided: appeals.Why) -> None:
 
 
 def print_decision(decided: appeals.Why, student: str) -> None:
-    """Print the new verdict, its reasons, and how it differs from the report on file."""
+    """Print the new verdict, its reasons, and how it differs from the stored report."""
     result = decided.result
     lines = [
         f"{result.name}: {result.status}, {result.earned:g} of {result.points:g}",

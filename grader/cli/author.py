@@ -142,7 +142,7 @@ def verify(
 
 
 def _list_rules(course: Course, names: Sequence[str]) -> None:
-    """Print the rules in these exercises' statements. Raises Exit if ``rule_problems`` finds a problem in a rule."""
+    """Print the rules in these exercises' statements. Raises Exit if a rule has a problem (``rule_problems``)."""
     problems = 0
     for name in names:
         exercise = course.exercise(name)
@@ -194,9 +194,9 @@ NAME_WIDTH = 22  # with this width the table fits into 80 columns
 def print_proofs(course: Course, proofs: list[Proof]) -> None:
     """Print a table with each exercise's size and the number of its mutants by outcome, and print problems.
 
-    Questions count as checks. The column ``pts`` has the points, ``alt`` the number of alternatives (other right
-    solutions in the exercise), and ``same`` the number of equivalent mutants (right solutions, listed in
-    ``equivalent_mutants.yaml``).
+    A mutant is a reference (the author's solution) with a small change. Questions count as checks. The column ``pts``
+    has the points, ``alt`` the number of alternatives (other right solutions in the exercise), and ``same`` the number
+    of equivalent mutants (right solutions, listed in ``equivalent_mutants.yaml``).
     """
     out.print(
         f"{'exercise':{NAME_WIDTH}} " + " ".join(f"{word:>{width}}" for word, width in COUNTED.items()), highlight=False
@@ -219,7 +219,7 @@ def print_proofs(course: Course, proofs: list[Proof]) -> None:
 
 
 def _counts(course: Course, proof: Proof) -> list[float]:
-    """Return the numbers of one row of the table that ``mutants`` prints, in the order of ``COUNTED``."""
+    """Return the numbers of an exercise's row, in the order of ``COUNTED``."""
     exercise = course.exercise(proof.exercise)
     checks = len(exercise.checks) + len(exercise.questions)
     fates = [proof.count(fate) for fate in ("killed", "equivalent", "survived")]

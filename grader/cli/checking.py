@@ -77,10 +77,7 @@ def _tell_compiler(compiler: Compiler) -> None:
 
 
 def read_own(course: Course, place: Path, student: str, tier: str) -> Submission:
-    """Return the submission at ``place``.
-
-    The submission is parsed in a sandboxed process, or in this process if ``tier`` is "none".
-    """
+    """Return the submission at ``place``, parsed in a sandbox if ``tier`` (the kind of sandbox) is not "none"."""
     with nullcontext() if tier == "none" else parsing(tier) as parsers:
         return read(place, student, course.module_of, course.handed_out, parsers)
 
@@ -93,10 +90,9 @@ def _print_whole(found: Course, chosen: Sequence[str], graded: Report) -> None:
 
 
 def traced_and_wrong(course: Course, graded: Report) -> list[str]:
-    """Return the exercises whose first failure is a failed check of a task's program.
+    """Return the exercises whose first failure is a failed check of a program, which ``explain`` can show.
 
-    For these exercises, ``explain`` shows what the program does. Questions, unfinished tasks and tasks of the kind
-    "function" have no program.
+    Questions, unfinished tasks and tasks of the kind "function" have no program.
     """
     return [
         e.exercise
@@ -108,11 +104,7 @@ def traced_and_wrong(course: Course, graded: Report) -> list[str]:
 
 
 def print_judged(course: Course, names: Sequence[str]) -> None:
-    """Print a line about hidden checks.
-
-    If the course has solutions, hidden checks were judged. If not, the line says for how many points hidden checks will
-    be judged after the learner submits.
-    """
+    """Print that hidden checks were judged or, if the course has no solutions, how many points they decide later."""
     if course.solved:
         out.print(WITH_SOLUTIONS)
     elif hidden := sum(course.exercise(name).hidden_points * course.weight(name) for name in names):
@@ -157,11 +149,9 @@ def submit_module(
     """Check a module's work, then hand it in.
 
     Args:
-        listed: the module.
-        place: the learner's work.
         who: the student for whom the numbers in the questions are drawn.
         to: the zip's path; None to use nbgrader if it is set up.
-        student: the name that the student typed, to write into the zip. If it is "", the zip gets the login name.
+        student: the name that the student typed, to write into the zip; "" for the login name.
         full: True to print every result.
     """
     from grader.batch import submit as submitting
@@ -187,11 +177,7 @@ def submit_module(
 
 
 def print_missing(ready: Ready) -> None:
-    """Print the unfinished tasks of exercises that the learner began.
-
-    The unfinished tasks of all other exercises are not listed, because the results printed before show which exercises
-    the learner did not begin.
-    """
+    """Print the unfinished tasks of exercises that the learner began."""
     for exercise in filter(is_begun, ready.report.exercises):
         if tasks := ready.missing.get(exercise.exercise):
             say(f"missing in {exercise.exercise}: {clean(', '.join(tasks))}", style="yellow")

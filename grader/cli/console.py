@@ -43,19 +43,14 @@ def only_problems(quiet: bool) -> Iterator[None]:
 
 
 def tell(what: str, text: object) -> None:
-    """Print ``what``, a colon and ``text`` as one line on stderr. Results, in contrast, go to stdout."""
+    """Print ``what``, a colon and ``text`` as one line on stderr."""
     if out.quiet and what == "note":
         return
     err.print(f"{what}: {clean(text)}", markup=False, highlight=False, soft_wrap=True)
 
 
 def tell_unusable(unusable: Mapping[str, str], what: str = "shardlings") -> None:
-    """Print a line on stderr for each exercise that cannot be used.
-
-    Args:
-        unusable: the reason for each exercise.
-        what: the beginning of each line.
-    """
+    """Print a line on stderr for each exercise that cannot be used: the text ``what`` and the reason."""
     for reason in unusable.values():
         tell(what, reason)
 
@@ -76,10 +71,9 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
     If the output is a log and not a terminal, print a line now and then in place of the bar.
 
     Args:
-        total: how often the function will be called until the work is done.
+        total: the number of submissions or exercises.
         what: the text before the bar.
-        quiet: True to show nothing.
-        console: where the caller prints results while the bar is shown. The bar stays below the results.
+        console: the console for results that the caller prints while the bar is shown. The bar stays below the results.
     """
     if not quiet and not console.is_terminal:
         yield _progress_lines(total, what) if console is err else lambda who: None
@@ -99,10 +93,7 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
 
 
 def _progress_lines(total: int, what: str) -> Callable[[str], None]:
-    """Return a function to call after each finished item.
-
-    The function prints the remaining time, at most once in ``EVERY`` seconds.
-    """
+    """Return a function to call after each item. It prints the time left, at most once in ``EVERY`` seconds."""
     began = printed = monotonic()
     done = 0
 
@@ -135,7 +126,7 @@ def busy(what: str, *, quiet: bool = False) -> Iterator[None]:
 
 
 def exit_code(reports: list[Report], *, student: bool = False) -> int:
-    """Return the exit code. Wrong answers make it 1 only for a learner's own work (``student``), not in a batch."""
+    """Return the exit code of a command. Wrong answers give 1 only in a learner's own work (``student``)."""
     results = [r for one in reports for e in one.exercises for r in e.results]
     if any(r.waits and r.status == "broken" for r in results):
         return BROKEN

@@ -43,10 +43,7 @@ def pages() -> dict[str, Path]:
 
 
 def _named(page: str, known: list[str]) -> str:
-    """Return the full name (such as ``checks/answers``) of the page that the user typed.
-
-    Users may type a path, a unique prefix, or a name without the folder.
-    """
+    """Return the full name of the page that the user named by a path, a unique prefix, or without the folder."""
     name = page.removeprefix("docs/").removesuffix(".md")
     last = {one.rpartition("/")[2]: one for one in known}
     return last[name] if name in last and name not in known else only_one(name, [*known], "page")

@@ -120,11 +120,7 @@ def tell_all(notes: Sequence[str]) -> None:
 def with_times(
     course: Course, exercise: Exercise, work: Path | None, program: Explained, wanted: explaining.Wanted, solution: bool
 ) -> Explained:
-    """Return the program's facts with two texts about the program's run time added.
-
-    One text has the run time by the TPU compiler's schedule, and the other text has the times that the learner
-    predicted.
-    """
+    """Return the program's facts, with its time by the TPU compiler's schedule and the learner's predictions added."""
     compiled = compiled_text(compiled_of(course.root, program.program, wanted.on), program, wanted.on)
     program = replace(program, compiled=compiled)
     # A solution has predictions only if the course's folder also has the learners' exercises.
@@ -135,10 +131,7 @@ def with_times(
 
 
 def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
-    """Return a text such as ``9.6 ms by the compiler of v5e:2x4, 1.02 times the clock's``.
-
-    Return '' if the compiler's time is unknown.
-    """
+    """Return a text such as ``9.6 ms by the compiler of v5e:2x4, 1.02 times the clock's``; '' without a known time."""
     if known is None:
         return ""
     clock = f", {known.step / program.timeline.step:.3g} times the clock's" if program.timeline else ""
@@ -154,11 +147,7 @@ def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
 
 
 def explains_solution(course: Course, exercise: Exercise, work: Path | None, solution: bool) -> bool:
-    """Return True if the solution is to be explained, not the learner's function. Raises CourseError.
-
-    Args:
-        solution: True if the user passed ``--solution``.
-    """
+    """Return True to explain the solution's function, False to explain the learner's. Raises CourseError."""
     if solution and (work is not None or not course.solved):
         raise CourseError("--solution: " + ("--work names a learner's work" if work else "there are no solutions here"))
     if work is not None or not course.solved:
@@ -179,7 +168,7 @@ def whose(course: Course, exercise: Exercise, source: Source, solution: bool) ->
 
 
 def expect_new(file: Path | None) -> None:
-    """Raise CourseError if the file exists or its folder does not. Commands call this before they begin to work."""
+    """Raise CourseError if the file exists or its folder does not."""
     if file is None:
         return
     if os.path.lexists(file):
@@ -203,9 +192,9 @@ def own_source(
 ) -> Source:
     """Return the learner's source for this exercise. Raises CourseError if the work lacks the exercise.
 
-    If the work is in the folder of a course without solutions, its author may have written the course's code too. A
-    user who chooses a sandbox does not trust this author. So if there is a sandbox, such a course is refused, unless
-    the user named it.
+    A user who chooses a sandbox does not trust the author of the work. This author may also have written a course in
+    the folder of the work. So with a sandbox, the command refuses such a course. The user can name the course to allow
+    it.
 
     Args:
         named: the value of ``--course``; None if the user named no course.
@@ -227,11 +216,7 @@ def lines_of(programs: Sequence[Explained]) -> dict[str, list[str]]:
 
 
 def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_json: bool) -> None:
-    """Print the facts about each task's programs.
-
-    Args:
-        lines: for each task, the lines of code that ``lines_of`` returns.
-    """
+    """Print the facts about each task's programs, then the lines of code from ``lines_of``."""
     if as_json:
         print_json({"programs": [as_data(p) for p in programs], "checks": lines})
         return

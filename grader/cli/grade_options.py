@@ -24,7 +24,6 @@ class GradeOptions:
     """The options of one ``grade`` command.
 
     Attributes:
-        paths: the submissions.
         to: the folder for reports.
         jobs: how many submissions to grade at a time; None for the default.
         only: exercises or modules to grade; if empty, all modules that are due or handed in.
@@ -33,9 +32,7 @@ class GradeOptions:
         remember: True to use the cache.
         roster: the file that lists the students of the class.
         backend, processes: the devices that programs run on in addition to the simulated devices.
-        elsewhere: an object that grades submissions on other machines; None to grade on this machine.
-        course: the course's file or folder.
-        as_json: True to print JSON.
+        elsewhere: grades submissions on other machines; None to grade on this machine.
         quiet: True to print only problems and the summary line.
         verbose: True to print a line for each graded submission.
     """

@@ -61,8 +61,7 @@ class RunOutcome:
     Attributes:
         not_graded: why a submission was not graded, by student.
         broken: True if the grader itself failed for a graded student.
-        graded, unchanged: ``graded`` is the number of students with a new report, and ``unchanged`` the number of
-            students who keep the old report.
+        graded, unchanged: the number of students with a new report, and of students who keep the old report.
     """
 
     summary: Summary
@@ -174,10 +173,7 @@ def run_in(
 
 
 def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster | None, now: datetime) -> list[str]:
-    """Return the exercises to grade, and print notes for the staff.
-
-    By default, the run grades the exercises of modules that are due or handed in.
-    """
+    """Return the exercises to grade, by default all in modules that are due or handed in. Print notes for the staff."""
     notes = list(work.notes)
     if not only:
         asked = store.assignments(course, work.submissions.values(), now)
@@ -193,7 +189,7 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
 
 
 def refuse_unusable(course: Course, names: list[str]) -> None:
-    """End the command if one of the exercises ``names`` cannot be used. This function loads no other exercise."""
+    """End the command if one of the exercises ``names`` cannot be used."""
     _, unusable = course.usable(names)
     if unusable:
         tell_unusable(unusable)
@@ -201,17 +197,17 @@ def refuse_unusable(course: Course, names: list[str]) -> None:
 
 
 def others_unusable(course: Course) -> Mapping[str, str]:
-    """Return why exercises are unusable, by exercise, and print these reasons as notes."""
+    """Return the reason for each exercise that cannot be used, and print the reasons as notes."""
     _, unusable = course.usable(course.module_of)
     tell_unusable(unusable, "note")
     return unusable
 
 
 def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
-    """Return why exercises are unusable, by exercise. Raises CourseError if a report on file has an unusable exercise.
+    """Return the reason for each unusable exercise. Raises CourseError if a stored report has such an exercise.
 
-    A new report also contains the exercises that this run does not grade, copied from the student's report on file.
-    This is impossible for an unusable exercise, because its weight is unknown.
+    A new report also gets the exercises of the stored report that this run does not grade. An unusable exercise cannot
+    be copied, because its weight is unknown.
     """
     unusable = others_unusable(course)
     on_file = folder.database.reports() if unusable else ()
@@ -263,7 +259,7 @@ def finish(
 
 
 def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: bool) -> None:
-    """Print an overview of the class and the paths of the reports. ``tier`` is a text about isolation and devices."""
+    """Print an overview of the class and the paths of the reports. ``tier`` names the isolation and the devices."""
     if as_json:
         changes = [asdict(change) for change in folder.changes]
         print_json(summary.model_dump(mode="json") | {"changes": changes})

@@ -27,8 +27,7 @@ class AssignmentOptions:
         again: True to rewrite the reports of unchanged submissions, too.
         isolation: the value of ``--isolation``, which chooses the sandbox.
         remember: True to use the cache.
-        elsewhere: an object that grades submissions on other machines; None to grade on this machine.
-        as_json: True to print JSON.
+        elsewhere: grades submissions on other machines; None to grade on this machine.
     """
 
     folder: Path

@@ -25,9 +25,7 @@ class HandedIn:
         places: the folders and files of each submission that was found, by student.
         submissions: readable submissions, by student.
         not_graded: why a submission cannot be graded, by student.
-        notes: notes for the staff.
-        signed: by student, a text such as "a1.py names bob". It lists the files in the student's submission that name
-            another student of the class.
+        signed: by student, the files of the submission that name another student, such as "a1.py names bob".
     """
 
     places: dict[str, Place]
@@ -41,7 +39,7 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], pa
     """Read all submissions in ``paths``, and warn about files that name another student.
 
     Args:
-        login: a function that returns a student's login for the name of a folder or file.
+        login: returns a student's login for the name of a folder or file.
     """
     found, notes, not_graded = find_submissions(paths, course.module_of, login, parsers)
     given = course.handed_out

@@ -11,7 +11,7 @@ OLDEST_JAX, UNTESTED_JAX = (0, 10, 2), (0, 13)
 
 
 def jax_problem(version: str | None = None) -> str:
-    """Return a line that says that JAX is missing or too old; '' if JAX's version is right."""
+    """Return a line that says that JAX is missing or too old; '' for a usable version."""
     oldest = ".".join(map(str, OLDEST_JAX))
     try:
         version = version or importlib.metadata.version("jax")

@@ -48,7 +48,7 @@ def list_all(found: Course, *, as_json: bool) -> int:
 
 
 def rows_of(found: Course, module: Module, good: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a row for each usable exercise of a module."""
+    """Return a row for each exercise of a module that can be loaded (``good``)."""
     return [
         {
             "module": module.id,
@@ -121,7 +121,7 @@ def show_one(found: Course, wanted: ToShow, student: str, *, as_json: bool) -> N
 
 
 def show_module(found: Course, module: Module, good: Sequence[str], wanted: ToShow, *, as_json: bool) -> None:
-    """Print the notes for all exercises of a module, and the list of the module's usable exercises (``good``)."""
+    """Print the notes for all exercises of a module, and the list of its usable exercises (``good``)."""
     found.asked([wanted.name])
     rows = rows_of(found, module, good)
     if wanted.hint or wanted.more:
@@ -136,7 +136,7 @@ def show_module(found: Course, module: Module, good: Sequence[str], wanted: ToSh
 
 
 def print_one(found: Course, exercise: Exercise, questions: list[dict[str, Any]], *, whole: bool) -> None:
-    """Print questions. If ``whole``, print the statement first, then the questions, then the commands to run next."""
+    """Print questions. If ``whole``, also print the statement (first) and the commands to run next (last)."""
     if whole:
         print_statement(exercise, solved=found.solved)
     for question in questions:
@@ -152,10 +152,7 @@ def print_one(found: Course, exercise: Exercise, questions: list[dict[str, Any]]
 
 
 def hints_of(exercise: Exercise, only: str | None, most: int) -> dict[str, list[str]]:
-    """Return the first hints of each task and question, at most ``most`` for each.
-
-    If ``only`` is not None, return only the hints of the task or question with this name.
-    """
+    """Return the first ``most`` hints of each task and question, or only of the task or question named ``only``."""
     named = {**exercise.tasks, **exercise.questions}
     return {name: list(of.hints[:most]) for name, of in named.items() if of.hints[:most] and only in (None, name)}
 

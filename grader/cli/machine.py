@@ -112,10 +112,9 @@ def count_devices(devices: int) -> MachineCheck:
 
 
 def attack(tier: str, jobs: int) -> int:
-    """Run the attacks in ``tests/submissions/hostile`` on this machine. Return 0 if no attack succeeds.
+    """Run the project's attacks on this machine. Return 0 if no attack succeeds.
 
-    Raises:
-        CourseError: there is no checkout of the project here; the installed package does not contain the attacks.
+    Raises CourseError for an installed package, which does not contain the attacks.
     """
     if not (CHECKOUT / "tests" / "attack.py").is_file():
         raise CourseError(f"the attacks are in a checkout of this project, in tests/submissions/hostile; "

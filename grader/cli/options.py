@@ -123,7 +123,7 @@ def course_at(path: Path | None, handed_in: Sequence[Path] = (), *, packaged: bo
 
     Args:
         handed_in: the paths of submissions, which must not contain the course.
-        packaged: True for learners' commands. If there is no other course, they use the packaged course, with a note.
+        packaged: True to use the packaged course, with a note, if there is no other course.
     """
     need_jax()
     found = find_course(path, handed_in=handed_in, packaged=packaged)
@@ -150,10 +150,7 @@ def usual_place(course: Course) -> Path:
 
 
 def work_in(course: Course, work: Path | None) -> Path:
-    """Return ``work``; if it is None, return the default folder.
-
-    Raises CourseError if the default folder is missing.
-    """
+    """Return ``work``, or the default folder if it is None. Raises CourseError if the folder is missing."""
     place = work or usual_place(course)
     if not place.exists():
         raise CourseError(f"no such file or folder: {place}")
@@ -163,7 +160,7 @@ def work_in(course: Course, work: Path | None) -> Path:
 def refuse_course_beside(course: Course, place: Path) -> None:
     """Raise CourseError if the learner's work is in the folder of a course without solutions.
 
-    The reason is that the author of the work may also have written this course, and the grader would run its code.
+    The author of the work may also have written this course, and the grader would run its code.
     """
     if place.resolve().is_relative_to(course.root.resolve()) and not course.solved:
         raise CourseError(
@@ -173,16 +170,13 @@ def refuse_course_beside(course: Course, place: Path) -> None:
 
 
 def begin_workers(course: Course, tier: str) -> None:
-    """Start the tracing and running workers early, so that they import JAX while this process starts."""
+    """Start the worker processes early, so that they import JAX while this process starts."""
     if hasattr(os, "fork"):
         begin_ahead(("trace", "run"), tier, course.config.devices, course.config.limits)
 
 
 def has_reports(to: Path) -> bool:
-    """Return True if the folder has reports.
-
-    If it has reports, all submissions may be graded already, and workers may be unnecessary.
-    """
+    """Return True if the folder has reports."""
     return (to / "grades.sqlite").exists() or any((to / "reports").glob("*.json"))
 
 
@@ -203,10 +197,7 @@ def roster_in(path: Path | None) -> Roster | None:
 
 
 def sizes_of(option: str, text: str) -> dict[str, int]:
-    """Return the sizes by name in a text such as ``x=4,y=2``.
-
-    Raises CourseError, with a message that names ``option``, if the text has another form or has a name twice.
-    """
+    """Return the sizes by name in a text such as ``x=4,y=2``. Raises CourseError for any other text."""
     sizes: dict[str, int] = {}
     for part in text.split(",") if text else ():
         name, equals, size = (word.strip() for word in part.partition("="))

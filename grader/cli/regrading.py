@@ -28,11 +28,11 @@ MOST_SHOWN = 100  # The most students whose changes are printed. The page change
 
 @dataclass(frozen=True)
 class Rosters:
-    """The rosters of the class.
+    """The rosters (class lists).
 
     Attributes:
-        named: the roster in which students are looked up. It is the roster that ``--roster`` names, or ``plain`` if the
-            user did not give this option.
+        named: the roster in which students are looked up: the roster of ``--roster`` or, without this option,
+            ``plain``.
         plain: the last roster in plain form (a CSV with a column ``id``), which the folder of reports keeps. It lists
             all students of the class, and may contain deadline extensions.
     """
@@ -43,11 +43,7 @@ class Rosters:
     def absent(self, students: Collection[str], not_graded: Collection[str]) -> tuple[list[str], list[str]]:
         """Return (students of the class without a submission, students whose submissions could not be graded).
 
-        Both lists are empty if ``plain`` is None.
-
-        Args:
-            students: the students who have reports.
-            not_graded: students whose submissions could not be graded.
+        Both lists are empty if ``plain`` is None. ``students`` are those who have reports.
         """
         if self.plain is None:
             return [], []
@@ -76,12 +72,10 @@ def kept_roster(to: Path) -> Roster | None:
 
 
 def keep_roster(folder: Folder, plain: Roster | None) -> None:
-    """Copy the roster into the folder of reports when a run starts.
+    """Copy the roster into the folder of reports, for later commands.
 
-    Later commands read deadline extensions from the copy.
-
-    The file is written before the copy in the database. If the run is killed between the two writes, the next run
-    treats the file as edited by the staff.
+    The file is written before the database. If the run is killed between the two writes, the next run treats the file
+    as edited by the staff.
     """
     if plain is None or folder.dry:
         return
@@ -99,10 +93,7 @@ def adjustments(
 ) -> Adjustments:  # fmt: skip
     """Return points given by hand, extensions and submission times. Print notes for the staff.
 
-    Only the modules of the exercises ``names`` get submission times.
-
-    Raises:
-        CourseError: a file with overrides, extensions or times is wrong.
+    Only the modules of the exercises ``names`` get submission times. Raises CourseError for an invalid file.
     """
     modules = [m.id for m in course.config.modules]
     login = names_on_file(to, known.named.login if known.named else str, submissions)
@@ -117,10 +108,10 @@ def adjustments(
 
 
 def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
-    """Return a function that does what ``login`` does, but returns the login as it is spelled in the student's report.
+    """Return a function like ``login``, which returns each login as it is spelled in the student's report.
 
-    Spellings of a name may differ in case or in Unicode form. The grader treats them as one name, because each report
-    is a file, and some file systems treat these spellings as one file name.
+    Spellings of a name may differ in case or in Unicode form. Some file systems treat these spellings as one file name,
+    and each report is a file, so the grader treats them as one name.
 
     Args:
         here: students whose reports this run will write; the returned function also uses their spellings.
@@ -154,12 +145,7 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
 
 
 def say_changes(groups: Mapping[str, Sequence[Change]], *, dry: bool) -> None:
-    """Print, for the first ``MOST_SHOWN`` students, the changed scores and the changed parts of these scores.
-
-    Args:
-        groups: the changes of each student.
-        dry: True if the changes are only shown and not made.
-    """
+    """Print the changes of the first ``MOST_SHOWN`` students. ``dry`` is True in a dry run, which changes nothing."""
     by = [sum(c.by for c in own if c.what in SUMS) for own in groups.values()]
     fallen, risen = (sum(one * sign > 1e-9 for one in by) for sign in (-1, 1))
     kept = len(groups) - fallen - risen
@@ -227,11 +213,8 @@ class StaffNotes:
     def attention(self, problems: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         """Yield (student, reason) for each case that needs review. The student is "" if several students are concerned.
 
-        Three kinds of cases need review: overrides with problems, students who are not on the roster, and modules that
-        a student did not hand in.
-
         Args:
-            problems: student and problem, for each override that needs review.
+            problems: student and problem, for each override (points given by hand) that needs review.
         """
         yield from ((student, f"override: {problem}") for student, problem in problems)
         yield from ((student, "handed in, but is not on the roster") for student in self._strangers)

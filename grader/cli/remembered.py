@@ -1,8 +1,7 @@
 """Cache the output of commands whose output depends only on the course and the grader.
 
-The commands ``list`` and ``show`` take a second, because they load every exercise and JAX. The cache stores their
-output under a digest of all files of the course and of this package. After a change of any file, the commands make the
-output again.
+The commands ``list`` and ``show`` take a second, because they load every exercise and JAX. After a change of any file
+of the course or of this package, the commands make the output again.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from grader.course.loading import Course
 
 
 def printed(course: Course, words: tuple[object, ...], work: Callable[[], int]) -> int:
-    """Print the output of ``work``, from the cache if the output is there. Return the exit code of ``work``.
+    """Print the output of ``work``, from the cache if possible. Return the exit code of ``work``.
 
     Args:
         words: the command and its arguments, which are part of the cache key.
-        work: a function that prints the output on the consoles ``out`` and ``err``, and returns the exit code.
+        work: prints the output on the consoles ``out`` and ``err``, and returns the exit code.
     """
     with user_cache() as cache:
         if cache is None:

@@ -59,7 +59,8 @@ def _held(found: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndar
     """Return the drawn values in a dtype.
 
     Only a conversion from floats to another float dtype may round values (complex numbers count as floats). Raises
-    AuthorError if any other conversion would change a value, or if a value has no finite value in the dtype.
+    AuthorError if any other conversion would change a value, if a value has no finite value in the dtype, or if a
+    value for a real dtype has an imaginary part. Also raises AuthorError for values of another shape, or no numbers.
     """
     if found.dtype.kind in "OSUMm":
         raise AuthorError(f"the drawn array has dtype {found.dtype}, which is not a type of numbers")

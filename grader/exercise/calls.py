@@ -163,7 +163,7 @@ def _same_names(
 
 
 def _related(task: Task, arguments: Mapping[str, Any], known: set[str]) -> None:
-    """Check that each array's function ``draw`` uses only earlier arguments, static keywords and dimensions."""
+    """Check that each array's ``draw`` uses only earlier arguments, static keywords, dimensions and the mesh."""
     before: list[str] = []
     for argument, tree in arguments.items():
         for name, array in leaves(tree, argument):

@@ -54,9 +54,9 @@ class Call:
         args: array arguments by name; trees of arrays are allowed.
         dims: the public sizes of dimensions. static: the public keyword arguments of the task. The commands ``check``
             and ``grade`` use both.
-        hidden_dims, hidden_static: sizes and keyword arguments that only the command ``grade`` uses. In
-            ``hidden_dims``, no two dimensions have equal sizes. If ``hidden_static`` is None, the command ``grade``
-            uses ``static`` instead.
+        hidden_dims, hidden_static: sizes and keyword arguments that learners never see, for the command ``grade``. The
+            command ``verify`` reports two dimensions whose sizes in ``hidden_dims`` are equal on every mesh. If
+            ``hidden_static`` is None, the command ``grade`` uses ``static`` instead.
         wrt: names of the arguments with respect to which the grader differentiates the task.
         cotangent: the result's cotangent, a tree with the result's structure; if None, the result's first leaf is a
             loss with cotangent 1.
@@ -101,12 +101,15 @@ class Call:
 
     @property
     def names(self) -> Any:
-        """The declared tree of the result, with the name of each array; None if the author declared no tree."""
+        """The declared tree of the result, with the name of each array.
+
+        If the author declared no tree, it is '' for a call with gradients (one result without a name), else None.
+        """
         return names_of(self.returns) if self.returns is not None else "" if self.wrt else None
 
     @property
     def arrays_due(self) -> int | None:
-        """Number of arrays that a program returns, as results and gradients; None if the author declared no result."""
+        """Number of arrays that a program returns, as results and gradients; None if ``results`` is None."""
         results = self.results
         return None if results is None else len(results) + sum(len(flat(self.args[name])) for name in self.wrt)
 

@@ -188,12 +188,12 @@ class Exercise(Asks):
             on: a slice. Every mesh must have as many devices as the slice has chips.
             dims, hidden_dims: the size of every dimension of ``call``, for timing.
             meshes: if the meshes of ``call`` have too few devices, larger meshes with equal axis names.
-            axes: for each mesh axis, the slice's axes (0, 1, ...) that it covers. By default, the grader goes through
-                the mesh axes in order, and uses the first free axes whose sizes multiply to the mesh axis's size.
+            axes: for each mesh axis, the slice's axes (0, 1, ...) that it covers. By default, each mesh axis in turn
+                gets as few free axes of the slice as possible (see ``clock.placement.placed``).
             profile: which collectives overlap with compute: all ("ideal"), or those that overlap on a chip ("v5e").
 
         Raises:
-            AuthorError: a dimension has another size for timing, but its size in ``call`` lacks such a prime factor.
+            AuthorError: the size of a dimension changes, but lacks such a prime factor; or an argument is invalid.
         """
         return timing_of(call, on=on, dims=dims, hidden_dims=hidden_dims, meshes=meshes, axes=axes, profile=profile)
 

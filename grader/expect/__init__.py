@@ -1,11 +1,11 @@
 """Functions for checks.
 
-Each function compares observations (facts and values of a program) with a requirement, and raises Failure if the
-observations do not meet the requirement.
+Each function ``expect_...`` compares observations (facts and values of a program) with a requirement, and raises
+Failure if the observations do not meet the requirement.
 
 The functions use NumPy, not JAX. A check compares shape and dtype before values, and computes the tolerance from the
 expected values. So wrong results cannot cause an error in the grader, and cannot enlarge the tolerance. NaN never
-passes, because every comparison of values is ``difference <= bound``, which is False for NaN.
+passes, because values are compared by ``difference <= bound`` or ``==``, which are False for NaN.
 """
 
 from grader.common.budget import between

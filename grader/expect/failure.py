@@ -35,8 +35,8 @@ class Failure(Exception):
         reason: one line, lower case, for the learner; it reveals no hidden expected value.
         expected, actual: data that the report shows (None if there is nothing to show).
         where: the device, array index or source line where the check failed.
-        staff: one line for staff only, such as the arguments. If learners never see the inputs, only the command
-            ``shardlings appeal`` shows the line.
+        staff: one line for staff only, such as the arguments. If the inputs are drawn from the course's seed, only the
+            command ``shardlings appeal`` shows the line.
         layouts: ``(mesh, shape, slices)`` of the learner's layout and, if it differs, of the expected layout, to draw.
         values: ``(expected, actual)``: a few values from the first difference on. Reports show ``values`` only for
             public checks on public data.

@@ -37,7 +37,8 @@ def expect_not_waiting(seen: Seen, what: str, *, on: str = MATMUL, rounds: Liter
 def expect_beside(seen: Seen, what: str, of: str = MATMUL) -> None:
     """Check that every operation named ``what`` can run at the same time as an operation named ``of``.
 
-    The two operations must be in one round of one loop, and neither operation may wait for the other.
+    Neither operation may wait for the other. If the operation named ``what`` is in a loop, the other operation must run
+    in the same round of the innermost loop.
     ``expect_beside(seen, "permute")`` checks that a ring of permutes can overlap each permute with a matmul. The
     operation named ``of`` must be one that matters (``mattering``).
     """

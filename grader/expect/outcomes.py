@@ -106,7 +106,10 @@ def _same_number(got: Any, want: complex, rtol: float, ints: bool) -> bool:
 
 
 def _float_for_int(got: Any, want: Any, ints: bool) -> float | None:
-    """Return the first float in ``got`` at a place where ``want`` has an int; None if there is none."""
+    """Return the first float in ``got`` at a place where ``want`` has an int; None if there is none.
+
+    If ``ints`` is False, look only inside slices.
+    """
     if isinstance(want, slice) and isinstance(got, slice):
         return _float_for_int(_bounds(got), _bounds(want), True)
     if isinstance(want, list | tuple) and isinstance(got, list | tuple):
@@ -119,7 +122,10 @@ def _float_for_int(got: Any, want: Any, ints: bool) -> float | None:
 
 
 def _bounds(part: slice) -> tuple[Any, Any, Any]:
-    """Return a slice's start, stop and step, with Python's defaults in place of None."""
+    """Return a slice's start, stop and step, with 1 in place of a step of None.
+
+    If the step is 1, a start of None becomes 0.
+    """
     step = 1 if part.step is None else part.step
     return 0 if part.start is None and step == 1 else part.start, part.stop, step
 

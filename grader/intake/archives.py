@@ -98,7 +98,7 @@ class OpenArchive:
             return None
 
     def member(self, number: int) -> bytes:
-        """Return a member's bytes. Raises Refused if the member is larger than the limit for its suffix.
+        """Return a member's bytes. Raises Refused if it is damaged, or larger than the limit for its suffix.
 
         The size that the archive states may be wrong, so decompression stops at the limit.
         """

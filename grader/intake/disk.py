@@ -68,7 +68,7 @@ def is_skipped(part: str) -> bool:
 def bytes_of(path: Path, most: int) -> bytes:
     """Read a file of at most ``most`` bytes. Raises Refused if the file is larger or cannot be read.
 
-    Pipes and device files are refused before they are read.
+    Pipes and device files are refused before they are read. Raises Unreadable if the machine is at fault.
     """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:

@@ -16,8 +16,8 @@ decides between these files, and so on:
 6. a file called final before any other file;
 7. the shallowest, then the shortest, then the alphabetically first path.
 
-A note names the files that were not used, and the file that was used. A ``.py`` file or notebook may be named after
-an exercise, or after a module. A file named after a module is a candidate for all exercises of the module.
+A note names each changed file that was not used, and the file that was used. A ``.py`` file or notebook may be named
+after an exercise, or after a module. A file named after a module is a candidate for all exercises of the module.
 """
 
 from __future__ import annotations

@@ -19,9 +19,10 @@ from grader.intake.times import student_in
 def names_in(
     place: Place, sources: Sequence[str], exercises: Mapping[str, str], parsers: Parsers
 ) -> Iterator[tuple[str, str]]:
-    """Yield (file, student's name) for the graded files, the folders and zips that contain these files, and stamps.
+    """Yield (file, student's name) for the parts of a submission that may name a student.
 
-    The name is '' for a file, folder, zip or stamp that names no student.
+    In a folder, these are the graded files, the folders and zips that contain these files, and all stamps. In a
+    ``.zip``, it is the stamp. A single file has none. The name is '' for a part that names no student.
 
     Args:
         place: the student's submission.

@@ -44,7 +44,7 @@ def find_submissions(
     """Find the students and their submissions.
 
     A file belongs to the student whose name is left in the file's name without the exercise or module: alice for
-    "alice_c3_contracting.py". Several files with one student's name are one submission.
+    "alice_c3_contracting.py". Several ``.py`` files or notebooks with one student's name are one submission.
 
     A folder with one of these contents belongs to one student, and has the student's name:
 
@@ -171,7 +171,10 @@ def _students_at(
 
 @dataclass(frozen=True)
 class _InFolder:
-    """A folder's entries: ``named`` has the files that are named after an exercise or module, ``others`` all others."""
+    """A folder's entries. ``named`` has the ``.py`` files and notebooks that are named after an exercise or module.
+
+    ``links`` has all links, and ``others`` has all files that are in none of the other lists.
+    """
 
     folders: list[Path]
     zips: list[Path]

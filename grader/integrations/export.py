@@ -26,7 +26,7 @@ CANVAS_OWN = (*CANVAS, "Root Account", "Integration ID")  # columns about the st
 
 
 def load(folder: Path) -> Iterator[Report]:
-    """Yield a folder's reports in the order of students, with one report in memory at a time. Raises CourseError."""
+    """Yield a folder's reports in the order of students, one at a time to save memory. Raises CourseError."""
     students_in(folder)
     return _each(folder)
 
@@ -53,7 +53,7 @@ def students_in(folder: Path) -> list[str]:
 def write_csv(reports: Iterable[Report], path: Path) -> None:
     """Write a line per result, then a line per exercise whose points a person set, and a line per late penalty.
 
-    A student's lines add up to the score.
+    A student's lines add up to the student's points.
     """
     _write(path, _lines(reports))
 
@@ -87,15 +87,12 @@ def write_canvas(
 ) -> list[str]:
     """Write a CSV for Canvas's gradebook import, with a column per module. Return students not on the roster.
 
-    Canvas identifies a student by Canvas's own ID, and an assignment by the number in the column's name. The roster has
-    Canvas's IDs and the assignments' numbers. Without a roster, Canvas identifies students by login, and columns become
+    Canvas identifies a student by Canvas's own ID, and an assignment by the number in the column's name. The roster
+    (class list) has these IDs and numbers. Without a roster, Canvas identifies students by login, and columns become
     new assignments.
 
-    A module has a second column, ``MODULE bonus``, if some of its exercises, but not all, are extra credit. In this
-    column, 0 points are possible, so Canvas counts all points in it as extra credit.
-
-    Args:
-        extensions: exercises that count as extra credit.
+    If only some exercises of a module are extra credit (``extensions``), the module has a second column, ``MODULE
+    bonus``. The bonus column has 0 possible points, so Canvas counts all points in it as extra credit.
     """
     possible: dict[str, float] = {}  # the points possible in each column
     earned: dict[str, dict[str, float]] = {}
@@ -128,8 +125,7 @@ def _row(student: str, roster: Roster | None) -> dict[str, str] | None:
 def _columns_of(report: Report, extensions: frozenset[str]) -> Iterator[tuple[str, float, float]]:
     """Yield (column, points possible, points earned minus late penalty) for each module and for a module's bonus.
 
-    A late penalty lowers the points of a module and the points of its bonus by equal percentages. A module whose
-    exercises are all extensions (extra credit) has one column.
+    A late penalty lowers the points of a module and of its bonus by equal percentages.
     """
     for module in dict.fromkeys(e.module for e in report.exercises):
         parts = [e for e in report.exercises if e.module == module]
@@ -156,10 +152,7 @@ def _sums(parts: Sequence[ExerciseReport]) -> tuple[float, float]:
 
 
 def _write(path: Path, lines: Iterable[Line], keep_first: int = 1) -> None:
-    """Write a CSV and leave the first ``keep_first`` lines unescaped.
-
-    Canvas needs the blanks before "Points Possible", which ``csv_cell`` would remove.
-    """
+    """Write a CSV, and do not escape the first ``keep_first`` lines: Canvas needs blanks in "Points Possible"."""
     path.parent.mkdir(parents=True, exist_ok=True)
     cells = (
         [v if number < keep_first and isinstance(v, str) else csv_cell(v) for v in line]

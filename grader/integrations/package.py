@@ -33,10 +33,7 @@ packages = ["grader"]
 
 
 def package_files() -> dict[str, Path]:
-    """Return the files of the package ``grader`` by their paths, such as "grader/intake/names.py".
-
-    The course in ``_course/`` is left out.
-    """
+    """Return the files of the package ``grader`` without its course, by paths such as "grader/intake/names.py"."""
     return {
         f"grader/{path.relative_to(PACKAGE).as_posix()}": path
         for path in files_below(PACKAGE)

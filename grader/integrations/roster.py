@@ -17,10 +17,9 @@ PLAIN = ("id", "name", "email", "section", "extension")  # columns of a plain ro
 
 
 class Roster:
-    """A roster: a CSV with the first columns of a Canvas gradebook, or a plain CSV with a column ``id``.
+    """A roster (class list): a CSV with the first columns of a Canvas gradebook, or a plain CSV with a column ``id``.
 
-    A plain roster must have the column ``id``, and may have the other columns that ``PLAIN`` lists. ``Roster`` stores
-    the rows of a plain roster under Canvas's column names.
+    A plain roster may also have the other columns in ``PLAIN``. Its rows are stored under Canvas's column names.
 
     Attributes:
         plain: True if the file is a plain roster.
@@ -31,11 +30,7 @@ class Roster:
     """
 
     def __init__(self, path: Path, data: bytes | None = None) -> None:
-        """Read a roster.
-
-        Args:
-            data: the file's content; None to read it from ``path``.
-        """
+        """Read a roster from ``data``, or from the file ``path`` if ``data`` is None."""
         self.path = path
         self.data, header, lines = _read(path, data)
         canvas = {"Student", "ID"} <= {*header}
@@ -59,7 +54,7 @@ class Roster:
         self._by_mail = _rows_by(self.rows, lambda row: {name.split("@")[0] for name in _names_of(row)})
 
     def _in_canvas_words(self, header: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-        """Convert a plain roster to Canvas's columns and rows. Raises CourseError with the place of an invalid line."""
+        """Convert a plain roster to Canvas's columns and rows. Raises CourseError for an invalid line."""
         if unknown := [name for name in header if name not in PLAIN and "extension" in name]:
             raise CourseError(
                 f"the roster {self.path} has a column {unknown[0]}, which the grader ignores; rename it to extension"
@@ -92,22 +87,18 @@ class Roster:
         return any(cell for _, _, cell in self._extensions)
 
     def extensions(self, modules: Sequence[str]) -> Callable[[str], Extension]:
-        """Return a function from student to deadline extension.
-
-        Raises CourseError with the line number of an invalid cell.
-        """
+        """Return a function from student to deadline extension. Raises CourseError for an invalid cell."""
         found = {
             student: extension_of(cell, f"{self.path}:{number}", modules) for number, student, cell in self._extensions
         }
         return lambda student: found.get((self.row_of(student) or {}).get("ID", ""), {})
 
     def row_of(self, student: str) -> dict[str, str] | None:
-        """Return a student's row. ``student`` may be any of the student's names, or the name of a downloaded file.
+        """Return a student's row; None for an unknown or ambiguous name.
 
-        A student's names are login, SIS id, Canvas's ID, and e-mail address with or without host.
-
-        A download from Canvas has a name such as "liddellalice_12_34_..." or "liddellalice_12". Return None for an
-        unknown or ambiguous name.
+        Args:
+            student: login, SIS id, Canvas's ID, e-mail address with or without host, or the name of a file downloaded
+                from Canvas, such as "liddellalice_12_34_...".
         """
         name = composed(student).lower()
         download = re.match(r"[^\W_]+_(?:late_)?(\d+)(?:$|_\d+(?:_|$))", name)
@@ -122,10 +113,7 @@ class Roster:
         return row.get("SIS Login ID", "").strip() or row.get("ID", "").strip() or student
 
     def person(self, student: str) -> Person | None:
-        """Return the student's name and section; None for an unknown student.
-
-        The returned name is "" if the roster has only a login for the student.
-        """
+        """Return the student's name ("" if the roster has only a login) and section; None for an unknown student."""
         row = self.row_of(student)
         if row is None:
             return None

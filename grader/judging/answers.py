@@ -1,7 +1,8 @@
 """Questions: choose a learner's parameters at random, print the question's text, and judge the learner's answer.
 
 A *variant* of a question is the question with one choice of its parameters. A verdict says that an answer is right,
-that it is the wrong answer of a known misconception, or that it is wrong. A verdict never reveals the right answer.
+that it is the wrong answer of a known misconception, or that it is wrong. Its texts for the learner never reveal the
+right answer.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def params_for(question: Question, *, seed: str, student: str | None) -> dict[st
     """Choose at random (draw) one variant of a question and, if the answer is a choice, the order of its options.
 
     SHA-256 over (seed, question name, student) decides this random choice, so its outcome is equal in every process and
-    on every platform. The outcome for a student changes only if the seed, the question's name, or the question's
-    possible parameters change.
+    on every platform. The outcome for a student changes only if the seed, the question's name, its possible parameters
+    or the keys of its options change.
 
     Args:
         seed: the course's seed, changed once per term.
@@ -147,7 +148,7 @@ def render_question(question: Question, params: Mapping[str, Any]) -> str:
     """Return the question as a learner sees it.
 
     It has the question's text and a description of how to answer. If the question has a time model, the model follows.
-    If parameters are chips, the chips' rows of the hardware table follow.
+    If parameters are chips, the numbers of the hardware table that the answer needs follow for each chip.
     """
     lines = [render_text(question, params), "", *kind_of(question, params).asked]
     if question.model:

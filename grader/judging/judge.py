@@ -312,7 +312,7 @@ def _picture(about: tuple[str, tuple, Sequence[int]]) -> dict[str, Any]:
 def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
     """Return a picture of a timed program's timeline.
 
-    Return None if the timeline is too long, or if the program has sizes that learners do not see.
+    Return None if there is no timeline, if it is too long, or if the program has sizes that learners do not see.
     """
     ask, seen = answer.ask, answer.finding
     if not (isinstance(ask.of, Call) and ask.of.timing and isinstance(seen, Observation)) or ask.hidden or ask.secret:
@@ -360,7 +360,8 @@ def _plain(value: Any) -> Any:
 def _where(text: str, ask: Ask, every_mesh: bool = False) -> str:
     """Return a message's text, preceded by the mesh if the call has several meshes.
 
-    If the task is tried with several values of ``check_vma``, the value comes before the mesh.
+    The mesh is left out if the check looks at all meshes together (``every_mesh``). If the task is tried with several
+    values of ``check_vma``, the value comes first.
     """
     if isinstance(ask.of, Call):
         if len(ask.of.meshes) > 1 and not every_mesh:

@@ -22,8 +22,8 @@ Pairs = Sequence[tuple[Finding, Finding | None]]
 def findings_of(task: str, one: Iterable[Answered], other: Iterable[Answered]) -> Pairs:
     """Return a pair of findings for each request about a task that the first program got.
 
-    The pair has the first program's finding, then the second program's finding for an equal request. This is None if
-    the second program got no equal request.
+    The pair has the first program's finding, then the second program's finding for an equal request. The second finding
+    is None if the second program got no equal request.
 
     Args:
         one, other: the answers of the first and of the second program.

@@ -271,7 +271,7 @@ def _near_all(held: np.ndarray, others: Sequence[np.ndarray], bound: float) -> n
 def _same_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
     """Return True if a check fails in equal places and for equal reasons in both programs.
 
-    A place, such as an array element, is ignored if its value is undefined: NaN in one program, a number in the other.
+    A place, such as an array element, is ignored if only one program has a finite value there, and both are wrong.
     At least one place must agree, and the places that agree must not be fewer than the ignored places.
     """
     agreed, undefined = _agreement(submitted, mistaken) or (0, 0)
@@ -376,7 +376,7 @@ def _same_data(a: object, b: object, spread: float) -> bool:
 def _same_values(submitted: Compared, mistaken: Compared) -> tuple[int | None, int]:
     """Compare the wrong values of both programs, and return counts as ``_alike`` does.
 
-    The wrong values must be at equal places in both programs. Where both values are finite, their errors must be equal.
+    Where both values are finite, their errors must be nearly equal. Elsewhere, both values must be wrong or both right.
     If the expected values of the two programs differ, because they depend on random numbers, then finite values are not
     compared.
     """

@@ -32,7 +32,7 @@ SECRET_RUNS = 2
 
 @dataclass(frozen=True, eq=False)
 class Ask:
-    """One request to a submission, with inputs that only the runner and the judge see.
+    """One request to a submission, with its inputs. Only the runner and the judge see the inputs of a call.
 
     Attributes:
         of: the call, cases or question to answer.
@@ -239,7 +239,10 @@ def _of_cases(cases: Cases, public: bool, seed: str, where: str) -> list[Ask]:
 
 
 def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
-    """Return the hidden argument sets of a function. Raises AuthorError if the author's function ``hidden`` fails."""
+    """Return the hidden argument sets of a function.
+
+    Raises AuthorError if the author's function ``hidden`` fails, or if it draws no, too many or invalid argument sets.
+    """
     assert cases.hidden is not None
     try:
         found = list(itertools.islice(cases.hidden(draw), MOST_CASES + 1))

@@ -32,8 +32,8 @@ def question_problems(question: Question, misconceptions: Iterable[Misconception
     - A text does not render.
     - The right answer, or the answer of a misconception, is not valid for the question.
     - Two of these answers are so close that a learner's answer could count as equal to both.
-    - The items of a question about order are declared in the right order. Learners see the items in the declared
-      order, so they would see the answer.
+    - The items of a question about order are declared in the right order. Learners' files with the checks list the
+      items in the declared order, so learners could read the answer there.
 
     Each problem is reported once, with the first variant that has it.
     """

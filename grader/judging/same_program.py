@@ -57,8 +57,8 @@ class _Matching:
     Attributes:
         sizes: the substitution. It turns a size in the small program into the size in the large one.
         sums: the possible pairs of sizes of a flat array that holds all elements of one or more arguments.
-        follows: pairs of sizes that substitution need not convert exactly (see ``fits``): sizes, such as T - 1, of
-            results of earlier slices, concatenations, windows or collectives.
+        follows: pairs of sizes, such as T - 1, of results of earlier slices, concatenations, windows or collectives.
+            Substitution need not convert these pairs exactly (see ``fits``).
     """
 
     small: Operations
@@ -99,7 +99,7 @@ class _Matching:
     # These methods compare an operation of the judged program with the matching operation of the timed program.
 
     def kinds(self, one: Operation, two: Operation) -> str:
-        """Describe the first difference in names, operands, results, dtypes or communicating devices; '' if none."""
+        """Describe the first difference except in sizes, attributes and rounds of loops; '' if there is none."""
         if one.name != two.name:
             return f"the timed program has {_of(two, self.large)} where the judged program has {_of(one, self.small)}"
         if one.operands != two.operands or one.results != two.results or _bodies(one) != _bodies(two):
@@ -129,7 +129,7 @@ class _Matching:
         """Return True if, except for sizes, a collective communicates between the same devices in both programs.
 
         Substitution must turn the sizes of the small program's groups into those of the large program's groups. In a
-        permute, sources and targets must be equally far apart in both programs.
+        permute, sources and targets must be equally far apart, and the numbers of pairs, or of idle devices, must fit.
         """
         if judged.kind != "permute":
             sizes = [{len(group) for group in each.groups} for each in (judged, timed)]
@@ -173,8 +173,9 @@ class _Matching:
     def grows(self, one: Operation, two: Operation) -> bool:
         """Return True if an operation takes a larger part of an array in the large program (``two``) than in the small.
 
-        The part must be larger in each dimension in which the array is larger in the large program. For a gather, it is
-        enough that the array of indices is larger.
+        In each dimension in which the array's size differs, substitution must turn the part's size into a different
+        size, unless the pair of the part's sizes is in ``sums``. For a gather, it is enough that the array of indices
+        is larger; batching dimensions and index vectors do not count.
         """
         if one.name == "gather":
             text = one.attributes

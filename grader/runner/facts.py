@@ -1,11 +1,12 @@
 """A program's facts from its canonical form (``program``): collectives, bytes, loops, FLOPs.
 
 This module refuses programs whose calls are nested too deeply, that have too many operations after inlining, or whose
-collectives have groups of devices that the mesh does not have. All other reasons to refuse a program are checked in the
-module ``program``. Facts are read before any optimization, because XLA merges and rewrites collectives (two psums
-become one). Every number is an interval that covers all paths through branches, and all devices. Some collectives are
-only added by XLA's partitioner, as for a reshard between different shardings; the module ``hlo`` reads them from the
-compiled program.
+collectives have groups that do not fit the mesh. The module ``program`` checks everything else in a program's text.
+The modules ``compiling`` and ``execution`` check the memory, the results and the number of collectives.
+
+Facts are read before any optimization, because XLA merges and rewrites collectives (two psums become one). Every number
+is an interval that covers all paths through branches, and all devices. Some collectives are only added by XLA's
+partitioner, as for a reshard between different shardings; the module ``hlo`` reads them from the compiled program.
 """
 
 from __future__ import annotations
@@ -172,13 +173,14 @@ class _FactsReader:
         self.collectives: list[Collective] = []
         self.marked: dict[int, list[Collective]] = {}
         self.cost = FREE
-        self.auto = FREE  # the cost of operations outside shard_map
+        self.auto = FREE  # The cost of operations that are not in a shard_map over all axes.
         self.depth = self.steps = self.cases = self.numbered = 0
         self.path: Path = ()
         self.manual: frozenset[str] = frozenset()
         self.needed = needed(functions)
         self.mapped = False  # True if the results depend on a shard_map.
-        self.beside = NOTHING  # FLOPs, outside shard_map, of operations on data on which the results depend.
+        # FLOPs outside of a shard_map over all axes, of operations on data on which the results depend.
+        self.beside = NOTHING
         self.share = self.devices  # Largest number of parts of an array; 1 in a shard_map over all axes.
         self.data = data_of(functions)
 

@@ -21,6 +21,8 @@ AxisPart = tuple[str, int, int | None]
 def sent_bytes(kind: str, size: int, members: int) -> int:
     """Return the bytes that a device sends in a bandwidth-optimal algorithm on a ring of ``members`` devices.
 
+    In an all-to-all, only the device's own data count, not the data that it passes on.
+
     Args:
         kind: the kind of collective.
         size: bytes of the collective's input on one device.

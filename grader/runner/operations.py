@@ -1,7 +1,7 @@
 """Read a canonical program's operations as plain data, with calls and ``shard_map`` inlined and all values numbered.
 
 Call ``facts.read`` on a module before the function ``read`` of this file, because only ``facts.read`` refuses
-collectives with groups of devices that the mesh does not have.
+collectives whose groups do not fit the mesh.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
     """Return the program's meshes, each with a new name.
 
     A mesh that equals the mesh of the grader's request gets the name OWN. Raises ProgramRefused for any other mesh,
-    unless it has no axes.
+    unless it has no axes, and for a program without the mesh of the request.
     """
     found: dict[str, list[Any]] = {OWN: [], "empty_mesh": []}
     for op in (o.operation for o in module.body.operations):
@@ -218,7 +218,7 @@ def _names(op: Any) -> list[str]:
 
 
 def _describe_mesh(op: Any, mesh: Mapping[str, int]) -> None:
-    """Add a description of the mesh to the module as a StableHLO attribute. Since JAX 0.12, collectives refer to it."""
+    """Describe the mesh in a StableHLO attribute of ``op``, a ``sdy.mesh``. Since JAX 0.12, collectives refer to it."""
     if sdy.MeshAttr(op.attributes["mesh"]).axes:
         axes = ", ".join(f'{{name = "{axis}", size = {size} : i64}}' for axis, size in mesh.items())
         op.attributes["stablehlo.mesh"] = ir.Attribute.parse(f"{{axes = [{axes}]}}")

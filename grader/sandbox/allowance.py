@@ -16,7 +16,7 @@ machine was suspended or the grader read no answers."""
 
 
 class AloneError(Exception):
-    """The grader or the sandbox's launcher was killed, so the keeper process and its child have to end."""
+    """The grader or the sandbox's launcher has ended, so the keeper process and its child have to end."""
 
 
 def backstop(seconds: float) -> float:
@@ -28,8 +28,8 @@ class IdleTime:
     """The seconds in which no thread of a process runs or waits for a core or a disk.
 
     ``look`` samples at random moments whether the process is asleep. A process cannot predict these moments, so it
-    cannot wake up only for them. If the process is asleep in a sample, the time since the previous sample counts as
-    idle, except the CPU time that the process used in it.
+    cannot wake up only for them. The time since the previous sample, minus the CPU time that the process used in it, is
+    multiplied by the share of the sample in which the process was asleep. The product counts as idle time.
 
     Args:
         asleep: a function that watches a process for a short time, and returns the share of this time, 0 to 1, in which

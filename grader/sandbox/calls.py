@@ -89,7 +89,7 @@ class SystemCall:
 
     Attributes:
         numbers: the call's number on x86_64 and on aarch64; None if the architecture lacks the call.
-        why: what confined processes use the call for; if ``answer`` is given, why the filter returns this error.
+        why: what confined processes use the call for; if ``answer`` is given, why the filter returns it.
         rules: conditions on the arguments. The filter lets the kernel make the call only if all conditions are met.
         answer: the error number that the filter returns in place of making the call; 0 means success. If ``answer`` is
             None, the kernel makes the call.

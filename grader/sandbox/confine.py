@@ -65,8 +65,8 @@ def settle_imports(packages: dict[str, str]) -> None:
     """Make only the standard library and the packages ``packages`` importable, in every kind of sandbox.
 
     Python's import finder needs the list of files in the standard library's folder. This function makes the finder
-    read the list now and keep it. Later the process cannot list the folder, because the folder also contains packages
-    that are not allowed.
+    read the list now and keep it. Under sandlock, the process cannot list the folder later, because the folder also
+    contains packages that are not allowed.
     """
     library = sysconfig.get_path("stdlib")
     sys.path[:] = [library, os.path.join(library, "lib-dynload")]

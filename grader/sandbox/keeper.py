@@ -184,9 +184,9 @@ class Inlet:
     def frame(self) -> tuple[dict[str, Any], bytes]:
         """Return the header of the next frame, and all bytes of the frame unchanged.
 
-        Raises AloneError if the grader has ended, TimeoutError after a time limit, EOFError if the child closed its
-        pipe, and BadFrame for an invalid frame. If the child exceeds another limit, BadFrame's message is the limit's
-        name: ``flood`` (bytes), ``disk``, ``threads`` or ``idle``.
+        Raises AloneError if the grader or the sandbox's launcher has ended, TimeoutError after a time limit, EOFError
+        if the child closed its pipe, and BadFrame for an invalid frame. If the child exceeds another limit, BadFrame's
+        message is the limit's name: ``flood`` (bytes), ``disk``, ``threads`` or ``idle``.
         """
         self._this_one, self._raw = Allowance(self._idle, self._each), bytearray()
         body, _ = frames.read_frame(self._read, max_header=MAX_ANSWER_HEADER, max_blobs=MAX_ANSWER)
@@ -325,7 +325,10 @@ def _children() -> list[int]:
 
 
 def _threads(pid: int) -> int:
-    """Return a process's number of threads. Return 0 if /proc is missing: then the launcher limits the threads."""
+    """Return a process's number of threads; 0 if /proc cannot be read.
+
+    In a sandlock sandbox, /proc cannot be read, and the launcher limits the threads.
+    """
     try:
         with open(f"/proc/{pid}/status") as status:
             return next((int(line.split()[1]) for line in status if line.startswith("Threads:")), 0)

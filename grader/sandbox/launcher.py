@@ -136,7 +136,7 @@ def _mounted(folder: str, size: int, files: int, read_only: bool) -> bool:
 
 
 def drop_capabilities() -> None:
-    """Drop root's capabilities inside the sandbox, such as to set the clock or to change other users' files.
+    """Drop root's capabilities inside the sandbox, such as setting the clock or changing other users' files.
 
     Root keeps the capability to read all files, because the interpreter may be in a user's home folder. Landlock limits
     which files are readable. A process of a user other than root has capabilities only in the namespace that

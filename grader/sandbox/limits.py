@@ -14,6 +14,8 @@ from grader.wire.limits import STUCK_SECONDS
 class Limits(BaseModel, frozen=True, extra="forbid"):
     """Limits on a submission. Sizes are in MiB. Times are in seconds of CPU time unless stated otherwise.
 
+    In ``trace_seconds`` and ``total_seconds``, the time for which the submission's process is idle counts, too.
+
     Attributes:
         trace_seconds: limit for loading the code, and the same limit again for each request to the code.
         total_seconds: limit for all files of one submission together.
@@ -22,7 +24,7 @@ class Limits(BaseModel, frozen=True, extra="forbid"):
         stuck_seconds: wall time after which XLA ends a program whose devices wait for each other. Values above 40,
             XLA's own limit, have no effect.
         memory_mib: address space of each worker process and of each child of a worker, whether the process runs the
-            grader's code or a submission's.
+            grader's code or a submission's. A worker that uses device drivers has no such limit.
         file_mib: size of one file that a submission writes.
     """
 

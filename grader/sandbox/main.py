@@ -11,12 +11,14 @@ limits. Afterwards the keeper removes all processes and files that the child lea
 ends.
 
 run: The worker admits, compiles and executes one program at a time, and never runs learner Python. The worker limits
-itself to the system calls of ``calls.py`` before it reads a program. A worker for an accelerator has no memory limit
-(MEMORY_MIB is 0) and may make any system call. A wing (an optional part of the grader) may replace the module that
-answers the requests (``tiers.Extra``).
+itself to the system calls of ``calls.py`` before it reads a program. A worker with additional access (``tiers.Extra``)
+may make any system call. A worker for an accelerator also has no memory limit (MEMORY_MIB is 0). A wing (an optional
+part of the grader) may replace the module that answers the requests.
 
 read: The worker parses the files of submissions, one file at a time, and executes no code in them. The worker has the
 limits of the role ``run``.
+
+Without isolation (the tier ``none``), system calls are not limited.
 
 Every answer is a frame. The field ``from`` names the writer of the frame: ``child`` (untrusted, since learner code
 could forge the frame) or ``worker``.

@@ -101,7 +101,10 @@ def python_path() -> str:
 
 
 def interpreter() -> list[str]:
-    """Return the paths of the Python interpreter, of all links to it, and of a virtual environment's ``pyvenv.cfg``."""
+    """Return the paths of the Python interpreter and of a virtual environment's ``pyvenv.cfg``.
+
+    If ``sys.executable`` is a link, the result has this link, all links that follow, and the file.
+    """
     found, path = [], Path(sys.executable)
     while path.is_symlink():
         found.append(str(path))
@@ -119,7 +122,9 @@ def readable() -> tuple[str, ...]:
 
 @cache
 def listable() -> tuple[str, ...]:
-    """Return the paths that a worker may read before learner code runs: ``readable()`` and the folders of packages.
+    """Return the paths that a worker may read before learner code runs.
+
+    They are ``readable()``, the standard library's folder, and the folders of packages.
 
     A folder of packages is recognized by the folders ``*.dist-info`` in it. Its name does not help, because
     ``pip install --target`` installs into any folder, which PYTHONPATH then names.

@@ -23,7 +23,8 @@ from grader.sandbox.tiers import NOTHING, Extra, command, environment
 # A sandbox's launcher dies when the *thread* that started it ends (PR_SET_PDEATHSIG). The only thread of this executor
 # lives as long as the process.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="starter")
-# Processes that ``begin_ahead`` started and ``take`` has not returned yet. The key has the arguments of ``_begin``.
+# Processes that ``begin_ahead`` started and ``take`` has not returned yet. A key has the number of the process that
+# started them, and the arguments of ``_begin``.
 _ahead: dict[tuple[object, ...], list[Future[WorkerProcess]]] = {}
 # Living processes. The first part of a key is the number of the process that started them, because forked processes
 # inherit this table.

@@ -34,11 +34,11 @@ class WorkerDied(Exception):
             ``traced``: the child had started, so learner code may have been running. ``compiling``, ``executing`` and
             ``poisoning N``: the worker was doing this with a program. In ``poisoning N``, it ran the program with
             replacement values in operation N.
-        ours: whether the grader is at fault, not the learner's program. The value is True until
-            ``Runner.run_or_try_again`` has found the cause, for example by running the grader's own test program.
+        ours: whether the grader is at fault, not the learner's program. The value is True until ``Runner`` has found
+            the cause, for example by running the grader's own test program.
         out_of_time: whether the worker used up the CPU time of its request. If not, a busy machine may be the cause of
             a timeout.
-        killed: whether another process killed the worker, such as the kernel for lack of memory.
+        killed: whether the worker was killed from outside, for example by the kernel for lack of memory.
     """
 
     def __init__(self, reason: str, stderr: str = "", phase: str = "") -> None:
@@ -306,7 +306,8 @@ class Worker:
         """End the process with its descendants. The next request starts a new process.
 
         Returns the number of the signal that ended the process, else 0. SIGPROF means that CPU time ran out. If the
-        process had not ended before, the signal is SIGKILL or SIGTERM from this method.
+        process had not ended before, this method ends it. The result is then SIGKILL or, under sandlock, usually 0,
+        because the launcher exits with code 1.
         """
         begun, self._begun = self._begun, None
         if begun is None:

@@ -32,10 +32,8 @@ class Checker:
     """Runs requests one at a time.
 
     Args:
-        make: a function that makes a grader. To end a slow request, the checker ends the workers of its grader, and
-            then makes a new grader for later requests.
-        tell: a function that is called with the ``Done`` of each request, from another thread. The checker does not
-            call ``tell`` for a request that a newer request replaced or ended.
+        make: makes a grader. To end a slow request, the checker ends its grader and makes a new one.
+        tell: called from another thread with the ``Done`` of each request that no newer request replaced or ended.
     """
 
     def __init__(self, make: Callable[[], Grader], tell: Callable[[Done], None]) -> None:
@@ -45,7 +43,7 @@ class Checker:
         self._round = self._start()
 
     def ask(self, name: str, work: Work) -> None:
-        """Run this request next. If a request is waiting, this request takes its place."""
+        """Run this request next, in place of a waiting request."""
         with self._changed:
             self._waiting = (name, work)
             if self._round.began and time.monotonic() - self._round.began > PATIENCE:
@@ -91,7 +89,7 @@ class Checker:
 
 
 class _Round:
-    """A grader and the thread that uses it. ``began``: when the current request began; 0 while the thread is idle."""
+    """A grader and its thread. ``began`` is the time when the current request began, or 0 while the thread is idle."""
 
     thread: threading.Thread
 

@@ -41,10 +41,7 @@ def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
 def _tell(
     watch: Callable[..., Iterator[object]], place: Path, saved: Callable[[], None], done: threading.Event
 ) -> None:
-    """Call ``saved`` when the system reports a change.
-
-    If the system cannot report changes, as in some network folders, poll the files.
-    """
+    """Call ``saved`` when files change. Poll the files if the system reports no changes, as in network folders."""
     # Watch the folder of a file, because an editor may save by renaming a new file to the old name.
     folder = place if place.is_dir() else place.parent
     for polling in (None, True):

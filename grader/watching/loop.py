@@ -16,11 +16,7 @@ STILL = 3.0
 
 
 class WatchLoop:
-    """The event loop's state: the session, the screen and the checker.
-
-    Args:
-        make: a function that makes a grader.
-    """
+    """The event loop's state: the session, the screen and the checker. ``make`` makes a grader."""
 
     def __init__(self, session: WatchSession, make: Callable[[], Any], screen: Screen) -> None:
         self.session, self.screen = session, screen
@@ -40,14 +36,10 @@ class WatchLoop:
         self.events.put(self.screen.again)
 
     def close(self) -> None:
-        """End all processes."""
         self.checker.close()
 
     def run(self, *, anywhere: bool) -> None:
-        """Run until the user quits.
-
-        ``anywhere``: begin with the first unfinished exercise instead of the current exercise.
-        """
+        """Run until the user quits. With ``anywhere``, begin with the first unfinished exercise."""
         self.session.look()
         if anywhere and len(self.session.names) > 1:
             self._ask("start", self.session.check_all())
@@ -71,7 +63,7 @@ class WatchLoop:
             self._check()
 
     def _look(self) -> None:
-        """Read and check the current exercise, which has just become the current one."""
+        """Read the files and check the current exercise."""
         self.session.look()
         self._check()
 

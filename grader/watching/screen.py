@@ -26,7 +26,7 @@ class Screen:
     """Draws the session's state.
 
     Attributes:
-        has_keys: True if keys of the keyboard control ``watch``. If so, the screen lists the keys.
+        has_keys: True if keys of the keyboard control ``watch``. Then the screen lists the keys.
         news: a line to show once, with the next drawing.
         question: the question that waits for y or n; "" if there is no question.
     """
@@ -38,7 +38,7 @@ class Screen:
         self._took = ""
 
     def again(self, *, hints: bool = False) -> None:
-        """Draw the current state again, for example after the terminal changed size."""
+        """Draw the current state again."""
         if hints or (self.elsewhere and self.session.report is not None):
             self._drawn = self._exercise
         self._draw()
@@ -49,7 +49,6 @@ class Screen:
         return self._drawn != self._exercise
 
     def result(self, seconds: float) -> None:
-        """Show the result of the current exercise."""
         self._took = f"{time.strftime('%H:%M:%S')}, in {seconds:.1f} s"
         self._show(self._exercise)
 
@@ -80,13 +79,11 @@ class Screen:
         self.say(f"{kind}{error}")
 
     def checking(self, name: str) -> None:
-        """Show that a request has begun."""
         if self.console.is_terminal:
             what = {"start": "checking all exercises", "list": "checking all", "explain": "reading your program"}
             self._line(f"{what.get(name, 'checking')} ...", "bright_black")
 
     def still(self, name: str) -> None:
-        """Show that a request is still running."""
         if name.startswith("check "):
             limit = self.session.course.config.limits.trace_seconds
             self._line(f"still running; an endless loop is stopped after {limit:g} s, or when you save again", "yellow")

@@ -30,7 +30,7 @@ class WatchSession:
     Attributes:
         names: the exercises in course order.
         report: the current exercise's report; None if the exercise was not checked yet or has no file.
-        source: the current exercise's source as last read; None without a file.
+        source: the current exercise's file or notebook as last read; None without a file.
     """
 
     def __init__(self, course: Course, place: Path, student: str, names: Sequence[str]) -> None:
@@ -52,20 +52,19 @@ class WatchSession:
         return f"{self._at + 1} of {len(self.names)}"
 
     def has(self, step: int) -> bool:
-        """Return whether an exercise follows (``step`` 1) or precedes (-1) the current exercise."""
+        """Return whether an exercise follows (``step`` 1) or precedes (``step`` -1) the current exercise."""
         return 0 <= self._at + step < len(self.names)
 
     def move(self, step: int) -> bool:
-        """Move to the next (``step`` 1) or previous (-1) exercise. Return False if no such exercise exists."""
+        """Move to the next (``step`` 1) or previous (``step`` -1) exercise. Return False if no such exercise exists."""
         return self.has(step) and self.go_to(self.names[self._at + step])
 
     def go_to(self, name: str) -> bool:
-        """Move to this exercise."""
         self._at, self.report, self.source = self.names.index(name), None, None
         return True
 
     def look(self) -> bool:
-        """Read the learner's files. Return whether the current exercise's source changed."""
+        """Read the learner's files. Return whether the current exercise's code changed."""
         self._submission = read(self.place, self.student, self.course.module_of, self.course.handed_out)
         before, self.source = self.source, self._submission.sources.get(self.exercise.id)
         if self.source is None:
@@ -92,9 +91,10 @@ class WatchSession:
         return lambda grader: graded_if_begun(grader, submission, names, public=public)
 
     def learn(self) -> Work | None:
-        """Return a function that runs the reference or one misconception, whose results a later hint may need.
+        """Return a function that runs the reference (the author's solution) or one misconception (a known mistake).
 
-        Return None if nothing is left to run, if the exercise has no file, or if the course has no solutions.
+        The results help to choose hints later. Return None if nothing is left to run, if the exercise has no file, or
+        if the course has no solutions.
         """
         exercise = self.exercise
         misconceptions = [None, *(s for s in exercise.misconceptions.values() if isinstance(s.of, Task))]
@@ -116,8 +116,7 @@ class WatchSession:
         Raises CourseError.
 
         Args:
-            otherwise_on: the TPU slice for timelines, such as "v5e:2x4", if neither ``wanted`` nor the call that the
-                exercise declares names a slice.
+            otherwise_on: the default TPU slice for timelines, such as "v5e:2x4".
         """
         if self.source is None:
             raise CourseError(f"there is no file of {self.exercise.id} to explain")
@@ -146,7 +145,7 @@ class WatchSession:
 
     @property
     def function(self) -> str:
-        """The function or question to look at first; '' if nothing fails."""
+        """The first failing function or question; '' if nothing fails."""
         failure = first_failure(self.report) if self.report else None
         return failure.task if failure else ""
 

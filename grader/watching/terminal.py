@@ -57,10 +57,9 @@ def _terminal() -> int | None:
 
 @contextlib.contextmanager
 def _signals(fd: int, resized: Callable[[], None]) -> Iterator[None]:
-    """Handle signals: report a new size, and turn signals that end the process into KeyboardInterrupt.
+    """Report a new size of the terminal, and turn signals that end the process into KeyboardInterrupt.
 
-    The KeyboardInterrupt makes ``keys`` restore the terminal. When the process was stopped (Ctrl-Z) and continues, the
-    handler sets the terminal's modes again.
+    After a stop (Ctrl-Z), set the terminal's modes again.
     """
 
     def end(*_: Any) -> None:

@@ -268,7 +268,7 @@ def _complex(real: float, imag: float) -> complex:
 
 
 def decode(data: Any, depth: int = 0) -> Any:
-    """Return the value that ``encode`` wrote as JSON. Raises BadFrame for JSON that ``encode`` does not write."""
+    """Return the value that ``encode`` wrote as JSON. Raises BadFrame for JSON that is not an encoded value."""
     if depth > MAX_DEPTH:
         raise BadFrame("nested too deeply")
     if data is None or isinstance(data, bool | int | float | str):

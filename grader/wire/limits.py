@@ -16,14 +16,15 @@ MAX_READ = 128 * MIB  # Bytes of all files in one submission, including outputs;
 MAX_FILES = 500  # Number of .py files and notebooks in one submission.
 MAX_ENTRIES = 10_000  # Number of files and folders that are searched for code.
 MAX_FOLDERS_DEEP = 8
-MAX_ZIPS = 5  # Number of .zip files that are opened in one folder.
+MAX_ZIPS = 5  # Number of .zip files that are opened in one submission.
 MAX_NAME = 500  # Characters of a path in a .zip file.
 MAX_CELLS = 10_000  # Number of cells in one notebook.
-MAX_CELL = 200_000  # Characters of one cell; a longer cell is not searched for IPython syntax.
+MAX_CELL = 200_000  # Characters of a file or cell; longer code is searched neither for IPython syntax nor for stubs.
 MAX_BRACKETS = 2_000_000  # Number of brackets in all outputs of a notebook.
 
 # Limits of the process that parses submissions.
-READ_MEMORY_MIB = 2048  # MiB of address space; a file that needs more is graded without facts about its source.
+# MiB of address space. Python code that needs more is graded without facts about it; other files are refused.
+READ_MEMORY_MIB = 2048
 READ_SECONDS = 20.0  # CPU time for parsing one file.
 READ_SECONDS_TOTAL = 60.0  # CPU time for parsing all files of a submission in one command.
 

@@ -9,7 +9,7 @@ import pytest
 
 from grader.authoring import verify
 from grader.authoring.first_cases import first_cases, without_trials
-from grader.authoring.replaced import replaced_texts, submission_of
+from grader.authoring.replaced import Replaced, alike, amounts, replaced_texts, submission_of
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
 from grader.common.observation import Observation
@@ -120,3 +120,22 @@ def test_a_further_failure_on_another_mesh_is_reported_with_several_seeds(worker
     assert problems(workers, tmp_path, TWICE, on_other_mesh) == []
     (problem,) = problems(workers, tmp_path, TWICE, on_other_mesh, seeds=2)
     assert problem.startswith("the misconception gathered_twice fails value, but fails= names traffic (value: ")
+
+
+def test_amounts_of_programs_without_results_do_not_depend_on_other_programs(workers: Workers, tmp_path: Path) -> None:
+    """The first program changes JAX for programs after it, and ends its process if I is 1012."""
+    course = made_up(tmp_path)
+    grader, exercise = Grader(course, "none", here=cast(Any, workers)), course.exercise("x1_gather")
+    own = reference_source(exercise, {})
+    changes = "jax.lax.all_gather = lambda a, *_, **__: jax.numpy.zeros((4 * a.shape[0], a.shape[1]))\n"
+    ends = "def gather(a, *, mesh):\n    if a.shape[0] > 8:\n        __import__('os')._exit(3)"
+    first = f"{own}\n{changes}".replace("def gather(a, *, mesh):", ends)
+    reference = grader.graded_and_public(submission_of("x1_gather", own), "x1_gather")[2]
+    texts = [(exercise.misconceptions["zeroed"], first), (exercise.misconceptions["gathered_twice"], own)]
+    _, wrong = amounts(grader, exercise, reference, [Replaced(by, text, [], []) for by, text in texts])
+    found = {name: {a.ask: a for a in answered} for name, answered in wrong.items()}
+    asks = [a.ask for a in reference]
+    assert alike([found["gathered_twice"][ask] for ask in asks], reference)
+    assert found["zeroed"].keys() == {*asks}
+    small = {ask for ask in asks if ask.dims.get("I") == 8}
+    assert {ask for ask, a in found["zeroed"].items() if isinstance(a.finding, Observation)} == small

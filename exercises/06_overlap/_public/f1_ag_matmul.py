@@ -125,7 +125,7 @@ exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3, hidden
     out_specs=P("x", "y"),
     hints=[
         "Which rows of W does the matmul of a shard of A need? The shard that you hold after t hops comes from the device t places before you.",
-        "In each of N rounds, send the shard that you hold, multiply it by its rows of W, and add. Only then take the shard that has arrived.",
+        "In each of N rounds, send the shard that you hold (but not in the last round), multiply it by its rows of W, and add. Only then take the shard that has arrived.",
         "arriving = jax.lax.ppermute(a, 'y', ring); c += a @ rows[(me - hop) % n]; a = arriving",
     ],
 )

@@ -1,8 +1,8 @@
 """Run many mutants of one task in one process, with only the first inputs: most mutants already fail with these.
 
 To grade a single mutant, the grader starts a process and traces up to a dozen programs. In a shared process, it traces
-one program for each mutant. Only a failure is final. If a mutant passes, or if other mutants in the process may have
-changed its result, ``judge_mutant`` grades the mutant alone with all inputs.
+fewer programs for each mutant (see ``first_asks``). Only a failure is final. If a mutant passes, or if other mutants in
+the process may have changed its result, ``judge_mutant`` grades the mutant alone with all inputs.
 """
 
 from __future__ import annotations

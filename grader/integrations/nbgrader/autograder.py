@@ -1,8 +1,7 @@
 """Grade submissions without nbgrader's kernels: settings, workers, and stored reports.
 
-Reports are stored below DIR/.shardlings/, which only staff can read. A report's file name is the fingerprint of the
-submission. After ``nbgrader autograde`` or ``shardlings nbgrader grade`` has graded a submission, the submission is
-graded again only if it changed.
+Reports are stored below DIR/.shardlings/, which only staff can read. A report's file name is the fingerprint (a digest)
+of the submission, so an unchanged submission is not graded again.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ KEPT = ".shardlings"
 class NotebookWork:
     """One submitted notebook, read and repaired, with everything that its verdict depends on.
 
-    ``points`` and ``exercise_of`` have the names of grade cells as keys.
+    The keys of ``points`` and ``exercise_of`` are names of grade cells.
     """
 
     student: str
@@ -128,7 +127,7 @@ class Shardlings(LoggingConfigurable):
     def read(self, path: Path, student: str, assignment: str, notebook: str, known: Sequence[Known]) -> NotebookWork:
         """Read and repair a submitted notebook.
 
-        Raises CourseError if the gradebook has other cells or points than the course.
+        Raises CourseError if the cells or points in the gradebook differ from those of the course.
         """
         course = self.loaded
         names = list(course.module(notebook).exercises) if self.is_ours(notebook) else []
@@ -164,10 +163,7 @@ class Shardlings(LoggingConfigurable):
         return found
 
     def ahead(self, works: Sequence[NotebookWork]) -> None:
-        """Start grading the notebooks without a stored report in the background, if there are two or more of them.
-
-        The method ``report`` waits until a report is ready.
-        """
+        """Start grading the notebooks without a stored report in the background, if there are two or more of them."""
         left = [w for w in works if self.kept(w.fingerprint) is None]
         self._coming = {w.fingerprint: Future() for w in left}
 
@@ -184,12 +180,7 @@ class Shardlings(LoggingConfigurable):
             self._coming = {}
 
     def _prove(self, names: Sequence[str]) -> None:
-        """Grade the exercises' solutions, to test the grader.
-
-        Raises CanaryFailed if a solution does not get full marks.
-
-        Each solution is graded at most once per run, even if the cache cannot be written.
-        """
+        """Grade the exercises' solutions once per run, to test the grader. Raises CanaryFailed if a solution fails."""
         if not self._proved.issuperset(names):
             canary.prove(self.grader, names)
             self._proved.update(names)

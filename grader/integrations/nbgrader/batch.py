@@ -1,9 +1,9 @@
 """``shardlings nbgrader grade``: grade a class in parallel, and write the gradebook rows that nbgrader would write.
 
 Workers grade in parallel. Only this process reads submissions and writes the gradebook and ``autograded/``. One
-transaction writes the gradebook rows of several students; then this process writes the files of these students. A
+transaction writes the gradebook rows of several students. Then this process writes the files of these students. A
 student's notebook is the last file, and has a *stamp*: a digest of the submission and all else that determines the
-results. The stamp shows that all results are written, so a killed batch that is run again grades no student twice.
+results. The stamp proves that all results are written. So if a run is killed, the next run grades no student twice.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 
 @dataclass
 class _Student:
-    """One student's submission: its notebooks, and the reports that were made for them so far."""
+    """One student's submission: its notebooks, and their reports so far."""
 
     name: str
     works: dict[str, NotebookWork]
@@ -75,10 +75,10 @@ def grade(
     Args:
         jobs: submissions graded at a time; 0 for the setting in nbgrader_config.py.
         isolation: the kind of sandbox, such as "bwrap"; "" for the setting in nbgrader_config.py.
-        again: True to write the results of unchanged submissions again, too; they are taken from stored reports.
+        again: True to write the stored results of unchanged submissions again, too.
         remember: use the results of earlier runs, and keep the results of this run for later runs.
         elsewhere: a service that grades submissions on other machines.
-        slow: called with a student and the seconds that the student's work has taken so far, see ``Pool.slow``.
+        slow: called with a student whose submission takes long and the seconds so far, see ``Pool.slow``.
     """
     if not (folder / "nbgrader_config.py").is_file():
         init = f"shardlings nbgrader init {shlex.quote(str(folder))}"
@@ -190,7 +190,6 @@ class _Batch:
         }
 
     def _load_dates(self) -> None:
-        """Load the submission time and the deadline of each student in the gradebook."""
         there: list[Any] = self.gradebook.assignment_submissions(self.assignment)
         self.dates = {str(one.student_id): (one.timestamp, one.duedate) for one in there}
 
@@ -363,10 +362,7 @@ class _Batch:
         return node
 
     def _penalise(self, student: _Student, found: Any) -> None:
-        """Set late penalties with the configured plugin, as AssignLatePenalties does.
-
-        A penalty is at least 0 and at most the notebook's score.
-        """
+        """Set late penalties with the configured plugin, like nbgrader's AssignLatePenalties."""
         late = found.total_seconds_late
         for submitted in found.notebooks:
             if submitted.name in student.works:

@@ -19,9 +19,8 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
     """Return the report with the points that a person set in the gradebook.
 
     In nbgrader, an exercise has one check cell for all points that the grader gives, and a cell for each answer in
-    words. If a person scores the check cell, this score replaces all points of the grader. In the report, the score
-    becomes part of the exercise's total. The total is known only when all answers in words are graded, so the score
-    does not count before.
+    words. A person's score of the check cell replaces all points of the grader. In the report, the score becomes part
+    of the exercise's total. So the score counts only when all answers in words are graded.
 
     Args:
         submission: nbgrader's SubmittedAssignment.
@@ -60,8 +59,8 @@ def to_read(course: Course, exercises: Iterable[str]) -> dict[str, str]:
 def _points(exercise: Exercise, grade: Any) -> float | None:
     """Return the points that a person gave for a cell.
 
-    An extension is an exercise whose points are a bonus. In nbgrader, its cells are worth 0 points. So a person enters
-    points for these cells as extra credit.
+    The cells of an extension (an exercise whose points are a bonus) are worth 0 points in nbgrader, so people enter
+    their points as extra credit.
     """
     if grade is None:
         return None

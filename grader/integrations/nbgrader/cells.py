@@ -104,8 +104,8 @@ def fill(nodes: list[NotebookNode], report: Report, by_cell: dict[str, str], poi
     A cell that is not in the course gets an error, because nbgrader gives full marks to a cell without outputs.
 
     Args:
-        by_cell: name of a grade cell -> exercise.
-        points: name of a grade cell -> the cell's points in the gradebook.
+        by_cell: the exercise of each grade cell, by the cell's name.
+        points: the points in the gradebook of each grade cell, by the cell's name.
     """
     found = {e.exercise: e for e in report.exercises}
     first = True

@@ -1,7 +1,7 @@
 """The function ``check`` of the notebooks that nbgrader releases.
 
-``check`` works like ``grader.notebook.check``. Under ``nbgrader validate``, a failed check makes this
-function raise an error, so that ``nbgrader validate`` reports the failure.
+``check`` works like ``grader.notebook.check``. Under ``nbgrader validate``, a failed check also raises an error, so
+that this command reports the failure.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def write(
     attention: Mapping[str, Sequence[str]],
     late: Mapping[str, float],
 ) -> str:
-    """Write the class page and students' pages to the folder ``place``.
+    """Write the class page and students' pages to the folder ``place``. Return the class page's path.
 
     A student's page is written if it is missing, or if a person changed the student's points since it was written.
 
@@ -39,9 +39,6 @@ def write(
         reports: for each student, one report for each notebook.
         attention: for each student, the reasons why a person must review the results.
         late: for each late student, the seconds after the deadline.
-
-    Returns:
-        The class page's path.
     """
     place.mkdir(parents=True, exist_ok=True)
     whole = [_together(student, list(of)) for student, of in sorted(reports.items()) if of]
@@ -71,10 +68,7 @@ def _write_students(place: Path, whole: Sequence[Report]) -> None:
 
 
 def _read_marks(place: Path) -> dict[str, str]:
-    """Return student -> digest of the report, for reports with points that a person set.
-
-    Return {} if the file ``BY_HAND`` is missing or invalid.
-    """
+    """Return the digest of each report with points that a person set, by student; {} without a valid file."""
     try:
         found = json.loads((place / BY_HAND).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
 """``shardlings nbgrader init``: a course folder in nbgrader's layout, one assignment per module.
 
-The files in ``source/`` contain only texts from ``exercises/``, which learners may see, and nbgrader's metadata and
-points. So nbgrader may release each file in ``source/``.
+nbgrader may release each file in ``source/``: the files contain only texts from ``exercises/``, which learners may see,
+and nbgrader's metadata and points.
 
     DIR/nbgrader_config.py                     plugs the grader in; you may edit it, init never overwrites it
     DIR/source/<module>/<module>.ipynb         the module's notebook with nbgrader's metadata in its cells
@@ -51,7 +51,7 @@ configure(c, course={course!r})
 
 @lru_cache(10_000)
 def cell_name(exercise: str, name: str) -> str:
-    """Return the id of an exercise's cell. ``name``: a task, a question, or "check" for the check cell."""
+    """Return the id of an exercise's cell. ``name`` is a task, a question, or "check" for the check cell."""
     return notebooks.cell("markdown", f"{exercise}-{name}", "").id
 
 
@@ -65,10 +65,7 @@ def solution_cells(exercise: Exercise) -> dict[str, str]:
 
 
 def cell_points(course: Course, exercise: str) -> float:
-    """Return the points of an exercise's check cell, without the points of answers in words.
-
-    Extensions have 0 points.
-    """
+    """Return the points of an exercise's check cell, without the points of answers in words; 0 for an extension."""
     found = course.exercise(exercise)
     by_hand = sum(question.points for question in written_questions(found))
     return 0.0 if found.extension else round((found.points - by_hand) * course.weight(exercise), 6)

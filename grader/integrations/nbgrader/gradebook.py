@@ -55,8 +55,8 @@ def in_order(known: list[Known], released: Path) -> list[Known]:
 def one_transaction(gradebook: Gradebook) -> Iterator[None]:
     """Commit all changes that the ``with`` block makes to the gradebook, or none.
 
-    nbgrader commits after every row. In the block, nbgrader's commits only add to one transaction, which the end of the
-    block commits (SQLAlchemy: "Joining a Session into an External Transaction").
+    nbgrader commits after every row. In the block, these commits only add to one transaction, which is committed at the
+    end of the block (SQLAlchemy: "Joining a Session into an External Transaction").
     """
     session: Any = gradebook.db
     session.remove()
@@ -71,10 +71,7 @@ def one_transaction(gradebook: Gradebook) -> Iterator[None]:
 
 
 def submissions_of(gradebook: Gradebook, assignment: str, students: Sequence[str]) -> list[Any]:
-    """Return the submissions of ``students`` from the gradebook.
-
-    The function makes only one query for each kind of row, which is fast.
-    """
+    """Return the submissions of ``students`` from the gradebook, with one fast query for each kind of row."""
     of: Any = SubmittedAssignment
     book: Any = SubmittedNotebook
     kind: Any = Assignment
@@ -118,11 +115,9 @@ def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report:
 
 
 def _await_a_person(grade: Any, to_grade: set[str]) -> None:
-    """Flag a cell that a person must grade.
+    """Flag a cell that a person must grade, because nbgrader gives 0 points to an unchanged cell without this flag.
 
-    Without the flag ``needs_manual_grade``, nbgrader gives 0 points to a cell that the student did not change. But a
-    question may ask for code in another cell. Then the student changes only that cell, and the grade belongs to the
-    question's cell.
+    A cell may be unchanged although the student answered: a question may ask for code in another cell.
     """
     if grade.name in to_grade and grade.manual_score is None:
         grade.auto_score, grade.needs_manual_grade = None, True

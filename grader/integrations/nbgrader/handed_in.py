@@ -2,8 +2,8 @@
 
 nbgrader copies all files beside a notebook from the exchange to ``submitted/``, then to ``autograded/`` and
 ``feedback/``, and follows links. So a student who links ``book.db`` to the gradebook would get the gradebook. ``guard``
-replaces nbgrader's copying of students' files from ``submitted/`` and ``autograded/``. ``plugin.Collect`` replaces the
-copying from the exchange, and copies a link as a link.
+replaces nbgrader's copying from ``submitted/`` and ``autograded/``. ``plugin.Collect`` replaces the copying from the
+exchange, and copies a link as a link.
 """
 
 from __future__ import annotations
@@ -31,18 +31,14 @@ LONGEST_TIME = 100
 
 
 def odd_files(folder: Path) -> list[str]:
-    """Return a line for each entry of a folder that ``copy`` omits.
-
-    Such entries are links, pipes, sockets, unreadable files and files over a limit.
-    """
+    """Return a line for each entry of a folder that ``copy`` omits, such as a link or a file over a limit."""
     return listed(folder)[1]
 
 
 def listed(folder: Path) -> tuple[list[str], list[str]]:
     """Return the paths of files and folders that are within limits, and a line for each other entry of a submission.
 
-    The grader reads submissions within the same limits. Without limits, the copy of a sparse file could fill a disk,
-    although the file itself takes no space.
+    Without limits, the copy of a sparse file could fill a disk, although the file itself takes no space.
     """
     if folder.is_symlink():
         return [], [f"{printable(folder.name)} {A_LINK}"]
@@ -70,12 +66,7 @@ def listed(folder: Path) -> tuple[list[str], list[str]]:
 
 
 def _why_omitted(path: str, entry: str, left: int) -> str:
-    """Return why an entry is not copied; "" if it is copied.
-
-    Args:
-        entry: the path relative to the submission's folder.
-        left: the number of bytes that this file and all files after it may have together.
-    """
+    """Return why an entry is not copied; "" if it is copied. At most ``left`` bytes may still be copied."""
     if os.path.islink(path):
         return A_LINK
     if not _can_be_read(path):
@@ -103,7 +94,7 @@ def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], b
 
     Args:
         known: the assignment's notebooks, without suffix.
-        is_ours: a function that returns True for the name of a notebook in the course.
+        is_ours: returns True for the name of a notebook in the course.
     """
     wanted = " or ".join(f"{name}.ipynb" for name in known)
     if place.is_symlink() or not place.is_dir():
@@ -121,9 +112,7 @@ def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], b
 
 
 def time_in(folder: Path) -> tuple[Any, list[str]]:
-    """Return the time in ``timestamp.txt`` (None if there is none), and a list of notes.
-
-    The list has one note if the file cannot be read or its text is not a time; else the list is empty.
+    """Return the time in ``timestamp.txt`` (None if there is none), and a list with a note if the file is invalid.
 
     nbgrader's own method waits for ever if the file is a pipe, and stops the command if the text is not a time.
     """
@@ -155,10 +144,7 @@ def copy(source: str, target: str, ignore: Sequence[str], log: Any) -> None:
 
 
 def _copy_files(source: Path, target: Path, files: Sequence[str]) -> list[str]:
-    """Copy files that ``listed`` names. Return a line for each file that cannot be copied any more.
-
-    Since ``listed`` ran, a file may have become a link, a pipe or too large.
-    """
+    """Copy files that ``listed`` names. Return a line for each file that cannot be copied any more."""
     odd = []
     for name in files:
         place = target / name
@@ -185,8 +171,7 @@ REPLACED = {
 def guard() -> None:
     """Make nbgrader's converters copy a student's files with ``copy``, and read times with ``time_in``.
 
-    nbgrader's hooks run only before and after copying. So this function replaces two methods: one copies files, and one
-    reads times.
+    This function replaces two of nbgrader's methods, because nbgrader's hooks run only before and after copying.
 
     Raises:
         CourseError: the installed nbgrader lacks a method that must be replaced, so nbgrader would follow links.

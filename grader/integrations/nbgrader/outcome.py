@@ -15,8 +15,10 @@ from grader.integrations.nbgrader.repair import Known
 class BatchOutcome:
     """The outcome for a class.
 
-    ``graded``: students who were graded now. ``kept``: students whose submissions had not changed. ``failures``: the
-    reason for each student who could not be graded.
+    Attributes:
+        graded: students who were graded now.
+        kept: students whose submissions had not changed.
+        failures: the reason for each student who could not be graded.
     """
 
     graded: list[str] = field(default_factory=list)

@@ -3,8 +3,7 @@
 ``nbgrader autograde`` processes each submission twice. In the first pass, ``Exporter`` starts with an empty notebook in
 place of the submitted file, and ``Repair`` rebuilds the cells from the submission. In the second pass, ``Grade`` grades
 the submission. It replaces nbgrader's ``Execute``, which would start a kernel. Then nbgrader's ``SaveAutoGrades`` reads
-the scores from the cells' outputs, and ``SaveComments`` adds the reasons. ``ClearSolutions`` works like nbgrader's
-class of this name, but leaves cells alone that have no solution.
+the scores from the cells' outputs, and ``SaveComments`` adds the reasons.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) ->
 
     Args:
         c: the result of ``get_config()``.
-        course: path of the course's course.yaml. The folder solutions/ must be beside course.yaml.
+        course: path of the course's course.yaml. The folder solutions/ must be beside it.
     """
     c.Shardlings.course, c.Shardlings.isolation, c.Shardlings.jobs = course, isolation, jobs
     c.Autograde.exporter_class = f"{HERE}.Exporter"
@@ -180,8 +179,7 @@ def graded(nb: Any, work: NotebookWork, report: Report, mark: str) -> None:
 class Exporter(NotebookExporter):
     """Passes a file's notebook to the preprocessors, such as ``Repair`` and ``Grade``.
 
-    An ``Exporter`` reads only files in ``autograded/``, which ``Repair`` made. In place of a submitted file, it passes
-    an empty notebook to ``Repair``, which reads the submitted file and rebuilds the notebook's cells.
+    In place of a submitted file, it passes an empty notebook to ``Repair``, which reads the submitted file.
     """
 
     def from_filename(self, filename: str, resources: Any = None, **kw: Any) -> Any:
@@ -257,10 +255,7 @@ class Collect(ExchangeCollect):
 
 
 class ClearSolutions(NbgraderClearSolutions):
-    """Works like nbgrader's ClearSolutions, but leaves a cell alone if the learners' notebook has a cell of equal text.
-
-    Such a cell contains no solution. The learners' notebook is the one in ``exercises/``.
-    """
+    """Works like nbgrader's ClearSolutions, but keeps cells whose text is in the learners' notebook."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         self._given = self._texts_given(_where(resources)[2])

@@ -2,8 +2,8 @@
 
 The grader gets every code cell that the learner wrote, even without nbgrader's metadata, because it grades functions
 and not cells. The gradebook gets each of its cells exactly once. This module finds a cell by the task that the cell
-defines, else by nbgrader's metadata, else by the cell's id. A missing cell is restored. This module raises only
-``Unreadable``, if the machine fails to read the file. It never runs code, and it leaves parsing to ``intake.parsers``.
+defines, else by nbgrader's metadata, else by the cell's id. A missing cell is restored. This module never runs code,
+and leaves parsing to ``intake.parsers``.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Known:
 
 @dataclass
 class SubmittedCell:
-    """A submitted cell. ``number``: the cell's position in the notebook, from 1."""
+    """A submitted cell. ``number`` is the cell's position in the notebook, from 1."""
 
     number: int
     kind: str
@@ -92,7 +92,7 @@ class SubmittedCell:
 
 @dataclass(frozen=True)
 class Repaired:
-    """A repaired notebook. ``untouched``: names of solution cells that are equal to the released cells."""
+    """A repaired notebook. ``untouched`` has the names of solution cells that are equal to the released cells."""
 
     cells: list[NotebookNode]
     submission: Submission
@@ -108,11 +108,13 @@ def repair(
     """Repair the notebook at ``path``, as the module describes.
 
     Args:
-        path: the notebook.
         known: the cells that the gradebook knows, in the notebook's order.
         exercises: the exercises that the grader grades in this notebook.
         given: texts of cells that are not the learner's work.
         parsers: the processes that parse the notebook; by default this process parses it.
+
+    Raises:
+        Unreadable: the machine fails to read the file.
     """
     exercises, notes = tuple(exercises), list[str]()
     parsers = (parsers or Parsers()).for_submission(path)
@@ -205,10 +207,9 @@ def _recognise_definition(cells: list[SubmittedCell], cell: Known, notes: list[s
 
 
 def _by_marks(cell: Known, free: list[SubmittedCell]) -> SubmittedCell | None:
-    """Return the submitted cell that matches a cell of the gradebook by text, else by metadata, else by id.
+    """Return the last submitted cell that matches a cell of the gradebook by text, else by metadata, else by id.
 
-    The text is compared only if ``cell.restored`` is True. If several submitted cells match in one of these ways,
-    return the last of them.
+    Only the text of a cell that students must not change (``restored``) is compared.
     """
     same = [c for c in free if cell.restored and c.text.strip() == cell.source.strip()]
     marked = [c for c in free if c.marked == cell.name]

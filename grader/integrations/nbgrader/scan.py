@@ -45,8 +45,7 @@ TELLING_DIGITS = 5  # The least number of digits of a number to search for. Shor
 def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path, str]]:
     """Yield (file, leak) for each leak in the folders of nbgrader's steps (``STEPS``) below ``folder``.
 
-    In a student's own files, text of the student's own submission is no leak. Also yield each file that cannot be read,
-    with the reason.
+    Also yield each unreadable file with the reason. Text of a student's own submission is no leak.
     """
     lines = dict(secret_lines(course))
     checks = {n: what for n, what in lines.items() if _of_check(course, what)}
@@ -101,8 +100,8 @@ class _Others:
         """Yield a message for each leak in a file.
 
         A database is a leak, because it may be the gradebook. In a student's file in ``autograded/`` or ``feedback/``,
-        a copy of another student's file is a leak, and so is a long line of the files or comments of only one other
-        student.
+        a copy of another student's file is a leak. A long line is a leak if only one other student's files or comments
+        have it.
         """
         with open(path, "rb") as file:
             if file.read(len(SQLITE)) == SQLITE:
@@ -154,10 +153,7 @@ def _comments(gradebook: Path) -> list[tuple[str, str]]:
 
 
 class _Texts:
-    """Reads the text of files.
-
-    ``refused``: unreadable files with reasons. Each file is parsed only once, because parsing is slow.
-    """
+    """Reads the text of files. ``refused`` has the unreadable files with reasons. They are not parsed again."""
 
     def __init__(self, parsers: Parsers) -> None:
         self._parsers = parsers
@@ -177,10 +173,7 @@ class _Texts:
 
 
 def _handed_in(folder: Path, path: Path, read: _Texts) -> str:
-    """Return all text that a student submitted for an assignment.
-
-    ``path`` names both: ``STEP/STUDENT/ASSIGNMENT/...``.
-    """
+    """Return all text that a student submitted for an assignment. ``path`` is ``STEP/STUDENT/ASSIGNMENT/...``."""
     place = folder.joinpath("submitted", *path.parts[1:3])
     return "\n".join(read.text(p) for p in _files(place))
 

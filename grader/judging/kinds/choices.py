@@ -76,7 +76,10 @@ class ChoiceKind(AnswerKind[str, str]):
         return found[0]
 
     def _by_letter(self, text: str) -> str | None:
-        """Return the key of the option that an answer names as ``b``, ``(b)`` or ``b: text of the option``, or None."""
+        """Return the key of the option that an answer names by its letter; None if the answer names none by letter.
+
+        The forms are ``b``, ``(b)`` and ``b: text of the option``.
+        """
         lettered = dict(zip(LETTERS.casefold(), self.options, strict=False))
         if (letter := text.strip("()[].: ")) in lettered:
             return lettered[letter]

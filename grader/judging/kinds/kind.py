@@ -129,7 +129,7 @@ def is_blank(raw: Any) -> bool:
 def literal(text: str) -> Any:
     """Return the value of a Python literal, without Python's warnings. Raises only ValueError, for any text.
 
-    Python raises a TypeError for a dict or set with a list in it that cannot be hashed, such as ``{[]: 1}``.
+    Python raises a TypeError if a list is the key of a dict or an element of a set, as in ``{[]: 1}``.
     """
     try:
         with warnings.catch_warnings():

@@ -53,7 +53,8 @@ def asked(
     """Return requests to compile the declared calls of an exercise, or of one of its tasks, for a slice.
 
     If the exercise declares timing calls, whose programs are timed and never run, return only requests for these
-    calls. Raises CourseError if no call has a mesh that the slice's chips can form.
+    calls. Raises CourseError if no call has a mesh with as many devices as the slice, if ``mesh`` does not fit the slice,
+    or if every call is impossible.
 
     Args:
         mesh: a mesh in place of the declared meshes, or None.

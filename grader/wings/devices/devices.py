@@ -162,7 +162,7 @@ class RealDevices:
     def _asked(self, request: dict[str, Any], program: bytes, inputs: list, **more: Any) -> list[Reply] | str:
         """Return the answers of all processes, or the reason why an answer is missing.
 
-        If a process dies, ask all processes once more.
+        If a process dies within the time limit, ask all processes once more.
         """
         replies: list[Reply] = []
         with self._lock:

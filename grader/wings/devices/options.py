@@ -39,7 +39,10 @@ def doctor() -> list[MachineCheck]:
 
 
 def accelerator(backend: Backend) -> MachineCheck:
-    """Check that programs can run on devices of this backend. Look for device files first, because JAX is slow."""
+    """Check that programs can run on devices of this backend.
+
+    Look for the files of the driver and of the device first, because JAX starts slowly.
+    """
     name = f"backend {backend.name}"
     if not drivers.packages(backend):
         return MachineCheck(

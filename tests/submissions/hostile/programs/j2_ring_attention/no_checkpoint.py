@@ -1,42 +1,11 @@
 """JAX differentiates all rounds, and keeps the scores of each.
 
+changes: honest.py
 kind: no checkpoint
 earns: 4.75 of 5
 fails: ring_kept
 says: the program holds
 """
-
-import jax
-import jax.numpy as jnp
-
-
-def send(*blocks):
-    """To the next device."""
-    n = jax.lax.axis_size("cp")
-    return (jax.lax.ppermute(a, "cp", [(i, (i + 1) % n) for i in range(n)]) for a in blocks)
-
-
-def scored(q, k, hop, causal, striped):
-    """Scores [H, own, theirs] with the keys that set out `hop` devices before this one, -inf where they are not seen."""
-    n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), jnp.arange(len(q))
-    mine, theirs = (rows * n + i if striped else rows + i * len(q) for i in (me, (me - hop) % n))
-    scores = jnp.einsum("thd,shd->hts", q, k)
-    return jnp.where(theirs <= mine[:, None], scores, -jnp.inf) if causal else scores
-
-
-def attend(q, k, v, causal, striped):
-    """The result [T/N, H, d], and each query's log-sum-exp [H, T/N]."""
-    n = jax.lax.axis_size("cp")
-    top, mass, total = -jnp.inf, 0, 0
-    for hop in range(n):
-        scores = scored(q, k, hop, causal, striped)
-        largest = jnp.maximum(top, scores.max(-1))  # finite from the first round on: a query sees itself
-        weights, scale = jnp.exp(scores - largest[..., None]), jnp.exp(top - largest)
-        mass = mass * scale + weights.sum(-1)
-        total = total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v)
-        top = largest
-        k, v = send(k, v) if hop < n - 1 else (k, v)
-    return (total / mass[..., None]).swapaxes(0, 1), top + jnp.log(mass)
 
 
 def ring_attn(q, k, v, *, causal, striped):

@@ -1,22 +1,13 @@
 """Queries, keys and values are gathered between pairs of devices, which are no axis of the mesh.
 
+changes: honest.py
 kind: pairs in a tournament
 earns: 4.5 of 5
 fails: ring_sent
 says: all_gather over some of the devices along cp
 """
 
-from functools import partial
-
-import jax
-import jax.numpy as jnp
 import numpy as np
-
-
-def send(*blocks):
-    """To the next device."""
-    n = jax.lax.axis_size("cp")
-    return (jax.lax.ppermute(a, "cp", [(i, (i + 1) % n) for i in range(n)]) for a in blocks)
 
 
 def rounds(n):
@@ -41,14 +32,6 @@ def blocks(q, k, v):
         yield (me - jnp.array(other)[me]) % n, theirs[1], theirs[2]
 
 
-def scored(q, k, hop, causal, striped):
-    """Scores [H, own, theirs] with the keys that set out `hop` devices before this one, -inf where they are not seen."""
-    n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), jnp.arange(len(q))
-    mine, theirs = (rows * n + i if striped else rows + i * len(q) for i in (me, (me - hop) % n))
-    scores = jnp.einsum("thd,shd->hts", q, k)
-    return jnp.where(theirs <= mine[:, None], scores, -jnp.inf) if causal else scores
-
-
 def attend(q, k, v, causal, striped):
     """The result [T/N, H, d], and each query's log-sum-exp [H, T/N]."""
     top, mass, total = -jnp.inf, 0, 0
@@ -60,37 +43,3 @@ def attend(q, k, v, causal, striped):
         total = total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v)
         top = largest
     return (total / mass[..., None]).swapaxes(0, 1), top + jnp.log(mass)
-
-
-def forward(q, k, v, causal, striped):
-    out, lse = attend(q, k, v, causal, striped)
-    return out, (q, k, v, out, lse)
-
-
-def backward(kept, d_out, causal, striped):
-    """With weights w: dv = w d_out, dw = d_out v, dscores = w (dw - the mean of dw weighted by w, which is d_out out)."""
-    q, k, v, out, lse = kept
-    mean = jnp.einsum("thd,thd->ht", d_out, out)[..., None]
-    d_q = d_k = d_v = 0
-    n = jax.lax.axis_size("cp")
-    for hop in range(n):
-        weights = jnp.exp(scored(q, k, hop, causal, striped) - lse[..., None])
-        d_scores = weights * (jnp.einsum("thd,shd->hts", d_out, v) - mean)
-        d_q += jnp.einsum("hts,shd->thd", d_scores, k)
-        d_k += jnp.einsum("hts,thd->shd", d_scores, q)
-        d_v += jnp.einsum("hts,thd->shd", weights, d_out)
-        k, v = send(k, v)
-        d_k, d_v = send(d_k, d_v)  # after N hops they are home
-    return d_q, d_k, d_v
-
-
-def ring_attn(q, k, v, *, causal, striped):
-    """Attention of a text whose positions are cut over cp, in blocks or in stripes, and its heads over tp.
-
-    Args: blocks of q, k and v float32[T, H, d] (cp, tp, -). causal: a query sees positions up to its own.
-    Returns: a block of float32[T, H, d] (cp, tp, -).
-    """
-    how = {"causal": causal, "striped": striped}
-    attention = jax.custom_vjp(lambda q, k, v: attend(q, k, v, **how)[0])
-    attention.defvjp(partial(forward, **how), partial(backward, **how))
-    return attention(q, k, v)

@@ -1,50 +1,11 @@
 """Transfers that are alike are listed once.
 
+changes: honest.py
 kind: duplicates removed
 earns: 2.5 of 3
 fails: straight_programs
 says: for hlo=
 """
-
-import re
-from math import prod
-
-import numpy as np
-
-
-ITEMSIZE = {"pred": 1, "bf16": 2, "f16": 2, "s32": 4, "u32": 4, "f32": 4}
-
-
-KINDS = ("all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter")
-
-
-def computations(hlo):
-    """The computations by name, and the name of the first to run.
-
-    Each is a list of its lines, (result, shape, opcode, operands, attributes), such as
-    ("g.1", "f32[8,4]{1,0}", "all-gather", ["w.2"], "channel_id=1, replica_groups={{0,1},{2,3}}, dimensions={0}")
-    or ("c.3", "s32[]", "constant", ["7"], "").
-    """
-    found, entry = {}, ""
-    for line in hlo.splitlines():
-        if head := re.match(r"(ENTRY )?%(\S+) \(.*\{$", line):
-            current = found[head[2]] = []
-            entry = head[2] if head[1] else entry
-        elif part := re.match(r"  (?:ROOT )?%(\S+) = (.*?) ([a-z][a-z-]*)\((.*?)\)(?:, (.*))?$", line):
-            result, shape, opcode, inside, attributes = part.groups(default="")
-            operands = [o.strip().lstrip("%") for o in re.sub(r"/\*.*?\*/", "", inside).split(",")]
-            current.append((result, shape, opcode, operands, attributes))
-    return found, entry
-
-
-def device_groups(text):
-    """The groups that ``{{0,4},{1,5}}`` or ``[4,2]<=[2,4]T(1,0)`` stands for, as lists of devices in the order of the text."""
-    if text.startswith("{"):
-        return [[int(n) for n in group.split(",")] for group in re.findall(r"\{([\d,]+)\}", text)]
-    shape, dims, order = re.fullmatch(r"\[(.+)\]<=\[(.+?)\](?:T\((.+)\))?", text).groups(default="")
-    shape, dims, order = ([int(n) for n in part.split(",") if n] for part in (shape, dims, order))
-    ids = np.arange(prod(dims)).reshape(dims)
-    return ids.transpose(order or range(len(dims))).reshape(shape).tolist()
 
 
 def collectives(hlo):
@@ -71,9 +32,3 @@ def collectives(hlo):
 
     visit(entry, 1)
     return sorted({repr(one): one for one in found}.values())
-
-
-def size(shape):
-    """Bytes of a shape such as bf16[8,4]{1,0}, or of all in a tuple."""
-    arrays = re.findall(r"(\w+)\[([\d,]*)\]", shape)
-    return sum(ITEMSIZE[dtype] * prod(int(n) for n in dims.split(",") if n) for dtype, dims in arrays)

@@ -1,41 +1,11 @@
 """With two devices along sp, each device computes the attention of all positions.
 
+changes: honest.py
 kind: branch on mesh
 earns: 3 of 5
 fails: block_forward block_backward block_long
 says: over dp or sp in the forward pass, the budget is 416 B
 """
-
-import jax
-import jax.numpy as jnp
-from jax.sharding import PartitionSpec as P
-
-ROWS = P("dp", "sp")
-PARAMS = {
-    "before": P(),  # [D], scale of the norm before attention
-    "qkv": P(None, None, "tp"),  # [D, 3, H, d]
-    "out": P("tp"),  # [H, d, D]
-    "between": P(),  # [D], scale of the norm before the MLP
-    "up": P(None, "tp"),  # [D, F]
-    "down": P("tp"),  # [F, D]
-}
-
-
-def norm(x, scale):
-    """Each row of x divided by its root mean square, times scale."""
-    return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
-
-
-def gather(a):
-    return jax.lax.all_gather(a, "sp", axis=1, tiled=True)
-
-
-def attend(q, k, v, first):
-    """Attention of queries from position `first` on."""
-    here = first + jnp.arange(q.shape[1])
-    scores = jnp.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
-    weights = jax.nn.softmax(jnp.where(jnp.arange(k.shape[1]) <= here[:, None], scores, -jnp.inf))
-    return jnp.einsum("bhts,bshd->bthd", weights, v)
 
 
 def heads_of(params, x):
@@ -46,14 +16,3 @@ def heads_of(params, x):
     n = gather(jax.lax.pcast(norm(x, params["before"]), "tp", to="varying"))
     heads = attend(*jnp.einsum("btd,dchk->cbthk", n, params["qkv"]), 0)
     return jax.lax.dynamic_slice_in_dim(heads, first, x.shape[1], axis=1)
-
-
-def on_device(params, x):
-    """The block, of what a device has."""
-    x = x + jax.lax.psum(jnp.einsum("bthk,hkd->btd", heads_of(params, x), params["out"]), "tp")
-    return x + jax.lax.psum(jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"], "tp")
-
-
-def block(params, x, *, mesh):
-    """The block's result, in layout ROWS."""
-    return jax.shard_map(on_device, mesh=mesh, in_specs=(PARAMS, ROWS), out_specs=ROWS)(params, x)

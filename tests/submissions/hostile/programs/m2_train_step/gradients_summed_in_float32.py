@@ -1,56 +1,11 @@
 """With bfloat16 arguments the gradients of matrices are summed in float32.
 
+changes: honest.py
 kind: sums in a wider dtype
 earns: 4.25 of 4.5
 fails: step_bytes
 says: over dp, the budget is
 """
-
-import jax
-import jax.numpy as jnp
-from jax.sharding import PartitionSpec as P
-
-
-def attention(q, k, v):
-    """Of a device's own positions and heads, [B/dp, T/sp, H/tp, d], with all positions before them."""
-    k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
-    there = jnp.arange(k.shape[1])
-    here = jax.lax.axis_index("sp") * q.shape[1] + jnp.arange(q.shape[1])
-    scores = jnp.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
-    weights = jax.nn.softmax(jnp.where(there <= here[:, None], scores, -jnp.inf))
-    return jnp.einsum("bhts,bshd->bthd", weights, v)
-
-
-def on_device(params, x):
-    """The block, of what a device has."""
-    q, k, v = jnp.einsum("btd,dchk->cbthk", norm(x, params["before"]), params["qkv"])
-    x += jax.lax.psum(jnp.einsum("bthk,hkd->btd", attention(q, k, v), params["out"]), "tp")
-    hidden = jax.nn.silu(norm(x, params["between"]) @ params["up"])
-    return x + jax.lax.psum(hidden @ params["down"], "tp")
-
-
-ROWS = P("dp", "sp")
-
-
-PARAMS = {
-    "before": P(),  # [D], scale of the norm before attention
-    "qkv": P(None, None, "tp"),  # [D, 3, H, d]
-    "out": P("tp"),  # [H, d, D]
-    "between": P(),  # [D], scale of the norm before the MLP
-    "up": P(None, "tp"),  # [D, F]
-    "down": P("tp"),  # [F, D]
-}
-
-
-RATE = 0.1
-
-
-LIMIT = 30.0
-
-
-def norm(x, scale):
-    """Each row of x divided by its root mean square, times scale."""
-    return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
 
 
 def train_step(params, x, y, *, mesh):
