@@ -277,6 +277,7 @@ def drop_rows(one_seed, next_seed, other_seeds):
     seeds = {f"seed {step.seed}": step for step in (one_seed.steps[0], next_seed, *other_seeds.steps)}
     kept = {seed: np.where(step.x != 0, (step.out.value != 0) - (1 - rate), 0) for seed, step in seeds.items()}
     expect_independent({f"row {row}": mask for row, mask in enumerate(first)})
+    expect_independent({"the even rows": first[0::2], "the odd rows": first[1::2]})
     expect_independent(
         {
             f"the masks of device tp={device} for {seed}": mask
