@@ -64,3 +64,9 @@ def overwritten(ws, x, y):
     """grad_1f1b: program_overwrites
     Row (I2): gradients are overwritten: only the last micro-batch's remains."""
     return pipelined(ws, x, y, add=False)
+
+
+def stash_of_16(ws, x, y):
+    """grad_1f1b: stash_of_4_p
+    Row (I3): the stash has 4P slots."""
+    return pipelined(ws, x, y, slots=4 * jax.lax.axis_size("pp"))

@@ -216,7 +216,7 @@ def of_heads(rng, shape):
 def near(rng, shape):
     """Draw target outputs for which ‖g‖ is less than LIMIT, but ‖g‖² is more. In most of `steps`, ‖g‖ is more than
     LIMIT/2."""
-    return 34 * rng.standard_normal(shape)
+    return 32 * rng.standard_normal(shape)
 
 
 @exercise.helper
