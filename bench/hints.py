@@ -54,7 +54,8 @@ class Case:
 def written(course: Course, names: Iterable[str]) -> Iterator[Case]:
     """Yield the programs in ``bench/wrong``: functions with a docstring ``task: misconception, misconception``.
 
-    A docstring ``question: misconception`` marks a function that returns a wrong answer, see ``answered``.
+    A name that no misconception has stands for a mistake without a hint. A docstring ``question: misconception`` marks a
+    function that returns a wrong answer, see ``answered``.
     """
     for path in sorted(WRONG.glob("*.py")):
         if path.stem not in names:

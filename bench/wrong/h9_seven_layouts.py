@@ -30,6 +30,11 @@ def layers(a, ws, mesh, scheme, before=None, after=None, weights=None):
     return jax.shard_map(local, mesh=mesh, **specs)(a, ws)
 
 
+def own_columns(c, axis):
+    width = c.shape[1] // jax.lax.axis_size(axis)
+    return jax.lax.dynamic_slice_in_dim(c, jax.lax.axis_index(axis) * width, width, 1)
+
+
 def hidden(act, weight, hops, between):
     # `between` names the place of a collective of A or C
     rows, cols = act
@@ -85,11 +90,8 @@ def weight_gathered_over_both(a, ws, *, mesh, scheme):
     def whole(a):
         return jax.lax.all_gather(a, "y", axis=1, tiled=True)
 
-    def mine(c):
-        width = c.shape[1] // jax.lax.axis_size("y")
-        return jax.lax.dynamic_slice_in_dim(c, jax.lax.axis_index("y") * width, width, 1)
-
-    return layers(a, ws, mesh, scheme, before={7: whole}, after={7: mine}, weights={7: both})
+    after = {7: lambda c: own_columns(c, "y")}
+    return layers(a, ws, mesh, scheme, before={7: whole}, after=after, weights={7: both})
 
 
 def weight_gathered_in_5(a, ws, *, mesh, scheme):
@@ -102,11 +104,8 @@ def weight_gathered_in_5(a, ws, *, mesh, scheme):
     def a_whole(a):
         return jax.lax.all_gather(a, "x", axis=1, tiled=True)
 
-    def mine(c):
-        width = c.shape[1] // jax.lax.axis_size("x")
-        return jax.lax.dynamic_slice_in_dim(c, jax.lax.axis_index("x") * width, width, 1)
-
-    return layers(a, ws, mesh, scheme, before={5: a_whole}, after={5: mine}, weights={5: w_whole})
+    after = {5: lambda c: own_columns(c, "x")}
+    return layers(a, ws, mesh, scheme, before={5: a_whole}, after=after, weights={5: w_whole})
 
 
 def all_reduced_and_cut(a, ws, *, mesh, scheme):
@@ -115,8 +114,7 @@ def all_reduced_and_cut(a, ws, *, mesh, scheme):
 
     def cut(c):
         axis = SCHEMES[scheme][0][1]
-        width = c.shape[1] // jax.lax.axis_size(axis)
-        return jax.lax.dynamic_slice_in_dim(jax.lax.psum(c, axis), jax.lax.axis_index(axis) * width, width, 1)
+        return own_columns(jax.lax.psum(c, axis), axis)
 
     return layers(a, ws, mesh, scheme, after={5: cut, 7: cut})
 

@@ -49,7 +49,7 @@ def one_slot_less(ws, x, y):
 
 
 def next_input(ws, x, y):
-    """grad_1f1b: next_input_taken
+    """grad_1f1b: back_a_tick_early
     Row (I2): wrong stash slot: the backward pass takes the next micro-batch's input."""
     return pipelined(ws, x, y, of=1)
 
@@ -64,3 +64,9 @@ def overwritten(ws, x, y):
     """grad_1f1b: program_overwrites
     Row (I2): gradients are overwritten: only the last micro-batch's remains."""
     return pipelined(ws, x, y, add=False)
+
+
+def stash_of_16(ws, x, y):
+    """grad_1f1b: stash_of_4_p
+    Row (I3): the stash has 4P slots."""
+    return pipelined(ws, x, y, slots=4 * jax.lax.axis_size("pp"))

@@ -210,7 +210,7 @@ def read_at_the_senders_place(x, route, w, *, k, cap):
 
 def gate_learns_twice(x, route, w, *, k, cap):
     """moe: gate_gradient_twice
-    Row: an extra gate gradient: the gates are applied before the experts' results are stopped, too."""
+    Row: an extra gate gradient: the gate has its right value, but twice its gradient."""
     gate, expert, place, sent = one_hot_places(x, route, k, cap)
     here = jax.lax.all_to_all(sent, "ep", 0, 1, tiled=True)
     home = jax.lax.all_to_all(jnp.tanh(jnp.einsum("ecd,edf->ecf", here, w)), "ep", 1, 0, tiled=True)

@@ -64,25 +64,29 @@ def cuts(grid, dimension, mesh, inner_first=False):
     return found
 
 
+def by_devices(n, axes, mesh):
+    return n * prod(mesh[axis] for axis in axes)
+
+
+def shapes(hlo, mesh, whole=by_devices, grid_of=table, inner_first=False):
+    found = []
+    for shape, sharding in parameters(hlo):
+        grid = grid_of(sharding)
+        names = [cuts(grid, i, mesh, inner_first) if grid is not None else [] for i in range(len(shape))]
+        found.append(([whole(n, of, mesh) for n, of in zip(shape, names, strict=True)], names))
+    return found
+
+
 def local_is_global(hlo, mesh):
     """global_shapes: local_is_whole
     Row: local shapes are taken as whole shapes."""
-    found = []
-    for shape, sharding in parameters(hlo):
-        grid = table(sharding)
-        found.append((shape, [cuts(grid, i, mesh) if grid is not None else [] for i in range(len(shape))]))
-    return found
+    return shapes(hlo, mesh, whole=lambda n, axes, mesh: n)
 
 
 def times_all_devices(hlo, mesh):
     """global_shapes: times_all_devices
     Row: every cut dimension is multiplied by the number of all devices."""
-    found = []
-    for shape, sharding in parameters(hlo):
-        grid = table(sharding)
-        names = [cuts(grid, i, mesh) if grid is not None else [] for i in range(len(shape))]
-        found.append(([n * prod(mesh.values()) if of else n for n, of in zip(shape, names, strict=True)], names))
-    return found
+    return shapes(hlo, mesh, whole=lambda n, axes, mesh: n * prod(mesh.values()) if axes else n)
 
 
 def axis_by_its_size(hlo, mesh):
@@ -107,20 +111,10 @@ def by_product(n, mesh):
 def transpose_unread(hlo, mesh):
     """global_shapes: grid_not_transposed
     Row: T(...) is not applied: the grid's devices are read in order."""
-    found = []
-    for shape, sharding in parameters(hlo):
-        grid = table(re.sub(r"T\([\d,]+\)", "", sharding))
-        names = [cuts(grid, i, mesh) if grid is not None else [] for i in range(len(shape))]
-        found.append(([n * prod(mesh[a] for a in of) for n, of in zip(shape, names, strict=True)], names))
-    return found
+    return shapes(hlo, mesh, grid_of=lambda sharding: table(re.sub(r"T\([\d,]+\)", "", sharding)))
 
 
 def inner_axis_first(hlo, mesh):
     """global_shapes: axes_innermost_first
     Row: the inner axis of two comes first."""
-    found = []
-    for shape, sharding in parameters(hlo):
-        grid = table(sharding)
-        names = [cuts(grid, i, mesh, inner_first=True) if grid is not None else [] for i in range(len(shape))]
-        found.append(([n * prod(mesh[a] for a in of) for n, of in zip(shape, names, strict=True)], names))
-    return found
+    return shapes(hlo, mesh, inner_first=True)

@@ -2,21 +2,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
-from m2_train_step import LIMIT, PARAMS, RATE, ROWS, norm
-
-
-def attended(q, k, v):
-    k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
-    here = jax.lax.axis_index("sp") * q.shape[1] + jnp.arange(q.shape[1])
-    scores = jnp.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
-    weights = jax.nn.softmax(jnp.where(jnp.arange(k.shape[1]) <= here[:, None], scores, -jnp.inf))
-    return jnp.einsum("bhts,bshd->bthd", weights, v)
-
-
-def layer(params, x):
-    q, k, v = jnp.einsum("btd,dchk->cbthk", norm(x, params["before"]), params["qkv"])
-    x = x + jax.lax.psum(jnp.einsum("bthk,hkd->btd", attended(q, k, v), params["out"]), "tp")
-    return x + jax.lax.psum(jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"], "tp")
+from m2_train_step import LIMIT, PARAMS, RATE, ROWS, on_device
 
 
 def length_of(grads):
@@ -29,15 +15,15 @@ def clipped(p, g, length):
     return p - RATE * g * jnp.minimum(1, LIMIT / length)
 
 
-def step(params, x, y, mesh, length=length_of, share=None, total=("dp", "sp"), update=clipped):
+def step(params, x, y, mesh, length=length_of, share=None, update=clipped):
     def local(params, x, y):
         def loss_of(params):
             every = share or mesh.shape["dp"] * mesh.shape["sp"]
-            return jnp.mean((layer(params, x) - y) ** 2) / every
+            return jnp.mean((on_device(params, x) - y) ** 2) / every
 
         loss, grads = jax.value_and_grad(loss_of)(params)
         n = length(grads)
-        return jax.tree.map(lambda p, g: update(p, g, n), params, grads), jax.lax.psum(loss, total), n
+        return jax.tree.map(lambda p, g: update(p, g, n), params, grads), jax.lax.psum(loss, ("dp", "sp")), n
 
     specs = {"in_specs": (PARAMS, ROWS, ROWS), "out_specs": (PARAMS, P(), P())}
     return jax.shard_map(local, mesh=mesh, **specs)(params, x, y)
@@ -92,12 +78,9 @@ def never_clipped(params, x, y, *, mesh):
 
 def each_array_clipped(params, x, y, *, mesh):
     """train_step: clipped_one_by_one
-    Row: each parameter is clipped by its own norm."""
+    Row: each parameter is clipped by the norm of its own gradient, on each device by that of its part."""
 
     def update(p, g, n):
         return p - RATE * g * jnp.minimum(1, LIMIT / jnp.maximum(jnp.linalg.norm(g.ravel()), 1e-9))
 
-    def local_step(p, g, n):
-        return update(p, g, n)
-
-    return step(params, x, y, mesh, update=local_step)
+    return step(params, x, y, mesh, update=update)

@@ -9,16 +9,26 @@ import numpy as np
 
 from grader.expect.failure import Failure
 
-NEARLY = "nearly equal, or equal but shifted or mirrored"
-SPREADS = 7  # limit in standard deviations; of 10^7 correlations of independent numbers, none exceeds the limit
+NEARLY = "nearly equal, or equal but shifted, mirrored or transposed"
+OPPOSITE = "opposite, perhaps shifted, mirrored or transposed: where one is large, the other is small"
+FALSE_ALARM = 1e-9  # bound for the probability that independent arrays fail
+EQUAL = 0.999  # equal arrays always fail, even if they have few numbers
+FEW_VALUES = 3  # a mask has two values, and a third where it is unknown
 
 
 def expect_independent(arrays: Mapping[str, np.ndarray]) -> None:
-    """Check that no two arrays of random numbers are correlated, even after one array is shifted or mirrored.
+    """Check that no two arrays of random numbers are correlated, even after one array is moved.
 
-    A Fourier transform gives the correlation of two arrays for all cyclic shifts at once. For independent arrays of n
-    numbers, the correlation is 0 with a spread of 1/sqrt(n). If two arrays have half of their numbers in common, the
-    correlation is about 1/2.
+    The second array is transposed, then mirrored along some axes, then shifted cyclically. A transposition writes the
+    transposed array's numbers into the array's shape, row by row, or does the reverse. A correlation of 1 means equal
+    arrays. Masks that compare u and 1 - u with one rate have a negative correlation: -1/3 for the rates 1/4 and 3/4.
+
+    Two arrays fail if a correlation is above c or below -c. Let n be the size of an array, s its standard deviation,
+    and r half of its range. For a mask with independent elements, Hoeffding's inequality limits the probability of a
+    correlation beyond these limits: it is less than 2 exp(-n c² s² / (2 r²)). For independent normal or uniform
+    numbers, it is less than 2 exp(-n c² / 2). The check chooses c so that these probabilities, summed over all pairs
+    and moves, give 1e-9 (``FALSE_ALARM``). Examples: c = 0.23 for 20 masks of [15, 120] numbers with the rate 1/4, and
+    0.89 for 60 masks of 120 numbers. Equal arrays fail at all sizes.
 
     ``arrays``: arrays of one shape, by their names in messages, such as "device 2 in step 1".
     """
@@ -26,17 +36,49 @@ def expect_independent(arrays: Mapping[str, np.ndarray]) -> None:
     axes = tuple(range(1, numbers.ndim))
     unit = numbers - numbers.mean(axis=axes, keepdims=True)
     unit /= np.maximum(np.sqrt((unit**2).sum(axis=axes, keepdims=True)), np.finfo(np.float64).tiny)
-    flips = itertools.chain.from_iterable(itertools.combinations(axes, k) for k in range(numbers.ndim))
-    waves = [np.fft.fftn(np.flip(unit, flip), axes=axes) for flip in flips]
-    limit = SPREADS / np.sqrt(numbers[0].size)
+    # A Fourier transform gives the correlation of two arrays for all cyclic shifts at once.
+    waves = [np.fft.fftn(moved, axes=axes) for moved in _moved(unit)]
+    limits = _limits(numbers, len(waves))
     for one in range(len(names) - 1):
         later = slice(one + 1, None)
-        correlations = [np.fft.ifftn(waves[0][one] * wave[later].conj(), axes=axes).real for wave in waves]
-        largest = np.max([found.max(axis=axes) for found in correlations], axis=0)
-        for other, alike in enumerate(largest, start=one + 1):
-            if alike < limit:  # False for NaN
+        found = np.stack([np.fft.ifftn(waves[0][one] * wave[later].conj(), axes=axes).real for wave in waves], axis=1)
+        every = found.reshape(len(found), -1)
+        largest, least = every.max(axis=1), every.min(axis=1)
+        farthest = np.where(largest < -least, least, largest)
+        for other, correlation in enumerate(farthest, start=one + 1):
+            if abs(correlation) < min(limits[one], limits[other]):  # False for NaN
                 continue
-            same = "equal" if np.array_equal(numbers[one], numbers[other]) else NEARLY
+            alike = OPPOSITE if correlation < 0 else NEARLY
+            alike = "equal" if np.array_equal(numbers[one], numbers[other]) else alike
             raise Failure(
-                f"{names[one]} and {names[other]} have random numbers that are {same}: their correlation is {alike:.2f}"
+                f"{names[one]} and {names[other]} have random numbers that are {alike}: "
+                f"their correlation is {correlation:.2f}"
             )
+
+
+def _moved(numbers: np.ndarray) -> list[np.ndarray]:
+    """Return the arrays, stacked along the first axis, after each transposition and mirroring. The first is unmoved."""
+    count, *shape = numbers.shape
+    axes = range(1, numbers.ndim)
+    backwards = [0, *reversed(axes)]
+    turned = [numbers]
+    if len(shape) > 1:
+        turned.append(numbers.transpose(backwards).reshape(numbers.shape))
+        turned.append(numbers.reshape(count, *reversed(shape)).transpose(backwards))
+    flips = list(itertools.chain.from_iterable(itertools.combinations(axes, k) for k in range(numbers.ndim)))
+    return [np.flip(array, flip) for array in turned for flip in flips]
+
+
+def _limits(numbers: np.ndarray, moves: int) -> np.ndarray:
+    """Return the limit c of ``expect_independent`` for each of the stacked arrays.
+
+    The smaller limit of two arrays holds for their correlation.
+    """
+    flat = numbers.reshape(len(numbers), -1)
+    comparisons = len(flat) * (len(flat) - 1) / 2 * flat.shape[1] * moves
+    ratio = np.ones(len(flat))  # r / s
+    for i, array in enumerate(flat):
+        if 1 < len(np.unique(array)) <= FEW_VALUES:
+            ratio[i] = np.ptp(array) / 2 / array.std()
+    normal = np.sqrt(2 * np.log(2 * max(comparisons, 1) / FALSE_ALARM) / flat.shape[1])
+    return np.minimum(ratio * normal, EQUAL)

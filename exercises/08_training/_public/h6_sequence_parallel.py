@@ -185,16 +185,33 @@ layer = {
 }
 
 
-trained = exercise.call(train, x=normal("S", "D", spec=ROWS), layers=[layer] * LAYERS, dy=normal("S", "D", spec=ROWS), returns=("y", "dx", like("layers", "grads")), dims={"S": 60, "D": 90, "F": 20})
+TRAIN = {
+    "x": normal("S", "D", spec=ROWS),
+    "layers": [layer] * LAYERS,
+    "dy": normal("S", "D", spec=ROWS),
+    "returns": ("y", "dx", like("layers", "grads")),
+}
 
 
-dropped = exercise.call(drop, x=normal("S", "D", spec=ROWS), seed=integers(0, 2**30), static={"rate": 0.25}, returns="x", steps=2, dims={"S": 60, "D": 120})
+trained = exercise.call(train, **TRAIN, dims={"S": 60, "D": 90, "F": 20})
 
 
-one_seed = exercise.call(drop, x=normal("S", "D", spec=ROWS), seed=array(dtype="int32", draw=lambda rng, shape: np.full(shape, 20_240)), static={"rate": 0.25}, returns="x", steps=2, dims={"S": 60, "D": 120})
+@exercise.helper
+def exactly(seed):
+    """Return the argument ``seed`` with this value."""
+    return array(dtype="int32", draw=lambda rng, shape: np.full(shape, seed))
 
 
-next_seed = exercise.call(drop, x=normal("S", "D", spec=ROWS), seed=array(dtype="int32", draw=lambda rng, shape: np.full(shape, 20_241)), static={"rate": 0.25}, returns="x", dims={"S": 60, "D": 120})
+DROP = {"x": normal("S", "D", spec=ROWS), "static": {"rate": 0.25}, "returns": "x", "dims": {"S": 60, "D": 120}}
+
+
+dropped = exercise.call(drop, **DROP, seed=integers(0, 2**30), steps=2)
+
+
+one_seed = exercise.call(drop, **DROP, seed=exactly(20_240), steps=2)
+
+
+next_seed = exercise.call(drop, **DROP, seed=exactly(20_241))
 
 
 @exercise.helper
@@ -260,6 +277,7 @@ def drop_rows(one_seed, next_seed, other_seeds):
     seeds = {f"seed {step.seed}": step for step in (one_seed.steps[0], next_seed, *other_seeds.steps)}
     kept = {seed: np.where(step.x != 0, (step.out.value != 0) - (1 - rate), 0) for seed, step in seeds.items()}
     expect_independent({f"row {row}": mask for row, mask in enumerate(first)})
+    expect_independent({"the even rows": first[0::2], "the odd rows": first[1::2]})
     expect_independent(
         {
             f"the masks of device tp={device} for {seed}": mask

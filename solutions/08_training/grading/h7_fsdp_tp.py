@@ -128,17 +128,16 @@ def by_halves_of_the_batch(a, w_in, w_out, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
 
 
-def around(over_x=None, finish=None, specs=SPECS):
-    """Return mlp_2d with changed gathers of weights, or a changed last step."""
+def around(over_x=None, finish=None, over_y=lambda a: jax.lax.all_gather(a, "y", axis=1, tiled=True)):
+    """Return mlp_2d with changed gathers of weights or of A, or a changed last step."""
     gather = over_x or (lambda w, axis: jax.lax.all_gather(w, "x", axis=axis, tiled=True))
     scatter = finish or (lambda out: jax.lax.psum_scatter(out, "y", scatter_dimension=1, tiled=True))
 
     def local(a, w_in, w_out):
-        rows = jax.lax.all_gather(a, "y", axis=1, tiled=True)
-        return scatter(jnp.tanh(rows @ gather(w_in, 0)) @ gather(w_out, 1))
+        return scatter(jnp.tanh(over_y(a) @ gather(w_in, 0)) @ gather(w_out, 1))
 
     return lambda a, w_in, w_out, mesh: jax.shard_map(
-        local, mesh=mesh, in_specs=specs, out_specs=P("x", "y"), check_vma=False
+        local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"), check_vma=False
     )(a, w_in, w_out)
 
 
@@ -271,14 +270,8 @@ def hidden_gathered_over_y(a, w_in, w_out, *, mesh):
 @exercise.misconception(fails=mlp_value, breaks="right numbers")
 def parts_of_a_interleaved(a, w_in, w_out, *, mesh):
     """You joined the parts of A in the wrong order: their columns alternate. The part of device 0 along y comes first, then that of device 1: use tiled=True."""
-
-    def local(a, w_in, w_out):
-        rows = jax.lax.all_gather(a, "y", axis=2).reshape(a.shape[0], -1)
-        up = jax.lax.all_gather(w_in, "x", axis=0, tiled=True)
-        down = jax.lax.all_gather(w_out, "x", axis=1, tiled=True)
-        return jax.lax.psum_scatter(jnp.tanh(rows @ up) @ down, "y", scatter_dimension=1, tiled=True)
-
-    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
+    interleaved = lambda a: jax.lax.all_gather(a, "y", axis=2).reshape(a.shape[0], -1)  # noqa: E731
+    return around(over_y=interleaved)(a, w_in, w_out, mesh)
 
 
 @exercise.misconception(fails=[mlp_weights, mlp_activations, mlp_backward], breaks="in `shard_map`")

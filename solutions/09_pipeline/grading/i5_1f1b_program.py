@@ -48,17 +48,16 @@ def program_value(seen):
 @exercise.check(call, points=1, after=program_value)
 def program_budget(seen):
     """grad_1f1b: 2 (M + P - 1) ticks with at most two permutes each, and one all-reduce of a number"""
-    d, layers = seen.dims, seen.dims["L"] // seen.mesh["pp"]
-    ticks, micro = 2 * (d["M"] + seen.mesh["pp"] - 1), d["B"] * d["D"]
+    d, n = seen.dims, seen.mesh["pp"]
+    layers, ticks, micro = d["L"] // n, 2 * (d["M"] + n - 1), d["B"] * d["D"]
     expect_only(seen, "permute", "all_reduce")
-    n = seen.mesh["pp"]
     expect_traffic(seen.only(kind="all_reduce"), at_most=2 * 4 * (n - 1) / n)
     expect_traffic(seen, at_most=2 * ticks * 4 * micro + 8)
     each = ticks * layers * micro
     expect_flops(seen, at_most=each * (4 * 2 * d["D"] + 30))  # 30: lengths of rows and similar work
     expect_other_flops(seen, at_most=each * 2 * d["D"])  # a matmul by logarithms costs each * 3 * D
-    if seen.mesh["pp"] == 4:
-        both = d["M"] + 2 * (seen.mesh["pp"] - 1)  # ticks with F and B in each
+    if n == 4:
+        both = d["M"] + 2 * (n - 1)  # ticks with F and B in each
         right, wrong = (both + 4.1) * HOP_TIME, (2 * ticks + 4.3) * HOP_TIME  # 4: of the all-reduce
         most = between(right, wrong, at=(ticks + 5.2) * HOP_TIME, unit=HOP_TIME)
         expect_step_time(seen, on="v5e:2x2", at_most=most)
@@ -78,12 +77,14 @@ long = exercise.call(
 
 @exercise.check(long, points=1, after=program_value)
 def program_memory(seen):
-    """grad_1f1b: the stash does not grow with M"""
+    """grad_1f1b: the stash has about P inputs"""
     expect_close(seen.out, unsharded(seen.ws, seen.x, seen.y))
     d, stages = seen.dims, seen.mesh["pp"]
     micro, weights = 4 * d["B"] * d["D"], 4 * d["D"] ** 2 * d["L"] // stages
     tick = 5.6 * micro + 2 * weights  # the arrays of a tick, besides the stash
-    budget = between(right=stages * micro + tick, wrong=d["M"] * micro + tick)
+    # With F and B in one tick, a program may hold 2P - 1 inputs twice. In this order of ticks 4P inputs are never copied.
+    most = (4 * stages + 2) * micro + 2 * weights
+    budget = between(right=stages * micro + tick, wrong=4 * stages * micro + tick, at=most)
     expect_memory(seen, at_most=budget, by="program", arguments=False)
 
 
@@ -104,6 +105,7 @@ def _grads(
     ws, x, y, *,
     slots=lambda n, m: n,
     slot=lambda mine, n, m: mine % n,
+    read=None,
     there_at=lambda tick, me, n: (tick - me) // 2,
     back_at=lambda tick, me, n: (tick - (2 * n - 1 - me)) // 2,
     there_now=lambda tick, me, n, m: (tick - me) % 2 == 0,
@@ -114,6 +116,7 @@ def _grads(
     choose=jax.lax.cond,
     go_back=went_back,
     squares=jnp.sum,
+    came=lambda x: x[0],
 ):  # fmt: skip
     """Run the reference with two permutes in every tick, and one part changed."""
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
@@ -126,8 +129,8 @@ def _grads(
     def back(tick, on, off, stash, loss, grads):
         mine = back_at(tick, me, n)
         useful = (mine >= 0) & (mine < m)
-        due = y[jnp.clip(mine, 0, m - 1)]
-        error, dws, da = go_back(ws, stash[slot(mine, n, m)], due, off, me == n - 1, per(y))
+        due = y[mine]
+        error, dws, da = go_back(ws, stash[(read or slot)(mine, n, m)], due, off, me == n - 1, per(y))
         loss += jnp.where(useful & (me == n - 1), squares(error**2) / y.size, 0)
         return da, stash, loss, add(useful, grads, dws)
 
@@ -136,7 +139,7 @@ def _grads(
         return *hand_on(made), *kept
 
     none = jnp.zeros_like(squares(x[0]))
-    begin = x[0], x[0], jnp.zeros((slots(n, m), *x.shape[1:])), none, jnp.zeros_like(ws)
+    begin = came(x), came(x), jnp.zeros((slots(n, m), *x.shape[1:])), none, jnp.zeros_like(ws)
     _, _, _, loss, grads = jax.lax.fori_loop(0, ticks(n, m), a_tick, begin)
     return jnp.sum(jax.lax.psum(loss, "pp")), grads
 
@@ -149,6 +152,24 @@ def _both(chosen, there, back, *carry):
 def stash_of_all(ws, x, y):
     """You keep the inputs of all M micro-batches, as GPipe does. Run each backward as soon as you can. Then a slot is free again, and P slots are enough: `i % P`."""
     return _both_in_a_tick(ws, x, y, slots=len(x))
+
+
+@exercise.misconception(fails=program_memory, breaks="a stash of about P inputs")
+def stash_of_4_p(ws, x, y):
+    """Your stash has more slots than a device ever uses. At most P inputs wait for their backward pass, so P slots are enough: `i % P`. With F and B in one tick, 2P - 1 slots are enough."""
+    return _both_in_a_tick(ws, x, y, slots=4 * jax.lax.axis_size("pp"))
+
+
+@exercise.misconception(form_of=stash_of_4_p)
+def stash_of_4_p_in_order(ws, x, y):
+    """Like `stash_of_4_p`, in the order of the grid."""
+    return _grads(ws, x, y, slots=lambda n, m: 4 * n, slot=lambda mine, n, m: mine % (4 * n))
+
+
+@exercise.misconception(form_of=stash_of_all)
+def stash_of_all_in_order(ws, x, y):
+    """Like `stash_of_all`, in the order of the grid."""
+    return _grads(ws, x, y, slots=lambda n, m: m, slot=lambda mine, n, m: mine % m)
 
 
 def _both_in_a_tick(ws, x, y, *, slots=0, put=lambda stash, slot, a, useful: stash.at[slot].set(a)):
@@ -216,6 +237,12 @@ def program_adds_junk(ws, x, y):
     return _grads(ws, x, y, add=lambda useful, grads, dws: grads + useful * dws)
 
 
+@exercise.misconception(form_of=program_adds_junk)
+def program_adds_all_ticks(ws, x, y):
+    """Like `program_adds_junk`, without a test of the micro-batch."""
+    return _grads(ws, x, y, add=lambda useful, grads, dws: grads + dws, came=lambda x: jnp.ones_like(x[0]))
+
+
 @exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
 def a_slot_too_few(ws, x, y):
     """Your stash has P - 1 slots. Device 0 holds P inputs before its first backward: use slot i % P."""
@@ -224,8 +251,14 @@ def a_slot_too_few(ws, x, y):
 
 @exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
 def back_a_tick_early(ws, x, y):
-    """In the backward pass you take a gradient two ticks before it arrives. B of micro-batch i is in tick 2P - 1 - s + 2i."""
+    """B reads a slot that has no input yet: B is two ticks early, or it reads the slot of another micro-batch. B of micro-batch i is in tick 2P - 1 - s + 2i, and it reads the slot that F of micro-batch i wrote."""
     return _grads(ws, x, y, back_at=lambda tick, me, n: (tick - (2 * n - 3 - me)) // 2)
+
+
+@exercise.misconception(form_of=back_a_tick_early)
+def next_slot_read(ws, x, y):
+    """Like `back_a_tick_early`, with B in its own tick: it reads the slot of the next micro-batch."""
+    return _grads(ws, x, y, read=lambda mine, n, m: (mine + 1) % n)
 
 
 @exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")

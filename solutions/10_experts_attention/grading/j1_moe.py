@@ -502,7 +502,7 @@ def gates_taken_as_given(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_router, breaks="`w` and `route`, by JAX")
 def gate_gradient_twice(x, route, w, *, k, cap):
-    """Your gates have the right values, but twice the gradient. Multiply by the gate once, without a stopped copy."""
+    """Your gates have the right values, but twice the gradient. Multiply by the gate once."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     home = back(through(there(placed(x, expert, slot, E, cap)), w))

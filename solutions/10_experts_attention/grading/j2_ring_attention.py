@@ -807,7 +807,7 @@ def weights_of_all_rounds_kept(q, k, v, *, causal, striped):
 
 @exercise.misconception(form_of=weights_of_all_rounds_kept)
 def weights_of_half_of_the_rounds_kept(q, k, v, *, causal, striped):
-    """JAX kept each round's weights for the backward pass, T/N by T in all. Put a checkpoint around each round, so that the backward pass computes them again."""
+    """Like `weights_of_all_rounds_kept`, but every second round has a checkpoint."""
     how = {"causal": causal, "striped": striped}
     n, state = jax.lax.axis_size("cp"), start(q)
     for hop in range(n):

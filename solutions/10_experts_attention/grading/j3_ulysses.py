@@ -119,31 +119,26 @@ def out_again_on_the_way_back(q, k, v):
     return to_heads(out.reshape(b, t // n, n * h, d)).reshape(b, t // n, n * h, d)
 
 
+def to_heads_untiled(a, concat_axis):
+    """Send heads without tiled=True, put the axis of devices in the given place, and reshape."""
+    n, (b, t, h, d) = jax.lax.axis_size("x"), a.shape
+    chunks = jax.lax.all_to_all(a.reshape(b, t, n, h // n, d), "x", split_axis=2, concat_axis=concat_axis)
+    return chunks.reshape(b, n * t, h // n, d)
+
+
 @exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")
 def joined_before_the_texts(q, k, v):
     """You reshaped the received array while its axis of devices came before its axis of texts. This is right for one text only: first move the axis of devices next to the rows."""
-    n = jax.lax.axis_size("x")
-
-    def there(a):
-        b, t, h, d = a.shape
-        chunks = jax.lax.all_to_all(a.reshape(b, t, n, h // n, d), "x", split_axis=2, concat_axis=0)
-        return chunks.reshape(b, n * t, h // n, d)
-
-    return to_rows(attention(*rotated(there(q), there(k)), there(v)))
+    q, k, v = (to_heads_untiled(a, concat_axis=0) for a in (q, k, v))
+    return to_rows(attention(*rotated(q, k), v))
 
 
 @exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")
 def rows_alternate(q, k, v):
     """You joined the received parts row by row, so rows of different devices alternate. Put all rows of device 0 first,
     then those of device 1: concat_axis=1."""
-    n = jax.lax.axis_size("x")
-
-    def there(a):
-        b, t, h, d = a.shape
-        chunks = jax.lax.all_to_all(a.reshape(b, t, n, h // n, d), "x", split_axis=2, concat_axis=2)
-        return chunks.reshape(b, n * t, h // n, d)
-
-    return to_rows(attention(*rotated(there(q), there(k)), there(v)))
+    q, k, v = (to_heads_untiled(a, concat_axis=2) for a in (q, k, v))
+    return to_rows(attention(*rotated(q, k), v))
 
 
 @exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")

@@ -3,7 +3,7 @@
 kind: nearly equal random numbers
 earns: 2.5 of 3
 fails: ddp_dropout
-says: random numbers that are nearly equal, or equal but shifted or mirrored
+says: random numbers that are nearly equal, or equal but shifted, mirrored or transposed
 """
 
 import jax

@@ -3,7 +3,7 @@
 kind: nearly equal random numbers
 earns: 0.25 of 0.75
 fails: init_independent
-says: nearly equal, or equal but shifted or mirrored: their correlation is 1.00
+says: nearly equal, or equal but shifted, mirrored or transposed: their correlation is 1.00
 """
 
 import jax

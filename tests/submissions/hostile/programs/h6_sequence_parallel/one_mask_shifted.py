@@ -3,7 +3,7 @@
 kind: nearly equal random numbers
 earns: 0.25 of 0.5
 fails: drop_rows
-says: random numbers that are nearly equal, or equal but shifted or mirrored
+says: random numbers that are nearly equal, or equal but shifted, mirrored or transposed
 """
 
 import jax
