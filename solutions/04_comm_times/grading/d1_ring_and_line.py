@@ -137,7 +137,7 @@ def lone_chip_sends(kind, bytes, axis_size, one_way_bandwidth, wraps):
 @exercise.misconception(
     of=axis_collective_time,
     fails=BANDWIDTH_CHECKS,
-    breaks="V: bytes of the array before this axis cuts it, not of a shard",
+    breaks="V: bytes of the array without the cut over this axis, not of a shard",
 )
 def shard_for_array(kind, bytes, axis_size, one_way_bandwidth, wraps):
     """You divided by N once too often. `bytes` is the full array: each chip receives N-1 whole shards."""

@@ -157,9 +157,22 @@ def due_over(seen, gathers, reduces, sums):
 
 
 @exercise.helper
+def with_joint_sums(seen, tp, both):
+    """Return the budgets over tp, and over dp and sp, of a program that sums gradients of `before` and `between` over
+    all three axes at once. Such an all-reduce replaces one over tp and one over dp and sp, and counts for both."""
+    n, k = seen.mesh["tp"], seen.mesh["dp"] * seen.mesh["sp"]
+    share, over_tp, over_both = (2 * (size - 1) / size for size in (n * k, n, k))
+    joint = seen.sends(seen.only(axis="tp").only(axis="sp").collectives).most
+    replaced = min(joint / share, 4 * 2 * seen.dims["D"])
+    return tp + replaced * (share - over_tp), both + replaced * (share - over_both)
+
+
+@exercise.helper
 def expect_sent(seen, gathers, reduces, sums):
     """Require at most these bytes over tp, over dp, and over dp or sp, besides single numbers and padding."""
     tp, sp, both = due_over(seen, gathers, reduces, sums)
+    if sums:
+        tp, both = with_joint_sums(seen, tp, both)
     few, dp = 32, seen.mesh["dp"]
     expect_traffic(seen, at_most=tp + few, axis="tp")
     if dp > 1:
@@ -267,6 +280,19 @@ def cast_by_hand(params, x, *, mesh):
         n = norm(x, params["before"])
         q, k, v = (jnp.tensordot(n, params["qkv"][:, i], 1) for i in range(3))
         return finished(params, x, attention(q, k, v))
+
+    return mapped(local, mesh)(params, x)
+
+
+@exercise.alternative()
+def scales_summed_at_once(params, x, *, mesh):
+    """Both norms vary over tp, so JAX sums the gradient of each scale over all three axes with one all-reduce."""
+
+    def local(params, x):
+        wide = lambda x: jax.lax.pcast(x, "tp", to="varying")  # noqa: E731
+        q, k, v = jnp.einsum("btd,dchk->cbthk", norm(wide(x), params["before"]), params["qkv"])
+        x = x + over_tp(jnp.einsum("bthk,hkd->btd", attention(q, k, v), params["out"]))
+        return x + over_tp(jax.nn.silu(norm(wide(x), params["between"]) @ params["up"]) @ params["down"])
 
     return mapped(local, mesh)(params, x)
 
