@@ -1346,6 +1346,33 @@ def step_with_all_matmuls_beside(**sizes):
 
 
 @exercise.misconception(of=block_step)
+def step_with_a_third_of_the_matmuls_beside(**sizes):
+    """You gave the backward pass a third of the matmuls. It has two thirds of them: two gradients for each matmul of the
+    forward pass."""
+    return step_times(
+        **sizes,
+        in_time=lambda products, rows, keys, gradients: products * 2 / 3 + rows + keys + max(products / 3, gradients),
+    )
+
+
+@exercise.misconception(of=block_step)
+def step_with_rows_beside(**sizes):
+    """You overlapped the gradients with the rows and keys of the backward pass too. Only matmuls overlap them."""
+
+    def in_time(products, rows, keys, gradients):
+        others = (rows + keys) / 2
+        return products / 3 + others + max(products * 2 / 3 + others, gradients)
+
+    return step_times(**sizes, in_time=in_time)
+
+
+@exercise.misconception(of=block_step)
+def step_without_rows_and_keys(**sizes):
+    """You left out the rows, K and V. Matmuls wait for them, so add their times."""
+    return step_times(**sizes, in_time=shifted(rows=0, keys=0))
+
+
+@exercise.misconception(of=block_step)
 def step_with_half_the_matmuls_beside(**sizes):
     """You gave the backward pass half of the matmuls. It has two thirds of them."""
     return step_times(
@@ -1401,6 +1428,20 @@ def hides_behind_all(chip, T, D):
 def hides_behind_parameters(chip, T, D):
     """You left out the matmuls between positions. They take time as well, so fewer positions are enough."""
     return block_hides_from.fn(chip, 0, D)
+
+
+@exercise.misconception(of=block_hides_from)
+def hides_from_the_ratio(chip, T, D):
+    """Your answer is C/W. Set the time of the all-reduce equal to the time of the backward matmuls: bytes and FLOPs of the
+    block count too."""
+    return CHIPS[chip].bf16 / CHIPS[chip].ici_both
+
+
+@exercise.misconception(of=block_hides_from)
+def hides_parameters_of_the_mlp(chip, T, D):
+    """You left out the parameters of attention. The block has 12 · D² parameters: 4 · D² of attention, 8 · D² of the
+    MLP."""
+    return CHIPS[chip].bf16 / CHIPS[chip].ici_both * 2 * D / (4 * D + T)
 
 
 @exercise.misconception(of=block_hides_from)
