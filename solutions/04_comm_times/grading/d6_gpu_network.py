@@ -215,13 +215,6 @@ def cluster_sharp_own_part(**call):
     return by_rules(call, times=lambda c: (c.gpus - 1) / c.gpus if c.kind == "sharp_all_reduce" else 1)
 
 
-@exercise.misconception(form_of=cluster_sharp_own_part)
-def cluster_sharp_own_part_in_a_node(**call):
-    """You used (N-1)/N of V. With SHARP the switch needs every GPU's part of every element: all of V goes up."""
-    inside = call["kind"] == "sharp_all_reduce" and call["gpus"] <= call["node"]
-    return by_rules(call, times=lambda c: (c.gpus - 1) / c.gpus if inside else 1)
-
-
 @exercise.misconception(of=cluster_time, fails=[cluster_one_node, cluster_sharp])
 def cluster_sharp_doubled(**call):
     """You counted two passes with SHARP. Arrays go up while the sum comes down, so V counts once."""

@@ -1169,7 +1169,8 @@ def times_of_one_flop(**drawn):
 
 @exercise.misconception(of=block_times)
 def times_of_all_work(**drawn):
-    """You counted the matmuls of all heads and units. A device has 1/tp of them."""
+    """Either: you counted the matmuls of all heads and units. A device has 1/tp of them. Or: you counted the matmuls of all
+    positions. A device has T/sp positions of a text."""
     return shifted(products=drawn["tp"])(**drawn)
 
 
@@ -1194,12 +1195,6 @@ def times_gathered_again(**drawn):
 
 
 @exercise.misconception(of=block_times)
-def times_of_matmuls_of_all_positions(**drawn):
-    """You counted the matmuls of all positions. A device has T/sp positions of a text."""
-    return shifted(products=drawn["sp"])(**drawn)
-
-
-@exercise.misconception(of=block_times)
 def times_divided_by_dp(**drawn):
     """You divided the matmuls by dp. Each index along dp has its own b texts, so dp does not cut b."""
     return shifted(products=1 / drawn["dp"])(**drawn)
@@ -1210,14 +1205,6 @@ def times_of_scores_of_all_heads(**drawn):
     """You counted scores of all heads. A device has 1/tp of the heads."""
     D, T = drawn["D"], drawn["T"]
     return shifted(products=(6 * D + T * drawn["tp"]) / (6 * D + T))(**drawn)
-
-
-@exercise.misconception(of=block_times)
-def times_of_mlp_matmuls(**drawn):
-    """You left out the matmuls with the parameters of attention. The block has 12 · D² parameters: 4 · D² of attention,
-    8 · D² of the MLP."""
-    D, T = drawn["D"], drawn["T"]
-    return shifted(products=(4 * D + T) / (6 * D + T))(**drawn)
 
 
 @exercise.misconception(of=block_times)

@@ -756,6 +756,34 @@ def mean_over_rows_only(params, x, y, *, mesh):
     return stepping(mesh, usual(of_all=of_all))(params, x, y)
 
 
+@exercise.misconception(fails=[step_loss, step_norm, step_params])
+def half_of_the_mean(params, x, y, *, mesh):
+    """Your loss is half of the mean. The loss is the mean of (block − y)², without a factor 1/2."""
+    of_all = lambda y: 2 * y.size * jax.lax.axis_size(("dp", "sp"))  # noqa: E731
+    return stepping(mesh, usual(of_all=of_all))(params, x, y)
+
+
+@exercise.misconception(fails=step_loss)
+def root_of_the_loss(params, x, y, *, mesh):
+    """You returned the root of the loss. The loss is the mean of (block − y)²."""
+    new, loss, length = stepping(mesh, usual())(params, x, y)
+    return new, jnp.sqrt(loss), length
+
+
+@exercise.misconception(fails=step_params)
+def step_without_rate(params, x, y, *, mesh):
+    """You left out RATE. New parameters are p − RATE·g·min(1, LIMIT/‖g‖)."""
+    new_of = lambda grads, length: dict.fromkeys(grads, jnp.minimum(1, LIMIT / length) / RATE)  # noqa: E731
+    return stepping(mesh, usual(), new_of=new_of)(params, x, y)
+
+
+@exercise.misconception(fails=step_params)
+def gradients_returned(params, x, y, *, mesh):
+    """You returned the scaled gradients. Return the new parameters, p minus the scaled gradients."""
+    new, loss, length = stepping(mesh, usual())(params, x, y)
+    return {name: params[name] - p for name, p in new.items()}, loss, length
+
+
 @exercise.misconception(fails=[step_loss, step_norm])
 def norm_before_loss(params, x, y, *, mesh):
     """You returned the norm before the loss. Return (new parameters, loss, norm)."""
