@@ -1,8 +1,8 @@
 """# D1 How long a collective takes on a ring and on a line
 
 In an all-gather a chip must receive the (N − 1)/N of the array that it does not hold yet. On a ring two links bring
-these bytes; at the end of a line only one link does. So the time hardly depends on N: more chips make more hops, with
-smaller shards.
+these bytes; at the end of a line only one link does. So the time hardly depends on N: with more chips, there are more
+hops but smaller shards.
 
 ```
    ring of 4 (the axis wraps around)          line of 4 (it does not)
@@ -37,13 +37,13 @@ smaller shards.
 These rules are *exact*. On a ring the *book* (*How To Scale Your Model*) drops the factor (N − 1)/N: its times are V/W,
 and 2·V/W for an all-reduce. Each question says which rule it uses. All times are ideal: they count bandwidth only.
 
-**Symbols.** V: bytes of the array before this axis cuts it, not of a shard. If y cuts `A[I_X, J_Y]` too, a gather over
-x has V = bytes / Y. N: chips along the axis. W1: one-way bandwidth of a link. W = 2·W1: both-way bandwidth. `{U_X}`:
-partial sums over x.
+**Symbols.** V: bytes of the array without the cut over this axis, not of a shard. If y cuts `A[I_X, J_Y]` too, a gather
+over x has V = bytes / Y. N: chips along the axis. W1: one-way bandwidth of a link. W = 2·W1: both-way bandwidth.
+`{U_X}`: partial sums over x.
 
 **Small case.** `bfloat16[1536_X, 4096]` has V = 2 · 1536 · 4096 = 12.6 MB. A ring of 4 v4p chips has W = 9.0e10
 bytes/s. The book's V/W is 140 µs, and the exact rule gives 3/4 of it, 105 µs. A line of 4 v5e chips has W1 = 4.5e10
-bytes/s. There 3/4 of V passes the last link in 210 µs.
+bytes/s. There, the chip at an end receives 3/4 of V over one link in 210 µs.
 
 Check your work: shardlings check d1_ring_and_line
 Notes on all exercises of this module: see README.md, or run shardlings show 04_comm_times
@@ -58,7 +58,7 @@ def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
 
     Args:
         kind: "all_gather", "reduce_scatter" or "all_reduce"; anything else raises ValueError.
-        bytes: V, the bytes of the array before this axis cuts it.
+        bytes: V, the bytes of the array without the cut over this axis.
         axis_size: N, chips along the axis; with 1 nothing moves and the time is 0.
         one_way_bandwidth: W1, bytes/s of one link in one direction.
         wraps: True when the axis is a ring, False when it is a line.

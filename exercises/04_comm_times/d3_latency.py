@@ -1,7 +1,7 @@
 """# D3 Latency or bandwidth?
 
 A hop to the next chip takes about 1 µs, even if it carries almost nothing. For small arrays the number of hops sets the
-time; for large arrays the bytes do. A hop already carries bytes during its latency, so the longer of the two times
+time; for large arrays the bytes do. The bytes travel during the latency of the hops, so the longer of the two times
 counts, not their sum.
 
 ```
@@ -23,8 +23,8 @@ counts, not their sum.
 | `wraps` | bool | `True`: all axes are rings; `False`: all are lines |
 | `one_way_bandwidth`, `hop_time` | float | W1; seconds of a hop |
 
-**Model.** time = max(time by latency, time by bandwidth). In no case are the two equal. On a ring the questions use the book's V
-/ W. Your function uses the exact rule, with (N − 1)/N.
+**Model.** time = max(time by latency, time by bandwidth). No test has two equal times. Your function uses the exact rule,
+with (N − 1)/N. On a ring the questions use the book's V/W.
 
 | | ring of N | line of N | several axes |
 |---|---|---|---|

@@ -22,7 +22,7 @@ of links, inside nodes and between nodes, work at the same time. So the slower l
 | `bytes` | V |
 | `gpus`, `node` | GPUs in the collective: at most `node`, or a multiple of it; GPUs in a node |
 | `gpu_egress`, `node_egress` | Wg, Wn, bytes/s |
-| `k` | all-to-all: one row has data for at most k parts (GPUs of one node, or nodes) |
+| `k` | for all-to-alls: a row has data for at most k parts; each GPU of one node, or each of several nodes, is a part |
 
 **What is checked**
 
@@ -112,9 +112,10 @@ ragged_exchange_time = None  # TODO: your answer
 
 
 # Question gpu_least_batch [token]
-# 512 H100 GPUs in nodes of 8 train a mixture of 32 experts, 3 per token, with FSDP over all GPUs.
-# The data sheet says 1.98 PFLOP/s in bfloat16 "with sparsity". What is the least number of tokens
-# *per GPU* at which the communication is fully overlapped?
+# 512 H100 GPUs in nodes of 8, with 400 GB/s out of each node, train a mixture of 32 experts, 3
+# per token, with FSDP over all GPUs. The data sheet says 1.98 PFLOP/s in bfloat16 "with
+# sparsity". What is the least number of tokens *per GPU* at which the communication is fully
+# overlapped?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: per layer, arithmetic takes k·4·B·D·F / (N·C), with dense FLOP/s, and overlaps gathers of

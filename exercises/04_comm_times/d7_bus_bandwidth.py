@@ -1,7 +1,7 @@
 """# D7 Algorithm bandwidth, bus bandwidth, and a benchmark that looks four times too slow
 
 A benchmark measures bytes and seconds. Bytes / seconds is the **algorithm bandwidth**. You cannot compare it with the
-bandwidth of a wire, because in an all-reduce of an array of S bytes each wire carries more than S bytes. So benchmarks
+bandwidth of a wire, because in an all-reduce of an array of S bytes each wire carries up to 2·S bytes. So benchmarks
 also print the **bus bandwidth**: the bytes that a rank must really send, divided by the time.
 
 ```

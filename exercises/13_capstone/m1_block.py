@@ -1,7 +1,6 @@
 """# M1 A transformer block on three axes
 
-One mesh has three axes. dp cuts the batch, sp cuts the positions of each text, and tp cuts the heads and the MLP's
-units.
+dp cuts the batch, sp cuts the positions of each text, and tp cuts the heads and the MLP's units.
 
 ```
    x[B_dp, T_sp, D] --> norm, qkv --> q, k, v of own heads    tp cuts H, F
@@ -16,8 +15,7 @@ units.
 
 **Write** `block(params, x, *, mesh)` with `jax.shard_map`. First x ← x + attention(norm(x)), then x ← x + MLP(norm(x)).
 Attention is causal (a position sees no later one), with scores q · k / √d. The MLP of n is `silu(n @ up) @ down`.
-`norm`, `ROWS` and `PARAMS` are given. Write the function that `jax.shard_map` maps separately: exercise M2 starts from
-it.
+`norm`, `ROWS` and `PARAMS` are given. Write the function for one device outside `block`: exercise M2 starts from it.
 
 | | shape | layout |
 |---|---|---|
@@ -38,11 +36,11 @@ JAX differentiates `block`. With `check_vma` on, JAX adds the sums that gradient
 | backward, tp | at most the forward bytes, and one all-reduce of the gradients of `before` and `between` | 16128 + 2688 bytes |
 | backward, sp | at most twice the forward bytes | 768 bytes |
 | backward, dp and sp | one all-reduce of its parameters' gradients over both axes | 185472 bytes |
-| work | at most one more forward pass of matmuls | |
+| work | both passes and at most one more forward pass of matmuls | |
 | sp=4, dp=1 | all rules hold on this mesh too | |
 
-The budget for sp lets you gather K and V again in the backward pass. `jax.checkpoint` or a barrier ties the gathers to
-that pass, as in exercise H4.
+The backward pass may gather K and V again, with `jax.checkpoint` or a barrier as in exercise H4. It may sum the
+gradients of `before` and `between` over all three axes at once.
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP.
 

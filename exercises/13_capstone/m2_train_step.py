@@ -1,7 +1,7 @@
 """# M2 A training step on three axes
 
 A training step takes the gradient of a loss through the block of M1, clips it by its norm and updates the parameters.
-Loss and norm concern all devices, but a device has only its own rows and parameters.
+Loss and norm concern all devices; a device has only its own rows and parameters.
 
 ```
    x, y --> block --> loss --------> g ----> p − RATE·g·min(1, LIMIT/‖g‖)
@@ -10,7 +10,7 @@ Loss and norm concern all devices, but a device has only its own rows and parame
                                      +--> squares, summed over tp
 ```
 
-**Start** from your function for one device in M1's file. A notebook defines it already.
+**Start**: copy your function for one device from M1. A notebook has it already.
 
 **Write** `train_step(params, x, y, *, mesh)` with `jax.shard_map`. Names in capitals and `norm` are given.
 
@@ -34,16 +34,16 @@ parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 | clipping | as on one device after a step with ‖g‖ > LIMIT |
 | tp=4, dp=1 | the four rules above |
 | bfloat16 arguments | parameters, loss and norm as above, in the dtype of x |
-| sent | the forward and backward budgets of M1 together, and single numbers, in the dtype of x |
+| sent | the forward and backward budgets of M1 together, and single numbers, all in the dtype of x |
 | work | the program at real sizes equals that at small sizes; at most one more forward pass of matmuls, also on sp=6 |
-| memory | a device holds parameters, rows and at most three arrays of its scores, in the dtype of x |
+| memory | a device holds parameters, gradients, rows and at most three arrays of its scores, in the dtype of x |
 | time | v5p:2x2x2, profile *ideal*: at most the collectives' time plus twice the matmuls' |
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP. A device's scores are
 [B/dp, H/tp, T/sp, T].
 
-**Small case.** On the two devices of tp=2, the squares of g for cut parameters sum to 3 and to 5. Those for `before`
-and `between` sum to 1 on both. So ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. In M1's small case, a step sends
+**Small case.** On two devices along tp, the squares of g sum to 3 and to 5 for parameters that tp cuts, and on both
+to 1 for `before` and `between`. So ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. In M1's small case, a step sends
 34944 bytes over tp, 1152 over sp, 185472 over dp and sp together.
 
 Check your work: shardlings check m2_train_step
@@ -112,9 +112,9 @@ block_step = None  # TODO: your answer
 
 
 # Question block_hides_from [token]
-# On v5p, with T=16384 and D=2048: how many positions (b·T/sp) must each device's part of the
-# batch have, so that the all-reduce of the parameters' gradients takes no longer than the matmuls
-# of the backward pass?
+# On v5p, with T=16384 and D=2048: how many positions (b·T/sp) must a device have at least, so
+# that the all-reduce of the parameters' gradients takes no longer than the matmuls of the
+# backward pass?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over

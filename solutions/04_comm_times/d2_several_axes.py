@@ -35,7 +35,7 @@ number of rings that carry these bytes at the same time.
 | an all-gather over one axis, while other axes cut the array too | V / W | 47 µs |
 | an all-gather over two or three axes at once | V / (n·W) | 186 µs |
 | reduce-scatter and all-reduce of an array that other axes cut | V / (n·W); an all-reduce takes twice as long | |
-| an axis of one chip has no links | it does not count in n; the time is 0 if `over` has no other axis | |
+| an axis of one chip has no links | it does not count in n; if all axes of `over` have one chip, the time is 0 | |
 | gathering over an axis that does not cut the array, or reducing over one that does, raises `ValueError` | | |
 
 **Symbols.** V: bytes of the array / the product of the sizes of all *other* axes that cut it. W1: one-way bandwidth of

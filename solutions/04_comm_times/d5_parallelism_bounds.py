@@ -1,7 +1,7 @@
 """# D5 When does communication stop being overlapped?
 
-Arithmetic and communication of a training step overlap, so a step takes the longer time. Their ratio gives the smallest
-batch, and the highest tensor-parallel degree, at which communication is fully overlapped. The layer is
+Arithmetic and communication of a training step overlap, so a step takes the longer time. If both are equal,
+communication is just fully overlapped. This gives the smallest batch and the most tensor-parallel chips. The layer is
 `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```
@@ -30,15 +30,15 @@ longer than arithmetic.
 | the forward pass with FSDP, tensor parallelism and both | the table; 0 along an axis of one chip |
 | the backward pass with FSDP, tensor parallelism and both | the table |
 | plain data parallelism, with and without tensor parallelism | the table, row DP |
-| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F/(Y·MX), B/(X·MY)), the forward times of weights (FSDP) and activations; X, Y and N are powers of two, X·Y=N |
+| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F/(Y·MX), B/(X·MY)), the forward times of weights (FSDP) and activations without 4·D/W; X, Y and N are powers of two, X·Y=N |
 
 **Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch) and
 y (cuts F). N = X·Y. MX, MY (M): torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way bandwidth of a
 link (`bandwidth`). V: bytes gathered. α = C/W.
 
-**Bounds.** Each equates arithmetic and communication time. FSDP alone is overlapped if B/X > α/MX, tensor
-parallelism (TP) alone if Y < MY·F/α. FSDP with TP, each on its own axes, needs B/N > α²/(MX·MY·F), with the best X =
-√(B·N·MX/(F·MY)). DP between slices needs more than C/W_dcn tokens per slice (W_dcn: data-centre bandwidth per chip).
+**Bounds.** FSDP alone is overlapped if B/X > α/MX, tensor parallelism (TP) alone if Y < MY·F/α. FSDP with TP, each on
+its own axes, needs B/N > α²/(MX·MY·F), with the best X = √(B·N·MX/(F·MY)). DP between slices needs more than C/W_dcn
+tokens per slice (W_dcn: data-centre bandwidth per chip).
 
 **Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone needs 2550 tokens per chip on one axis, 850 on three. TP
 alone: Y < 12.9. FSDP on two axes with TP on one needs 99 tokens per chip.

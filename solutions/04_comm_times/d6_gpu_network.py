@@ -22,7 +22,7 @@ of links, inside nodes and between nodes, work at the same time. So the slower l
 | `bytes` | V |
 | `gpus`, `node` | GPUs in the collective: at most `node`, or a multiple of it; GPUs in a node |
 | `gpu_egress`, `node_egress` | Wg, Wn, bytes/s |
-| `k` | all-to-all: one row has data for at most k parts (GPUs of one node, or nodes) |
+| `k` | for all-to-alls: a row has data for at most k parts; each GPU of one node, or each of several nodes, is a part |
 
 **What is checked**
 
@@ -179,6 +179,6 @@ def ragged_exchange_time(chip, B, D, k):
     ],
 )
 def gpu_least_batch(chip, sheet, N, E, k):
-    """{{ N }} {{ chip }} GPUs in nodes of 8 train a mixture of {{ E }} experts, {{ k }} per token, with FSDP over all GPUs. The data sheet says
-    {{ sheet }} PFLOP/s in bfloat16 "with sparsity". What is the least number of tokens *per GPU* at which the communication is fully overlapped?"""
+    """{{ N }} {{ chip }} GPUs in nodes of 8, with 400 GB/s out of each node, train a mixture of {{ E }} experts, {{ k }} per token, with
+    FSDP over all GPUs. The data sheet says {{ sheet }} PFLOP/s in bfloat16 "with sparsity". What is the least number of tokens *per GPU* at which the communication is fully overlapped?"""
     return E / k / matmul_time(1, chip) / 400e9

@@ -2,7 +2,7 @@
 """# M2 A training step on three axes
 
 A training step takes the gradient of a loss through the block of M1, clips it by its norm and updates the parameters.
-Loss and norm concern all devices, but a device has only its own rows and parameters.
+Loss and norm concern all devices; a device has only its own rows and parameters.
 
 ```
    x, y --> block --> loss --------> g ----> p − RATE·g·min(1, LIMIT/‖g‖)
@@ -11,7 +11,7 @@ Loss and norm concern all devices, but a device has only its own rows and parame
                                      +--> squares, summed over tp
 ```
 
-**Start** from your function for one device in M1's file. A notebook defines it already.
+**Start**: copy your function for one device from M1. A notebook has it already.
 
 **Write** `train_step(params, x, y, *, mesh)` with `jax.shard_map`. Names in capitals and `norm` are given.
 
@@ -35,16 +35,16 @@ parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 | clipping | as on one device after a step with ‖g‖ > LIMIT |
 | tp=4, dp=1 | the four rules above |
 | bfloat16 arguments | parameters, loss and norm as above, in the dtype of x |
-| sent | the forward and backward budgets of M1 together, and single numbers, in the dtype of x |
+| sent | the forward and backward budgets of M1 together, and single numbers, all in the dtype of x |
 | work | the program at real sizes equals that at small sizes; at most one more forward pass of matmuls, also on sp=6 |
-| memory | a device holds parameters, rows and at most three arrays of its scores, in the dtype of x |
+| memory | a device holds parameters, gradients, rows and at most three arrays of its scores, in the dtype of x |
 | time | v5p:2x2x2, profile *ideal*: at most the collectives' time plus twice the matmuls' |
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP. A device's scores are
 [B/dp, H/tp, T/sp, T].
 
-**Small case.** On the two devices of tp=2, the squares of g for cut parameters sum to 3 and to 5. Those for `before`
-and `between` sum to 1 on both. So ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. In M1's small case, a step sends
+**Small case.** On two devices along tp, the squares of g sum to 3 and to 5 for parameters that tp cuts, and on both
+to 1 for `before` and `between`. So ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. In M1's small case, a step sends
 34944 bytes over tp, 1152 over sp, 185472 over dp and sp together.
 
 ## Going further
@@ -194,9 +194,8 @@ def block_step(chip, dp, sp, tp, short, long, D):
     ],
 )
 def block_hides_from(chip, T, D):
-    """On {{ chip }}, with T={{ T }} and D={{ D }}: how many positions (b·T/sp) must each device's part of the
-    batch have, so that the all-reduce of the parameters' gradients takes no longer than the matmuls of the
-    backward pass?"""
+    """On {{ chip }}, with T={{ T }} and D={{ D }}: how many positions (b·T/sp) must a device have at least, so that the
+    all-reduce of the parameters' gradients takes no longer than the matmuls of the backward pass?"""
     raise NotImplementedError()
 
 
@@ -432,9 +431,21 @@ def due_over(seen, itemsize, gathers, reduces):
 
 
 @exercise.helper
+def with_joint_sums(seen, itemsize, tp, both):
+    """Return the budgets over tp, and over dp and sp, of a program that sums gradients of `before` and `between` over
+    all three axes at once. Such an all-reduce replaces one over tp and one over dp and sp, and counts for both."""
+    n, k = seen.mesh["tp"], seen.mesh["dp"] * seen.mesh["sp"]
+    share, over_tp, over_both = (2 * (size - 1) / size for size in (n * k, n, k))
+    joint = seen.sends(seen.only(axis="tp").only(axis="sp").collectives).most
+    replaced = min(joint / share, itemsize * 2 * seen.dims["D"])
+    return tp + replaced * (share - over_tp), both + replaced * (share - over_both)
+
+
+@exercise.helper
 def expect_sent(seen, itemsize, gathers, reduces):
     """Require at most these bytes over tp, over dp, and over dp or sp, besides single numbers and padding."""
     tp, sp, both = due_over(seen, itemsize, gathers, reduces)
+    tp, both = with_joint_sums(seen, itemsize, tp, both)
     few = 32 * itemsize
     expect_traffic(seen, at_most=tp + few, axis="tp")
     expect_traffic(seen, at_most=both + few, axis="dp")

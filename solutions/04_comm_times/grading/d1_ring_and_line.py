@@ -34,6 +34,7 @@ def hidden_cases(rng):
                 megabytes, bandwidth = int(rng.integers(1, 500)), float(rng.integers(10, 200))
                 yield case(kind, megabytes * 1_000_003, size, bandwidth * 1e9, wrapped)
             yield case(kind, int(rng.integers(1, 500)) * 1_000_003, 1, 4.5e10, wrapped)
+            yield case(kind, int(rng.integers(101, 110)), 16, 4.5e10, wrapped)
     for kind in ("gather", "ALL_GATHER", "all_to_all", ""):
         for size in (1, 4):
             yield case(kind, 1_000_000, size, 4.5e10, True)
@@ -137,7 +138,7 @@ def lone_chip_sends(kind, bytes, axis_size, one_way_bandwidth, wraps):
 @exercise.misconception(
     of=axis_collective_time,
     fails=BANDWIDTH_CHECKS,
-    breaks="V: bytes of the array before this axis cuts it, not of a shard",
+    breaks="V: bytes of the array without the cut over this axis, not of a shard",
 )
 def shard_for_array(kind, bytes, axis_size, one_way_bandwidth, wraps):
     """You divided by N once too often. `bytes` is the full array: each chip receives N-1 whole shards."""
@@ -150,6 +151,22 @@ def shard_for_array(kind, bytes, axis_size, one_way_bandwidth, wraps):
 def reduce_counted_once(kind, bytes, axis_size, one_way_bandwidth, wraps):
     """You counted the all-reduce as one pass. It is a reduce-scatter and then an all-gather."""
     return axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps) / passes_of(kind)
+
+
+@exercise.misconception(of=axis_collective_time, fails=reduce_seconds)
+def reduced_both_ways_on_line(kind, bytes, axis_size, one_way_bandwidth, wraps):
+    """You gave an all-reduce on a line the links of a ring. In both of its passes the chip at an end has one link: W1, not
+    W."""
+    return axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps or kind == "all_reduce")
+
+
+@exercise.misconception(
+    of=axis_collective_time, fails=[scatter_seconds, reduce_seconds, ring_gather_seconds, line_gather_seconds]
+)
+def shards_of_whole_bytes(kind, bytes, axis_size, one_way_bandwidth, wraps):
+    """You rounded the bytes of a shard to a whole number, so the time of a small array is wrong. Divide without
+    rounding."""
+    return axis_collective_time(kind, bytes // axis_size * axis_size, axis_size, one_way_bandwidth, wraps)
 
 
 @exercise.misconception(
@@ -465,6 +482,12 @@ def line_reduce_doubled(**params):
 def line_reduce_along_x(chip, D, F):
     """Your factor (N-1)/N counts the chips along x. N is the number of chips along y, the axis of the all-reduce."""
     return all_reduce_time(4 * D * F, 16, chip, topology="line", model="exact")
+
+
+@exercise.misconception(of=line_reduce_time)
+def line_reduce_over_x(**params):
+    """You reduced over x, a ring of 16 chips. The all-reduce runs over y, a line of 8."""
+    return (15 / 16) / (2 * 7 / 8) * line_reduce_time(**params)
 
 
 @exercise.misconception(of=line_reduce_time)

@@ -162,6 +162,25 @@ def axes_ring_of_one(over, mesh_shape, **rest):
     return right * sum(mesh_shape[axis] > 1 for axis in over) / len(over)
 
 
+@exercise.misconception(form_of=axes_ring_of_one)
+def axes_rings_of_one(over, mesh_shape, **rest):
+    """You counted links along axes of one chip, also if `over` has no larger axis."""
+    longer = {axis: max(size, 2) if axis in over else size for axis, size in mesh_shape.items()}
+    return axes_time(over=over, mesh_shape=longer, **rest)
+
+
+@exercise.misconception(of=axes_time, fails=axes_of_one)
+def axes_divided_by_zero(over, mesh_shape, **rest):
+    """You divided by n = 0. If all axes in `over` have one chip, return 0 before you divide."""
+    return axes_time(over=over, mesh_shape=mesh_shape, **rest) / min(1, sum(mesh_shape[axis] > 1 for axis in over))
+
+
+@exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
+def axes_in_elements(itemsize, **rest):
+    """You counted elements, not bytes. Multiply by `itemsize`."""
+    return axes_time(itemsize=1, **rest)
+
+
 @exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
 def axes_one_direction(**call):
     """You used one direction of the links. On a ring data flows both ways round at once: W = 2·W1."""

@@ -177,6 +177,13 @@ def limit_links_of_one_axis(sizes, **rest):
 
 
 @exercise.misconception(of=gather_and_limit, fails=limit_axes)
+def limit_part_of_one_axis(sizes, **rest):
+    """Your factor (N-1)/N counts the chips along the first axis. N is the number of all chips."""
+    call, total = {"sizes": sizes, **rest}, math.prod(sizes)
+    return slower(waiting_time(**call), moving_time(**call) * total / (total - 1) * (sizes[0] - 1) / sizes[0])
+
+
+@exercise.misconception(of=gather_and_limit, fails=limit_axes)
 def limit_longest_axis(sizes, wraps, hop_time, **rest):
     """You counted the hops of the longest axis. A shard crosses the axes one after the other: add their hops."""
     hops = max(n // 2 if wraps else n - 1 for n in sizes)

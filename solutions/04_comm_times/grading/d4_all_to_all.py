@@ -118,6 +118,12 @@ def exchange_whole_array_per_axis(bytes, sizes, **rest):
     return exchange_time(bytes=bytes, sizes=(max(sizes),), **rest)
 
 
+@exercise.misconception(of=exchange_time, fails=exchange_axes)
+def exchange_axes_share_nothing(bytes, sizes, **rest):
+    """You sent the whole array along every axis. The rings along an axis of n share it: V·n/N each."""
+    return max(exchange_time(bytes=bytes, sizes=(n,), **rest) for n in sizes)
+
+
 @exercise.misconception(of=exchange_time, fails=exchange_axes, breaks="the slowest axis counts")
 def exchange_shortest_axis(bytes, sizes, **rest):
     """You let the shortest axis decide. Chunks travel farthest on the longest axis, so its wires are the busiest."""
@@ -152,6 +158,45 @@ def exchange_even_lines(**call):
 def exchange_ring_not_halved(**call):
     """You counted a ring's chunks as those of a line. Chunks go both ways round, so a wire carries half as many."""
     return busiest(**call, ring=lambda n: (n // 2) * ((n + 1) // 2))
+
+
+@exercise.misconception(of=exchange_time, fails=[exchange_rings, exchange_axes])
+def exchange_ring_one_way(**call):
+    """You counted a ring's chunks as if all went one way round. Each chunk takes the shorter way, so a wire carries
+    ⌊N/2⌋·⌈N/2⌉ / 2 chunks."""
+    return busiest(**call, ring=lambda n: n * (n - 1) / 2)
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_rings)
+def exchange_one_way_as_line(**call):
+    """You counted the chunks of a line on the one-way ring. There a chunk passes up to N-1 wires: N·(N-1)/2 chunks on each
+    wire."""
+    return busiest(**call, one_way_ring=lambda n: (n // 2) * ((n + 1) // 2))
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_rings)
+def exchange_whole_chunks(**call):
+    """You rounded the number of chunks down. Opposite chips send half a chunk each way round, so a wire may carry half
+    chunks."""
+    return busiest(**call, ring=lambda n: (n // 2) * ((n + 1) // 2) // 2)
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_switches)
+def exchange_switch_halved(**call):
+    """You halved the chunks behind a switch. W1 counts one direction, and all N-1 chunks of a GPU leave in it."""
+    return busiest(**call, switch=lambda n: (n - 1) / 2)
+
+
+@exercise.misconception(of=exchange_time, fails=[exchange_rings, exchange_lines, exchange_axes])
+def exchange_both_halves_down(**call):
+    """You rounded both halves down. With an odd number of chips the halves are ⌊N/2⌋ and ⌈N/2⌉."""
+    return busiest(**call, ring=lambda n: (n // 2) ** 2 / 2, line=lambda n: (n // 2) ** 2)
+
+
+@exercise.misconception(of=exchange_time, fails=[exchange_rings, exchange_lines, exchange_axes])
+def exchange_both_halves_up(**call):
+    """You rounded both halves up. With an odd number of chips the halves are ⌊N/2⌋ and ⌈N/2⌉."""
+    return busiest(**call, ring=lambda n: ((n + 1) // 2) ** 2 / 2, line=lambda n: ((n + 1) // 2) ** 2)
 
 
 @exercise.misconception(of=exchange_time, fails=exchange_rings)

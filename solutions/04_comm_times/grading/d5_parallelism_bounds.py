@@ -159,6 +159,22 @@ def mlp_one_axis_each(MX, MY, **rest):
     return mlp_times(MX=1, MY=1, **rest)
 
 
+@exercise.misconception(of=mlp_times, fails=mlp_backward)
+def mlp_weights_once(backward, fsdp, **rest):
+    """You moved the weights of FSDP once in the backward pass. They are gathered again, and their gradients are
+    reduce-scattered: 8·D·F / (Y·MX·W)."""
+    arithmetic, weights, activations = mlp_times(backward=backward, fsdp=fsdp, **rest)
+    return arithmetic, weights / (2 if backward and fsdp else 1), activations
+
+
+@exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_activations_once(**call):
+    """You moved the activations once. They are gathered before the layer and reduce-scattered after it:
+    4·B·D / (X·MY·W)."""
+    arithmetic, weights, activations = mlp_times(**call)
+    return arithmetic, weights, activations / 2
+
+
 @exercise.misconception(of=mlp_times, fails=mlp_plain)
 def mlp_plain_backward_once(backward, fsdp, **rest):
     """You counted one pass of the gradients. The all-reduce of plain data parallelism is a reduce-scatter and an all-gather: 8·D·F bytes."""
@@ -281,6 +297,26 @@ def split_floored(**call):
 def split_axes_swapped(MX, MY, **rest):
     """You swapped MX and MY. Weights travel along x, over MX torus axes, and activations along y, over MY."""
     return best_split(MX=MY, MY=MX, **rest)
+
+
+@exercise.misconception(of=best_split, fails=split_best)
+def split_whole_weights(B, F, N, MX, MY):
+    """Your time of the weights does not depend on Y. y cuts the weights: F / (Y·MX)."""
+    X = min((2**k for k in range(N.bit_length())), key=lambda X: max(F / MX, B / (X * MY)))
+    return X, N // X
+
+
+@exercise.misconception(of=best_split, fails=split_best)
+def split_shorter(B, F, N, MX, MY):
+    """You minimized the shorter of the two times. The longer one counts."""
+    X = min((2**k for k in range(N.bit_length())), key=lambda X: min(F * X / N / MX, B / (X * MY)))
+    return X, N // X
+
+
+@exercise.misconception(of=best_split, fails=split_best)
+def split_width_and_batch_swapped(B, F, **rest):
+    """You swapped B and F. x cuts the batch B, y cuts the width F."""
+    return best_split(B=F, F=B, **rest)
 
 
 @exercise.misconception(of=best_split, fails=split_best)
@@ -419,6 +455,12 @@ def fsdp_batch_of_one_chip_and_axis(N, **rest):
 
 
 @exercise.misconception(of=fsdp_least_batch)
+def fsdp_batch_times_axes(**params):
+    """You multiplied by the number of axes. Over three axes the weights travel three times as fast, so divide by 3."""
+    return 9 * fsdp_least_batch(**params)
+
+
+@exercise.misconception(of=fsdp_least_batch)
 def fsdp_batch_by_two_axes(**params):
     """You used the links of two axes. FSDP over three axes has 3·W."""
     return 1.5 * fsdp_least_batch(**params)
@@ -428,6 +470,12 @@ def fsdp_batch_by_two_axes(**params):
 def tensor_doubled(**params):
     """Your answer is too large by a factor of two. Both all-gather and reduce-scatter move activations, 2 bytes each, and W is both directions of the link."""
     return 2 * tensor_most_chips(**params)
+
+
+@exercise.misconception(of=tensor_most_chips)
+def tensor_ratio_alone(chip, D, F):
+    """Your answer is C/W. The bound is F divided by it."""
+    return link_intensity(chip)
 
 
 @exercise.misconception(of=tensor_most_chips)

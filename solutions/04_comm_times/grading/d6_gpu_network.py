@@ -25,8 +25,9 @@ def job(kind, gpus, megabytes=33, node=8, gpu_egress=450e9, node_egress=400e9, k
     }  # fmt: skip
 
 
-def drawn(rng, kinds, sizes, ragged=False):
-    """Draw cases; ``sizes``: a share of a node's GPUs (up to 1), or a number of nodes (from 2)."""
+def drawn(rng, kinds, sizes, ragged=True):
+    """Draw cases; ``sizes``: a share of a node's GPUs (up to 1), or a number of nodes (from 2). Only all-to-alls depend on
+    ``ragged``, which makes k small."""
     for kind in kinds * 8:
         for name in ("H100", "B200", "GB200 NVL72"):
             row, size = GPUS[name], rng.choice(sizes)
@@ -57,8 +58,8 @@ exchanges = exercise.cases(
     cluster_time,
     public=[job("all_to_all", 8), job("all_to_all", 32), job("all_to_all", 8, k=2)],
     hidden=lambda rng: [
+        *drawn(rng, ["all_to_all"], IN_NODE, ragged=False), *drawn(rng, ["all_to_all"], NODES, ragged=False),
         *drawn(rng, ["all_to_all"], IN_NODE), *drawn(rng, ["all_to_all"], NODES),
-        *drawn(rng, ["all_to_all"], IN_NODE, ragged=True), *drawn(rng, ["all_to_all"], NODES, ragged=True),
     ],
 )  # fmt: skip
 
@@ -250,6 +251,26 @@ def cluster_exchange_as_gather(**call):
     return by_rules(call, times=lambda c: c.parts if c.kind == "all_to_all" else 1)
 
 
+@exercise.misconception(of=cluster_time, fails=[cluster_one_node, cluster_many_nodes])
+def cluster_ragged_gathers(**call):
+    """You multiplied the time of a gather or reduction by min(k / parts, 1). k is for all-to-alls only."""
+    ragged = call["kind"] in ("all_gather", "reduce_scatter", "all_reduce")
+    return by_rules(call, times=lambda c: min(c.k / c.parts, 1) if ragged else 1)
+
+
+@exercise.misconception(form_of=cluster_ragged_gathers)
+def cluster_ragged_gathers_over_gpus(**call):
+    """Like `cluster_ragged_gathers`, with the GPUs as parts."""
+    ragged = call["kind"] in ("all_gather", "reduce_scatter", "all_reduce")
+    return by_rules(call, times=lambda c: min(c.k / c.gpus, 1) if ragged else 1)
+
+
+@exercise.misconception(of=cluster_time, fails=[cluster_one_node, cluster_many_nodes])
+def cluster_all_of_the_array(**call):
+    """You moved all of V. A GPU already has its own part, and a node has its own: (d-1)/d and (M-1)/M of V."""
+    return by_rules(call, inside=lambda c: 1 / c.gpu_egress, between=lambda c: 1 / c.node_egress if c.nodes > 1 else 0)
+
+
 @exercise.misconception(of=cluster_time, fails=cluster_exchange)
 def cluster_ragged_without_min(**call):
     """You multiplied by k / parts even if k is larger than the number of parts. No row has data for more parts than there are: min(k / parts, 1)."""
@@ -278,6 +299,12 @@ def cluster_exchange_at_gpu_egress(**call):
 def cluster_exchange_over_gpus(**call):
     """You used N, the GPUs, in an all-to-all over nodes. Between nodes use M, the number of nodes: V·(M-1)/(M²·Wn)."""
     return by_rules(call, parts=lambda c: c.gpus)
+
+
+@exercise.misconception(form_of=cluster_exchange_over_gpus)
+def cluster_exchange_between_gpus(**call):
+    """You took all GPUs as the parts of an all-to-all between nodes. There the nodes are the parts: V·(M-1)/(M²·Wn)."""
+    return by_rules(call, parts=lambda c: c.gpus, share=lambda c: min(c.k / c.parts, 1))
 
 
 @exercise.misconception(of=cluster_time, fails=[cluster_one_node, cluster_many_nodes])
@@ -378,7 +405,8 @@ def ragged_exchange_as_ring(**params):
 
 @exercise.misconception(of=ragged_exchange_time)
 def ragged_exchange_as_gather(**params):
-    """You used the all-gather's time. Each GPU sends V/N² to each of the others, not V/N."""
+    """Your answer is too large by a factor of eight. Either you used the all-gather's time: each GPU sends V/N² to each of
+    the others, not V/N. Or you multiplied by k, not by k / 8."""
     return 8 * ragged_exchange_time(**params)
 
 

@@ -37,6 +37,12 @@ def bandwidths_factor_in_algbw(**call):
     return busbw * (call["ranks"] - 1) / call["ranks"], busbw
 
 
+@exercise.misconception(form_of=bandwidths_factor_in_algbw)
+def bandwidths_both_of_the_bus(**call):
+    """You multiplied algbw by the factor too."""
+    return (bandwidths(**call)[1],) * 2
+
+
 @exercise.misconception(
     of=bandwidths,
     fails=[bandwidths_reduced, bandwidths_cut, bandwidths_others],
@@ -93,6 +99,27 @@ def bandwidths_scattered_whole(**call):
 def bandwidths_gathered_parts(**call):
     """You gave the all-gather the factor n-1. A rank sends n-1 parts of S/n bytes: (n-1)/n of S."""
     return factored(bandwidths, {"all_gather": lambda n: n - 1}, **call)
+
+
+@exercise.misconception(of=bandwidths, fails=[bandwidths_cut, bandwidths_others])
+def bandwidths_share_upside_down(**call):
+    """You used n/(n-1). A rank sends all parts but its own: (n-1)/n of S."""
+    kinds = ("reduce_scatter", "all_gather", "all_to_all")
+    return factored(bandwidths, dict.fromkeys(kinds, lambda n: n / (n - 1)), **call)
+
+
+@exercise.misconception(of=bandwidths, fails=bandwidths_reduced)
+def bandwidths_reduced_arrays(kind, ranks, bytes_in, bytes_out, **rest):
+    """You multiplied S of the all-reduce by n. S is the array that each rank holds, not the arrays of all ranks."""
+    more = ranks if kind == "all_reduce" else 1
+    return bandwidths(kind=kind, ranks=ranks, bytes_in=more * bytes_in, bytes_out=more * bytes_out, **rest)
+
+
+@exercise.misconception(of=bandwidths, fails=bandwidths_others)
+def bandwidths_exchanged_both(kind, bytes_in, bytes_out, **rest):
+    """You added input and output of the all-to-all. S is one rank's buffer."""
+    more = 2 if kind == "all_to_all" else 1
+    return bandwidths(kind=kind, bytes_in=more * bytes_in, bytes_out=more * bytes_out, **rest)
 
 
 @exercise.misconception(of=bandwidths, fails=bandwidths_others)

@@ -119,6 +119,12 @@ def cache_of_all_heads(query_heads, kv_heads, **rest):
 
 
 @exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
+def cache_of_a_group(query_heads, kv_heads, **rest):
+    """You used query_heads / kv_heads, the query heads that share a KV head. Each KV head has its own keys and values."""
+    return kv_cache_bytes(query_heads=query_heads, kv_heads=query_heads // kv_heads, **rest)
+
+
+@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
 def cache_in_gigabytes(**call):
     """You returned GB. The function returns bytes, an int."""
     return kv_cache_bytes(**call) / 1e9
@@ -146,7 +152,7 @@ def step_one_sequence_cached(sequences, tokens, **rest):
     breaks="`decode_step_time`: batches large enough to be bound by arithmetic",
 )
 def step_never_computes(flops, **rest):
-    """You counted reading weights and cache but not the arithmetic. For large batches 2·B·P FLOPs take longer than reading weights."""
+    """You left out the arithmetic, or you counted that of one sequence. For large batches 2·B·P FLOPs take longer than reading weights."""
     return decode_step_time(flops=1e30, **rest)
 
 
@@ -365,6 +371,12 @@ def state_one_more(P, N, kept):
 
 
 @exercise.misconception(of=state_per_chip)
+def state_two_copies(P, N, kept):
+    """You added a copy of the weights in the other dtype. This recipe keeps one copy."""
+    return P * 1e9 * (14 if kept == "bf16" else 18) / N
+
+
+@exercise.misconception(of=state_per_chip)
 def state_weights_whole(P, N, kept):
     """You cut the optimizer state over the chips, but not the weights. FSDP cuts both."""
     return P * 1e9 * (2 + 8 / N if kept == "bf16" else 4 + 12 / N)
@@ -398,6 +410,21 @@ def cache_of_batch_one_head(K, **rest):
 def cache_of_batch_one_token(T, **rest):
     """You counted one token of each sequence. The cache holds all of them."""
     return cache_of_batch(T=T, **rest) / T
+
+
+def one_step(chip, P, N, T, B, L, kB, sequences):
+    """Return the seconds of one step of this number of sequences."""
+    row = CHIPS[chip]
+    return decode_step_time(
+        params=P * 1e9, weight_bytes=1, kv_bytes_per_token=kB * 1e3, sequences=sequences, tokens=T, chips=N,
+        flops=row.bf16, hbm_bandwidth=row.hbm_bw,
+    )  # fmt: skip
+
+
+@exercise.misconception(of=decode_step)
+def decode_small_batch_only(B, **rest):
+    """Your answer is the time of the small batch. The question asks for both steps together."""
+    return one_step(B=B, sequences=B, **rest)
 
 
 @exercise.misconception(of=decode_step)

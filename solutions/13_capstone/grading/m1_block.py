@@ -157,9 +157,22 @@ def due_over(seen, gathers, reduces, sums):
 
 
 @exercise.helper
+def with_joint_sums(seen, tp, both):
+    """Return the budgets over tp, and over dp and sp, of a program that sums gradients of `before` and `between` over
+    all three axes at once. Such an all-reduce replaces one over tp and one over dp and sp, and counts for both."""
+    n, k = seen.mesh["tp"], seen.mesh["dp"] * seen.mesh["sp"]
+    share, over_tp, over_both = (2 * (size - 1) / size for size in (n * k, n, k))
+    joint = seen.sends(seen.only(axis="tp").only(axis="sp").collectives).most
+    replaced = min(joint / share, 4 * 2 * seen.dims["D"])
+    return tp + replaced * (share - over_tp), both + replaced * (share - over_both)
+
+
+@exercise.helper
 def expect_sent(seen, gathers, reduces, sums):
     """Require at most these bytes over tp, over dp, and over dp or sp, besides single numbers and padding."""
     tp, sp, both = due_over(seen, gathers, reduces, sums)
+    if sums:
+        tp, both = with_joint_sums(seen, tp, both)
     few, dp = 32, seen.mesh["dp"]
     expect_traffic(seen, at_most=tp + few, axis="tp")
     if dp > 1:
@@ -272,6 +285,19 @@ def cast_by_hand(params, x, *, mesh):
 
 
 @exercise.alternative()
+def scales_summed_at_once(params, x, *, mesh):
+    """Both norms vary over tp, so JAX sums the gradient of each scale over all three axes with one all-reduce."""
+
+    def local(params, x):
+        wide = lambda x: jax.lax.pcast(x, "tp", to="varying")  # noqa: E731
+        q, k, v = jnp.einsum("btd,dchk->cbthk", norm(wide(x), params["before"]), params["qkv"])
+        x = x + over_tp(jnp.einsum("bthk,hkd->btd", attention(q, k, v), params["out"]))
+        return x + over_tp(jax.nn.silu(norm(wide(x), params["between"]) @ params["up"]) @ params["down"])
+
+    return mapped(local, mesh)(params, x)
+
+
+@exercise.alternative()
 def keys_gathered_again(params, x, *, mesh):
     """With a checkpoint around attention, the backward pass gathers K and V again."""
     return mapped(with_attention(jax.checkpoint(attention)), mesh)(params, x)
@@ -338,8 +364,8 @@ def attended_with(gather=gathered, **changes):
 
 @exercise.misconception(fails=block_value, breaks="the result equals that of one device")
 def masked_by_the_block(params, x, *, mesh):
-    """You masked by row numbers within the block. The block's first row is position axis_index('sp') * T/sp of the
-    text."""
+    """Either: you masked by row numbers within the block. The block's first row is position axis_index('sp') * T/sp of the
+    text. Or: you shifted the positions of the keys too. Gathered keys begin at position 0."""
     return mapped(attended_with(first=0), mesh)(params, x)
 
 
@@ -404,6 +430,24 @@ def own_position_masked(params, x, *, mesh):
         weigh=lambda scores, seen: jax.nn.softmax(jnp.where(seen, scores, -1e9)),
     )
     return mapped(masked, mesh)(params, x)
+
+
+@exercise.misconception(form_of=own_position_masked)
+def own_position_masked_with_infinity(params, x, *, mesh):
+    """Like `own_position_masked`, with minus infinity: the first position of a text has no key left."""
+    return mapped(attended_with(sees=lambda there, here: there < here), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
+def positions_interleaved(params, x, *, mesh):
+    """Your gathered keys are in another order than the positions of the text. The positions of one device follow one
+    another: use `all_gather` along the positions with tiled=True."""
+
+    def gather(a):
+        parts = jax.lax.all_gather(a, "sp", axis=2)
+        return parts.reshape(a.shape[0], -1, *a.shape[2:])
+
+    return mapped(attended_with(gather=gather), mesh)(params, x)
 
 
 @exercise.misconception(fails=block_value)
@@ -546,6 +590,57 @@ def residual_left_out(params, x, *, mesh):
 
 
 @exercise.misconception(fails=block_value)
+def second_residual_left_out(params, x, *, mesh):
+    """You left out x in x + MLP(norm(x))."""
+
+    def local(params, x):
+        x = x + over_tp(jnp.einsum("bthk,hkd->btd", attention(*projected(params, x)), params["out"]))
+        return over_tp(jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"])
+
+    return mapped(local, mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
+def one_scale_for_both(params, x, *, mesh):
+    """You used the scale `before` for both norms. The norm before the MLP has the scale `between`."""
+    return mapped(lambda params, x: on_device(params | {"between": params["before"]}, x), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
+def units_averaged(params, x, *, mesh):
+    """You averaged MLP units over tp. Each device along tp has other units: sum only the results of `down`."""
+
+    def local(params, x):
+        x = x + over_tp(jnp.einsum("bthk,hkd->btd", attention(*projected(params, x)), params["out"]))
+        units = jax.lax.pmean(norm(x, params["between"]) @ params["up"], "tp")
+        return x + over_tp(jax.nn.silu(units) @ params["down"])
+
+    return mapped(local, mesh)(params, x)
+
+
+@exercise.misconception(form_of=units_averaged)
+def units_summed(params, x, *, mesh):
+    """You summed MLP units over tp. Each device along tp has other units: sum only the results of `down`."""
+
+    def local(params, x):
+        x = x + over_tp(jnp.einsum("bthk,hkd->btd", attention(*projected(params, x)), params["out"]))
+        units = over_tp(norm(x, params["between"]) @ params["up"])
+        return x + over_tp(jax.nn.silu(units) @ params["down"])
+
+    return mapped(local, mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
+def summed_over_positions_too(params, x, *, mesh):
+    """You summed the results of `out` over sp too. Devices along sp have other positions: sum over tp alone."""
+
+    def attended(x, part, _):
+        return x + jax.lax.pcast(jax.lax.psum(part, ("sp", "tp")), "sp", to="varying")
+
+    return mapped(summed(attended, over_tp), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
 def residual_of_the_norm(params, x, *, mesh):
     """You added attention to norm(x). Add it to x."""
     local = summed(lambda x, part, params: norm(x, params["before"]) + over_tp(part), over_tp)
@@ -622,6 +717,17 @@ def residual_in_both_sums(params, x, *, mesh):
 
 
 @exercise.misconception(fails=block_value)
+def residual_in_the_second_sum(params, x, *, mesh):
+    """You added x before the sum over tp after `down`, so it counts once for each device along tp. Sum first, then add."""
+
+    def local(params, x):
+        x = x + jax.lax.psum(jnp.einsum("bthk,hkd->btd", attention(*projected(params, x)), params["out"]), "tp")
+        return jax.lax.psum(x + jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"], "tp")
+
+    return mapped(local, mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
 def both_from_x(params, x, *, mesh):
     """Your MLP uses the input of the block. Use x with attention added."""
 
@@ -632,6 +738,13 @@ def both_from_x(params, x, *, mesh):
         )
 
     return mapped(local, mesh)(params, x)
+
+
+@exercise.misconception(fails=block_gradients)
+def keys_without_gradients(params, x, *, mesh):
+    """You stopped the gradients of K and V. Gradients of `qkv` and x need them."""
+    stopped = lambda a: gathered(jax.lax.stop_gradient(a))  # noqa: E731
+    return mapped(attended_with(stopped), mesh)(params, x)
 
 
 @exercise.misconception(fails=block_gradients, breaks="the gradients equal those of one device")
@@ -762,6 +875,58 @@ def reduced_each_product(params, x, *, mesh):
 
 
 @exercise.misconception(fails=block_forward)
+def keys_of_every_head(params, x, *, mesh):
+    """You gathered K or V over tp too, which brings you the heads of other devices. A device's queries use only its own
+    heads."""
+
+    def own_of_all(a):
+        heads, me = a.shape[2], jax.lax.axis_index("tp")
+        every = jax.lax.all_gather(gathered(a), "tp", axis=2, tiled=True)
+        return jax.lax.dynamic_slice_in_dim(every, me * heads, heads, axis=2)
+
+    return mapped(attended_with(own_of_all), mesh)(params, x)
+
+
+@exercise.misconception(form_of=keys_of_every_head)
+def keys_alone_of_every_head(params, x, *, mesh):
+    """Like `keys_of_every_head`, for K alone."""
+
+    def attend(q, k, v):
+        heads, me = k.shape[2], jax.lax.axis_index("tp")
+        every = jax.lax.all_gather(gathered(k), "tp", axis=2, tiled=True)
+        return attend_gathered(q, jax.lax.dynamic_slice_in_dim(every, me * heads, heads, axis=2), gathered(v))
+
+    return mapped(with_attention(attend), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_forward)
+def results_of_heads_gathered(params, x, *, mesh):
+    """You gathered the heads and `out` over tp, so each device computes the sum over all heads. Multiply the device's own
+    heads by its own part of `out`, and sum the results over tp."""
+
+    def local(params, x):
+        heads = jax.lax.all_gather(attention(*projected(params, x)), "tp", axis=2, tiled=True)
+        out = jax.lax.all_gather(params["out"], "tp", tiled=True)
+        x = x + jax.lax.pmean(jnp.einsum("bthk,hkd->btd", heads, out), "tp")
+        return x + over_tp(jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"])
+
+    return mapped(local, mesh)(params, x)
+
+
+@exercise.misconception(fails=block_forward, breaks="forward, dp | nothing")
+def texts_gathered(params, x, *, mesh):
+    """You gathered rows over dp. No text needs another text, so nothing goes over dp in the forward pass."""
+
+    def local(params, x):
+        every = jax.lax.all_gather(norm(x, params["before"]), "dp", tiled=True)
+        own = jax.lax.dynamic_slice_in_dim(every, jax.lax.axis_index("dp") * x.shape[0], x.shape[0])
+        q, k, v = jnp.einsum("btd,dchk->cbthk", own, params["qkv"])
+        return finished(params, x, attention(q, k, v))
+
+    return mapped(local, mesh)(params, x)
+
+
+@exercise.misconception(fails=block_forward)
 def averaged_what_is_whole(params, x, *, mesh):
     """You summed or averaged x over tp, but x is whole on every device along tp. Sum only the results of `out` and
     `down`."""
@@ -846,8 +1011,9 @@ def all_of_gathered_rows(params, x, *, mesh):
 
 @exercise.misconception(fails=block_backward)
 def everything_in_a_checkpoint(params, x, *, mesh):
-    """Your checkpoint contains an all-reduce over tp, which the backward pass sends again. Put the checkpoint around
-    attention alone, or around nothing."""
+    """The backward pass sums rows over tp three times. Either: your checkpoint contains an all-reduce over tp, which the
+    backward pass sends again. Put the checkpoint around attention alone, or around nothing. Or: you use a norm's result
+    in two computations, and JAX casts it for each. Cast it once, with `jax.lax.pcast`."""
     return mapped(jax.checkpoint(on_device), mesh)(params, x)
 
 
@@ -1003,7 +1169,8 @@ def times_of_one_flop(**drawn):
 
 @exercise.misconception(of=block_times)
 def times_of_all_work(**drawn):
-    """You counted the matmuls of all heads and units. A device has 1/tp of them."""
+    """Either: you counted the matmuls of all heads and units. A device has 1/tp of them. Or: you counted the matmuls of all
+    positions. A device has T/sp positions of a text."""
     return shifted(products=drawn["tp"])(**drawn)
 
 
@@ -1021,9 +1188,30 @@ def times_of_cut_rows(**drawn):
 
 @exercise.misconception(of=block_times)
 def times_gathered_again(**drawn):
-    """You gathered K and V again in the backward pass. Here they are gathered once, and their gradients are
-    reduce-scattered once."""
+    """Either: you gathered K and V again in the backward pass. Here they are gathered once. Or: you all-reduced their
+    gradients. Each device needs those of its own positions: a reduce-scatter. Or: you gathered q as well. A device needs
+    q of its own positions."""
     return shifted(keys=3 / 2)(**drawn)
+
+
+@exercise.misconception(of=block_times)
+def times_divided_by_dp(**drawn):
+    """You divided the matmuls by dp. Each index along dp has its own b texts, so dp does not cut b."""
+    return shifted(products=1 / drawn["dp"])(**drawn)
+
+
+@exercise.misconception(of=block_times)
+def times_of_scores_of_all_heads(**drawn):
+    """You counted scores of all heads. A device has 1/tp of the heads."""
+    D, T = drawn["D"], drawn["T"]
+    return shifted(products=(6 * D + T * drawn["tp"]) / (6 * D + T))(**drawn)
+
+
+@exercise.misconception(of=block_times)
+def times_of_exact_rings(**drawn):
+    """You used (N-1)/N of V. This question's model is V / W."""
+    over = {"rows": drawn["tp"], "keys": drawn["sp"], "gradients": drawn["dp"] * drawn["sp"]}
+    return shifted(**{name: (n - 1) / n for name, n in over.items()})(**drawn)
 
 
 @exercise.misconception(of=block_times)
@@ -1049,6 +1237,24 @@ def the_quickest(chip, dp, sp, tp, b, T, D):
     """You named the part with the shortest time. The bottleneck is the part with the longest."""
     time = times_of(chip, dp, sp, tp, b, T, D)
     return min(time, key=time.__getitem__)
+
+
+def in_order(drawn):
+    """Return the names of the parts, from the shortest time to the longest."""
+    time = times_of(**drawn)
+    return sorted(time, key=time.__getitem__)
+
+
+@exercise.misconception(of=block_bottleneck)
+def the_second_longest(**drawn):
+    """You named the part with the second-longest time. Compute all four times, with the numbers of this question."""
+    return in_order(drawn)[-2]
+
+
+@exercise.misconception(of=block_bottleneck)
+def the_second_shortest(**drawn):
+    """Two parts take longer than the part that you named. Compute all four times, with the numbers of this question."""
+    return in_order(drawn)[1]
 
 
 def lies(chip, dp, sp, tp, b, T, D, branches=()):

@@ -301,9 +301,21 @@ def due_over(seen, itemsize, gathers, reduces):
 
 
 @exercise.helper
+def with_joint_sums(seen, itemsize, tp, both):
+    """Return the budgets over tp, and over dp and sp, of a program that sums gradients of `before` and `between` over
+    all three axes at once. Such an all-reduce replaces one over tp and one over dp and sp, and counts for both."""
+    n, k = seen.mesh["tp"], seen.mesh["dp"] * seen.mesh["sp"]
+    share, over_tp, over_both = (2 * (size - 1) / size for size in (n * k, n, k))
+    joint = seen.sends(seen.only(axis="tp").only(axis="sp").collectives).most
+    replaced = min(joint / share, itemsize * 2 * seen.dims["D"])
+    return tp + replaced * (share - over_tp), both + replaced * (share - over_both)
+
+
+@exercise.helper
 def expect_sent(seen, itemsize, gathers, reduces):
     """Require at most these bytes over tp, over dp, and over dp or sp, besides single numbers and padding."""
     tp, sp, both = due_over(seen, itemsize, gathers, reduces)
+    tp, both = with_joint_sums(seen, itemsize, tp, both)
     few = 32 * itemsize
     expect_traffic(seen, at_most=tp + few, axis="tp")
     expect_traffic(seen, at_most=both + few, axis="dp")
@@ -579,6 +591,20 @@ def scales_cast(params):
 
 
 @exercise.alternative()
+def scales_summed_at_once(params, x, y, *, mesh):
+    """Both norms vary over tp, so JAX sums the gradient of each scale over all three axes with one all-reduce."""
+
+    def forward(params, x):
+        wide = lambda x: jax.lax.pcast(x, "tp", to="varying")  # noqa: E731
+        q, k, v = jnp.einsum("btd,dchk->cbthk", norm(wide(x), params["before"]), params["qkv"])
+        x = x + jax.lax.psum(jnp.einsum("bthk,hkd->btd", attention(q, k, v), params["out"]), "tp")
+        hidden = jax.nn.silu(norm(wide(x), params["between"]) @ params["up"])
+        return x + jax.lax.psum(hidden @ params["down"], "tp")
+
+    return stepping(mesh, usual(forward))(params, x, y)
+
+
+@exercise.alternative()
 def means_of_means(params, x, y, *, mesh):
     """The loss is a device's mean divided by the number of devices with different rows; the norm uses optax's formula;
     scales are cast."""
@@ -730,6 +756,34 @@ def mean_over_rows_only(params, x, y, *, mesh):
     """You summed over D. The loss is a mean over all numbers: over B, T and D."""
     of_all = lambda y: y.size // y.shape[-1] * jax.lax.axis_size(("dp", "sp"))  # noqa: E731
     return stepping(mesh, usual(of_all=of_all))(params, x, y)
+
+
+@exercise.misconception(fails=[step_loss, step_norm, step_params])
+def half_of_the_mean(params, x, y, *, mesh):
+    """Your loss is half of the mean. The loss is the mean of (block − y)², without a factor 1/2."""
+    of_all = lambda y: 2 * y.size * jax.lax.axis_size(("dp", "sp"))  # noqa: E731
+    return stepping(mesh, usual(of_all=of_all))(params, x, y)
+
+
+@exercise.misconception(fails=step_loss)
+def root_of_the_loss(params, x, y, *, mesh):
+    """You returned the root of the loss. The loss is the mean of (block − y)²."""
+    new, loss, length = stepping(mesh, usual())(params, x, y)
+    return new, jnp.sqrt(loss), length
+
+
+@exercise.misconception(fails=step_params)
+def step_without_rate(params, x, y, *, mesh):
+    """You left out RATE. New parameters are p − RATE·g·min(1, LIMIT/‖g‖)."""
+    new_of = lambda grads, length: dict.fromkeys(grads, jnp.minimum(1, LIMIT / length) / RATE)  # noqa: E731
+    return stepping(mesh, usual(), new_of=new_of)(params, x, y)
+
+
+@exercise.misconception(fails=step_params)
+def gradients_returned(params, x, y, *, mesh):
+    """You returned the scaled gradients. Return the new parameters, p minus the scaled gradients."""
+    new, loss, length = stepping(mesh, usual())(params, x, y)
+    return {name: params[name] - p for name, p in new.items()}, loss, length
 
 
 @exercise.misconception(fails=[step_loss, step_norm])
@@ -988,7 +1042,7 @@ def summed_in_float32(names):
     return found
 
 
-@exercise.misconception(fails=step_bytes, breaks="and single numbers, in the dtype of x")
+@exercise.misconception(fails=step_bytes, breaks="and single numbers, all in the dtype of x")
 def gradients_summed_in_float32(params, x, y, *, mesh):
     """With bfloat16 arguments you sum gradients in float32, which sends twice the bytes. Sum them in the dtype of x."""
     return stepping(mesh, summed_in_float32(PARAMS), check_vma=False)(params, x, y)
@@ -1318,6 +1372,33 @@ def step_with_all_matmuls_beside(**sizes):
 
 
 @exercise.misconception(of=block_step)
+def step_with_a_third_of_the_matmuls_beside(**sizes):
+    """You gave the backward pass a third of the matmuls. It has two thirds of them: two gradients for each matmul of the
+    forward pass."""
+    return step_times(
+        **sizes,
+        in_time=lambda products, rows, keys, gradients: products * 2 / 3 + rows + keys + max(products / 3, gradients),
+    )
+
+
+@exercise.misconception(of=block_step)
+def step_with_rows_beside(**sizes):
+    """You overlapped the gradients with the rows and keys of the backward pass too. Only matmuls overlap them."""
+
+    def in_time(products, rows, keys, gradients):
+        others = (rows + keys) / 2
+        return products / 3 + others + max(products * 2 / 3 + others, gradients)
+
+    return step_times(**sizes, in_time=in_time)
+
+
+@exercise.misconception(of=block_step)
+def step_without_rows_and_keys(**sizes):
+    """You left out the rows, K and V. Matmuls wait for them, so add their times."""
+    return step_times(**sizes, in_time=shifted(rows=0, keys=0))
+
+
+@exercise.misconception(of=block_step)
 def step_with_half_the_matmuls_beside(**sizes):
     """You gave the backward pass half of the matmuls. It has two thirds of them."""
     return step_times(
@@ -1373,6 +1454,20 @@ def hides_behind_all(chip, T, D):
 def hides_behind_parameters(chip, T, D):
     """You left out the matmuls between positions. They take time as well, so fewer positions are enough."""
     return block_hides_from.fn(chip, 0, D)
+
+
+@exercise.misconception(of=block_hides_from)
+def hides_from_the_ratio(chip, T, D):
+    """Your answer is C/W. Set the time of the all-reduce equal to the time of the backward matmuls: bytes and FLOPs of the
+    block count too."""
+    return CHIPS[chip].bf16 / CHIPS[chip].ici_both
+
+
+@exercise.misconception(of=block_hides_from)
+def hides_parameters_of_the_mlp(chip, T, D):
+    """You left out the parameters of attention. The block has 12 · D² parameters: 4 · D² of attention, 8 · D² of the
+    MLP."""
+    return CHIPS[chip].bf16 / CHIPS[chip].ici_both * 2 * D / (4 * D + T)
 
 
 @exercise.misconception(of=block_hides_from)
