@@ -37,7 +37,7 @@ Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the o
 | check | rule | small case |
 |---|---|---|
 | value | each of five steps equals the step of one device with all rows and the same `kept` | |
-| dropout | 3/4 of the numbers are kept; the places differ between devices (even with equal rows), steps, rows and columns | |
+| dropout | 3/4 of the numbers are kept; devices (even with equal rows), steps, rows and columns drop different places | |
 | what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 bytes more; results have the layouts above | 864 + 12 bytes |
 
 **Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
@@ -66,13 +66,13 @@ def ddp_step(params, x, y, real, key, *, mesh):
     raise NotImplementedError("ddp_step")
 
 
-# Question ddp_loss [x]
+# Question ddp_loss [a number]
 # Two devices have 512 tokens each. On the first, 400 tokens are real and have the mean loss 1.25.
 # On the second, 50 tokens are real and have the mean loss 4.5. All other tokens are padding. What
 # is the loss of the batch?
 #
 # Answer with a bare number.
-# Model: the mean over all real tokens; a bare number.
+# Model: the mean over all real tokens.
 ddp_loss = None  # TODO: your answer
 
 

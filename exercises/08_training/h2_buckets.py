@@ -6,7 +6,7 @@ they become ready. Each bucket is sent as one flat array.
 
 ```
    forward:   embed*  norm(frozen)  w1   w2   embed*      * the same tensor
-   ready:     w2, w1, embed      not: embed, w2, w1, embed
+   ready:     w2, w1, embed      wrong: embed, w2, w1, embed
 ```
 
 **Write** a function and a body (`check_vma=False`).
@@ -30,7 +30,7 @@ of (h − y)² over all devices' rows.
 | check | rule |
 |---|---|
 | `buckets`: order | every gradient once, in the order in which they become ready |
-| `buckets`: size | at most `cap` bytes per bucket (a larger tensor is alone); at most one bucket more than this order needs |
+| `buckets`: size | at most `cap` bytes per bucket (a larger tensor is alone); at most one bucket more than necessary in this order |
 | `bucketed_grads`: value | the gradients of all rows, in float32 and bfloat16 |
 | what is sent | one all-reduce per bucket; at most 2 (N−1)/N bytes for each byte of gradient |
 | overlap | on v5e:2x4, profile *ideal*: all buckets but the last overlap matmuls for at least 70% of their time |
@@ -90,8 +90,8 @@ best_bucket = None  # TODO: your answer
 # of s bytes in all become ready at this rate, too. Each bucket also costs an overhead o. With n equal buckets the first
 # bucket starts after the time s/(n·w). The ring is then busy for s/w + n·o. The backward pass takes s/w, so the exposed
 # time is s/(n·w) + n·o. The product of these two terms does not depend on n. Their sum is therefore smallest when they
-# are equal: n = √(s/(w·o)), with buckets of √(s·w·o) bytes. If the backward pass takes a time T shorter than s/w, the
-# first bucket starts after T/n. If T is much longer than s/w, only the last bucket is exposed.
+# are equal. If the backward pass takes a time T shorter than s/w, the first bucket starts after T/n. If T is much longer
+# than s/w, only the last bucket is exposed.
 #
 # **In time.** The grader's clock computes the times of this picture for four layers in bfloat16, with 4096 rows on each
 # device and the plan [[3], [2, 1], [0]], on 2x4 v5e chips, which form a ring. It uses the profile *ideal*: every

@@ -32,7 +32,7 @@ over the B rows of the sum of a row's squares. The grader takes gradients with `
 
 Allowed: `lax.scan`, `jax.checkpoint`, `jax.custom_vjp`, keeping activations, and all-reduces of single numbers.
 
-**Symbols.** L layers, D width, B rows in the batch, N (in questions X) devices along dp.
+**Symbols.** L layers, D width, B rows in the batch, N devices along dp; the questions' models and hints call this number X.
 
 **Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600 of these bytes. In a gather a device sends
 its 1600 bytes over three hops: 4800 bytes. A reduce-scatter sends 4800 bytes, too. A step has two gathers and one

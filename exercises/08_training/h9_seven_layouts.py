@@ -8,7 +8,7 @@ There are seven layouts, `scheme` 1 to 7:
 | 1 | B_X, E | E, E | data parallel | nothing |
 | 2 | B_X, E | E_X, E | FSDP | W gathered over x |
 | 3 | B_X, E | E, E_X | FSDP | W gathered over x |
-| 4 | B_X, E | E, E_Y | batch and columns of W | C gathered over y |
+| 4 | B_X, E | E, E_Y | data parallel, W cut by columns | C gathered over y |
 | 5 | B, E_X | E_X, E | tensor parallel | C reduce-scattered over x |
 | 6 | B, E_X | E, E_X | | A gathered over x |
 | 7 | B_X, E_Y | E_Y, E_X | FSDP and tensor parallel | W gathered over x, C reduce-scattered over y |
@@ -39,7 +39,7 @@ into hops, the hops overlap its own matmul (exercises F1, F2).
 | `stack`: value | the result, laid out as A |
 | `stack`: what is sent | (X−1)/X or (Y−1)/Y of the arrays under *sent in each layer*, nothing else |
 | | no matmul runs twice; in schemes 2, 3 and 7 no gather of W waits for a matmul |
-| `hides_behind` | the list, also for other axis names and layouts that combine these |
+| `hides_behind` | the list, also for other axis names and combinations of these layouts |
 
 Allowed: permutes in place of a collective.
 
@@ -86,7 +86,7 @@ def hides_behind(act, weight, hops):
 
     Args:
         act, weight: layouts of A (and C) and of W: pairs of an axis's name or None, as (None, "x"). The axis that cuts the
-            batch may cut either dimension of W. Every other axis cuts A and W as in one of the layouts 4 to 7.
+            batch may cut either dimension of W. At most one other axis cuts A or W, as in one of the layouts 4 to 7.
         hops: True: each collective is cut into hops; False: it is whole.
     Returns: a list of (kind, array, axis, place): kind "all_gather" or "reduce_scatter"; array "W", "A" or "C"; place
         "other layers", "own product" or "nothing". "own product" means the collective's own matmul. W comes first; [] if
@@ -99,7 +99,7 @@ def hides_behind(act, weight, hops):
 # Question mixed_layer_time [ms]
 # Scheme 7 runs in bfloat16 with whole collectives, E=16384 on x=8, y=4 of a 4x4x8 slice of v4p: x
 # and y wrap around. Take a layer in the middle of a deep stack. How long does it take for a batch
-# of 6144 rows and a batch of 57344 rows, one after the other?
+# of 6144 rows, and how long for 57344 rows? Add the two times.
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: rings along x and y with separate links; W is gathered ahead of time; V bytes take V / W,

@@ -37,7 +37,7 @@ Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the o
 | check | rule | small case |
 |---|---|---|
 | value | each of five steps equals the step of one device with all rows and the same `kept` | |
-| dropout | 3/4 of the numbers are kept; the places differ between devices (even with equal rows), steps, rows and columns | |
+| dropout | 3/4 of the numbers are kept; devices (even with equal rows), steps, rows and columns drop different places | |
 | what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 bytes more; results have the layouts above | 864 + 12 bytes |
 
 **Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
@@ -99,9 +99,9 @@ def ddp_step(params, x, y, real, key, *, mesh):
 
 @exercise.number(
     points=0.5,
-    unit="x",
+    unit="",
     params={"A": [160, 240, 400], "B": [30, 50, 90], "a": [1.25, 1.5, 1.75], "b": [3.5, 4.5]},
-    model="the mean over all real tokens; a bare number",
+    model="the mean over all real tokens",
     hints=[
         "Does each device's mean count equally?",
         "No: each real token counts equally. Add the sums of the losses, then divide by the number of real tokens.",

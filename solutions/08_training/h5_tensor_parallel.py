@@ -23,11 +23,9 @@ own units without communication. The gradient of x is a sum over all devices' un
 |---|---|
 | `gated_mlp(x, w1, w3, w2, b, dy)` | y, and the gradients of Σ(y · dy) for x and all weights |
 | `init(seed, *, D, F)` | new normal weights, all numbers independent: variance 1/D for w1 and w3, 1/F for w2 |
-| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which holds w1, then w3 |
+| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which holds w1, then w3. In this order, piece d of N equal pieces is piece d of w1, then piece d of w3 |
 
 Allowed: `init` may draw whole weights on each device and keep a part. The weights then do not depend on N.
-
-In this order, piece d of N equal pieces of w13 is piece d of w1, then piece d of w3.
 
 **What is checked**
 
@@ -35,7 +33,7 @@ In this order, piece d of N equal pieces of w13 is piece d of w1, then piece d o
 |---|---|---|
 | `gated_mlp`: value | y and gradients equal those of one device; the gradients of x and b are whole | |
 | `gated_mlp`: what is sent | in each pass one all-reduce of [B, D], or a reduce-scatter and an all-gather in its place | 720 bytes |
-| `init`: spread | each device returns its part, variance as above, nothing is sent | |
+| `init`: spread | each device returns its part, normal numbers, variance as above, nothing is sent | |
 | `init`: independence | devices, weights and seeds share no numbers | |
 | `fused_columns` | the order; `ValueError` if N does not divide F | |
 

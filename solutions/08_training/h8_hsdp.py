@@ -38,7 +38,7 @@ So a device has to sum the gradients of all M micro-batches before it sends any 
 
 **Small case.** w is float32[24, 5], 480 bytes, on rep=2, shard=4. Near: 3/4 · 480 = 360 bytes for the gather and 360
 bytes for the scatter. Far: 2 · 1/2 · 480/4 = 120 bytes. One all-reduce over all eight devices would send 2 · 7/8 · 480
-= 840 bytes from each device, and these bytes would also pass the far links along rep.
+= 840 bytes from each device. The group crosses rep, so all these bytes would count over rep, too.
 
 ## Going further
 
@@ -91,7 +91,7 @@ def hsdp_grads(w, x, y, *, mesh):
     points=1,
     unit="ms",
     params={"chip": ["H100", "B200"], "M": [3, 7, 13], "R": [2, 8, 16]},
-    model="near: (8-1)/8 of the gradient at the egress of a GPU; far: its all-reduce, at an eighth of the node's egress for each GPU; one after the other",
+    model="near: (8-1)/8 of the gradient at the egress of a GPU; far: an all-reduce of each GPU with its partners in the other nodes, at an eighth of the node's egress; one after the other",
     hints=[
         "Which bytes does a GPU send inside its node, and which does it send to other nodes?",
         "Near: each GPU sends 7 / 8 of the gradients' V bytes through its egress. Far: each GPU all-reduces its V / 8 bytes, so it sends 2 · (R − 1) / R · V / 8 bytes through an eighth of its node's egress.",

@@ -8,7 +8,7 @@ There are seven layouts, `scheme` 1 to 7:
 | 1 | B_X, E | E, E | data parallel | nothing |
 | 2 | B_X, E | E_X, E | FSDP | W gathered over x |
 | 3 | B_X, E | E, E_X | FSDP | W gathered over x |
-| 4 | B_X, E | E, E_Y | batch and columns of W | C gathered over y |
+| 4 | B_X, E | E, E_Y | data parallel, W cut by columns | C gathered over y |
 | 5 | B, E_X | E_X, E | tensor parallel | C reduce-scattered over x |
 | 6 | B, E_X | E, E_X | | A gathered over x |
 | 7 | B_X, E_Y | E_Y, E_X | FSDP and tensor parallel | W gathered over x, C reduce-scattered over y |
@@ -39,7 +39,7 @@ into hops, the hops overlap its own matmul (exercises F1, F2).
 | `stack`: value | the result, laid out as A |
 | `stack`: what is sent | (X−1)/X or (Y−1)/Y of the arrays under *sent in each layer*, nothing else |
 | | no matmul runs twice; in schemes 2, 3 and 7 no gather of W waits for a matmul |
-| `hides_behind` | the list, also for other axis names and layouts that combine these |
+| `hides_behind` | the list, also for other axis names and combinations of these layouts |
 
 Allowed: permutes in place of a collective.
 
@@ -150,7 +150,7 @@ def hides_behind(act, weight, hops):
 
     Args:
         act, weight: layouts of A (and C) and of W: pairs of an axis's name or None, as (None, "x"). The axis that cuts the
-            batch may cut either dimension of W. Every other axis cuts A and W as in one of the layouts 4 to 7.
+            batch may cut either dimension of W. At most one other axis cuts A or W, as in one of the layouts 4 to 7.
         hops: True: each collective is cut into hops; False: it is whole.
     Returns: a list of (kind, array, axis, place): kind "all_gather" or "reduce_scatter"; array "W", "A" or "C"; place
         "other layers", "own product" or "nothing". "own product" means the collective's own matmul. W comes first; [] if
@@ -183,8 +183,8 @@ def hides_behind(act, weight, hops):
 )  # fmt: skip
 def mixed_layer_time(chip, B, L, E, X, Y):
     """Scheme 7 runs in bfloat16 with whole collectives, E={{ E }} on x={{ X }}, y={{ Y }} of a {{ Y }}x4x{{ X }} slice of {{ chip }}: x and y
-    wrap around. Take a layer in the middle of a deep stack. How long does it take for a batch of {{ B }} rows and a batch of
-    {{ L }} rows, one after the other?"""
+    wrap around. Take a layer in the middle of a deep stack. How long does it take for a batch of {{ B }} rows, and how long
+    for {{ L }} rows? Add the two times."""
     gather = all_gather_time(2 * E * E / Y, X, chip)
 
     def scatter(rows):

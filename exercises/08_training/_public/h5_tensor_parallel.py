@@ -24,11 +24,9 @@ own units without communication. The gradient of x is a sum over all devices' un
 |---|---|
 | `gated_mlp(x, w1, w3, w2, b, dy)` | y, and the gradients of Σ(y · dy) for x and all weights |
 | `init(seed, *, D, F)` | new normal weights, all numbers independent: variance 1/D for w1 and w3, 1/F for w2 |
-| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which holds w1, then w3 |
+| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which holds w1, then w3. In this order, piece d of N equal pieces is piece d of w1, then piece d of w3 |
 
 Allowed: `init` may draw whole weights on each device and keep a part. The weights then do not depend on N.
-
-In this order, piece d of N equal pieces of w13 is piece d of w1, then piece d of w3.
 
 **What is checked**
 
@@ -36,7 +34,7 @@ In this order, piece d of N equal pieces of w13 is piece d of w1, then piece d o
 |---|---|---|
 | `gated_mlp`: value | y and gradients equal those of one device; the gradients of x and b are whole | |
 | `gated_mlp`: what is sent | in each pass one all-reduce of [B, D], or a reduce-scatter and an all-gather in its place | 720 bytes |
-| `init`: spread | each device returns its part, variance as above, nothing is sent | |
+| `init`: spread | each device returns its part, normal numbers, variance as above, nothing is sent | |
 | `init`: independence | devices, weights and seeds share no numbers | |
 | `fused_columns` | the order; `ValueError` if N does not divide F | |
 
@@ -187,8 +185,8 @@ def gated_weights(seen):
 
 @exercise.check(drawn, points=0.25, public=True)
 def init_spread(seen):
-    """init: each device returns its part of the weights, with variance 1/D and 1/F for the whole D and F; no
-    communication"""
+    """init: each device returns its part of the weights: normal numbers, with variance 1/D and 1/F for the whole D and
+    F; no communication"""
     expect_no_collectives(seen)
     for name, shape in (("w1", (seen.D, seen.F)), ("w3", (seen.D, seen.F)), ("w2", (seen.F, seen.D))):
         if seen.out[name].shape != shape:
@@ -198,6 +196,10 @@ def init_spread(seen):
         variance = float(np.mean(seen.out[name].value.astype(np.float64) ** 2))
         if not 0.8 < variance * shape[0] < 1.25:
             raise Failure(f"{name} has the variance {variance:.3g}", expected=1 / shape[0], actual=variance)
+        tails = float(np.mean(seen.out[name].value.astype(np.float64) ** 4)) / variance**2
+        if not 2.6 < tails < 3.5:
+            told = f"{name} is not normal: the mean of w⁴ is {tails:.2g} times the square of the variance"
+            raise Failure(told, expected=3, actual=tails)
 
 
 @exercise.helper

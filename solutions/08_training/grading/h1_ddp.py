@@ -47,8 +47,9 @@ call = exercise.call(
     key=integers(0, 2**31 - 1, 2, dtype="uint32"),
     returns=(like("params"), "kept", "loss"),
     steps=5,
-    dims={"D": 6, "F": 16, "K": 3, "B": 5 * axis("dp")},
-    hidden_dims={"D": 9, "F": 21, "K": 5, "B": 7 * axis("dp")},
+    # On dp=4, the rows of the batch are more bytes than the gradients that an all-reduce sends.
+    dims={"D": 6, "F": 16, "K": 3, "B": 12 * axis("dp")},
+    hidden_dims={"D": 9, "F": 21, "K": 5, "B": 13 * axis("dp")},
 )
 
 
@@ -333,7 +334,7 @@ def ddp_copies_counted(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=divide)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_dropout, breaks="the places differ between devices")
+@exercise.misconception(fails=ddp_dropout, breaks="drop different places")
 def ddp_one_key_for_all(params, x, y, real, key, *, mesh):
     """All devices draw from the same key, so different rows drop the same places. Fold the device's index along dp into the key."""
     return ddp(mesh, divide=by_all, key=jax.random.wrap_key_data)(params, x, y, real, key)
@@ -353,7 +354,7 @@ def ddp_key_from_rows(params, x, y, real, key, *, mesh):
     return mapped(local, mesh)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_dropout, breaks="places differ between devices (even with equal rows), steps")
+@exercise.misconception(fails=ddp_dropout, breaks="devices (even with equal rows), steps")
 def ddp_one_key_for_ever(params, x, y, real, key, *, mesh):
     """You created a new key in the function, so every step drops equal places. Use the key that the step gets."""
 
@@ -526,7 +527,23 @@ def ddp_batch_gathered(params, x, y, real, key, *, mesh):
         kept = drawn(own_key(key), params, x)
         x, y, real, every = (jax.lax.all_gather(a, "dp", tiled=True) for a in (x, y, real, kept))
         loss, grads = jax.value_and_grad(lambda p: squares(p, x, y, real, every) / jnp.sum(real))(params)
-        return moved(params, jax.lax.pmean(grads, "dp")), kept, loss
+        return moved(params, grads), kept, loss
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+@exercise.misconception(form_of=ddp_batch_gathered, breaks="4 bytes per parameter")
+def ddp_batch_gathered_without_masks(params, x, y, real, key, *, mesh):
+    """Like `ddp_batch_gathered`, but each device draws the masks of all devices."""
+
+    def local(params, x, y, real, key):
+        n, own = mesh.shape["dp"], jax.lax.axis_index("dp") * len(x)
+        keys = (jax.random.fold_in(jax.random.wrap_key_data(key), device) for device in range(n))
+        every = jnp.concatenate([drawn(one, params, x) for one in keys])
+        kept = jax.lax.dynamic_slice_in_dim(every, own, len(x))
+        x, y, real = (jax.lax.all_gather(a, "dp", tiled=True) for a in (x, y, real))
+        loss, grads = jax.value_and_grad(lambda p: squares(p, x, y, real, every) / jnp.sum(real))(params)
+        return moved(params, grads), kept, loss
 
     return mapped(local, mesh)(params, x, y, real, key)
 
@@ -610,6 +627,12 @@ def unhidden_yet_hidden(chip, M, T, N):
 def unhidden_divided_by_chips(chip, M, T, N):
     """You divided the FLOPs by the number of chips. *Each* chip has T tokens."""
     return matmul_time(6e6 * M * T / N, chip) + all_reduce_time(2e6 * M, N, chip)
+
+
+@exercise.misconception(of=ddp_unhidden)
+def unhidden_with_all_tokens(chip, M, T, N):
+    """You counted the tokens of all chips. A chip computes only with its own T tokens."""
+    return matmul_time(6e6 * M * T * N, chip) + all_reduce_time(2e6 * M, N, chip)
 
 
 exercise.scenario(ddp_loss, lambda A, B, a, b: Scenario(mesh={"dp": 2}, most=5))

@@ -308,7 +308,7 @@ def buckets_frozen_too(tensors, cap):
     return filled(ready([[name, size, True] for name, size, _ in tensors]), cap)
 
 
-@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than this order needs")
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary in this order")
 def buckets_room_for_frozen(tensors, cap):
     """You kept room for frozen tensors, so buckets are sent half empty. Count only tensors that get a gradient."""
     trainable = {name for name, _, trains in tensors if trains}
@@ -391,7 +391,7 @@ def buckets_larger_one_joined(tensors, cap):
     return found
 
 
-@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than this order needs")
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary in this order")
 def buckets_of_one(tensors, cap):
     """You sent each tensor alone, so each tensor has its own overhead. Fill the buckets."""
     return [[name] for name, _ in ready(tensors)]
@@ -553,7 +553,7 @@ def best_bucket_both_ways(chip, M, o):
 
 @exercise.misconception(of=best_bucket)
 def best_bucket_in_numbers(chip, M, o):
-    """You counted gradients, not their bytes. A bfloat16 has two bytes."""
+    """Either you counted gradients and not their bytes, or you used one direction of a link. A bfloat16 has two bytes, and on a ring data flows both ways."""
     return best_bucket.fn(chip, M, o) / 2**0.5
 
 

@@ -204,7 +204,11 @@ def as_usual(p, m, v, g, t):
     return *update(own(p, len(m)), m, v, g, t), t
 
 
-def zero1(mesh, *, summed=scattered, clip=clipped, change=as_usual, gathered=None, scale=1, loss_scale=1, opt=None):
+def total(loss):
+    return jax.lax.psum(loss, "dp")
+
+
+def zero1(mesh, *, summed=scattered, clip=clipped, change=as_usual, gathered=None, scale=1, told=total, opt=None):
     """Make a step with the given parts changed. ``gathered`` takes the new part and the padded parameters."""
     parts = 1 if opt else mesh.shape["dp"]
 
@@ -220,7 +224,7 @@ def zero1(mesh, *, summed=scattered, clip=clipped, change=as_usual, gathered=Non
         g = clip(summed(scale * padded(ravel_pytree(grads)[0])))
         p, m, v, t = change(padded(flat), opt["m"], opt["v"], g, opt["t"] + 1)
         flat_new = gathered(p, padded(flat)) if gathered else jax.lax.all_gather(p, "dp", tiled=True)
-        return unravel(flat_new[: len(flat)]), {"m": m, "v": v, "t": t}, loss_scale * jax.lax.psum(loss, "dp")
+        return unravel(flat_new[: len(flat)]), {"m": m, "v": v, "t": t}, told(loss)
 
     return mapped(local, mesh, opt)
 
@@ -358,7 +362,73 @@ def zero1_sum_of_means(params, opt, x, y, *, mesh):
 def zero1_mean_of_own_rows(params, opt, x, y, *, mesh):
     """You summed the devices' own means, so loss and gradient are N times too large. Divide by the number of all rows, or by N afterwards."""
     n = mesh.shape["dp"]
-    return zero1(mesh, scale=n, loss_scale=n)(params, opt, x, y)
+    return zero1(mesh, scale=n, told=lambda loss: n * total(loss))(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+def zero1_norm_of_own_gradients(params, opt, x, y, *, mesh):
+    """You added up the squares of the devices' own gradients, before their sum. Take the norm of the summed gradient: add up the squares of the parts after the reduce-scatter."""
+
+    def summed(g):
+        return scattered(g) / jnp.maximum(1, jnp.sqrt(total(jnp.sum(g**2))))
+
+    return zero1(mesh, summed=summed, clip=lambda g: g)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+def zero1_own_loss(params, opt, x, y, *, mesh):
+    """Each device returns the loss of its own rows. Sum the parts of the loss over the devices, as you do for the gradient."""
+    return zero1(mesh, told=lambda loss: mesh.shape["dp"] * loss)(params, opt, x, y)
+
+
+@exercise.misconception(
+    form_of=zero1_own_loss, breaks="after each of five steps loss, parameters and t are those of AdamW"
+)
+def zero1_own_part_of_loss(params, opt, x, y, *, mesh):
+    """Like `zero1_own_loss`, divided by the number of all rows."""
+    return zero1(mesh, told=lambda loss: loss)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value, breaks="loss before the step")
+def zero1_loss_after_the_step(params, opt, x, y, *, mesh):
+    """You returned the loss of the new parameters. Return the loss before the step: value_and_grad computes both at once."""
+    new, opt, _ = zero1(mesh)(params, opt, x, y)
+    return new, opt, jnp.mean((jnp.tanh(x @ new["a"] + new["c"]) @ new["b"] - y) ** 2)
+
+
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+def zero1_without_decay(params, opt, x, y, *, mesh):
+    """You left out the decay of the weights. Add 0.1 p to the update before you multiply it by 0.05."""
+    return zero1(mesh, change=lambda p, m, v, g, t: (*update(own(p, len(m)), m, v, g, t, decay=0), t))(
+        params, opt, x, y
+    )
+
+
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+def zero1_uncorrected(params, opt, x, y, *, mesh):
+    """You used m and v without their corrections. Divide m by 1 - 0.9^t and v by 1 - 0.99^t."""
+
+    def change(p, m, v, g, t):
+        return *update(own(p, len(m)), m, v, g, 1e6)[:3], t
+
+    return zero1(mesh, change=change)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+def zero1_added_under_the_root(params, opt, x, y, *, mesh):
+    """You added 0.01 under the square root. Add it to the root."""
+
+    def change(p, m, v, g, t):
+        p, m, v = own(p, len(m)), 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g**2
+        return p - 0.05 * (m / (1 - 0.9**t) / jnp.sqrt(v / (1 - 0.99**t) + 0.01) + 0.1 * p), m, v, t
+
+    return zero1(mesh, change=change)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value, breaks="parameters and t are those of AdamW")
+def zero1_t_unchanged(params, opt, x, y, *, mesh):
+    """You returned the t of the arguments. Return the number of steps done, this step included."""
+    return zero1(mesh, change=lambda *args: (*as_usual(*args)[:3], args[-1] - 1))(params, opt, x, y)
 
 
 @exercise.misconception(fails=zero1_value, breaks="Step t is")

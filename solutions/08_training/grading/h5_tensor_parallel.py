@@ -100,8 +100,8 @@ def gated_traffic(seen):
 
 @exercise.check(drawn, points=0.25, public=True)
 def init_spread(seen):
-    """init: each device returns its part of the weights, with variance 1/D and 1/F for the whole D and F; no
-    communication"""
+    """init: each device returns its part of the weights: normal numbers, with variance 1/D and 1/F for the whole D and
+    F; no communication"""
     expect_no_collectives(seen)
     for name, shape in (("w1", (seen.D, seen.F)), ("w3", (seen.D, seen.F)), ("w2", (seen.F, seen.D))):
         if seen.out[name].shape != shape:
@@ -111,6 +111,10 @@ def init_spread(seen):
         variance = float(np.mean(seen.out[name].value.astype(np.float64) ** 2))
         if not 0.8 < variance * shape[0] < 1.25:
             raise Failure(f"{name} has the variance {variance:.3g}", expected=1 / shape[0], actual=variance)
+        tails = float(np.mean(seen.out[name].value.astype(np.float64) ** 4)) / variance**2
+        if not 2.6 < tails < 3.5:
+            told = f"{name} is not normal: the mean of w⁴ is {tails:.2g} times the square of the variance"
+            raise Failure(told, expected=3, actual=tails)
 
 
 @exercise.helper
@@ -337,6 +341,16 @@ def scaled_by_own_rows(seed, *, D, F):
 def scaled_by_the_other_dimension(seed, *, D, F):
     """You scaled w2 by D. Scale w2 by the number of terms in the sum: F."""
     return drawn_with(jax.random.split(own_key(seed), 3), D, F, fan_in=D)
+
+
+@exercise.misconception(of=init, fails=init_spread, breaks="normal numbers")
+def uniform_numbers(seed, *, D, F):
+    """You drew uniform numbers with the right variance. Draw normal numbers: jax.random.normal."""
+    units, scale = F // jax.lax.axis_size("tp"), (3 / D) ** 0.5
+    k1, k3, k2 = jax.random.split(own_key(seed), 3)
+    w1, w3 = (jax.random.uniform(key, (D, units), minval=-scale, maxval=scale) for key in (k1, k3))
+    scale = (3 / F) ** 0.5
+    return {"w1": w1, "w3": w3, "w2": jax.random.uniform(k2, (units, D), minval=-scale, maxval=scale)}
 
 
 @exercise.misconception(of=init, fails=init_spread, breaks="each device returns its part")

@@ -183,6 +183,30 @@ def activated_partial_sums(a, w_in, w_out, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
 
 
+def without_tanh(a, w_in, w_out, mesh):
+    """Return A · W_in · W_out."""
+
+    def local(a, w_in, w_out):
+        rows = jax.lax.all_gather(a, "y", axis=1, tiled=True)
+        up = jax.lax.all_gather(w_in, "x", axis=0, tiled=True)
+        down = jax.lax.all_gather(w_out, "x", axis=1, tiled=True)
+        return jax.lax.psum_scatter(rows @ up @ down, "y", scatter_dimension=1, tiled=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
+
+
+@exercise.misconception(fails=mlp_value, breaks="right numbers")
+def tanh_left_out(a, w_in, w_out, *, mesh):
+    """You left out tanh, or applied it to the result. Apply it between the two matmuls."""
+    return without_tanh(a, w_in, w_out, mesh)
+
+
+@exercise.misconception(form_of=tanh_left_out, breaks="right numbers")
+def tanh_of_the_result(a, w_in, w_out, *, mesh):
+    """Like `tanh_left_out`, but tanh of the result."""
+    return jnp.tanh(without_tanh(a, w_in, w_out, mesh))
+
+
 @exercise.misconception(fails=mlp_value, breaks="returned Out")
 def returned_the_other_way_round(a, w_in, w_out, *, mesh):
     """Your out_specs cut the rows over y and the columns over x. The result has the layout of A: P('x', 'y')."""

@@ -191,6 +191,18 @@ def hsdp_each_micro_batch_sent_gathered_once(w, x, y, *, mesh):
     return mapped(local, mesh)(w, x, y)
 
 
+@exercise.misconception(fails=hsdp_near, breaks="sum the gradients of all M micro-batches before it sends any gradient")
+def hsdp_each_micro_batch_scattered(w, x, y, *, mesh):
+    """You reduce-scattered the gradient of each micro-batch. Add the gradients on the device, and scatter the sum once."""
+
+    def local(w, x, y):
+        whole = jax.lax.all_gather(w, "shard", tiled=True)
+        each = 2 * jnp.einsum("mbd,mbk->mdk", x, x @ whole - y)
+        return normed(far_sum(sum(scattered(g) for g in each)) / (y.size * mesh.size))
+
+    return mapped(local, mesh)(w, x, y)
+
+
 @exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_last_micro_batch_far(w, x, y, *, mesh):
     """You summed only the last micro-batch over rep. The earlier micro-batches' gradients were scattered over shard but never summed over rep. Accumulate first, then send."""

@@ -345,6 +345,12 @@ def everything_gathered(a, ws, *, mesh, scheme):
     return with_layers(**{f"s{scheme}": lambda a, w: whole_product(a, w, act, weight)})(a, ws, mesh, scheme)
 
 
+@exercise.misconception(of=stack, fails=columns_budget, breaks="no matmul runs twice")
+def everything_gathered_in_5(a, ws, *, mesh, scheme):
+    """In scheme 5 you gathered A or W over x, so devices along x compute the same. A's columns and W's rows are cut alike: multiply them as they are, and scatter the sums."""
+    return with_layers(s5=lambda a, w: own_part(gather(a, "x", 1) @ gather(w, "x", 0), "x", 1))(a, ws, mesh, scheme)
+
+
 @exercise.misconception(of=stack, fails=both_budget, breaks="no matmul runs twice")
 def everything_gathered_in_7(a, ws, *, mesh, scheme):
     """In scheme 7 you gathered A and W over y, so devices along y compute the same. Over x, gather the columns of W. Leave its rows, and A's columns, cut over y."""
@@ -481,7 +487,7 @@ def hops_of_weights_beside_their_matmul(act, weight, hops):
 
 
 @exercise.misconception(
-    of=hides_behind, fails=hidden_places, breaks="also for other axis names and layouts that combine these"
+    of=hides_behind, fails=hidden_places, breaks="also for other axis names and combinations of these layouts"
 )
 def weights_gathered_over_any_axis(act, weight, hops):
     """You gathered W over an axis that does not cut the batch, as in layout 4. Devices along this axis then repeat
