@@ -207,6 +207,47 @@ def weights_gathered(x, ws, dy):
     return y, dx, jax.lax.dynamic_slice_in_dim(dws, jax.lax.axis_index("tp") * width, width, axis=2)
 
 
+@exercise.misconception(form_of=weights_gathered, breaks="L all-gathers")
+def weights_gathered_forward(x, ws, dy):
+    """Like `weights_gathered`, layer by layer, and only in the forward pass."""
+    held = [x]
+    for w in ws:
+        held.append(jnp.tanh(held[-1] @ jax.lax.all_gather(w, "tp", axis=1, tiled=True)))
+    dh, dws = cut(dy), []
+    for layer in reversed(range(len(ws))):
+        back = dh * (1 - cut(held[layer + 1]) ** 2)
+        dws.insert(0, held[layer].T @ back)
+        parts = back @ ws[layer].T
+        dh = scatter(parts) if layer else total(parts)
+    return held[-1], dh, jnp.stack(dws)
+
+
+@exercise.misconception(fails=gather_dws, breaks="y and gradients are those of one device")
+def weights_summed(x, ws, dy):
+    """You summed the gradients of the weights over tp. Each device has different columns: add nothing."""
+    y, dx, dws = written(x, ws, dy)
+    return y, dx, total(dws)
+
+
+@exercise.misconception(fails=gather_traffic, breaks="L all-gathers")
+def forward_pass_again(x, ws, dy):
+    """Your backward pass gathers each h again. Keep the gathered h of the forward pass: keeping activations is allowed, and the budget has L all-gathers."""
+    h, again = jax.lax.optimization_barrier(x), []
+    for w in ws:
+        again.append(h)
+        h = gather(jnp.tanh(h @ w)) if len(again) < len(ws) else h
+    dh, dws = cut(dy), []
+    for layer in reversed(range(len(ws))):
+        mine = jnp.tanh(again[layer] @ ws[layer])
+        back = dh * (1 - mine**2)
+        dws.insert(0, again[layer].T @ back)
+        parts = back @ ws[layer].T
+        dh = scatter(parts) if layer else total(parts)
+    for w in ws[:-1]:
+        x = gather(jnp.tanh(x @ w))
+    return gather(jnp.tanh(x @ ws[-1])), dh, jnp.stack(dws)
+
+
 @exercise.misconception(fails=gather_traffic, breaks="L all-gathers")
 def sums_gathered_too(x, ws, dy):
     """You gathered each layer's sums as well as their tanh. The backward pass needs only the sums that the device computed itself: keep those."""
@@ -232,7 +273,7 @@ def slicing_costs_dx_too(chip, B, D, L, N):
 
 @exercise.misconception(of=slicing_costs)
 def slicing_costs_whole(chip, B, D, L, N):
-    """You counted all the time of the all-reduces. Reduce-scatters would take half of it, so the loss is the other half."""
+    """Your answer is twice the right one. You may have counted all the time of the all-reduces: reduce-scatters would take half of it, so the loss is the other half. Or you used one direction of a link, or four bytes for a bfloat16."""
     return (L - 1) * all_reduce_time(2 * B * D, N, chip)
 
 

@@ -25,11 +25,11 @@ from h2_buckets import best_bucket, bucketed_grads, buckets, exercise
 
 def models(rng):
     """Draw lists of tensors of uneven sizes, some of them frozen or tied."""
-    for _ in range(30):
+    for number in range(30):
         names = [f"t{i}" for i in rng.permutation(24)]
         tensors = [[name, int(rng.integers(3, 60)), bool(rng.random() < 0.6)] for name in names]
         tensors[0][2] = tensors[-1][2] = True
-        tensors[int(rng.integers(1, 23))][1] = 150
+        tensors[int(rng.integers(1, 23)) if number % 3 else -1][1] = 150
         tied = [tensors[i] for i in rng.choice(12, 3, replace=False)]
         yield {"tensors": [*tensors, tensors[0], *tied], "cap": int(rng.integers(80, 130))}
 
@@ -39,6 +39,7 @@ cases = exercise.cases(
     public=[
         {"tensors": [["embed", 40, True], ["norm", 8, False], ["w1", 30, True], ["w2", 20, True], ["embed", 40, True]], "cap": 50},
         {"tensors": [["a", 90, True], ["b", 30, True], ["c", 25, True], ["d", 30, True], ["e", 20, True]], "cap": 60},
+        {"tensors": [["a", 30, True], ["b", 20, True], ["c", 90, True]], "cap": 60},
         {"tensors": [["e", 7, True], *[[f"l{i}", 20, i % 4 == 1] for i in range(20)], ["e", 7, True]], "cap": 40},
     ],
     hidden=models,
@@ -317,6 +318,19 @@ def buckets_room_for_frozen(tensors, cap):
 
 
 @exercise.misconception(of=buckets, fails=buckets_order, breaks="every gradient once")
+def buckets_begin_empty(tensors, cap):
+    """Your first bucket is empty if the first gradient is larger than the cap. Begin a new bucket only if the newest bucket holds a tensor."""
+    found, held = [[]], 0
+    for name, size in ready(tensors):
+        if held + size > cap:
+            found.append([])
+            held = 0
+        found[-1].append(name)
+        held += size
+    return found
+
+
+@exercise.misconception(of=buckets, fails=buckets_order, breaks="every gradient once")
 def buckets_last_not_sent(tensors, cap):
     """You never send the bucket that is not full when the tensors end. Send it too."""
     return filled(ready(tensors), cap)[:-1]
@@ -389,6 +403,22 @@ def buckets_larger_one_joined(tensors, cap):
         found[-1].append(name)
         held += size
     return found
+
+
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary in this order")
+def buckets_tied_counted_twice(tensors, cap):
+    """You counted the bytes of a tied tensor once for each of its uses. It is sent once: count its bytes once."""
+    size = {}
+    for name, n, trainable in tensors:
+        if trainable:
+            size[name] = size.get(name, 0) + n
+    return filled(list(size.items())[::-1], cap)
+
+
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary in this order")
+def buckets_never_full(tensors, cap):
+    """You begin a new bucket if the next tensor makes a bucket exactly full. A bucket may hold `cap` bytes."""
+    return filled(ready(tensors), cap - 1)
 
 
 @exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary in this order")

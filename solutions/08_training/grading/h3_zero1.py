@@ -376,6 +376,12 @@ def zero1_norm_of_own_gradients(params, opt, x, y, *, mesh):
 
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+def zero1_clipped_by_element(params, opt, x, y, *, mesh):
+    """You clipped each element to at most 1. Divide all elements by the norm of the whole gradient, if it is above 1."""
+    return zero1(mesh, clip=lambda g: jnp.clip(g, -1, 1))(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
 def zero1_own_loss(params, opt, x, y, *, mesh):
     """Each device returns the loss of its own rows. Sum the parts of the loss over the devices, as you do for the gradient."""
     return zero1(mesh, told=lambda loss: mesh.shape["dp"] * loss)(params, opt, x, y)
@@ -497,6 +503,12 @@ def held_without_cutting(V, D, L, N):
 def held_with_one_moment(V, D, L, N):
     """You counted one moment. Adam has two moments, of 4 bytes each."""
     return 2 * parameters(V, D, L) + 4 * parameters(V, D, L) / N
+
+
+@exercise.misconception(of=zero1_held)
+def held_in_float32(V, D, L, N):
+    """Either you counted four bytes for a weight, or you counted gradients too. A bfloat16 weight has two bytes, and the question leaves out gradients."""
+    return 4 * parameters(V, D, L) + 8 * parameters(V, D, L) / N
 
 
 @exercise.misconception(of=zero1_held)

@@ -85,7 +85,7 @@ def gated_dx(seen):
     expect_close(seen.out[1]["x"], on_one_device(**seen.inputs)[1]["x"])
 
 
-@exercise.check(trained, points=0.5, after=[gated_forward, gated_dx])
+@exercise.check(trained, points=0.5, after=[gated_forward, gated_dx, gated_weights])
 def gated_traffic(seen):
     """gated_mlp: one all-reduce of [B, D] in each pass, or a reduce-scatter and an all-gather in its place"""
     n = seen.mesh["tp"]
@@ -93,7 +93,7 @@ def gated_traffic(seen):
     for half in ("reduce_scatter", "all_gather"):
         count = sum(c.count.most for c in seen.collectives if c.kind in (half, "all_reduce"))
         if count != 2:
-            told = f"{count:g} all_reduces, or {half}s, which are half of one; one is needed in each pass"
+            told = f"both passes together need 2 {half}s, and have {count:g}, with each all_reduce counted as one"
             raise Failure(told, expected=2, actual=count)
     expect_traffic(seen, at_most=2 * 2 * 4 * seen.x.size * (n - 1) / n)
 
@@ -192,6 +192,15 @@ def silu_behind_the_product_of_both(x, w1, w3, w2, b, dy):
     return y, written(x, w1, w3, w2, b, dy)[1]
 
 
+@exercise.misconception(
+    of=gated_mlp, fails=[gated_dx, gated_forward, gated_weights], breaks="y and gradients equal those"
+)
+def silu_of_the_other(x, w1, w3, w2, b, dy):
+    """You applied silu to x @ w3. Apply it to x @ w1."""
+    y, grads = written(x, w3, w1, w2, b, dy)
+    return y, grads | {"w1": grads["w3"], "w3": grads["w1"]}
+
+
 @exercise.misconception(of=gated_mlp, fails=gated_dx, breaks="the gradients of x and b are whole")
 def dx_left_partial(x, w1, w3, w2, b, dy):
     """Your dx has only the contribution of a device's own MLP units. All units used x: sum over tp."""
@@ -216,16 +225,41 @@ def copies_of_dy_summed(x, w1, w3, w2, b, dy):
     return written(x, w1, w3, w2, b, dy, seen_dy=total)
 
 
-@exercise.misconception(of=gated_mlp, fails=[gated_traffic, gated_weights], breaks="the gradients of x and b are whole")
+@exercise.misconception(of=gated_mlp, fails=gated_weights, breaks="the gradients of x and b are whole")
 def bias_gradient_summed(x, w1, w3, w2, b, dy):
     """You summed the bias's gradient over tp. dy is whole on every device, so the sum of its rows is complete on every device."""
     return written(x, w1, w3, w2, b, dy, grads_of=lambda grads: grads | {"b": total(grads["b"])})
 
 
-@exercise.misconception(of=gated_mlp, fails=[gated_traffic, gated_weights], breaks="y and gradients equal those")
+@exercise.misconception(of=gated_mlp, fails=gated_weights, breaks="y and gradients equal those")
 def weights_summed(x, w1, w3, w2, b, dy):
     """You summed the gradients of the weights over tp. Each device has different columns and rows: add nothing."""
     return written(x, w1, w3, w2, b, dy, grads_of=lambda g: g | {name: total(g[name]) for name in ("w1", "w3", "w2")})
+
+
+@exercise.misconception(form_of=weights_summed, breaks="y and gradients equal those")
+def w1_summed(x, w1, w3, w2, b, dy):
+    """Like `weights_summed`, for w1 alone."""
+    return written(x, w1, w3, w2, b, dy, grads_of=lambda g: g | {"w1": total(g["w1"])})
+
+
+@exercise.misconception(of=gated_mlp, fails=[gated_dx, gated_weights], breaks="y and gradients equal those")
+def up_left_out_of_the_gate(x, w1, w3, w2, b, dy):
+    """Your gradient of the gate leaves out the factor x @ w3, by which the gate is multiplied."""
+    gate, up = x @ w1, x @ w3
+    act, slope = jax.jvp(jax.nn.silu, (gate,), (jnp.ones_like(gate),))
+    dhidden = dy @ w2.T
+    dgate, dup = dhidden * slope, dhidden * act
+    y, grads = written(x, w1, w3, w2, b, dy)
+    return y, grads | {"x": total(dgate @ w1.T + dup @ w3.T), "w1": x.T @ dgate}
+
+
+@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="in each pass one all-reduce of [B, D]")
+def second_matmul_gathered(x, w1, w3, w2, b, dy):
+    """You gathered the MLP units and w2, so every device repeats the whole last matmul. Multiply your own units by your own rows of w2, and all-reduce the parts of y."""
+    hidden = jax.lax.all_gather(jax.nn.silu(x @ w1) * (x @ w3), "tp", axis=1, tiled=True)
+    y = hidden @ jax.lax.all_gather(w2, "tp", tiled=True) + b
+    return y, written(x, w1, w3, w2, b, dy)[1]
 
 
 @exercise.misconception(of=gated_mlp, fails=gated_weights, breaks="y and gradients equal those")
@@ -420,6 +454,12 @@ def gated_mlp_time_forward_products(chip, B, D, F, N):
 
 
 @exercise.misconception(of=gated_mlp_time)
+def gated_mlp_time_forward(chip, B, D, F, N):
+    """You counted the forward pass alone. The backward pass has six more matmuls and one more all-reduce."""
+    return time_of(chip, B, D, F, N, products=3, reduces=1)
+
+
+@exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_reduced_once(chip, B, D, F, N):
     """You counted one all-reduce. The forward pass reduces y, and the backward pass reduces dx."""
     return time_of(chip, B, D, F, N, reduces=1)
@@ -427,7 +467,7 @@ def gated_mlp_time_reduced_once(chip, B, D, F, N):
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_one_way(chip, B, D, F, N):
-    """You used one direction of a link. On a ring data flows both ways."""
+    """Either you used one direction of a link, or you counted four bytes for a number. On a ring data flows both ways, and a bfloat16 has two bytes."""
     return time_of(chip, B, D, F, N, reduces=4)
 
 

@@ -307,6 +307,28 @@ def left_to_the_compiler(a, w_in, w_out, *, mesh):
     return laid_out(hidden @ laid_out(w_out, "y", "x"), "x", "y")
 
 
+@exercise.misconception(fails=mlp_gradients, breaks="gradients laid out as their arrays")
+def weights_gathered_before(a, w_in, w_out, *, mesh):
+    """Your in_specs do not cut the weights over x, so JAX gathers them before your function begins, and their gradients are not cut over x. Take the weights as they are, and gather them in the function."""
+
+    def local(a, up, down):
+        rows = jax.lax.all_gather(a, "y", axis=1, tiled=True)
+        return jax.lax.psum_scatter(jnp.tanh(rows @ up) @ down, "y", scatter_dimension=1, tiled=True)
+
+    specs = (P("x", "y"), P(None, "y"), P("y", None))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", "y"))(a, w_in, w_out)
+
+
+@exercise.misconception(fails=[mlp_activations, mlp_backward], breaks="one gather and one scatter")
+def partial_sums_gathered(a, w_in, w_out, *, mesh):
+    """You gathered all partial sums over y and added them. A reduce-scatter adds them on the way, and sends a chip only its own columns."""
+
+    def finish(out):
+        return own_columns(jnp.sum(jax.lax.all_gather(out, "y"), axis=0))
+
+    return around(finish=finish)(a, w_in, w_out, mesh)
+
+
 @exercise.misconception(fails=[mlp_activations, mlp_backward], breaks="one gather and one scatter")
 def all_reduced_over_y(a, w_in, w_out, *, mesh):
     """You all-reduced the result over y and kept your columns. A reduce-scatter gives a chip its own columns, for half the bytes."""
@@ -359,6 +381,12 @@ def bytes_of_whole_activations(X, **rest):
 def bytes_divided_by_talking_axis(B, D, F, X, Y):
     """You divided by the size of the collective's axis. After a gather over x, only y cuts the weights. After a gather over y, only x cuts the activations."""
     return {"x": 2 * 2 * D * F / X * (X - 1) / X, "y": 2 * 2 * B * D / Y * (Y - 1) / Y}
+
+
+@exercise.misconception(of=mlp_2d_bytes)
+def bytes_of_float32(**draw):
+    """You counted four bytes for a number. A bfloat16 has two bytes."""
+    return {axis: 2 * sent for axis, sent in mlp_2d_bytes(**draw).items()}
 
 
 @exercise.misconception(of=mlp_2d_bytes)

@@ -243,6 +243,38 @@ def hsdp_mean_over_rep_only(w, x, y, *, mesh):
 
 
 @exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
+def hsdp_without_two(w, x, y, *, mesh):
+    """You left out the factor 2 of the square's derivative."""
+    return hsdp(mesh, lambda g: far_sum(scattered(g)) / 2)(w, x, y)
+
+
+@exercise.misconception(fails=hsdp_value, breaks="The loss is the mean")
+def hsdp_sum_over_columns(w, x, y, *, mesh):
+    """You divided by the number of rows only. The mean is over micro-batches, rows and columns."""
+    return hsdp(mesh, lambda g: far_sum(scattered(g)) * y.shape[2])(w, x, y)
+
+
+@exercise.misconception(fails=hsdp_value, breaks="The loss is the mean")
+def hsdp_sum_over_micro_batches(w, x, y, *, mesh):
+    """You added the means of the micro-batches. Divide by the number of micro-batches, too."""
+    return hsdp(mesh, lambda g: far_sum(scattered(g)) * y.shape[0])(w, x, y)
+
+
+@exercise.misconception(fails=hsdp_near, breaks="over shard: gather `w`, reduce-scatter the gradient")
+def hsdp_gathered_each_time(w, x, y, *, mesh):
+    """You gathered w for each micro-batch. All micro-batches use equal weights: gather w once."""
+
+    def local(w, x, y):
+        g = 0
+        for x_micro, y_micro in zip(x, y, strict=True):
+            own, x_micro = jax.lax.optimization_barrier((w, x_micro))
+            g += 2 * x_micro.T @ (x_micro @ jax.lax.all_gather(own, "shard", tiled=True) - y_micro)
+        return normed(far_sum(scattered(g)) / (y.size * mesh.size))
+
+    return mapped(local, mesh)(w, x, y)
+
+
+@exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_norm_over_copies(w, x, y, *, mesh):
     """You added the squares over rep as well. Devices along rep hold copies: count each element once."""
 
@@ -265,6 +297,17 @@ def hsdp_norm_before_the_far_sum(w, x, y, *, mesh):
     def local(w, x, y):
         g, norm = normed(scattered(own_sum(w, x, y)) / (y.size * mesh.size))
         return far_sum(g), far_sum(norm)
+
+    return mapped(local, mesh)(w, x, y)
+
+
+@exercise.misconception(form_of=hsdp_norm_before_the_far_sum, breaks="the gradient of all rows, and its norm")
+def hsdp_norm_of_one_rep(w, x, y, *, mesh):
+    """Like `hsdp_norm_before_the_far_sum`, but the norms are not added."""
+
+    def local(w, x, y):
+        g, norm = normed(scattered(own_sum(w, x, y)) / (y.size * mesh.size))
+        return far_sum(g), norm
 
     return mapped(local, mesh)(w, x, y)
 
@@ -308,6 +351,12 @@ def time_far_as_if_scattered(chip, M, R):
 def time_near_reduced(chip, M, R):
     """You all-reduced inside the node. A reduce-scatter is half of that, and the gather of the weights happens at a different time."""
     return sum(both(chip, M, R, near=7 / 4))
+
+
+@exercise.misconception(of=hsdp_time)
+def time_in_float32(chip, M, R):
+    """You counted four bytes for a gradient. A bfloat16 has two bytes."""
+    return 2 * sum(both(chip, M, R))
 
 
 @exercise.misconception(of=hsdp_time)

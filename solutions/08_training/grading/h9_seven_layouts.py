@@ -421,6 +421,12 @@ def own_columns_only(a, ws, *, mesh, scheme):
 
 
 @exercise.misconception(of=stack, fails=both_value, breaks="the result, laid out as A")
+def own_columns_only_in_4(a, ws, *, mesh, scheme):
+    """In scheme 4 you repeated your own columns of C in the other columns. Devices along y have the other columns: gather C along dimension 1."""
+    return with_layers(s4=lambda a, w: jnp.tile(a @ w, (1, jax.lax.axis_size("y"))))(a, ws, mesh, scheme)
+
+
+@exercise.misconception(of=stack, fails=both_value, breaks="the result, laid out as A")
 def scattered_over_the_batch(a, ws, *, mesh, scheme):
     """In scheme 7 you summed over x. Devices along x have different rows of the batch. y cuts the summed dimension: sum over y."""
     return with_layers(s7=lambda a, w: own_part(jax.lax.psum(a @ gather(w, "x", 1), "x"), "y", 1))(a, ws, mesh, scheme)
@@ -523,6 +529,12 @@ def mixed_all_bare(**draw):
 def mixed_beside_products_alone(**draw):
     """You let the gather of W run beside matmuls alone. While C is scattered along y, the links of x are free for it."""
     return mixed(lambda g, m, r: max(g, m) + r, **draw)
+
+
+@exercise.misconception(of=mixed_layer_time)
+def mixed_in_float32(**draw):
+    """Either you counted four bytes for a number, or you used one direction of a link. A bfloat16 has two bytes, and on a ring data flows both ways."""
+    return mixed(lambda g, m, r: max(g, m + r), **draw, weights=2, activations=2)
 
 
 @exercise.misconception(of=mixed_layer_time)
