@@ -34,7 +34,7 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
 | `train`: work | on tp=8: a device normalizes only its own rows; it computes at most one matmul of a layer twice | |
 | `train`: memory | on tp=8: for each layer a device keeps only its rows and its `hidden`, no gathered rows [S, D] | |
 | `drop`: value | a share of about `rate` becomes 0; copies of a row stay equal; nothing is sent (devices along other axes than tp hold copies) | |
-| `drop`: masks | masks depend on seed and place, not on values; masks of rows, devices and seeds are independent: none is another one, shifted | |
+| `drop`: masks | masks depend on seed and place, not on values; masks of rows, devices and seeds are independent, so none is a shifted copy of another | |
 
 **Symbols.** S rows, D width, F units of the MLP, N devices along tp, L layers, AG all-gather, RS reduce-scatter;
 `hidden` = tanh(…), float32[S, F/N].

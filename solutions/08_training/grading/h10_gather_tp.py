@@ -168,6 +168,43 @@ def columns_of_device_0(x, ws, dy):
     return written(x, ws, dy, own=lambda dy: cut(dy, 0))
 
 
+@exercise.misconception(form_of=columns_of_device_0, breaks="y and gradients are those of one device")
+def all_columns_of_device_0(x, ws, dy):
+    """Like `columns_of_device_0`, but the columns of h are also those of device 0."""
+    held = [x]
+    for w in ws:
+        held.append(gather(jnp.tanh(held[-1] @ w)))
+    dh, dws = cut(dy, 0), []
+    for layer in reversed(range(len(ws))):
+        back = dh * (1 - cut(held[layer + 1], 0) ** 2)
+        dws.insert(0, held[layer].T @ back)
+        parts = back @ ws[layer].T
+        dh = scatter(parts) if layer else total(parts)
+    return held[-1], dh, jnp.stack(dws)
+
+
+@exercise.misconception(fails=gather_dws, breaks="y and gradients are those of one device")
+def weights_in_backward_order(x, ws, dy):
+    """You returned the gradients of the weights in the order of the backward pass. dws has the order of ws: turn it round."""
+    y, dx, dws = written(x, ws, dy)
+    return y, dx, dws[::-1]
+
+
+@exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")
+def slope_of_the_input(x, ws, dy):
+    """You took the derivative of tanh at the layer's input. With h = tanh(z), the derivative for z is 1 - h²: use the layer's result."""
+    held = [x]
+    for w in ws:
+        held.append(gather(jnp.tanh(held[-1] @ w)))
+    dh, dws = cut(dy), []
+    for layer in reversed(range(len(ws))):
+        back = dh * (1 - cut(held[layer]) ** 2)
+        dws.insert(0, held[layer].T @ back)
+        parts = back @ ws[layer].T
+        dh = scatter(parts) if layer else total(parts)
+    return held[-1], dh, jnp.stack(dws)
+
+
 @exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")
 def slope_left_out(x, ws, dy):
     """Your backward pass leaves out the derivative of tanh. Multiply dh by 1 - h² before you use it."""

@@ -334,6 +334,43 @@ def ddp_copies_counted(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=divide)(params, x, y, real, key)
 
 
+@exercise.misconception(
+    fails=ddp_value,
+    gives=gives(
+        lambda real, step: np.full(len(real), -real.sum()),
+        loss=lambda step, due, value: -value,
+    ),
+    breaks="p − 0.1 · gradient of the loss for p",
+)
+def ddp_upwards(params, x, y, real, key, *, mesh):
+    """You added the gradient to the parameters, so the loss grows. Subtract 0.1 times the gradient."""
+
+    def reduce(tree):
+        return -summed(tree[0]), summed(tree[1])
+
+    return ddp(mesh, divide=lambda total, real: -by_all(total, real), reduce=reduce)(params, x, y, real, key)
+
+
+@exercise.misconception(fails=[ddp_dropout, ddp_value], breaks="have the layouts above")
+def ddp_copies_with_other_masks(params, x, y, real, key, *, mesh):
+    """You folded a device's index along all axes into the key. Devices that differ only along another axis hold the same rows and must drop the same places: fold in dp alone."""
+
+    def key_of_all_axes(key):
+        return jax.random.fold_in(jax.random.wrap_key_data(key), jax.lax.axis_index(mesh.axis_names))
+
+    return ddp(mesh, divide=by_all, key=key_of_all_axes)(params, x, y, real, key)
+
+
+@exercise.misconception(fails=ddp_traffic, breaks="4 bytes per parameter")
+def ddp_summed_over_all_axes(params, x, y, real, key, *, mesh):
+    """You summed over all axes of the mesh. Devices along other axes than dp hold copies of the rows, so this sends more bytes and adds nothing: sum over dp."""
+
+    def divide(total, real):
+        return total / jax.lax.psum(jnp.sum(real), mesh.axis_names)
+
+    return ddp(mesh, divide=divide, reduce=lambda tree: jax.lax.psum(tree, mesh.axis_names))(params, x, y, real, key)
+
+
 @exercise.misconception(fails=ddp_dropout, breaks="drop different places")
 def ddp_one_key_for_all(params, x, y, real, key, *, mesh):
     """All devices draw from the same key, so different rows drop the same places. Fold the device's index along dp into the key."""

@@ -415,6 +415,19 @@ def buckets_tied_counted_twice(tensors, cap):
     return filled(list(size.items())[::-1], cap)
 
 
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="a larger tensor is alone")
+def buckets_larger_one_with_others(tensors, cap):
+    """You put more tensors into the bucket of a tensor that is larger than the cap. Such a tensor must be alone in a bucket."""
+    found, held = [], cap
+    for name, size in ready(tensors):
+        if held + size > cap:
+            found.append([])
+            held = 0
+        found[-1].append(name)
+        held += size if size <= cap else 0
+    return found
+
+
 @exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary in this order")
 def buckets_never_full(tensors, cap):
     """You begin a new bucket if the next tensor makes a bucket exactly full. A bucket may hold `cap` bytes."""

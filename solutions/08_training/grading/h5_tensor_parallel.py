@@ -231,6 +231,12 @@ def bias_gradient_summed(x, w1, w3, w2, b, dy):
     return written(x, w1, w3, w2, b, dy, grads_of=lambda grads: grads | {"b": total(grads["b"])})
 
 
+@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="in each pass one all-reduce of [B, D]")
+def bias_gradient_averaged(x, w1, w3, w2, b, dy):
+    """You averaged the bias's gradient over tp. The devices' values are equal already, so this sends bytes and changes nothing."""
+    return written(x, w1, w3, w2, b, dy, grads_of=lambda g: g | {"b": jax.lax.pmean(g["b"], "tp")})
+
+
 @exercise.misconception(of=gated_mlp, fails=gated_weights, breaks="y and gradients equal those")
 def weights_summed(x, w1, w3, w2, b, dy):
     """You summed the gradients of the weights over tp. Each device has different columns and rows: add nothing."""
@@ -246,7 +252,7 @@ def w1_summed(x, w1, w3, w2, b, dy):
 @exercise.misconception(of=gated_mlp, fails=[gated_dx, gated_weights], breaks="y and gradients equal those")
 def up_left_out_of_the_gate(x, w1, w3, w2, b, dy):
     """Your gradient of the gate leaves out the factor x @ w3, by which the gate is multiplied."""
-    gate, up = x @ w1, x @ w3
+    gate = x @ w1
     act, slope = jax.jvp(jax.nn.silu, (gate,), (jnp.ones_like(gate),))
     dhidden = dy @ w2.T
     dgate, dup = dhidden * slope, dhidden * act

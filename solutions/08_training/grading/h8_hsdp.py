@@ -248,6 +248,22 @@ def hsdp_without_two(w, x, y, *, mesh):
     return hsdp(mesh, lambda g: far_sum(scattered(g)) / 2)(w, x, y)
 
 
+@exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
+def hsdp_averaged_far(w, x, y, *, mesh):
+    """You averaged over rep a gradient that you also divided by the rows of all devices, so it is R times too small. Add the parts along rep."""
+    return hsdp(mesh, lambda g: jax.lax.pmean(scattered(g), "rep"))(w, x, y)
+
+
+@exercise.misconception(fails=hsdp_value, breaks="the gradient's norm √Σg²")
+def hsdp_norm_without_root(w, x, y, *, mesh):
+    """You returned the sum of squares. The norm is its square root."""
+
+    def norm(g):
+        return g, jax.lax.psum(jnp.sum(g**2), "shard")
+
+    return hsdp(mesh, lambda g: far_sum(scattered(g)), norm)(w, x, y)
+
+
 @exercise.misconception(fails=hsdp_value, breaks="The loss is the mean")
 def hsdp_sum_over_columns(w, x, y, *, mesh):
     """You divided by the number of rows only. The mean is over micro-batches, rows and columns."""
