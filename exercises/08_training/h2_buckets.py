@@ -36,7 +36,7 @@ of (h − y)² over all devices' rows.
 | overlap | on v5e:2x4, profile *ideal*: all buckets but the last overlap matmuls for at least 70% of their time |
 | | the step takes at most 1.2 times as long as its matmuls and the last bucket together |
 
-Allowed: a smaller first bucket, to start early; any order of the names within a bucket.
+Allowed: a smaller first bucket; any order within a bucket.
 
 **Symbols.** B rows, N devices along dp, L layers, D_l widths; n buckets, o overhead of a bucket.
 

@@ -167,7 +167,7 @@ def on_one_device(params, x, y, real, kept):
 def kept_in(step):
     """Return what dropout kept in a step; the step fails if it is not bool[B, F]."""
     kept, due = step.out[1], (step.dims["B"], step.dims["F"])
-    expect_equal(kept, kept.value if kept.shape == due else np.zeros(due), dtype="bool")
+    expect_equal(kept, kept.value.astype(float) if kept.shape == due else np.zeros(due), dtype="bool")
     return kept.value
 
 
