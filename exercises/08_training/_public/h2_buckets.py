@@ -151,8 +151,10 @@ def in_order(tensors):
 def problem_of_order(tensors, found):
     """Return the problem with the names in these buckets, or nothing."""
     ready = list(in_order(tensors))
-    if not isinstance(found, list | tuple) or not all(isinstance(b, list | tuple) and b for b in found):
+    if not isinstance(found, list | tuple) or not all(isinstance(b, list | tuple) for b in found):
         return "this is not a list of lists of names"
+    if not all(found):
+        return "a bucket is empty"
     for bucket in found:
         due, ready = ready[: len(bucket)], ready[len(bucket) :]
         if sorted(map(str, bucket)) != sorted(due):
