@@ -21,8 +21,8 @@ before it runs.
                  S(1), R   ->  none     the shapes do not even fit
 ```
 
-**Write** two functions. Each function returns a placement, or raises `ValueError` if no placement is right for all
-arrays. In that case a program has to slice, gather or reduce first.
+**Write** two functions. Each function returns a placement, or raises `ValueError` if no placement gives right results
+for all values of the arrays. Then a program has to slice, gather or reduce first.
 
 | | arguments |
 |---|---|

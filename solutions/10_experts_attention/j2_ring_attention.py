@@ -43,8 +43,8 @@ the ring.
 ## Going further
 
 **Stripes.** With blocks the last device computes in all rounds and the first device in one round, and each round waits
-for the slowest device. With stripes a query sees about half of the keys of every device. So all devices compute about
-equally much in every round.
+for the slowest device. With stripes the queries of a device see, on average, half of the keys of every device. So all
+devices compute about equally much in every round.
 
 **In real systems.** Context parallelism for long texts works like this. Devices add blocks to the softmax as flash
 attention does. Exercise J3 exchanges positions for heads instead. This sends fewer bytes, but needs enough heads.

@@ -41,7 +41,7 @@ all second choices, and so on. A choice without a slot is dropped: it adds nothi
 
 **Small case.** A device has 6 tokens of D=5; 8 experts, F=4, k=2, cap=2, N=4. Its 12 choices go into 8 · 2 = 16 slots,
 some of them empty. 12 of these 16 slots are for other devices: the device sends 12 · 5 · 4 = 240 bytes to the experts,
-and 12 · 4 · 4 = 192 bytes of results. The budget allows 2 more numbers per slot.
+and 12 · 4 · 4 = 192 bytes of results. The budget allows 2 further numbers for each slot.
 
 ## Going further
 

@@ -11,8 +11,8 @@ operand's gradient, and the sum over devices is *pending*.
    gradient of w                "sbi,sbo->io"   gw is S(1)   like w
 ```
 
-**Write** two functions. Placements are those of exercise K1, along one mesh axis. In all cases the parts fit, so K1's
-rule returns a placement.
+**Write** two functions. Placements are those of exercise K1, along one mesh axis. In all cases the arguments' placements
+fit each other, so K1's rule returns a placement and raises no error.
 
 | | returns |
 |---|---|

@@ -76,7 +76,7 @@ def axes_of(entry):
 @exercise.function(
     hints=[
         "The list has one placement for each axis of the mesh. What can an entry of the spec say that such a list cannot?",
-        "Start with R everywhere. For each dimension look at the order of the axes that cut it, and at its size. Then write S(d) at each of these axes.",
+        "Start with R everywhere. For each dimension d, check that DTensor can cut it: are its axes in the mesh's order, and do they divide its size? Then write S(d) at each of these axes.",
         "order = [list(mesh).index(axis) for axis in axes]; raise ValueError if order != sorted(order) or shape[dim] % parts",
     ]
 )
