@@ -506,12 +506,6 @@ def held_with_one_moment(V, D, L, N):
 
 
 @exercise.misconception(of=zero1_held)
-def held_in_float32(V, D, L, N):
-    """Either you counted four bytes for a weight, or you counted gradients too. A bfloat16 weight has two bytes, and the question leaves out gradients."""
-    return 4 * parameters(V, D, L) + 8 * parameters(V, D, L) / N
-
-
-@exercise.misconception(of=zero1_held)
 def held_in_gib(V, D, L, N):
     """You counted in GiB, 2^30 bytes. 1 GB is 10^9 bytes."""
     return zero1_held.fn(V, D, L, N) * 1e9 / 2**30

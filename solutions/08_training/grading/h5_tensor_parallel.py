@@ -201,6 +201,17 @@ def silu_of_the_other(x, w1, w3, w2, b, dy):
     return y, grads | {"w1": grads["w3"], "w3": grads["w1"]}
 
 
+@exercise.misconception(form_of=silu_of_the_other, breaks="y and gradients equal those")
+def silu_of_the_other_and_names_kept(x, w1, w3, w2, b, dy):
+    """Like `silu_of_the_other`, but the backward pass uses w1 for the gate's gradient and w3 for the other one."""
+    gate, up = x @ w3, x @ w1
+    act, slope = jax.jvp(jax.nn.silu, (gate,), (jnp.ones_like(gate),))
+    dhidden = dy @ w2.T
+    dgate, dup = dhidden * up * slope, dhidden * act
+    grads = {"x": total(dgate @ w1.T + dup @ w3.T), "w1": x.T @ dgate, "w3": x.T @ dup}
+    return total(act * up @ w2) + b, grads | {"w2": (act * up).T @ dy, "b": dy.sum(axis=0)}
+
+
 @exercise.misconception(of=gated_mlp, fails=gated_dx, breaks="the gradients of x and b are whole")
 def dx_left_partial(x, w1, w3, w2, b, dy):
     """Your dx has only the contribution of a device's own MLP units. All units used x: sum over tp."""

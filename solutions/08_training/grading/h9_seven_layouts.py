@@ -532,12 +532,6 @@ def mixed_beside_products_alone(**draw):
 
 
 @exercise.misconception(of=mixed_layer_time)
-def mixed_in_float32(**draw):
-    """Either you counted four bytes for a number, or you used one direction of a link. A bfloat16 has two bytes, and on a ring data flows both ways."""
-    return mixed(lambda g, m, r: max(g, m + r), **draw, weights=2, activations=2)
-
-
-@exercise.misconception(of=mixed_layer_time)
 def mixed_whole_weights(**draw):
     """You gathered all of W. y cuts the rows of W, and they stay cut: V = 2·E²/Y bytes."""
     return mixed(lambda g, m, r: max(g, m + r), **draw, weights=draw["Y"])
