@@ -169,7 +169,7 @@ def ragged_exchange_time(chip, B, D, k):
 @exercise.number(
     points=0.4,
     unit="token",
-    params={"chip": ["H100", "B200"], "sheet": [1.98, 4.6], "N": [512, 1024], "E": [32, 48, 64], "k": [1, 2, 3]},
+    params={"chip": ["H100", "B200"], "sheet": [1.98, 4.6], "N": [512, 1024], "E": [32, 48, 64], "k": [3, 5, 10]},
     where=lambda chip, sheet, N, E, k: round(GPUS[chip].bf16 / 1e12) == round(sheet * 500),
     model="per layer, arithmetic takes k·4·B·D·F / (N·C), with dense FLOP/s, and overlaps gathers of V = E·4·D·F bytes between nodes, which take V / W_node",
     hints=[

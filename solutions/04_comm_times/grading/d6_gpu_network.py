@@ -429,6 +429,19 @@ def gpu_batch_all_busy(E, k, **rest):
 
 
 @exercise.misconception(of=gpu_least_batch)
+def gpu_batch_one_expert(E, k, **rest):
+    """You left out the experts per token. Each token computes with k experts, so fewer tokens are enough."""
+    return gpu_least_batch(E=E, k=1, **rest)
+
+
+@exercise.misconception(of=gpu_least_batch)
+def gpu_batch_times_k(E, k, **rest):
+    """You multiplied by the experts per token. More experts per token mean more arithmetic, so fewer tokens are enough:
+    E / k."""
+    return k * gpu_least_batch(E=1, k=1, **rest)
+
+
+@exercise.misconception(of=gpu_least_batch)
 def gpu_batch_global(N, **rest):
     """Your answer is the global batch. The question asks for the tokens of one GPU."""
     return N * gpu_least_batch(N=N, **rest)
