@@ -90,7 +90,7 @@ def times_all_devices(hlo, mesh):
 
 
 def axis_by_its_size(hlo, mesh):
-    """global_shapes: cut_by_size
+    """global_shapes: axes_by_the_number_of_parts
     Row: axes are found by their sizes, so equal sizes are not told apart."""
     found = []
     for shape, sharding in parameters(hlo):

@@ -350,6 +350,17 @@ def types_of_mean(x, w_in, w_out, dy):
     return with_gradients(block, x, w_in, w_out, dy)
 
 
+@exercise.misconception(
+    of=block_by_types,
+    fails=by_types_value,
+    breaks="y and all three gradients equal those of the uncut block on one device",
+)
+def types_cast_outside(x, w_in, w_out, dy):
+    """You cast x before JAX differentiates the block, so JAX returns each device's part of dx. Cast x inside the block: the cast's transpose adds the parts."""
+    block = lambda x, w_in, w_out: jax.lax.psum(jnp.tanh(x @ w_in) @ w_out, "tp")  # noqa: E731
+    return with_gradients(block, jax.lax.pcast(x, "tp", to="varying"), w_in, w_out, dy)
+
+
 @exercise.misconception(of=block_by_types, fails=by_types_traffic, breaks="one all-reduce in each pass")
 def types_cast_twice(x, w_in, w_out, dy):
     """You use x in several places, and JAX casts it at each. Each cast costs an all-reduce in the backward pass. Cast once, then use the result."""

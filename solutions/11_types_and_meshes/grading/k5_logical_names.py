@@ -93,6 +93,7 @@ in_order = exercise.cases(
     public=[
         example("batch", "seq", "heads"),
         example("seq", "embed", rules=[("seq", "tp"), ("embed", "fsdp"), ("seq", "dp")]),
+        example("seq", "heads", rules=[("heads", "tp"), ("seq", "tp"), ("seq", "dp")]),
     ],
     hidden=drawn(("once", "by_rule", "first"), ("first",)),
 )
@@ -193,6 +194,19 @@ def last_rule_wins(names, rules, mesh):
     skipped applies."""
     known(names, rules)
     return P(*entries_by_rules(names, rules, mesh, first=False))
+
+
+@exercise.misconception(
+    fails=[each_axis_once, rules_in_order, axes_of_the_mesh],
+    breaks="that is not skipped applies",
+)
+def first_rule_alone(names, rules, mesh):
+    """You tried only the first rule of each name. If it is skipped, the next rule for this name may apply."""
+    known(names, rules)
+    firsts = {}
+    for name, entry in rules:
+        firsts.setdefault(name, entry)
+    return P(*entries_by_rules(names, list(firsts.items()), mesh))
 
 
 @exercise.misconception(

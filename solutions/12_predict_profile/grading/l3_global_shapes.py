@@ -139,6 +139,16 @@ def axes_by_size(groups, mesh):
     return next(([axis] for axis in mesh if mesh[axis] == size), list(mesh) if size > 1 else [])
 
 
+@exercise.misconception(form_of=axes_by_size)
+def axes_by_dividing_the_size(groups, mesh):
+    """Like `axes_by_size`: each axis whose size divides the rest of the group's size is named."""
+    size, found = len(groups[0]), []
+    for axis in mesh:
+        if size > 1 and size % mesh[axis] == 0:
+            found, size = [*found, axis], size // mesh[axis]
+    return found
+
+
 @exercise.misconception(
     of=axes,
     fails=axes_of_groups,
@@ -237,6 +247,21 @@ def cut_by_size(hlo, mesh):
                 mine.append(pick)
             found.append(mine)
         return found
+
+    return replaced(hlo, global_shapes(hlo, mesh), cut=cut)
+
+
+@exercise.misconception(
+    of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes], breaks="only their strides differ"
+)
+def axes_by_the_number_of_parts(hlo, mesh):
+    """You found axes by the number of parts of a dimension. Axes of equal size have equal numbers of parts, and two axes
+    may cut a dimension in either order. Find each axis by the stride from one device to the next in the grid."""
+
+    def cut(sharding, names):
+        first = {size: [axis] for axis, size in reversed(mesh.items())}
+        parts = tiles(sharding)[: len(names)] or [1] * len(names)
+        return [first.get(n, list(mesh)) if n > 1 else [] for n in parts]
 
     return replaced(hlo, global_shapes(hlo, mesh), cut=cut)
 
