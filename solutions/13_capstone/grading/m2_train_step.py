@@ -758,27 +758,6 @@ def mean_over_rows_only(params, x, y, *, mesh):
     return stepping(mesh, usual(of_all=of_all))(params, x, y)
 
 
-@exercise.misconception(fails=[step_loss, step_norm, step_params])
-def half_of_the_mean(params, x, y, *, mesh):
-    """Your loss is half of the mean. The loss is the mean of (block − y)², without a factor 1/2."""
-    of_all = lambda y: 2 * y.size * jax.lax.axis_size(("dp", "sp"))  # noqa: E731
-    return stepping(mesh, usual(of_all=of_all))(params, x, y)
-
-
-@exercise.misconception(fails=step_loss)
-def root_of_the_loss(params, x, y, *, mesh):
-    """You returned the root of the loss. The loss is the mean of (block − y)²."""
-    new, loss, length = stepping(mesh, usual())(params, x, y)
-    return new, jnp.sqrt(loss), length
-
-
-@exercise.misconception(fails=step_params)
-def step_without_rate(params, x, y, *, mesh):
-    """You left out RATE. New parameters are p − RATE·g·min(1, LIMIT/‖g‖)."""
-    new_of = lambda grads, length: dict.fromkeys(grads, jnp.minimum(1, LIMIT / length) / RATE)  # noqa: E731
-    return stepping(mesh, usual(), new_of=new_of)(params, x, y)
-
-
 @exercise.misconception(fails=step_params)
 def gradients_returned(params, x, y, *, mesh):
     """You returned the scaled gradients. Return the new parameters, p minus the scaled gradients."""
@@ -841,7 +820,8 @@ def mean_over_the_batch_only(params, x, y, *, mesh):
 
 @exercise.misconception(fails=[step_loss, step_norm, step_params])
 def divided_by_every_device(params, x, y, *, mesh):
-    """Your loss is 1/tp of the mean. Perhaps you divided by the number of all devices, but devices along tp have copies of the rows."""
+    """Your loss is 1/tp of the mean. Either: you divided by the number of all devices, but devices along tp have copies of
+    the rows. Or: you took half of the mean. The loss has no factor 1/2."""
     return stepping(mesh, usual(of_all=lambda y: y.size * mesh.size))(params, x, y)
 
 
@@ -1367,7 +1347,8 @@ def step_without_gradients(**sizes):
 
 @exercise.misconception(of=block_step)
 def step_with_all_matmuls_beside(**sizes):
-    """You overlapped the gradients with all matmuls. During the forward matmuls there are no gradients yet."""
+    """You overlapped the gradients with more than the backward matmuls. During the forward matmuls there are no gradients
+    yet, and rows, K and V do not overlap them."""
     return step_times(**sizes, in_time=lambda products, rows, keys, gradients: max(products, gradients) + rows + keys)
 
 
@@ -1379,17 +1360,6 @@ def step_with_a_third_of_the_matmuls_beside(**sizes):
         **sizes,
         in_time=lambda products, rows, keys, gradients: products * 2 / 3 + rows + keys + max(products / 3, gradients),
     )
-
-
-@exercise.misconception(of=block_step)
-def step_with_rows_beside(**sizes):
-    """You overlapped the gradients with the rows and keys of the backward pass too. Only matmuls overlap them."""
-
-    def in_time(products, rows, keys, gradients):
-        others = (rows + keys) / 2
-        return products / 3 + others + max(products * 2 / 3 + others, gradients)
-
-    return step_times(**sizes, in_time=in_time)
 
 
 @exercise.misconception(of=block_step)
