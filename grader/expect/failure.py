@@ -14,7 +14,7 @@ class Compared:
     """A result and the expected values, device by device.
 
     Attributes:
-        held, due: the actual and the expected values of each device; ``due`` as float64 or complex128.
+        held, due: the actual and the expected values of each device.
         good: for each device, the mask of the right values.
         bound: largest allowed error.
         informative: for each device, the mask of the values to compare with another program's wrong values; None for

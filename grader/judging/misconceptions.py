@@ -365,11 +365,12 @@ def _same_values(submitted: Compared, mistaken: Compared) -> tuple[int | None, i
     """
     if _shapes(submitted.held) != _shapes(mistaken.held):
         return None, 0
-    errors, others = ([wide(h) - d for h, d in zip(c.held, c.due, strict=True)] for c in (submitted, mistaken))
+    errors, others = ([wide(h) - wide(d) for h, d in zip(c.held, c.due, strict=True)] for c in (submitted, mistaken))
     largest = max((float(np.max(np.abs(b), initial=0, where=np.isfinite(b))) for b in others), default=0.0)
     bound = mistaken.bound + NEAR * largest
     agreed = undefined = 0
-    random = any(np.any(np.abs(d - e) > mistaken.bound) for d, e in zip(submitted.due, mistaken.due, strict=True))
+    pairs = zip(submitted.due, mistaken.due, strict=True)
+    random = any(np.any(np.abs(wide(d) - wide(e)) > mistaken.bound) for d, e in pairs)
     informative = mistaken.informative or [np.ones(held.shape, bool) for held in mistaken.held]
     for a, b, good_a, good_b, of in zip(errors, others, submitted.good, mistaken.good, informative, strict=True):
         sure_a, sure_b, wrong = np.isfinite(a), np.isfinite(b), of & ~(good_a & good_b)

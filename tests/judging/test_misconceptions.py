@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,15 @@ import pytest
 
 from grader.common.observation import Collective, Fault, Observation, Outcome
 from grader.exercise import Exercise, Misconception, normal
-from grader.expect import Failure, expect_close, expect_collectives, expect_memory, expect_outcomes, expect_traffic
+from grader.expect import (
+    Failure,
+    expect_close,
+    expect_collectives,
+    expect_equal,
+    expect_memory,
+    expect_outcomes,
+    expect_traffic,
+)
 from grader.judging.judge import judge_checks
 from grader.judging.misconceptions import Shown, fitting
 from grader.judging.named import with_hint
@@ -22,7 +31,9 @@ from tests.seen import collective, sharded
 Change = Callable[[np.ndarray], Any]
 
 
-def an_exercise(dtype: str = "float32") -> Exercise:
+def an_exercise(
+    dtype: str = "float32", due: Change = lambda a: 2 * a, compare: Callable[..., None] = expect_close
+) -> Exercise:
     """One task whose values, collectives and memory are checked, one function."""
     exercise = Exercise(meshes=[{"x": 4, "y": 2}])
 
@@ -41,7 +52,7 @@ def an_exercise(dtype: str = "float32") -> Exercise:
     @exercise.check(call, points=2, public=True)
     def value(seen):
         """it is doubled"""
-        expect_close(seen.out, 2 * seen.a)
+        compare(seen.out, due(seen.a))
 
     @exercise.check(call, points=1)
     def traffic(seen):
@@ -74,6 +85,7 @@ def an_exercise(dtype: str = "float32") -> Exercise:
 
 
 EXERCISE, COMPLEX = an_exercise(), an_exercise("complex64")
+POSITIVE = an_exercise(due=lambda a: a > 0, compare=partial(expect_equal, dtype="bool"))
 GATHER = collective("all_gather", "x")
 
 
@@ -85,8 +97,9 @@ def ran(
     def of(ask: Ask) -> Answered:
         if ask.cases:
             return Answered(ask, [Outcome(value=case["n"] / 2) for case in ask.cases])
-        dtype = ask.inputs[0]["a"].dtype.name
-        outputs = [[sharded(np.asarray(change(one["a"])), ("x",), ask.mesh, dtype)] for one in ask.inputs]
+        changed = [np.asarray(change(one["a"])) for one in ask.inputs]
+        dtype = "bool" if changed[0].dtype == bool else ask.inputs[0]["a"].dtype.name
+        outputs = [[sharded(out, ("x",), ask.mesh, dtype)] for out in changed]
         return Answered(ask, Observation(outputs, list(sent or (GATHER,)), memory))
 
     return [of(ask) for ask in plan(exercise, public=False, seed="s")]
@@ -206,6 +219,12 @@ def test_complex_values_are_compared_as_others_are() -> None:
     known = {"turned": ran(lambda a: 2j * a, exercise=COMPLEX)}
     assert named(COMPLEX, "value", ran(lambda a: 2j * a, exercise=COMPLEX), **known) == ["turned"]
     assert named(COMPLEX, "value", ran(lambda a: -2j * a, exercise=COMPLEX), **known) == []
+
+
+def test_booleans_are_compared_as_others_are() -> None:
+    known = {"negative": ran(lambda a: a < 0, exercise=POSITIVE)}
+    assert named(POSITIVE, "value", ran(lambda a: a <= 0, exercise=POSITIVE), **known) == ["negative"]
+    assert named(POSITIVE, "value", ran(lambda a: a > 1, exercise=POSITIVE), **known) == []
 
 
 @pytest.mark.parametrize("fill", [np.nan, np.inf])
