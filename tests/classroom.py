@@ -59,8 +59,9 @@ def answers(
     for question in exercise.questions.values():
         params = params_for(question, seed=course.config.variants.seed, student=None)
         author = misconception if misconception is not None and misconception.of is question else question
-        if rng is not None and isinstance(question.answer, Quantity):
-            found[question.name] = in_unit(question, author.fn(**params) * (1 + rng.uniform(-1e-3, 1e-3)))
+        if isinstance(question.answer, Quantity):
+            value = author.fn(**params) * (1 + (rng.uniform(-1e-3, 1e-3) if rng else 0))
+            found[question.name] = in_unit(question, value)
         else:
             found[question.name] = answer_by(author, question, params)
     return found
