@@ -20,9 +20,10 @@ PATIENCE = 2.0
 
 @dataclass(frozen=True)
 class Done:
-    """The outcome of a request: the ``value`` that it returned, or the ``error`` that it raised."""
+    """The outcome of a request: the ``value`` that its ``work`` returned, or the ``error`` that it raised."""
 
     name: str
+    work: Work
     value: Any
     error: Exception | None
     seconds: float
@@ -104,7 +105,7 @@ class _Round:
 
 def _done(name: str, work: Work, grader: Grader, began: float) -> Done:
     try:
-        return Done(name, work(grader), None, time.monotonic() - began)
+        return Done(name, work, work(grader), None, time.monotonic() - began)
     # Go on after an error, because the next check may succeed. The screen shows the error.
     except Exception as error:
-        return Done(name, None, error, time.monotonic() - began)
+        return Done(name, work, None, error, time.monotonic() - began)

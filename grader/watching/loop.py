@@ -23,6 +23,7 @@ class WatchLoop:
         self.events: SimpleQueue[Any] = SimpleQueue()
         self.checker = Checker(make, self.events.put)
         self._waiting = ""
+        self._asked: Work | None = None  # The user's newest request, until its result is handled.
 
     # Other threads, and signal handlers, call the methods ``saved``, ``pressed`` and ``resized``.
 
@@ -75,13 +76,14 @@ class WatchLoop:
 
     def _ask(self, name: str, work: Work) -> None:
         self.checker.ask(name, work)
-        self._waiting = name
+        self._waiting, self._asked = name, work
         self.screen.checking(name)
 
     def _done(self, done: Done) -> None:
-        if self.checker.busy:
-            # A newer request is running or waiting, and the screen will show its result.
+        if self._asked not in (None, done.work):
+            # The screen will show the result of the user's newer request.
             return
+        self._asked = None
         if done.name != "learn":
             self._waiting = ""
             self._show(done)

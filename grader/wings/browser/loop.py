@@ -90,8 +90,8 @@ class PageLoop(WatchLoop):
         # Create the server before workers start, because its creation may raise an error.
         self.server = Server(self.regions, self.act, self.timeline, port, at)
         super().__init__(session, make, PageScreen(session, console, self.regions))
-        self._explained: object = None
-        self._asked: object = None
+        self._pictured: object = None  # What the newest pictures show: an exercise, a function, a source and a slice.
+        self._drawing: Work | None = None  # The newest request for pictures.
 
     def run(self, *, anywhere: bool) -> None:
         self.screen.publish()
@@ -128,6 +128,11 @@ class PageLoop(WatchLoop):
     def timeline(self, width: float) -> str:
         return self.screen.shown.timeline(width)
 
+    def _ask(self, name: str, work: Work) -> None:
+        # The checker may replace or stop the request for pictures. So ask for pictures again after this request.
+        self._pictured = self._drawing = None
+        super()._ask(name, work)
+
     # the program's pictures
 
     def _choose(self, number: str) -> None:
@@ -135,7 +140,8 @@ class PageLoop(WatchLoop):
         self.screen.publish()
 
     def _lay_on(self, on: str) -> None:
-        self.screen.shown.on, self._explained = on, None
+        self.screen.shown.on = on
+        self._pictured = self._drawing = None
         if not self.checker.busy and (idle := self._when_idle()):
             self.checker.ask(*idle)
 
@@ -146,20 +152,21 @@ class PageLoop(WatchLoop):
     def _pictures(self) -> tuple[str, Work] | None:
         session, shown = self.session, self.screen.shown
         about = (session.exercise.id, session.function, session.source, shown.on)
-        if session.source is None or about == self._explained:
+        if session.source is None or about == self._pictured:
             return None
-        self._explained = self._asked = about
+        self._pictured, self._drawing = about, None
         try:
             work = session.explain(Wanted(on=shown.on), usual_slice(session.exercise, session.course))
         except CourseError as error:
             self._drawn(session.source, (), str(error))
             return None
+        self._drawing = work
         return PICTURES, work
 
     def _show(self, done: Done) -> None:
         if done.name != PICTURES:
             super()._show(done)
-        elif self._asked == self._explained and self.session.source is not None:
+        elif done.work is self._drawing and self.session.source is not None:
             self._drawn(self.session.source, done.value or (), str(done.error or ""))
 
     def _drawn(self, source: Source, programs: Sequence[Explained], problem: str) -> None:

@@ -88,6 +88,30 @@ def test_a_save_is_checked_and_drawn_and_buttons_work(loop: PageLoop) -> None:
     comes(loop, "head", "this is the last exercise")
 
 
+def test_a_check_is_shown_if_a_request_in_the_background_ends_just_before_it(loop: PageLoop) -> None:
+    saves(loop, RIGHT)
+    comes(loop, "program", "all_gather over x")
+
+    def until_idle() -> None:
+        while loop.checker.busy:
+            time.sleep(0.01)
+
+    def in_the_background() -> None:
+        until_idle()
+        loop.checker.ask("learn", lambda _: None)
+        until_idle()
+
+    # Hold the loop until both requests have ended. The result of the first is then handled before that of the check.
+    ready = threading.Event()
+    loop.events.put(lambda: bool(ready.wait(SECONDS)))
+    loop.events.put(in_the_background)
+    saves(loop, RIGHT.replace("return jax", "raise ValueError('no')\n    return jax"))
+    loop.events.put(until_idle)
+    ready.set()
+    comes(loop, "checks", "ValueError: no")
+    comes(loop, "program", "There are no pictures: ValueError: no")
+
+
 def test_a_file_that_disappears_is_waited_for(loop: PageLoop) -> None:
     saves(loop, RIGHT)
     comes(loop, "checks", "passed")
