@@ -20,42 +20,12 @@ MAX_SHOWN = 200_000
 _ATTACHED = "attachment:"
 _FILES = re.compile(r"(?:/?files/)+")  # nbgrader's pages remove one such prefix from links, after this module's checks
 _TAGS = frozenset(
-    [
-        "a",
-        "blockquote",
-        "br",
-        "code",
-        "dd",
-        "del",
-        "div",
-        "dl",
-        "dt",
-        "em",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "hr",
-        "img",
-        "input",
-        "li",
-        "ol",
-        "p",
-        "pre",
-        "span",
-        "strong",
-        "table",
-        "tbody",
-        "td",
-        "th",
-        "thead",
-        "tr",
-        "ul",
-    ]
+    (
+        "a blockquote br code dd del div dl dt em h1 h2 h3 h4 h5 h6 hr img input li ol "
+        "p pre span strong table tbody td th thead tr ul"
+    ).split()
 )
-_ATTRIBUTES = frozenset(["alt", "checked", "class", "disabled", "href", "id", "src", "start", "style", "title", "type"])
+_ATTRIBUTES = frozenset("alt checked class disabled href id src start style title type".split())
 
 
 class _Renderer(IPythonRenderer):

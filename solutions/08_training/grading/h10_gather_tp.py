@@ -105,14 +105,18 @@ def cut(whole, device=None):
     return jax.lax.dynamic_slice_in_dim(whole, first, width, axis=1)
 
 
-def written(x, ws, dy, own=cut, scatter=scatter, whole=total, slope=lambda h: 1 - h**2):
-    """Run the solution with given changes: how dy is cut, how {dh} and dx are reduced, and the derivative of tanh."""
+def written(
+    x, ws, dy, own=cut, scatter=scatter, whole=total, slope=lambda h: 1 - h**2, own_h=cut,
+    forward=lambda h, w: gather(jnp.tanh(h @ w)),
+):  # fmt: skip
+    """Run the solution with given changes: how dy is cut, how {dh} and dx are reduced, the derivative of tanh, how h is
+    cut, and how a layer computes the next h."""
     held = [x]
     for w in ws:
-        held.append(gather(jnp.tanh(held[-1] @ w)))
+        held.append(forward(held[-1], w))
     dh, dws = own(dy), []
     for layer in reversed(range(len(ws))):
-        back = dh * slope(cut(held[layer + 1]))
+        back = dh * slope(own_h(held[layer + 1]))
         dws.insert(0, held[layer].T @ back)
         parts = back @ ws[layer].T
         dh = scatter(parts) if layer else whole(parts)
@@ -171,16 +175,7 @@ def columns_of_device_0(x, ws, dy):
 @exercise.misconception(form_of=columns_of_device_0, breaks="y and gradients are those of one device")
 def all_columns_of_device_0(x, ws, dy):
     """Like `columns_of_device_0`, but the columns of h are also those of device 0."""
-    held = [x]
-    for w in ws:
-        held.append(gather(jnp.tanh(held[-1] @ w)))
-    dh, dws = cut(dy, 0), []
-    for layer in reversed(range(len(ws))):
-        back = dh * (1 - cut(held[layer + 1], 0) ** 2)
-        dws.insert(0, held[layer].T @ back)
-        parts = back @ ws[layer].T
-        dh = scatter(parts) if layer else total(parts)
-    return held[-1], dh, jnp.stack(dws)
+    return written(x, ws, dy, own=lambda dy: cut(dy, 0), own_h=lambda h: cut(h, 0))
 
 
 @exercise.misconception(fails=gather_dws, breaks="y and gradients are those of one device")
@@ -247,16 +242,8 @@ def weights_gathered(x, ws, dy):
 @exercise.misconception(form_of=weights_gathered, breaks="L all-gathers")
 def weights_gathered_forward(x, ws, dy):
     """Like `weights_gathered`, layer by layer, and only in the forward pass."""
-    held = [x]
-    for w in ws:
-        held.append(jnp.tanh(held[-1] @ jax.lax.all_gather(w, "tp", axis=1, tiled=True)))
-    dh, dws = cut(dy), []
-    for layer in reversed(range(len(ws))):
-        back = dh * (1 - cut(held[layer + 1]) ** 2)
-        dws.insert(0, held[layer].T @ back)
-        parts = back @ ws[layer].T
-        dh = scatter(parts) if layer else total(parts)
-    return held[-1], dh, jnp.stack(dws)
+    whole = lambda h, w: jnp.tanh(h @ jax.lax.all_gather(w, "tp", axis=1, tiled=True))  # noqa: E731
+    return written(x, ws, dy, forward=whole)
 
 
 @exercise.misconception(fails=gather_dws, breaks="y and gradients are those of one device")

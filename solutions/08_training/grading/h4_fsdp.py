@@ -421,37 +421,8 @@ def gathered_for_each_matmul(ws, x, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)
 
 
-@exercise.misconception(fails=fsdp_memory, breaks="one whole gradient")
-def scattered_at_the_end(ws, x, *, mesh):
-    """You kept the whole gradients of all layers and scattered them at the end. Scatter each where it arises."""
-    rows = x.shape[0]
-    gathered = lambda w: jax.lax.all_gather(w, "dp", tiled=True)  # noqa: E731
-
-    def forward(ws, x):
-        held = [x]
-        for w in ws:
-            held.append(jnp.tanh(held[-1] @ gathered(w)))
-        return held[-1], (ws, held)
-
-    def backward(kept, g):
-        (ws, held), g = jax.lax.optimization_barrier((kept, g))
-        dws = []
-        for w, before, after in zip(ws[::-1], held[-2::-1], held[:0:-1], strict=True):
-            g = g * (1 - after**2)
-            dws.insert(0, before.T @ g)
-            g = g @ gathered(w).T
-        return jnp.stack([jax.lax.psum_scatter(dw, "dp", tiled=True) for dw in dws]), g
-
-    layers = jax.custom_vjp(lambda ws, x: forward(ws, x)[0])
-    layers.defvjp(forward, backward)
-    local = lambda ws, x: jax.lax.psum(jnp.sum(layers(ws, x) ** 2), "dp") / rows  # noqa: E731
-    specs = (P(None, "dp"), P("dp"))
-    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)
-
-
-@exercise.misconception(fails=fsdp_memory, breaks="one whole gradient")
-def scattered_three_layers_late(ws, x, *, mesh):
-    """You scattered each whole gradient some layers later, so a device holds several whole gradients at once. Scatter each where it arises."""
+def scattered_later(ws, x, mesh, layers):
+    """Compute the loss as the solution does, but scatter each whole gradient only after ``layers`` more layers."""
     rows = x.shape[0]
     gathered = lambda w: jax.lax.all_gather(w, "dp", tiled=True)  # noqa: E731
 
@@ -469,17 +440,29 @@ def scattered_three_layers_late(ws, x, *, mesh):
             g = g * (1 - after**2)
             whole.append(before.T @ g)
             g = g @ gathered(w).T
-            if len(whole) > 3:
+            if len(whole) > layers:
                 scatter()
         while whole:
             scatter()
         return jnp.stack(dws), g
 
-    layers = jax.custom_vjp(lambda ws, x: forward(ws, x)[0])
-    layers.defvjp(forward, backward)
-    local = lambda ws, x: jax.lax.psum(jnp.sum(layers(ws, x) ** 2), "dp") / rows  # noqa: E731
+    model = jax.custom_vjp(lambda ws, x: forward(ws, x)[0])
+    model.defvjp(forward, backward)
+    local = lambda ws, x: jax.lax.psum(jnp.sum(model(ws, x) ** 2), "dp") / rows  # noqa: E731
     specs = (P(None, "dp"), P("dp"))
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)
+
+
+@exercise.misconception(fails=fsdp_memory, breaks="one whole gradient")
+def scattered_at_the_end(ws, x, *, mesh):
+    """You kept the whole gradients of all layers and scattered them at the end. Scatter each where it arises."""
+    return scattered_later(ws, x, mesh, layers=ws.shape[0])
+
+
+@exercise.misconception(fails=fsdp_memory, breaks="one whole gradient")
+def scattered_three_layers_late(ws, x, *, mesh):
+    """You scattered each whole gradient some layers later, so a device holds several whole gradients at once. Scatter each where it arises."""
+    return scattered_later(ws, x, mesh, layers=3)
 
 
 @exercise.misconception(fails=[fsdp_forward, fsdp_backward], breaks="all-reduces of single numbers")
