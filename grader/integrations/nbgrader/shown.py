@@ -19,13 +19,11 @@ MAX_SHOWN = 200_000
 """The largest number of characters of all submitted cells of a notebook that nbgrader's pages show."""
 _ATTACHED = "attachment:"
 _FILES = re.compile(r"(?:/?files/)+")  # nbgrader's pages remove one such prefix from links, after this module's checks
-_TAGS = frozenset(
-    (
-        "a blockquote br code dd del div dl dt em h1 h2 h3 h4 h5 h6 hr img input li ol "
-        "p pre span strong table tbody td th thead tr ul"
-    ).split()
-)
-_ATTRIBUTES = frozenset("alt checked class disabled href id src start style title type".split())
+_TAGS = frozenset([
+    "a", "blockquote", "br", "code", "dd", "del", "div", "dl", "dt", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr",
+    "img", "input", "li", "ol", "p", "pre", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+])  # fmt: skip
+_ATTRIBUTES = frozenset(["alt", "checked", "class", "disabled", "href", "id", "src", "start", "style", "title", "type"])
 
 
 class _Renderer(IPythonRenderer):
