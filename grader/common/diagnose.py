@@ -48,9 +48,8 @@ def _scaled(got: Sharded, want: np.ndarray, bound: float) -> str:
     scaled = (_close(shard, ratio * part, bound * (abs(ratio) + 1)) for shard, part in _parts(got, want))
     if not all(scaled):
         return ""
-    for axes in _sets_of_axes(got):
-        size = math.prod(got.mesh[a] for a in axes)
-        named = f"{size} times {{}}, the size of {_axes(axes)}"
+    for size, sets in _axes_by_size(got).items():
+        named = f"{size} times {{}}, the size of {_either([_axes(axes) for axes in sets])}"
         if abs(ratio - size) < 1e-3 * size:
             return f"every value is {named.format('too large')}: is it summed once too often?"
         if abs(ratio * size - 1) < 1e-3:
@@ -65,14 +64,22 @@ def _conjugate(got: Sharded, want: np.ndarray, bound: float) -> str:
     return "the result is the complex conjugate of the expected one"
 
 
-def _sets_of_axes(got: Sharded) -> Iterator[tuple[str, ...]]:
+def _axes_by_size(got: Sharded) -> dict[int, list[tuple[str, ...]]]:
+    """Return the sets of mesh axes with each number of devices, for sets of axes with more than one device each."""
     real = [a for a, n in got.mesh.items() if n > 1]
+    found: dict[int, list[tuple[str, ...]]] = {}
     for count in range(1, len(real) + 1):
-        yield from itertools.combinations(real, count)
+        for axes in itertools.combinations(real, count):
+            found.setdefault(math.prod(got.mesh[a] for a in axes), []).append(axes)
+    return found
 
 
 def _axes(axes: tuple[str, ...]) -> str:
     return f"axis {axes[0]}" if len(axes) == 1 else f"the axes {' and '.join(axes)} together"
+
+
+def _either(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"either {', '.join(names[:-1])} or {names[-1]}"
 
 
 # -- devices that should hold equal values -----------------------------------------------------

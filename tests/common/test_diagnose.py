@@ -167,6 +167,23 @@ def test_a_factor_equal_to_the_size_of_two_axes_is_reported() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("factor", "named"),
+    [
+        (2, "2 times too large, the size of either axis dp, axis tp or axis sp: is it summed once too often?"),
+        (
+            1 / 4,
+            "4 times too small, the size of either the axes dp and tp together, the axes dp and sp together "
+            "or the axes tp and sp together: did you take a mean instead of a sum?",
+        ),
+        (8, "8 times too large, the size of the axes dp and tp and sp together: is it summed once too often?"),
+    ],
+)
+def test_all_axes_of_the_size_of_a_factor_are_named(factor: float, named: str) -> None:
+    got = sharded(factor * A, mesh={"dp": 2, "tp": 2, "sp": 2})
+    assert explain(got, A, BOUND) == f"; every value is {named}"
+
+
 def test_a_single_value_gets_no_factor_but_that_of_an_axis() -> None:
     assert explain(sharded(np.array(3.0)), np.array(2.0), BOUND) == ""
     assert "4 times too large" in explain(sharded(np.array(8.0)), np.array(2.0), BOUND)
