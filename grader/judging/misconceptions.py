@@ -83,10 +83,10 @@ def fitting(
     """Return the misconceptions that explain why a check fails; [] if too many explain it equally well.
 
     A misconception may have a function ``gives``, which tests whether the mistake can be the cause of a program's
-    results. If these tests pass for some misconceptions, return these misconceptions. Otherwise, a misconception fits
-    if the submission fails every check that the misconception's program fails, with equal findings. Checks that the
-    grader did not try are ignored. If several misconceptions fit, return those whose programs agree with the submission
-    in most properties (see ``_rank``).
+    results. If these tests pass for some misconceptions, return these misconceptions. Otherwise, a misconception
+    without ``gives`` fits if the submission fails every check that the misconception's program fails, with equal
+    findings. Checks that the grader did not try are ignored. If several misconceptions fit, return those whose programs
+    agree with the submission in most properties (see ``_rank``).
 
     Args:
         results: the status of each check of the submission.
@@ -99,7 +99,8 @@ def fitting(
     if given := [misconception for misconception in known if _gives(misconception, submitted, checks)]:
         return given if len(given) <= MOST_NAMED else []
     asks = [a.ask for a in submitted.answered]
-    near = [(misconception, shown(misconception, asks)) for misconception in _near(check, submitted, known, shown)]
+    compared = [misconception for misconception in known if misconception.gives is None]
+    near = [(misconception, shown(misconception, asks)) for misconception in _near(check, submitted, compared, shown)]
     best = _most_alike(check, submitted, results, _possible_forms(results, near, checks), checks)
     return best if len(best) <= MOST_NAMED else []
 
