@@ -95,7 +95,7 @@ def weight_gathered_over_both(a, ws, *, mesh, scheme):
 
 
 def weight_gathered_in_5(a, ws, *, mesh, scheme):
-    """stack: everything_gathered
+    """stack: everything_gathered_in_5
     Row: in scheme 5 the weight and A are gathered, and every chip does all the work."""
 
     def w_whole(w):

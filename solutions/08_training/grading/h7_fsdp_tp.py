@@ -291,6 +291,34 @@ def hidden_gathered_over_y(a, w_in, w_out, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
 
 
+@exercise.misconception(fails=[mlp_activations, mlp_backward, mlp_weights], breaks="over x only weights, by gathers")
+def activations_over_x(a, w_in, w_out, *, mesh):
+    """You gathered the rows of A over x and left W_in cut, so activations travel over x. Every chip then has all rows of the batch, and the sums of H travel too. Over x, gather the weights, and leave the batch cut."""
+
+    def local(a, w_in, w_out):
+        rows = jax.lax.all_gather(jax.lax.all_gather(a, "y", axis=1, tiled=True), "x", tiled=True)
+        own = jax.lax.dynamic_slice_in_dim(rows, jax.lax.axis_index("x") * len(w_in), len(w_in), axis=1)
+        hidden = jnp.tanh(jax.lax.psum_scatter(own @ w_in, "x", tiled=True))
+        out = hidden @ jax.lax.all_gather(w_out, "x", axis=1, tiled=True)
+        return jax.lax.psum_scatter(out, "y", scatter_dimension=1, tiled=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
+
+
+@exercise.misconception(form_of=activations_over_x)
+def activations_over_x_then_y(a, w_in, w_out, *, mesh):
+    """Like `activations_over_x`, with the gather over x first."""
+
+    def local(a, w_in, w_out):
+        rows = jax.lax.all_gather(jax.lax.all_gather(a, "x", tiled=True), "y", axis=1, tiled=True)
+        own = jax.lax.dynamic_slice_in_dim(rows, jax.lax.axis_index("x") * len(w_in), len(w_in), axis=1)
+        hidden = jnp.tanh(jax.lax.psum_scatter(own @ w_in, "x", tiled=True))
+        out = hidden @ jax.lax.all_gather(w_out, "x", axis=1, tiled=True)
+        return jax.lax.psum_scatter(out, "y", scatter_dimension=1, tiled=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
+
+
 @exercise.misconception(fails=mlp_value, breaks="right numbers")
 def parts_of_a_interleaved(a, w_in, w_out, *, mesh):
     """You joined the parts of A in the wrong order: their columns alternate. The part of device 0 along y comes first, then that of device 1: use tiled=True."""
