@@ -251,7 +251,41 @@ def unchecked(ws, x, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)
 
 
-@exercise.misconception(fails=fsdp_memory, breaks="at most two gathered layers")
+def gathered(w):
+    return jax.lax.all_gather(w, "dp", tiled=True)
+
+
+def with_layer(ws, x, mesh, layer, last=None):
+    """Compute the loss as the solution does, with another layer, or another last layer."""
+    rows = x.shape[0]
+
+    def local(ws, x):
+        for w in ws[:-1]:
+            x = jax.checkpoint(layer)(x, w)
+        x = jax.checkpoint(last or layer)(x, ws[-1])
+        return jax.lax.psum(jnp.sum(x**2), "dp") / rows
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
+
+
+def layer_of(gather, act=jnp.tanh):
+    return lambda x, w: act(x @ gather(w))
+
+
+def layers_in(seen, kind, backward, bytes):
+    """Return how many collectives of this kind in a pass take this number of bytes from each device."""
+    return sum(one.rounds.most for one in seen.only(kind=kind, backward=backward).collectives if one.bytes == bytes)
+
+
+def never_again(seen):
+    """For `gives`: require one all-gather for each layer, in the forward pass alone."""
+    L, part = seen.dims["L"], 4 * seen.dims["D"] ** 2 // seen.mesh["dp"]
+    again = seen.only(kind="all_gather", backward=True).collectives
+    if again or layers_in(seen, "all_gather", False, part) != L:
+        raise Failure("this mistake gives other all-gathers")
+
+
+@exercise.misconception(fails=fsdp_memory, gives=never_again, breaks="at most two gathered layers")
 def kept_what_was_gathered(ws, x, *, mesh):
     """You kept every gathered layer for the backward pass, so each device ends up with the whole model. Gather again: put jax.checkpoint around the layer, with the gather inside, because checkpoint keeps its arguments."""
     rows = x.shape[0]
@@ -294,38 +328,104 @@ def gathers_merged(ws, x, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
 
 
-@exercise.misconception(fails=fsdp_memory, breaks="at most two gathered layers")
-def gathered_all_layers_first(ws, x, *, mesh):
-    """You gathered all layers before you used the first one, so each device holds the whole model. Gather a layer where you use it."""
+def in_parts(seen):
+    """For `gives`: require that in the forward pass each all-gather brings a part of a layer, and that all together bring
+    each layer once."""
+    gathers = seen.only(kind="all_gather", backward=False).collectives
+    layer = 4 * seen.dims["D"] ** 2 // seen.mesh["dp"]
+    together = sum(one.bytes * one.rounds.most for one in gathers)
+    if any(one.bytes >= layer for one in gathers) or together != seen.dims["L"] * layer:
+        raise Failure("this mistake gives other all-gathers")
+
+
+@exercise.misconception(fails=[fsdp_backward, fsdp_forward], gives=in_parts, breaks="one all-gather per layer, of")
+def gathered_in_parts(ws, x, *, mesh):
+    """You gather a layer in parts, with one collective for each part. Gather the whole layer with one all-gather."""
+
+    def gather(w):
+        half = w.shape[1] // 2
+        return jnp.concatenate([gathered(w[:, :half]), gathered(w[:, half:])], axis=1)
+
+    return with_layer(ws, x, mesh, layer_of(gather))
+
+
+def by_all_reduces(seen):
+    """For `gives`: require one all-reduce of a whole layer for each layer in the forward pass, and no all-gather."""
+    reduces = layers_in(seen, "all_reduce", False, 4 * seen.dims["D"] ** 2)
+    if seen.only(kind="all_gather").collectives or reduces != seen.dims["L"]:
+        raise Failure("this mistake gives other collectives")
+
+
+@exercise.misconception(
+    fails=[fsdp_ahead, fsdp_backward, fsdp_forward, fsdp_memory],
+    gives=by_all_reduces,
+    breaks="one all-gather per layer, of",
+)
+def gathered_by_all_reduce(ws, x, *, mesh):
+    """You put a device's rows into zeros and added these arrays with psum. All devices then have the layer, but an all-reduce sends twice the bytes of an all-gather. Use all_gather."""
+
+    def gather(w):
+        empty = jnp.zeros((w.shape[1], w.shape[1]), w.dtype)
+        own = jax.lax.dynamic_update_slice_in_dim(empty, w, jax.lax.axis_index("dp") * len(w), 0)
+        return jax.lax.psum(own, "dp")
+
+    return with_layer(ws, x, mesh, layer_of(gather))
+
+
+def in_one_checkpoint(ws, x, mesh, model):
+    """Compute the loss of ``model(ws, x)``, the last activations, with one checkpoint around the model."""
     rows = x.shape[0]
 
     def local(ws, x):
-        @jax.checkpoint
-        def model(ws, x):
-            for w in [jax.lax.all_gather(w, "dp", tiled=True) for w in ws]:
-                x = jnp.tanh(x @ w)
-            return x
-
-        return jax.lax.psum(jnp.sum(model(ws, x) ** 2), "dp") / rows
+        return jax.lax.psum(jnp.sum(jax.checkpoint(model)(ws, x) ** 2), "dp") / rows
 
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
+
+
+@exercise.misconception(fails=fsdp_memory, breaks="at most two gathered layers")
+def gathered_all_layers_first(ws, x, *, mesh):
+    """Each device holds all gathered layers at once. Either: you gathered all layers before you used the first one. Or: one jax.checkpoint contains all layers, so the backward pass gathers all of them again before it uses the last one. Put a jax.checkpoint around each layer, with its gather inside."""
+
+    def model(ws, x):
+        for w in [gathered(w) for w in ws]:
+            x = jnp.tanh(x @ w)
+        return x
+
+    return in_one_checkpoint(ws, x, mesh, model)
+
+
+@exercise.misconception(form_of=gathered_all_layers_first)
+def one_checkpoint_for_all(ws, x, *, mesh):
+    """Like `gathered_all_layers_first`: the backward pass computes all layers again before it uses the last one."""
+
+    def model(ws, x):
+        for w in ws:
+            x = layer_of(gathered)(x, w)
+        return x
+
+    return in_one_checkpoint(ws, x, mesh, model)
+
+
+@exercise.misconception(form_of=gathered_all_layers_first)
+def one_checkpoint_for_a_scan(ws, x, *, mesh):
+    """Like `one_checkpoint_for_all`, around a scan."""
+
+    def model(ws, x):
+        return jax.lax.scan(lambda x, w: (layer_of(gathered)(x, w), None), x, ws)[0]
+
+    return in_one_checkpoint(ws, x, mesh, model)
 
 
 @exercise.misconception(fails=[fsdp_backward, fsdp_forward, fsdp_memory], breaks="of that layer only")
 def gathered_the_model_at_once(ws, x, *, mesh):
     """You gathered the whole model with one collective, so each device holds all of it. Gather each layer where you use it."""
-    rows = x.shape[0]
 
-    def local(ws, x):
-        @jax.checkpoint
-        def model(ws, x):
-            for w in jax.lax.all_gather(ws, "dp", axis=1, tiled=True):
-                x = jnp.tanh(x @ w)
-            return x
+    def model(ws, x):
+        for w in jax.lax.all_gather(ws, "dp", axis=1, tiled=True):
+            x = jnp.tanh(x @ w)
+        return x
 
-        return jax.lax.psum(jnp.sum(model(ws, x) ** 2), "dp") / rows
-
-    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
+    return in_one_checkpoint(ws, x, mesh, model)
 
 
 @exercise.misconception(fails=fsdp_ahead, breaks="no gather waits for a matmul")
@@ -399,7 +499,6 @@ def scattered_in_halves(ws, x, *, mesh):
 def gathered_for_each_matmul(ws, x, *, mesh):
     """You gather a layer twice in the backward pass: once to compute the activation again, and once for the gradient of x. Gather it once and use it for both."""
     rows = x.shape[0]
-    gathered = lambda w: jax.lax.all_gather(w, "dp", tiled=True)  # noqa: E731
 
     def backward(kept, g):
         x, w = kept
@@ -424,7 +523,6 @@ def gathered_for_each_matmul(ws, x, *, mesh):
 def scattered_later(ws, x, mesh, layers):
     """Compute the loss as the solution does, but scatter each whole gradient only after ``layers`` more layers."""
     rows = x.shape[0]
-    gathered = lambda w: jax.lax.all_gather(w, "dp", tiled=True)  # noqa: E731
 
     def forward(ws, x):
         held = [x]
@@ -499,18 +597,52 @@ def divided_by_own_rows(ws, x, *, mesh):
     return fsdp_loss(ws, x, mesh=mesh) * mesh.shape["dp"]
 
 
-@exercise.misconception(fails=fsdp_value, breaks="those of the whole batch")
-def loss_of_own_rows(ws, x, *, mesh):
-    """Each device returned the loss of its own rows. With check_vma=False JAX does not report this. Add the parts with psum."""
-    rows = x.shape[0]
+def own_loss(ws, x, mesh, rows):
+    """Return the sum of squares of each device's own rows, divided by ``rows``."""
 
     def local(ws, x):
         for w in ws:
-            x = jnp.tanh(x @ jax.lax.all_gather(w, "dp", tiled=True))
+            x = jnp.tanh(x @ gathered(w))
         return jnp.sum(x**2) / rows
 
     specs = (P(None, "dp"), P("dp"))
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)
+
+
+@exercise.misconception(fails=fsdp_value, breaks="those of the whole batch")
+def loss_of_own_rows(ws, x, *, mesh):
+    """Each device returned the loss of its own rows. With check_vma=False JAX does not report this. Add the parts with psum."""
+    return own_loss(ws, x, mesh, x.shape[0])
+
+
+@exercise.misconception(form_of=loss_of_own_rows)
+def mean_of_own_rows(ws, x, *, mesh):
+    """Like `loss_of_own_rows`, divided by the device's own number of rows."""
+    return own_loss(ws, x, mesh, x.shape[0] // mesh.shape["dp"])
+
+
+@exercise.misconception(fails=fsdp_value, breaks="is the **mean**")
+def mean_over_all_numbers(ws, x, *, mesh):
+    """You took the mean over all numbers. The loss is a mean over the rows of the batch: for each row, add the squares."""
+    return fsdp_loss(ws, x, mesh=mesh) / x.shape[1]
+
+
+@exercise.misconception(fails=fsdp_value, breaks="is the **mean**")
+def summed_over_rows(ws, x, *, mesh):
+    """You added the rows' losses. The loss is their mean: divide by the B rows of the batch."""
+    return fsdp_loss(ws, x, mesh=mesh) * x.shape[0]
+
+
+@exercise.misconception(fails=fsdp_value, breaks="those of the whole batch")
+def without_tanh(ws, x, *, mesh):
+    """Your layers have no tanh. A layer is tanh(x @ w), the last one too."""
+    return with_layer(ws, x, mesh, layer_of(gathered, act=lambda x: x))
+
+
+@exercise.misconception(form_of=without_tanh)
+def without_last_tanh(ws, x, *, mesh):
+    """Like `without_tanh`, in the last layer alone."""
+    return with_layer(ws, x, mesh, layer_of(gathered), last=layer_of(gathered, act=lambda x: x))
 
 
 @exercise.misconception(fails=[fsdp_ahead, fsdp_forward, fsdp_gradients], breaks="gradients cut as `ws`")
