@@ -191,3 +191,142 @@ def two_layers_kept(x, layers, dy):
     """train: gathered_rows_of_two_kept
     Row: the gathered rows of the first two layers are kept."""
     return steps(x, layers, dy, keep=2)
+
+
+def rows_of(whole, rows):
+    return jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("tp") * rows, rows)
+
+
+def by_vjp(x, layers, dy, act=jnp.tanh, down=scatter, finish=None):
+    # JAX derives each layer's backward pass; `finish` reduces a layer's gradients
+
+    def block(x, p):
+        return x + down(act(gather(norm(x, p["scale"])) @ p["w1"]) @ p["w2"]) + p["bias"]
+
+    pulls = []
+    for p in layers:
+        x, pull = jax.vjp(jax.checkpoint(block), x, p)
+        pulls.append(pull)
+    grads = []
+    for pull in reversed(pulls):
+        dy, g = pull(dy)
+        g = g | {name: jax.lax.psum(g[name], "tp") for name in ("scale", "bias")}
+        grads.insert(0, finish(g) if finish else g)
+    return x, dy, grads
+
+
+def by_hand(x, layers, dy, slope=lambda h: 1 - h**2, dw1=None, down=scatter, up=scatter, parts=None):
+    # as `steps`, with another derivative of tanh, another gradient of w1, or other reductions
+    held = []
+    for p in layers:
+        held.append((x, jnp.tanh(gather(norm(x, p["scale"])) @ p["w1"])))
+        x = x + down(held[-1][1] @ p["w2"]) + p["bias"]
+    y, grads = x, []
+    for p, (x, hidden) in zip(layers[::-1], held[::-1], strict=True):
+        every = gather(dy)
+        inner = (every @ p["w2"].T) * slope(hidden)
+        dx, dscale = norm_back(x, p["scale"], up(inner @ p["w1"].T))
+        own = norm(x, p["scale"])
+        g = {"w1": dw1(own, inner) if dw1 else gather(own).T @ inner, "w2": hidden.T @ every}
+        g["scale"], g["bias"] = (jax.lax.psum(one, "tp") for one in (dscale, jnp.sum(dy, 0)))
+        grads = [parts(g) if parts else g, *grads]
+        dy = dy + dx
+    return y, dy, grads
+
+
+def no_tanh_slope(x, layers, dy):
+    """train: tanh_slope_forgotten
+    The backward pass leaves the derivative of tanh out."""
+    return by_hand(x, layers, dy, slope=jnp.ones_like)
+
+
+def no_tanh_slope_by_rule(x, layers, dy):
+    """train: tanh_slope_forgotten
+    A custom rule for tanh passes the cotangent on."""
+    act = jax.custom_vjp(jnp.tanh)
+    act.defvjp(lambda z: (jnp.tanh(z), None), lambda _, g: (g,))
+    return by_vjp(x, layers, dy, act=act)
+
+
+def slope_of_the_input(x, layers, dy):
+    """train: none
+    The derivative of tanh is taken at hidden, not at the input of tanh."""
+    return by_hand(x, layers, dy, slope=lambda h: 1 - jnp.tanh(h) ** 2)
+
+
+def dw1_of_own_rows(x, layers, dy):
+    """train: w1_from_own_rows
+    The gradient of w1 has only the device's own rows."""
+    return by_hand(x, layers, dy, dw1=lambda own, inner: own.T @ rows_of(inner, len(own)))
+
+
+def dw1_of_own_rows_placed(x, layers, dy):
+    """train: w1_from_own_rows
+    norm(x) is put into zeros, not gathered."""
+
+    def dw1(own, inner):
+        empty = jnp.zeros((len(inner), own.shape[1]))
+        placed = jax.lax.dynamic_update_slice_in_dim(empty, own, jax.lax.axis_index("tp") * len(own), 0)
+        return jnp.einsum("sd,sf->df", placed, inner)
+
+    return by_hand(x, layers, dy, dw1=dw1)
+
+
+def dw1_summed(x, layers, dy):
+    """train: weights_added_too
+    The gradient of w1 is summed over tp, too."""
+    return by_hand(x, layers, dy, dw1=lambda own, inner: jax.lax.psum(gather(own).T @ inner, "tp"))
+
+
+def dw1_summed_by_vjp(x, layers, dy):
+    """train: weights_added_too
+    The gradient of w1 is summed over tp, too."""
+    return by_vjp(x, layers, dy, finish=lambda g: g | {"w1": jax.lax.psum(g["w1"], "tp")})
+
+
+def dw2_summed(x, layers, dy):
+    """train: weights_added_too
+    The gradient of w2 is summed over tp, too."""
+    return by_vjp(x, layers, dy, finish=lambda g: g | {"w2": jax.lax.psum(g["w2"], "tp")})
+
+
+def weights_averaged(x, layers, dy):
+    """train: none
+    The gradients of w1 and w2 are averaged over tp."""
+    mean = lambda g: jax.lax.pmean(g, "tp")  # noqa: E731
+    return by_hand(x, layers, dy, parts=lambda g: g | {"w1": mean(g["w1"]), "w2": mean(g["w2"])})
+
+
+def kept_own_rows(parts):
+    return rows_of(parts, len(parts) // jax.lax.axis_size("tp"))
+
+
+def no_scatter_forward(x, layers, dy):
+    """train: sums_not_added
+    The forward pass keeps a device's rows of its own sums."""
+    return by_hand(x, layers, dy, down=kept_own_rows)
+
+
+def no_scatter_backward(x, layers, dy):
+    """train: sums_not_added_backward
+    The backward pass keeps a device's rows of its own sums."""
+    return by_hand(x, layers, dy, up=kept_own_rows)
+
+
+def no_scatter_at_all(x, layers, dy):
+    """train: sums_not_added
+    Both passes keep a device's rows of its own sums."""
+    return by_hand(x, layers, dy, down=kept_own_rows, up=kept_own_rows)
+
+
+def no_scatter_forward_reshaped(x, layers, dy):
+    """train: sums_not_added
+    As `no_scatter_forward`, by a reshape."""
+    own = lambda parts: parts.reshape(jax.lax.axis_size("tp"), -1, parts.shape[1])[jax.lax.axis_index("tp")]  # noqa: E731
+    return by_hand(x, layers, dy, down=own)
+
+
+def no_scatter_by_vjp(x, layers, dy):
+    """train: sums_not_added
+    As `no_scatter_forward`; JAX derives the backward pass."""
+    return by_vjp(x, layers, dy, down=kept_own_rows)

@@ -226,9 +226,13 @@ def scatter(parts):
     return jax.lax.psum_scatter(parts, "tp", tiled=True)
 
 
+def own_rows(whole):
+    rows = whole.shape[0] // jax.lax.axis_size("tp")
+    return jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("tp") * rows, rows)
+
+
 def all_reduce_then_own_rows(parts):
-    rows = parts.shape[0] // jax.lax.axis_size("tp")
-    return jax.lax.dynamic_slice_in_dim(jax.lax.psum(parts, "tp"), jax.lax.axis_index("tp") * rows, rows)
+    return own_rows(jax.lax.psum(parts, "tp"))
 
 
 def summed(grads):
@@ -248,6 +252,7 @@ def written(
     up=scatter,
     again=False,
     rows_of=lambda x, scale: gather(norm(x, scale)),
+    slope=lambda hidden: 1 - hidden**2,
     hold=0,
 ):
     """Run the solution with the given changes. The gathered rows of the first ``hold`` layers are kept."""
@@ -262,7 +267,7 @@ def written(
     for layer, (x, hidden, held) in zip(reversed(layers), reversed(kept), strict=True):
         hidden = jnp.tanh(gather(norm(x, layer["scale"])) @ layer["w1"]) if again else hidden
         due = gather(dy)
-        back = (due @ layer["w2"].T) * (1 - hidden**2)
+        back = (due @ layer["w2"].T) * slope(hidden)
         dx, dscale = norm_back(x, layer["scale"], up(back @ layer["w1"].T))
         if dn_of:
             dscale = norm_back(x, layer["scale"], dn_of(back @ layer["w1"].T))[1]
@@ -271,6 +276,23 @@ def written(
         grads.append(grads_of({"scale": dscale, "w1": whole.T @ back, "w2": hidden.T @ due, "bias": dy.sum(axis=0)}))
         dy = dy + dx if residual else dx
     return y, dy, grads[::-1]
+
+
+def differentiated(x, layers, dy, down=scatter, wrap=lambda block: block):
+    """Let JAX differentiate the layers. ``down`` reduces the results of the second matmul; ``wrap`` changes a layer."""
+
+    @wrap
+    def block(x, layer):
+        return x + down(jnp.tanh(gather(norm(x, layer["scale"])) @ layer["w1"]) @ layer["w2"]) + layer["bias"]
+
+    def model(x, layers):
+        for layer in layers:
+            x = block(x, layer)
+        return x
+
+    y, back = jax.vjp(model, x, layers)
+    dx, grads = back(dy)
+    return y, dx, [summed(grad) for grad in grads]
 
 
 @exercise.misconception(of=train, fails=train_gradients, breaks="those of one device")
@@ -312,8 +334,62 @@ def bias_averaged(x, layers, dy):
 
 @exercise.misconception(of=train, fails=train_gradients, breaks="those of one device")
 def weights_added_too(x, layers, dy):
-    """You summed the gradients of w1 and w2 over tp. Each device has different weights and used all rows: add nothing."""
+    """You summed gradients of weights over tp. Each device has its own columns of w1 and rows of w2, and used all rows of x: add nothing."""
     return written(x, layers, dy, grads_of=lambda grads: jax.lax.psum(grads, "tp"))
+
+
+@exercise.misconception(form_of=weights_added_too)
+def w1_added_too(x, layers, dy):
+    """Like `weights_added_too`, for w1 alone."""
+    return written(x, layers, dy, grads_of=lambda g: summed(g) | {"w1": jax.lax.psum(g["w1"], "tp")})
+
+
+@exercise.misconception(form_of=weights_added_too)
+def w2_added_too(x, layers, dy):
+    """Like `weights_added_too`, for w2 alone."""
+    return written(x, layers, dy, grads_of=lambda g: summed(g) | {"w2": jax.lax.psum(g["w2"], "tp")})
+
+
+@exercise.misconception(of=train, fails=train_gradients, breaks="those of one device")
+def w1_from_own_rows(x, layers, dy):
+    """You computed the gradient of w1 from the device's own rows of norm(x). w1 multiplied all rows: gather norm(x) again, and multiply all rows."""
+
+    def own(x, scale):
+        rows = norm(x, scale)
+        every = jnp.zeros((len(x) * jax.lax.axis_size("tp"), x.shape[1]))
+        return jax.lax.dynamic_update_slice_in_dim(every, rows, jax.lax.axis_index("tp") * len(x), 0)
+
+    return written(x, layers, dy, rows_of=own)
+
+
+@exercise.misconception(of=train, fails=[train_dx, train_gradients], breaks="those of one device")
+def tanh_slope_forgotten(x, layers, dy):
+    """Your backward pass leaves out the derivative of tanh. Multiply the gradient of hidden by 1 - hidden**2."""
+    return written(x, layers, dy, slope=jnp.ones_like)
+
+
+@exercise.misconception(of=train, fails=[train_dx, train_forward, train_gradients], breaks="those of one device")
+def sums_not_added(x, layers, dy):
+    """You kept your own rows of hidden @ w2. Each device multiplied its own units only, so these are parts of sums: add the parts of all devices with a reduce-scatter."""
+    return written(x, layers, dy, scatter=own_rows)
+
+
+@exercise.misconception(form_of=sums_not_added)
+def sums_never_added(x, layers, dy):
+    """Like `sums_not_added`, in both passes."""
+    return written(x, layers, dy, scatter=own_rows, up=own_rows)
+
+
+@exercise.misconception(form_of=sums_not_added)
+def sums_not_added_in_a_vjp(x, layers, dy):
+    """Like `sums_not_added`, if JAX differentiates the layers."""
+    return differentiated(x, layers, dy, down=own_rows)
+
+
+@exercise.misconception(of=train, fails=[train_dx, train_gradients], breaks="those of one device")
+def sums_not_added_backward(x, layers, dy):
+    """Your backward pass kept the device's own rows of the norm's gradient. Each device has the gradient from its own units only: add the parts of all devices with a reduce-scatter."""
+    return written(x, layers, dy, up=own_rows)
 
 
 @exercise.misconception(of=train, fails=[train_dx, train_forward, train_gradients], breaks="those of one device")
@@ -367,18 +443,7 @@ def gathered_for_each_matmul(x, layers, dy):
 @exercise.misconception(of=train, fails=train_memory, breaks="only its rows and its `hidden`, no gathered")
 def gathered_rows_kept(x, layers, dy):
     """You kept the gathered rows of the forward pass for the backward pass: an array [S, D] for each layer, on each device. Keep only the device's own rows of x, and gather again. If JAX differentiates the layers, put jax.checkpoint around each layer, with its gather inside."""
-
-    def block(x, layer):
-        return x + scatter(jnp.tanh(gather(norm(x, layer["scale"])) @ layer["w1"]) @ layer["w2"]) + layer["bias"]
-
-    def model(x, layers):
-        for layer in layers:
-            x = block(x, layer)
-        return x
-
-    y, back = jax.vjp(model, x, layers)
-    dx, grads = back(dy)
-    return y, dx, [summed(grad) for grad in grads]
+    return differentiated(x, layers, dy)
 
 
 @exercise.misconception(of=train, fails=train_memory, breaks="only its rows and its `hidden`, no gathered")
@@ -668,19 +733,7 @@ exercise.scenario(
 @exercise.alternative(of=train)
 def by_vjp(x, layers, dy):
     """JAX differentiates, with jax.checkpoint around each layer; the parts of all layers are added at the end."""
-
-    @jax.checkpoint
-    def block(x, layer):
-        return x + scatter(jnp.tanh(gather(norm(x, layer["scale"])) @ layer["w1"]) @ layer["w2"]) + layer["bias"]
-
-    def model(x, layers):
-        for layer in layers:
-            x = block(x, layer)
-        return x
-
-    y, back = jax.vjp(model, x, layers)
-    dx, grads = back(dy)
-    return y, dx, [summed(grad) for grad in grads]
+    return differentiated(x, layers, dy, wrap=jax.checkpoint)
 
 
 @exercise.alternative(of=train)
