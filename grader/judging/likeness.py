@@ -33,7 +33,7 @@ def likeness(pairs: Pairs) -> tuple[bool, ...]:
     if plain := _outcome_pairs(pairs):
         return True, True, all(same_outcome(x, y, 1e-6) for x, y in plain)
     seen = _observed(pairs)
-    sent = all(sorted(_traffic(a.collectives)) == sorted(_traffic(b.collectives)) for a, b in seen)
+    sent = all(_traffic(a.collectives) == _traffic(b.collectives) for a, b in seen)
     return sent, all(_matmuls(a) == _matmuls(b) for a, b in seen), all(_results(a, b) for a, b in seen)
 
 
@@ -41,7 +41,7 @@ def shared_traffic(pairs: Pairs) -> float:
     """Return the fraction of all collectives that occur in both programs; 1 if neither program has collectives."""
     shared = every = 0
     for one, other in _observed(pairs):
-        a, b = Counter(_traffic(one.collectives)), Counter(_traffic(other.collectives))
+        a, b = _traffic(one.collectives), _traffic(other.collectives)
         shared, every = shared + 2 * (a & b).total(), every + a.total() + b.total()
     return shared / every if every else 1.0
 
@@ -55,8 +55,14 @@ def _outcome_pairs(pairs: Pairs) -> list[tuple[Outcome, Outcome]]:
     return [pair for a, b in lists for pair in zip(a, b, strict=True)]
 
 
-def _traffic(collectives: Sequence[Collective]) -> list[tuple]:
-    return [(c.kind, c.over, c.bytes, str(c.count), str(c.shift), c.by_compiler) for c in collectives]
+def _traffic(collectives: Sequence[Collective]) -> Counter[tuple]:
+    """Return how often collectives of each description run. A collective in a loop equals as many collectives without a
+    loop. An unknown number of rounds counts as one."""
+    found: Counter[tuple] = Counter()
+    for c in collectives:
+        of = (c.kind, c.over, c.bytes, c.shift, c.by_compiler, c.count.exact, c.count.known)
+        found[of] += int(c.count.most) if c.count.known else 1
+    return found
 
 
 def _matmuls(seen: Observation) -> list[int]:

@@ -25,6 +25,16 @@ def test_collectives_and_results_are_compared_separately() -> None:
     assert likeness(pairs(program(GATHER), program(GATHER, factor=2.0))) == (True, True, False)
 
 
+def test_a_collective_in_a_loop_equals_as_many_collectives_without_a_loop() -> None:
+    three, unknown = collective("all_gather", "x", count=3), collective("all_gather", "x", count=None)
+    assert likeness(pairs(program(three), program(GATHER, GATHER, GATHER)))[0]
+    assert not likeness(pairs(program(three), program(GATHER, GATHER)))[0]
+    assert shared_traffic(pairs(program(three), program(GATHER))) == 0.5
+    assert likeness(pairs(program(unknown), program(unknown)))[0]
+    assert not likeness(pairs(program(unknown), program(GATHER)))[0]
+    assert shared_traffic(pairs(program(unknown), program(unknown, GATHER))) == 2 / 3
+
+
 def test_plain_functions_are_compared_by_their_outcomes() -> None:
     assert likeness([([Outcome(value=1)], [Outcome(value=1)])]) == (True, True, True)
     assert likeness([([Outcome(value=1)], [Outcome(value=2)])]) == (True, True, False)

@@ -184,7 +184,13 @@ def test_a_misconception_with_gives_is_matched_by_gives_alone() -> None:
 
     assert found(lambda a: 3 * a) == ["tripled"]
     assert found(lambda a: 0 * a) == ["zero"]
-    assert found(lambda a: 4 * a) == found(lambda a: 5 * a) == found(lambda a: 3 * a[:4]) == found(lambda a: np.nan * a) == []
+    assert (
+        found(lambda a: 4 * a)
+        == found(lambda a: 5 * a)
+        == found(lambda a: 3 * a[:4])
+        == found(lambda a: np.nan * a)
+        == []
+    )
 
 
 def test_a_misconception_that_differs_in_the_first_run_is_not_run_again() -> None:
