@@ -279,8 +279,8 @@ class Exercise(Asks):
                 hint and the list of checks. A submission gets the hint if it fails like one variant, or like all
                 variants where these fail alike.
             gives: a function with the parameters of the first check in ``fails``. It raises Failure if the submission's
-                results cannot come from this misconception. A task that draws random numbers needs ``gives``, because
-                two programs with one misconception then have different results.
+                results or collectives cannot come from this misconception. A task that draws random numbers needs
+                ``gives``, because two programs with one misconception then have different results.
             breaks: the rules that this misconception breaks, quoted from the statement. If the statement has a table
                 "What is checked", ``verify`` requires a misconception for each row, and for each sentence with "must".
         """
