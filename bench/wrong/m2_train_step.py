@@ -84,3 +84,109 @@ def each_array_clipped(params, x, y, *, mesh):
         return p - RATE * g * jnp.minimum(1, LIMIT / jnp.maximum(jnp.linalg.norm(g.ravel()), 1e-9))
 
     return step(params, x, y, mesh, update=update)
+
+
+def flat_step(params, x, y, mesh, divisor=1, after=lambda g: g, factor=None, vma=True):
+    # a step on one flat list of gradients; `after` changes a gradient, `factor` depends on the norm
+    every = mesh.shape["dp"] * mesh.shape["sp"] * divisor
+    factor = factor or (lambda n: jnp.where(n > LIMIT, LIMIT / n, 1))
+
+    def local(params, x, y):
+        def loss_of(params):
+            return jnp.sum(jnp.square(on_device(params, x) - y)) / (y.size * every)
+
+        loss, grads = jax.value_and_grad(loss_of)(params)
+        grads = {name: after(g) for name, g in grads.items()}
+        n = length_of(grads)
+        new = {name: params[name] - factor(n) * RATE * g for name, g in grads.items()}
+        return new, jax.lax.psum(loss, ("dp", "sp")), n
+
+    specs = {"in_specs": (PARAMS, ROWS, ROWS), "out_specs": (PARAMS, P(), P())}
+    return jax.shard_map(local, mesh=mesh, check_vma=vma, **specs)(params, x, y)
+
+
+def ratio_upside_down(params, x, y, *, mesh):
+    """train_step: ratio_upside_down
+    The factor is norm / LIMIT."""
+    return step(params, x, y, mesh, update=lambda p, g, n: p - RATE * g * jnp.minimum(1, n / LIMIT))
+
+
+def ratio_upside_down_flat(params, x, y, *, mesh):
+    """train_step: ratio_upside_down
+    The factor is norm / LIMIT."""
+    return flat_step(params, x, y, mesh, factor=lambda n: jnp.where(n < LIMIT, n / LIMIT, 1))
+
+
+def at_least_one(params, x, y, *, mesh):
+    """train_step: always_of_one_length
+    max in place of min: small gradients are enlarged, and large ones are not scaled."""
+    return step(params, x, y, mesh, update=lambda p, g, n: p - RATE * g * jnp.maximum(1, LIMIT / n))
+
+
+def without_rate(params, x, y, *, mesh):
+    """train_step: without_rate"""
+    return step(params, x, y, mesh, update=lambda p, g, n: p - g * jnp.minimum(1, LIMIT / n))
+
+
+def without_rate_flat(params, x, y, *, mesh):
+    """train_step: without_rate"""
+    return flat_step(params, x, y, mesh, factor=lambda n: jnp.minimum(1, LIMIT / n) / RATE)
+
+
+def each_number_clipped(params, x, y, *, mesh):
+    """train_step: never_clipped
+    Each number of the gradient is clipped at LIMIT, not the norm."""
+    return step(params, x, y, mesh, update=lambda p, g, n: p - RATE * jnp.clip(g, -LIMIT, LIMIT))
+
+
+def gradients_averaged_again(params, x, y, *, mesh):
+    """train_step: gradients_divided_twice
+    The loss is divided by all numbers, and the gradients are divided by the devices again."""
+    return flat_step(params, x, y, mesh, after=lambda g: g / (mesh.shape["dp"] * mesh.shape["sp"]))
+
+
+def gradients_divided_in_the_norm(params, x, y, *, mesh):
+    """train_step: gradients_divided_twice
+    As `gradients_averaged_again`, with the norm of the divided gradients."""
+    n = mesh.shape["dp"] * mesh.shape["sp"]
+
+    def update(p, g, length):
+        return p - RATE * g / n * jnp.minimum(1, LIMIT / length)
+
+    return step(params, x, y, mesh, length=lambda grads: length_of(grads) / n, update=update)
+
+
+def types_off_summed(params, x, y, *, mesh):
+    """train_step: types_off
+    With check_vma=False, the gradients are summed over dp and sp, but the transpose of psum sums over tp again."""
+    return flat_step(params, x, y, mesh, after=lambda g: jax.lax.psum(g, ("dp", "sp")), vma=False)
+
+
+def rate_in_the_norm(params, x, y, *, mesh):
+    """train_step: norm_of_the_step
+    The norm is that of RATE * g."""
+
+    def update(p, g, n):
+        return p - RATE * g * jnp.minimum(1, LIMIT / n)
+
+    return step(params, x, y, mesh, length=lambda grads: RATE * length_of(grads), update=update)
+
+
+def half_of_the_mean(params, x, y, *, mesh):
+    """train_step: divided_by_every_device
+    The loss has a factor 1/2."""
+    return flat_step(params, x, y, mesh, divisor=2)
+
+
+def own_mean_differentiated(params, x, y, *, mesh):
+    """train_step: summed_again
+    Each device differentiates its own mean; only the loss is averaged over the devices."""
+
+    def local(params, x, y):
+        loss, grads = jax.value_and_grad(lambda params: jnp.mean((on_device(params, x) - y) ** 2))(params)
+        n = length_of(grads)
+        new = jax.tree.map(lambda p, g: clipped(p, g, n), params, grads)
+        return new, jax.lax.pmean(loss, ("dp", "sp")), n
+
+    specs = {"in_specs": (PARAMS, ROWS, ROWS), "out_specs": (PARAMS, P(), P())}
+    return jax.shard_map(local, mesh=mesh, **specs)(params, x, y)

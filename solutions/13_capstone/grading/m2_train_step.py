@@ -702,6 +702,16 @@ def sums_over_tp(squares):
     return {n: s if n in ("before", "between") else jax.lax.psum(s, "tp") for n, s in squares.items()}
 
 
+@exercise.misconception(fails=step_norm)
+def norm_of_the_step(params, x, y, *, mesh):
+    """You took the norm of RATE·g. The norm is that of g, and the factor uses this norm."""
+
+    def norm_of(squares):
+        return RATE * jnp.sqrt(sum(sums_over_tp(squares).values()))
+
+    return stepping(mesh, usual(), norm_of=norm_of)(params, x, y)
+
+
 @exercise.misconception(fails=[step_norm, step_params])
 def norms_of_parameters_added(params, x, y, *, mesh):
     """You took roots before you added. Add all squares, over parameters and over tp, and take one root."""
@@ -838,6 +848,17 @@ def summed_again(params, x, y, *, mesh):
     return stepping(mesh, found)(params, x, y)
 
 
+@exercise.misconception(fails=[step_norm, step_params], breaks="after each of three steps with ‖g‖ < LIMIT")
+def gradients_divided_twice(params, x, y, *, mesh):
+    """Your gradients are dp · sp times too small. The loss is already divided by the count of all numbers. Do not divide its gradient by the number of devices."""
+
+    def found(params, x, y):
+        loss, grads = usual()(params, x, y)
+        return loss, {name: g / jax.lax.axis_size(("dp", "sp")) for name, g in grads.items()}
+
+    return stepping(mesh, found)(params, x, y)
+
+
 @exercise.misconception(fails=[step_loss, step_norm, step_params])
 def positions_left_out(params, x, y, *, mesh):
     """You summed gradients only over dp. Devices along sp have other positions, so they have other shares of each
@@ -861,6 +882,13 @@ def scales_summed_over_tp(params, x, y, *, mesh):
         return loss, grads | {n: jax.lax.psum(grads[n], "tp") for n in ("before", "between")}
 
     return stepping(mesh, found, check_vma=False)(params, x, y)
+
+
+@exercise.misconception(fails=step_params)
+def ratio_upside_down(params, x, y, *, mesh):
+    """Your factor is ‖g‖/LIMIT, which makes small gradients smaller. It is min(1, LIMIT/‖g‖): 1 if ‖g‖ is below LIMIT."""
+    new_of = lambda grads, length: dict.fromkeys(grads, jnp.minimum(1, length / LIMIT))  # noqa: E731
+    return stepping(mesh, usual(), new_of=new_of)(params, x, y)
 
 
 @exercise.misconception(fails=step_params)
