@@ -39,7 +39,7 @@ def hidden_gathered_over_y(a, w_in, w_out, *, mesh):
 
 
 def activations_gathered_over_x(a, w_in, w_out, *, mesh):
-    """mlp_2d: activations_over_x
+    """mlp_2d: activations_over_x_then_y
     Row: gathers x and y the wrong way round: A's rows over x, and its columns over y."""
 
     def local(a, w_in, w_out):
@@ -49,6 +49,19 @@ def activations_gathered_over_x(a, w_in, w_out, *, mesh):
         hidden = jnp.tanh(jax.lax.psum_scatter(mine @ w_in, "x", tiled=True))
         out = hidden @ whole(w_out, "x", 1)
         return jax.lax.psum_scatter(out, "y", scatter_dimension=1, tiled=True)
+
+    return mapped(local, mesh)(a, w_in, w_out)
+
+
+def columns_first_then_rows(a, w_in, w_out, *, mesh):
+    """mlp_2d: activations_over_x
+    As `activations_gathered_over_x`, with the gather over y first."""
+
+    def local(a, w_in, w_out):
+        rows = jnp.split(whole(whole(a, "y", 1), "x", 0), jax.lax.axis_size("x"), axis=1)
+        parts = jnp.stack(rows)[jax.lax.axis_index("x")] @ w_in
+        hidden = jnp.tanh(jax.lax.psum_scatter(parts, "x", tiled=True))
+        return jax.lax.psum_scatter(hidden @ whole(w_out, "x", 1), "y", scatter_dimension=1, tiled=True)
 
     return mapped(local, mesh)(a, w_in, w_out)
 

@@ -291,7 +291,7 @@ def hidden_gathered_over_y(a, w_in, w_out, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
 
 
-@exercise.misconception(fails=[mlp_activations, mlp_backward, mlp_weights], breaks="over x only weights, by gathers")
+@exercise.misconception(fails=mlp_weights, breaks="over x only weights, by gathers")
 def activations_over_x(a, w_in, w_out, *, mesh):
     """You gathered the rows of A over x and left W_in cut, so activations travel over x. Every chip then has all rows of the batch, and the sums of H travel too. Over x, gather the weights, and leave the batch cut."""
 
@@ -305,9 +305,9 @@ def activations_over_x(a, w_in, w_out, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
 
 
-@exercise.misconception(form_of=activations_over_x)
+@exercise.misconception(fails=[mlp_activations, mlp_backward, mlp_weights], breaks="over x only weights, by gathers")
 def activations_over_x_then_y(a, w_in, w_out, *, mesh):
-    """Like `activations_over_x`, with the gather over x first."""
+    """You gathered the rows of A over x first, so the gather over y also brings the rows of all devices along x. Over x, gather the weights, and leave the batch cut."""
 
     def local(a, w_in, w_out):
         rows = jax.lax.all_gather(jax.lax.all_gather(a, "x", tiled=True), "y", axis=1, tiled=True)
