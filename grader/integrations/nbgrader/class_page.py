@@ -43,8 +43,7 @@ def write(
     place.mkdir(parents=True, exist_ok=True)
     whole = [_together(student, list(of)) for student, of in sorted(reports.items()) if of]
     _write_students(place, whole)
-    extensions = {e.exercise for r in whole for e in r.exercises if course.exercise(e.exercise).extension}
-    summary = summarise(whole, extensions=extensions, warnings=[course.seed_problem] if course.seed_problem else [])
+    summary = summarise(whole, warnings=[course.seed_problem] if course.seed_problem else [])
     needed = [
         *(Attention(student=s, reason=why, kind=_kind(why)) for s, reasons in attention.items() for why in reasons),
         *(Attention(student=s, reason=_how_late(late[s]), kind="late") for s in sorted(late)),
