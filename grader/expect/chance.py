@@ -37,11 +37,12 @@ def expect_independent(arrays: Mapping[str, np.ndarray]) -> None:
     unit = numbers - numbers.mean(axis=axes, keepdims=True)
     unit /= np.maximum(np.sqrt((unit**2).sum(axis=axes, keepdims=True)), np.finfo(np.float64).tiny)
     # A Fourier transform gives the correlation of two arrays for all cyclic shifts at once.
-    waves = [np.fft.fftn(moved, axes=axes) for moved in _moved(unit)]
+    waves = [np.fft.rfftn(moved, axes=axes) for moved in _moved(unit)]
     limits = _limits(numbers, len(waves))
     for one in range(len(names) - 1):
         later = slice(one + 1, None)
-        found = np.stack([np.fft.ifftn(waves[0][one] * wave[later].conj(), axes=axes).real for wave in waves], axis=1)
+        spectra = [waves[0][one] * wave[later].conj() for wave in waves]
+        found = np.stack([np.fft.irfftn(s, numbers.shape[1:], axes) for s in spectra], axis=1)
         every = found.reshape(len(found), -1)
         largest, least = every.max(axis=1), every.min(axis=1)
         farthest = np.where(largest < -least, least, largest)
