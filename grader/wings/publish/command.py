@@ -17,6 +17,9 @@ from grader.reports.points import counted
 from grader.wings.publish.branch import Repository
 
 
+NEXT = "next: git push URL {branch}; URL must not be the course's repository, which holds hidden checks and the seed"
+
+
 class Branch(StrEnum):
     """A branch that ``publish`` makes, named after its content."""
 
@@ -57,7 +60,7 @@ def publish(
             done = repository.publish(branch.value, files)
         if done.new:
             say(f"{done.branch}: {counted(done.changed, 'file')} changed, commit {done.commit[:12]}")
-            out.print(f"next: git push origin {done.branch}", style="dim", soft_wrap=True)
+            out.print(NEXT.format(branch=done.branch), style="dim", soft_wrap=True)
         else:
             say(f"{done.branch} is current, commit {done.commit[:12]}")
     if students is not None:
