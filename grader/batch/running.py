@@ -155,7 +155,7 @@ class Trial:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """If the program reaches its time limit in the block, add this limit to the cost."""
+        """Add the time limit of a run to the cost if the program in the block reaches it."""
         try:
             yield
         except WorkerDied as died:

@@ -117,7 +117,7 @@ def may_explain(misconception: Misconception, check: Check, statuses: Mapping[st
 
     The misconception must name the check in ``fails``. In addition, one of these conditions must be met:
 
-    - The misconception has a function ``gives``, which recognizes its results.
+    - The misconception has a function ``gives``, which says whether results can come from the misconception.
     - The submission passes none of the checks in ``fails``.
     - The submission is judged on public data. With this data, the misconception may pass checks that it fails on hidden
       data.
