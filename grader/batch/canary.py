@@ -58,8 +58,9 @@ def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
 def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
     """Grade the exercises' solutions that did not yet get full marks on this machine.
 
-    If a solution got full marks earlier and its ``ran_key`` is unchanged, its answers may come from the cache. All
-    other solutions are traced and run anew. ``step`` is called with the name of each finished exercise.
+    If only the checks of an exercise changed since its solution got full marks (``ran_key``), the cache may give the
+    solution's answers. All other solutions are traced and run anew. ``step`` is called with the name of each finished
+    exercise.
 
     Raises CanaryFailed if a solution does not get full marks.
     """
@@ -80,7 +81,7 @@ def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collect
 
     Args:
         step: called with the name of each finished exercise.
-        ran: names of exercises. The cache may give the answers of their solutions; all other solutions run anew.
+        ran: the exercises for which the cache may give the solution's answers. All other solutions run anew.
     """
     problems: dict[str, str] = {}
     with pool_of(grader.jobs) as pool:

@@ -79,8 +79,9 @@ class Wanted:
         mesh: replaces the declared meshes, if given.
         dims: sizes of dimensions, which replace the public sizes.
         on: the slice for the timeline, such as "v5e:2x4"; "" for the slice that the call itself declares, if any.
-        profile: which collectives the timeline overlaps with compute: a key of ``clock.ASYNCHRONOUS``, such as "ideal".
-        paper: True, with ``on``, to run nothing. The mesh may then be as large as the slice, and arrays may have any
+        profile: a key of ``clock.ASYNCHRONOUS``, such as "ideal". It decides which collectives the timeline overlaps
+            with compute.
+        paper: with ``on``, True to run nothing. The mesh may then be as large as the slice, and arrays may have any
             size.
     """
 

@@ -1,6 +1,6 @@
 """Adjust the grader's verdicts: points that a person gives, and penalties for lateness (``Adjustments``).
 
-People write points into ``OUT/overrides.yaml``, and every regrade applies that file again:
+People write points into ``OUT/overrides.yaml``, and every run of ``grade`` applies the file again:
 
     overrides:
       - student: alice
@@ -12,8 +12,8 @@ People write points into ``OUT/overrides.yaml``, and every regrade applies that 
 For a question with a rubric, an entry may name items of the rubric in place of points: ``items: [gathers, waits]``.
 
 If the grader's own points change after a person wrote an entry, a person must review the entry. To notice the change,
-the grader stores its own points in the report when it first uses the entry. An entry may have the grader's points in a
-line ``graded: POINTS``, which replace the stored points.
+the grader stores its own points in the report when it first uses the entry. An entry may have a line
+``graded: POINTS``. These points then replace the stored points.
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ class Runner:
             more: additional fields of the request to the worker.
 
         Raises:
-            WorkerDied: two workers died or hung. If a new worker then cannot run the grader's test program, ``ours`` is
-                True: the grader is at fault. After a timeout, ``ours`` is False.
+            WorkerDied: two workers died or hung. If a new worker then cannot run the grader's test program, the grader
+                is at fault, and the exception's ``ours`` is True. After a timeout it is False.
         """
         with self._lent(asleep) as (worker, set_aside):
             try:
@@ -76,8 +76,8 @@ class Runner:
     def formula(self, request: dict[str, Any]) -> dict[str, Any]:
         """Evaluate a formula. If the worker dies or hangs, a fresh worker tries once more.
 
-        Raises WorkerDied if two workers died or hung. If a new worker then cannot run the grader's test program,
-        ``ours`` is True: the grader is at fault.
+        Raises WorkerDied if two workers died or hung. If a new worker then cannot run the grader's test program, the
+        grader is at fault, and the exception's ``ours`` is True.
         """
         with self._lock:
             try:

@@ -183,8 +183,8 @@ class References:
         """Return the answers of a solution with this misconception, or of the reference if ``misconception`` is None.
 
         Args:
-            plan: the requests. There is no answer to questions and to requests with hidden inputs. With a
-                misconception, there are answers only for its own task.
+            plan: the requests. Questions and requests with hidden inputs get no answer. With a misconception, only its
+                own task gets answers.
         """
         found = self._of(exercise, misconception)
         asks = [a for a in plan if not (a.secret or isinstance(a.of, Question))]

@@ -60,7 +60,7 @@ class BudgetUse:
     """A record of one comparison in a check: the amount that a program needs, and the budget.
 
     Attributes:
-        word: the name of the function of ``expect`` that compared, such as "expect_memory".
+        word: the name of the comparing function, such as "expect_memory".
         amount: the amount that the program needs.
         budget: the largest amount that the program may need; for ``expect_collectives`` the exact amount.
         what: the collectives or the axis that the function counted, such as "all_gather over x"; "" if it counted all.

@@ -253,7 +253,7 @@ class Fault:
             code) or broken (a fault of the grader).
         message: one line for the learner.
         line: line in the learner's source, if known.
-        ran: True if the task's code was traced to an allowed program before the fault.
+        ran: True if the task has a traced program that may run, so that the fault came later.
     """
 
     kind: str

@@ -24,7 +24,7 @@ class ByHand(BaseModel):
     Attributes:
         by, reason: the person who gave the points, and why.
         graded: the points that the grader gives now.
-        was: the points that the grader gave when it first used this record, or that the person named as the grader's.
+        was: the points that the grader gave when the person decided. If ``graded`` differs, the record needs review.
     """
 
     model_config = _FROZEN

@@ -34,7 +34,7 @@ class Exercise(Asks):
         stars: difficulty, 1 to 3.
         extension: whether the exercise's points are a bonus, not part of the module's total.
         hidden_points: points of checks that a learner's file lacks; the command ``build`` writes this number into it.
-        figures: in learners' files, which lack the answers: the numbers of the hardware table that each answer uses.
+        figures: the numbers of the hardware table that each answer uses, for learners' files, which lack the answers.
 
     Attributes:
         statement: the docstring of the exercise's file, up to ``## Going further``.
