@@ -27,8 +27,7 @@ class Work:
     Attributes:
         entries: for each argument of the pipeline, the entries that the data depends on, as spans [start, stop); None
             if they are not known exactly.
-        sources: the devices that sent, in the previous tick, data on which this data depends; empty if not known
-            exactly.
+        sources: the senders of the previous tick whose data this data depends on; empty if not known exactly.
         used: whether a result of the program depends on the data.
     """
 

@@ -354,7 +354,7 @@ class Exercise(Asks):
 
     @property
     def digest(self) -> str:
-        """A hash that changes when anything about the exercise changes."""
+        """SHA-256 over the exercise's source files and its module's data files."""
         return hashlib.sha256(f"{self.source}\0{self.grading_source}{self.data}".encode()).hexdigest()
 
     def _own_task(self, task: Any, word: str) -> None:
