@@ -16,7 +16,6 @@ from grader.course.loading import Course
 from grader.reports.points import counted
 from grader.wings.publish.branch import Repository
 
-
 NEXT = "next: git push URL {branch}; URL must not be the course's repository, which holds hidden checks and the seed"
 
 
