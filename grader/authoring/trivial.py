@@ -2,7 +2,7 @@
 
 For a plain Python task, a trivial program always raises one error, always returns one value, or returns its first
 argument. Other trivial programs give the right results for public cases, and one constant result for all hidden cases.
-None of these programs runs, because their results are known in advance.
+These programs for plain Python tasks do not run, because their results are known in advance.
 
 For a task that JAX traces, a trivial program returns zeros of the right shapes, or its first argument.
 """

@@ -136,7 +136,7 @@ def show_module(found: Course, module: Module, good: Sequence[str], wanted: ToSh
 
 
 def print_one(found: Course, exercise: Exercise, questions: list[dict[str, Any]], *, whole: bool) -> None:
-    """Print questions. If ``whole``, print the statement before them, and the commands to run next after them."""
+    """Print questions. If ``whole``, print the statement first, and the next commands at the end."""
     if whole:
         print_statement(exercise, solved=found.solved)
     for question in questions:

@@ -101,7 +101,7 @@ class Course:
         raise CourseError(f"no exercise in {', '.join(names) or 'the course'} yet{then}")
 
     def find(self, name: str, parts: Callable[[Exercise], Iterable[str]]) -> tuple[list[str], str | None]:
-        """Return the exercises that ``name`` means, and the part of an exercise that it means (else None).
+        """Return the exercises that ``name`` means, and the part of an exercise if ``name`` means a part (else None).
 
         ``parts`` returns the names of an exercise's parts, such as tasks or questions. Raises CourseError for an
         unknown or ambiguous name.
