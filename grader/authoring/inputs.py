@@ -125,7 +125,7 @@ def alike_inputs(exercise: Exercise) -> Iterator[str]:
       right result.
     - Floats must depend on the random generator, so that hidden values differ from public values.
 
-    Arguments that are results of an earlier step are not checked.
+    If a call runs the program several times (``steps``), arguments that are results of an earlier run are not checked.
     """
     runs: dict[tuple[str, str], Runs] = {}
     for ask in plan(exercise, public=False, seed="verify"):
@@ -174,7 +174,7 @@ def _only_one(held: list[tuple[np.ndarray, ...]]) -> Callable[[tuple[np.ndarray,
 
 
 def _drawn_each_step(call: Call) -> Iterator[tuple[str, Array]]:
-    """Yield (name, array) for each array argument that is not the result of an earlier step. Scalars are left out."""
+    """Yield (name, array) for each array argument that is not the result of an earlier run. Scalars are left out."""
     for argument, tree in call.drawn.items():
         if call.steps == 1 or argument not in call.fed:
             yield from ((name, array) for name, array in leaves(tree, argument) if array is not None and array.shape)

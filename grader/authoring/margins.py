@@ -132,8 +132,7 @@ def measured(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[Mea
 
 
 def _places(places: Places, *, separate: bool) -> Places:
-    """Return the ``places`` (meshes and sizes) on which a budget must separate programs; without ``separate``, the
-    others."""
+    """Return the ``places`` with a budget that must separate programs; without ``separate``, all other places."""
     return {sizes: uses for sizes, uses in places.items() if any(map(separates, uses.values())) == separate}
 
 
@@ -239,8 +238,7 @@ def _room(word: str, budget: Budget) -> Callable[[float], float]:
 
 
 def _claimed(what: str, claim: float, found: Uses) -> Iterator[str]:
-    """Yield a problem if ``claim``, from the author's ``between``, is more than ROOM times above or below the least
-    amount."""
+    """Yield a problem if ``claim`` (from ``between``) and the least amount differ by more than the factor ROOM."""
     who = min(found, key=lambda name: found[name].amount)
     least, show = found[who].amount, _shown(found[who].word)
     if not claim / ROOM <= least <= claim * ROOM:

@@ -101,8 +101,7 @@ class Redrawn:
         return found
 
     def _process(self, names: Sequence[str], hash_seed: str) -> tuple[list[dict[str, Any]], str]:
-        """Run a process. Return the JSON objects that it prints, and the reason why it ended early ('' if it did
-        not)."""
+        """Run a process. Return the JSON objects that it prints, and why it ended early ('' if it did not)."""
         with tempfile.TemporaryDirectory(dir=home()) as folder:
             course = Path(folder) / "course"
             course.symlink_to(self._course.root.resolve(), target_is_directory=True)

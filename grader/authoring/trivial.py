@@ -57,8 +57,8 @@ def trivial_problems(
 ) -> Iterator[str]:
     """Yield a line for each check that gives points to a trivial program.
 
-    Trivial programs replace one task at a time, and then all tasks at once. All of them run with a few
-    cases first (``first_cases``). If a program earns points there, all of them run again with all cases.
+    Trivial programs replace one task at a time, and then all tasks at once. All programs are tried with a few cases
+    first (``first_cases``). If one of them earns points, all programs are tried with all cases.
 
     Args:
         reference: the results of running the reference solution.

@@ -224,7 +224,7 @@ def finish(
     course: Course, folder: store.Folder, graded: Collection[str], not_graded: Mapping[str, str],
     unusable: Mapping[str, str], known: Rosters, signed: Mapping[str, str],
 ) -> RunOutcome:  # fmt: skip
-    """Write the files about the class, which also list students from earlier runs, and return the outcome."""
+    """Write the files about the class, and return the outcome. The files also list students from earlier runs."""
     students = folder.database.students()
     counts = Counts(frozenset(e for e in course.module_of if e not in unusable and course.exercise(e).extension))
     notes, suspicions, broken = StaffNotes(course, known), Suspicions(course), False

@@ -43,8 +43,7 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
 
 
 def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Return the instructions in a new order: each matmul comes before the wait for data that is added to its
-    result."""
+    """Return the instructions in a new order: a matmul comes before the wait for data that is added to its result."""
     found: list[Instruction] = []
     for one in instructions:
         late = [i for i in found if one.op == "product" and i.op == "done" and i.number in one.joined]

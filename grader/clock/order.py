@@ -167,9 +167,9 @@ def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
 
 
 def _latest(now: int, latest: int, duration: int, busy: Busy) -> int:
-    """Return a late start at which a collective overlaps at least as much as at the start ``now``.
+    """Return a later start for a collective, without less overlap than at the start ``now``.
 
-    It is ``now``, ``latest``, or a time between them at which the collective starts or ends together with a busy
+    The start is ``now``, ``latest``, or a time between them at which the collective starts or ends together with a busy
     interval.
     """
     hidden = busy.overlap(now, now + duration)

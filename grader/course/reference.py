@@ -38,8 +38,7 @@ def reference_source(
 def _in_its_place(
     body: list[str], wrong: str, replaced: Misconception | Alternative, parts: list[Statement]
 ) -> list[str]:
-    """Return the code ``body`` in which the misconception or alternative has replaced the task's solution and has its
-    name.
+    """Return the code ``body`` with a misconception or alternative, under the task's name, in place of the solution.
 
     If the replacement calls the solution, the result also has the solution, under the name ``right_TASK``.
     """

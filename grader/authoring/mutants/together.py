@@ -41,8 +41,7 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
 
 
 def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask], list[Ask]]:
-    """Return two lists of requests: the first request of the command ``grade``, and all that only the command ``check``
-    has.
+    """Return the first request of the command ``grade``, and all requests that only the command ``check`` has.
 
     A request is a call of the task on one mesh with given inputs. For a plain Python task, the first list has all
     requests of ``grade``. Requests with hidden inputs are left out. Both lists are empty if the task's checks depend on
