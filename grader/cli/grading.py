@@ -206,8 +206,8 @@ def others_unusable(course: Course) -> Mapping[str, str]:
 def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
     """Return the unusable exercises, each with the reason. Raises CourseError if a stored report has one of them.
 
-    If this run does not grade an exercise, the new report gets a copy of the stored result. An unusable exercise cannot
-    be copied, because its weight is unknown.
+    If this run does not grade an exercise, the new report gets a copy of the stored result. A result of an unusable
+    exercise cannot be copied, because the exercise's weight is unknown.
     """
     unusable = others_unusable(course)
     on_file = folder.database.reports() if unusable else ()

@@ -95,7 +95,7 @@ def adjustments(
 ) -> Adjustments:  # fmt: skip
     """Return points given by hand, extensions and submission times. Print notes for the staff.
 
-    Only the modules of the exercises ``names`` get submission times. Raises CourseError for an invalid file.
+    The submission times are those of the modules of the exercises ``names``. Raises CourseError for an invalid file.
     """
     modules = [m.id for m in course.config.modules]
     login = names_on_file(to, known.named.login if known.named else str, submissions)
