@@ -56,7 +56,7 @@ def tell_unusable(unusable: Mapping[str, str], what: str = "shardlings") -> None
 
 
 def going_to(folder: Path) -> str:
-    """Return ``cd FOLDER && ``, to print before a command that users run in FOLDER; '' for the working directory."""
+    """Return ``cd FOLDER && ``, the start of a command that users run in FOLDER; '' for the working directory."""
     return "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
 
 

@@ -61,7 +61,7 @@ class RunOutcome:
     Attributes:
         not_graded: why a submission was not graded, by student.
         broken: True if the grader itself failed for a graded student.
-        graded, unchanged: the number of students with a new report, and of students who keep the old report.
+        graded, unchanged: the numbers of students with a new report and with the old report.
     """
 
     summary: Summary
