@@ -62,7 +62,7 @@ class RunOutcome:
     Attributes:
         not_graded: why a submission was not graded, by student.
         broken: True if the grader itself failed for a graded student.
-        graded, unchanged: the number of students with a new report, and of students who keep the old report.
+        graded, unchanged: the numbers of students with a new report and with the old report.
     """
 
     summary: Summary
@@ -197,8 +197,8 @@ def refuse_unusable(course: Course, names: list[str]) -> None:
 def refuse_on_file(folder: store.Folder, course: Course) -> None:
     """End the command if the summary of the last run has an exercise of the course that cannot be used now.
 
-    If this run does not grade an exercise, the new report gets a copy of the stored result. An unusable exercise cannot
-    be copied, because its weight is unknown.
+    If this run does not grade an exercise, the new report gets a copy of the stored result. A result of an unusable
+    exercise cannot be copied, because the exercise's weight is unknown.
     """
     last = folder.database.last_run()
     on_file = [e["exercise"] for e in json.loads(last[0])["exercises"]] if last else []
@@ -215,7 +215,7 @@ def finish(
     course: Course, folder: store.Folder, graded: Collection[str], not_graded: Mapping[str, str],
     known: Rosters, signed: Mapping[str, str],
 ) -> RunOutcome:  # fmt: skip
-    """Write the files about the class, which also list students from earlier runs, and return the outcome."""
+    """Write the files about the class, and return the outcome. The files also list students from earlier runs."""
     students = folder.database.students()
     counts = Counts()
     notes, suspicions, broken = StaffNotes(course, known), Suspicions(course), False
