@@ -56,12 +56,13 @@ PATIENCE = Patience()
 
 @dataclass(frozen=True)
 class WorkerState:
-    """A worker as Dask's scheduler reports it. ``heard``: the time of the worker's last sign of life."""
+    """A worker as Dask reports it. ``heard``: time of the last sign of life. ``problem``: why there is none, or ""."""
 
     name: str
     threads: int
     folder: str
     heard: float
+    problem: str = ""
 
 
 class Lost(Exception):
@@ -212,7 +213,7 @@ class Dispatch:
             raise ClusterError(self._nobody("no worker is left"))
 
     def _nobody(self, what: str) -> str:
-        silent = [f"{m.called} does not answer" for m in self.members.values() if self._silent(m)]
+        silent = [f"{m.called} {m.seen.problem or 'does not answer'}" for m in self.members.values() if self._silent(m)]
         why = [*self.refusals.values(), *silent]
         others = f" (and {len(why) - 1} more)" if len(why) > 1 else ""
         return (
