@@ -77,7 +77,11 @@ def files_of(course: Course, branch: Branch) -> dict[str, str]:
 
 
 def tell_uncommitted(repository: Repository) -> None:
-    """Print a note if course.yaml or the folder of solutions has uncommitted changes, which are then published too."""
-    if changed := repository.uncommitted("course.yaml", "solutions"):
+    """Print a note if files that ``publish`` reads have uncommitted changes, which are then published too."""
+    from grader.integrations.package import PACKAGE
+    from grader.wings.publish.student import LICENCES
+
+    tool = [str(PACKAGE)] if PACKAGE.is_relative_to(repository.root) else []
+    if changed := repository.uncommitted("course.yaml", "solutions", *LICENCES, *tool):
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         tell("note", f"published with uncommitted changes: {changed[0]}{more}")

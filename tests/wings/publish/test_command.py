@@ -52,6 +52,12 @@ def test_uncommitted_files_are_published_with_a_note(repo: Path) -> None:
     assert "solutions/01_gather/x1_gather.py and 1 more\n" in done.stderr
 
 
+def test_an_uncommitted_licence_is_published_with_a_note(repo: Path) -> None:
+    (repo / "COPYING").write_text("do nothing")
+    done = shardlings("publish", "--branch", "student", cwd=repo)
+    assert done.stderr == "note: published with uncommitted changes: COPYING\n"
+
+
 def test_work_in_exercises_is_not_published(repo: Path) -> None:
     assert shardlings("build", cwd=repo).returncode == 0
     (repo / "exercises" / "01_gather" / "x1_gather.py").write_text("my work")
