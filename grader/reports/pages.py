@@ -241,7 +241,7 @@ def _environment() -> Environment:
 
 
 def load_templates() -> None:
-    """Compile the templates. Call this before other threads parse Python source, because both at once can fail."""
+    """Compile the templates, before other threads parse Python source, because doing both at once can fail."""
     _environment()
 
 

@@ -36,7 +36,7 @@ class NotGradedThere(Exception):
 
 @dataclass(frozen=True)
 class Patience:
-    """Limits in seconds of wall time, which do not affect reports.
+    """Time limits, in seconds of wall time. Reports do not depend on them.
 
     Attributes:
         silent: if a worker gives no sign of life for this time, its submissions go to other workers.
@@ -56,7 +56,7 @@ PATIENCE = Patience()
 
 @dataclass(frozen=True)
 class WorkerState:
-    """A worker as Dask reports it. ``heard``: time of the last sign of life. ``problem``: why there is none, or ""."""
+    """A worker as Dask reports it. ``heard``: last sign of life. ``problem``: why it counts as silent, or ""."""
 
     name: str
     threads: int
@@ -260,9 +260,8 @@ class Dispatch:
     def _next(self, member: Member) -> Job | None:
         """Return the next submission for this worker, or None.
 
-        If a worker ended, each of its submissions may be the cause. These submissions come last, and one at a time, so
-        that they end no worker that has others. If none waits, an idle worker gets one that another worker has had for
-        a long time.
+        If a worker ended, each of its submissions may be the cause. So these submissions come last, and a worker gets
+        them one at a time. If no submission waits, an idle worker gets one that another worker has had for a long time.
         """
         if job := self._waiting(lost=False):
             return job
@@ -304,7 +303,7 @@ class Dispatch:
             self.again.append(job)
 
     def _lost(self, number: int, why: str, *, counts: bool = True) -> None:
-        """Queue the submission of a request without a result again, or give it up after MOST_LOST losses that count."""
+        """Queue a lost request's submission again, or give it up after MOST_LOST losses with ``counts``."""
         _, _, job = self._over(number)
         self.link.drop(number)
         if job is None or job.student not in self.left:
