@@ -69,7 +69,7 @@ def _write_students(place: Path, whole: Sequence[Report]) -> None:
 def _read_marks(place: Path) -> dict[str, str]:
     """Return student -> digest of the report, for reports with points that a person set.
 
-    Return {} if there is no valid file.
+    Return {} if the file ``BY_HAND`` is missing or invalid.
     """
     try:
         found = json.loads((place / BY_HAND).read_text(encoding="utf-8"))
