@@ -204,9 +204,9 @@ def refuse_on_file(folder: store.Folder, course: Course) -> None:
     on_file = [e["exercise"] for e in json.loads(last[0])["exercises"]] if last else []
     _, unusable = course.usable([name for name in on_file if name in course.module_of])
     tell_unusable(unusable, "note")
-    for name in unusable:
+    if unusable:
         raise CourseError(
-            f"{folder.path} holds grades of {name}, an exercise that cannot be loaded; "
+            f"{folder.path} holds grades of {next(iter(unusable))}, an exercise that cannot be loaded; "
             "mend the exercise or choose another --out"
         )
 

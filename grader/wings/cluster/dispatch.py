@@ -56,7 +56,7 @@ PATIENCE = Patience()
 
 @dataclass(frozen=True)
 class WorkerState:
-    """A worker as Dask reports it. ``heard``: last sign of life. ``problem``: why it counts as silent, or ""."""
+    """A worker as Dask reports it. ``heard``: when it last gave a sign of life. ``problem``: why it is silent."""
 
     name: str
     threads: int
@@ -303,7 +303,7 @@ class Dispatch:
             self.again.append(job)
 
     def _lost(self, number: int, why: str, *, counts: bool = True) -> None:
-        """Queue a lost request's submission again, or give it up after MOST_LOST losses with ``counts``."""
+        """Queue a lost request's submission again, or give it up after MOST_LOST losses that had ``counts=True``."""
         _, _, job = self._over(number)
         self.link.drop(number)
         if job is None or job.student not in self.left:

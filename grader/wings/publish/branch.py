@@ -41,10 +41,10 @@ class Repository:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self._elsewhere = folder, frozenset[str]()
-        # In a git hook, these variables name the hook's repository, which may be another one than the folder's.
+        self.folder, self._dropped = folder, frozenset[str]()
+        # In a git hook, these variables name the hook's repository, which may differ from the folder's repository.
         named = self._run("rev-parse", "--local-env-vars").split()
-        self._elsewhere = frozenset(name for name in named if not name.startswith("GIT_CONFIG"))
+        self._dropped = frozenset(name for name in named if not name.startswith("GIT_CONFIG"))
         self._run("rev-parse", "--git-dir")
         self.root = Path(self._run("rev-parse", "--show-toplevel"))
 
@@ -131,7 +131,7 @@ class Repository:
         self, *words: str, given: str = "", env: Mapping[str, str] | None = None, ok: tuple[int, ...] = (0,)
     ) -> str:
         """Return git's output, or "" for a nonzero exit code in ``ok``. Raise CourseError for other nonzero codes."""
-        plain = {k: v for k, v in os.environ.items() if k not in self._elsewhere and k != "GIT_LITERAL_PATHSPECS"}
+        plain = {k: v for k, v in os.environ.items() if k not in self._dropped and k != "GIT_LITERAL_PATHSPECS"}
         # Hooks could change the temporary index, and replaced objects hide what a push sends.
         settings = ["--no-replace-objects", "-c", "core.quotePath=false", "-c", f"core.hooksPath={os.devnull}"]
         command = ["git", *settings, "-C", str(self.folder), *words]
