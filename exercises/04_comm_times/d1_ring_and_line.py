@@ -1,8 +1,8 @@
 """# D1 How long a collective takes on a ring and on a line
 
-In an all-gather a chip must receive the (N − 1)/N of the array that it does not hold yet. On a ring two links bring
-these bytes; at the end of a line only one link does. So the time hardly depends on N: with more chips, there are more
-hops but smaller shards.
+In an all-gather a chip must receive the (N − 1)/N of the array that it does not hold. On a ring two links bring
+these bytes; at the end of a line only one link does. The time hardly depends on N: with more chips, there are more hops
+but smaller shards.
 
 ```
    ring of 4 (the axis wraps around)          line of 4 (it does not)
@@ -38,8 +38,8 @@ These rules are *exact*. On a ring the *book* (*How To Scale Your Model*) drops 
 and 2·V/W for an all-reduce. Each question says which rule it uses. All times are ideal: they count bandwidth only.
 
 **Symbols.** V: bytes of the array without the cut over this axis, not of a shard. If y cuts `A[I_X, J_Y]` too, a gather
-over x has V = bytes / Y. N: chips along the axis. W1: one-way bandwidth of a link. W = 2·W1: both-way bandwidth.
-`{U_X}`: partial sums over x.
+over x has V = (bytes of A) / Y. N: chips along the axis. W1: one-way bandwidth of a link. W = 2·W1: both-way
+bandwidth. `{U_X}`: partial sums over x.
 
 **Small case.** `bfloat16[1536_X, 4096]` has V = 2 · 1536 · 4096 = 12.6 MB. A ring of 4 v4p chips has W = 9.0e10
 bytes/s. The book's V/W is 140 µs, and the exact rule gives 3/4 of it, 105 µs. A line of 4 v5e chips has W1 = 4.5e10

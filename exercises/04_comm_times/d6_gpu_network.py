@@ -22,7 +22,7 @@ of links, inside nodes and between nodes, work at the same time. So the slower l
 | `bytes` | V |
 | `gpus`, `node` | GPUs in the collective: at most `node`, or a multiple of it; GPUs in a node |
 | `gpu_egress`, `node_egress` | Wg, Wn, bytes/s |
-| `k` | for all-to-alls: a row has data for at most k parts; each GPU of one node, or each of several nodes, is a part |
+| `k` | for all-to-alls: a row has data for at most k parts. A part is a GPU (one node) or a node (several nodes) |
 
 **What is checked**
 
@@ -65,7 +65,7 @@ def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
 
 
 # Question node_gather_time [us]
-# `W` is bfloat16[8192, 28672], sharded `W[I_X, J]` over the 8 GPUs of one H100 node. How long
+# `A` is bfloat16[8192, 28672], sharded `A[I_X, J]` over the 8 GPUs of one H100 node. How long
 # does its all-gather take?
 #
 # Answer in us (a bare number), or with a unit.
@@ -76,7 +76,7 @@ node_gather_time = None  # TODO: your answer
 
 
 # Question nodes_gather_time [us]
-# `W` is bfloat16[9216, 20480]. H200 nodes have 8 GPUs and 8 network cards of 400 Gb/s each. `W`
+# `A` is bfloat16[9216, 20480]. H200 nodes have 8 GPUs and 8 network cards of 400 Gb/s each. `A`
 # is all-gathered over all GPUs of 2 nodes, then, in another job, over all GPUs of 12 nodes. How
 # long do the two all-gathers take together?
 #
@@ -100,9 +100,9 @@ sharp_reduce_time = None  # TODO: your answer
 
 
 # Question ragged_exchange_time [us]
-# One H100 node has 8 experts, one on each GPU, and each token goes to at most 5 of them. In the
-# dense array each token has a part for every expert: bfloat16[8192, 8, 7168]. How long does the
-# ragged all-to-all take?
+# One H100 node has 8 experts, one on each GPU, and each token goes to at most 5 of them. The
+# dense array has 7168 numbers for each token and each expert: bfloat16[8192, 8, 7168]. How long
+# does the ragged all-to-all take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times k / N.

@@ -1,6 +1,6 @@
 """# H2 Gradients in buckets
 
-A program can send a gradient while earlier layers still compute. One all-reduce per tensor has an overhead for each
+A program can send a gradient while the backward pass continues. One all-reduce per tensor has an overhead for each
 tensor. One all-reduce for all tensors waits for the last gradient. So tensors go into *buckets* in the order in which
 they become ready. Each bucket is sent as one flat array.
 

@@ -59,10 +59,10 @@ def fsdp_loss(ws, x, *, mesh):
 
 
 # Question fsdp_forward_times [small, large]
-# A forward pass goes through 8 layers of bfloat16[6144, 6144], cut over 8 v5p chips. In the first
-# row (waiting) each gather waits for the matmul before it. In the second (ahead) a chip gathers
-# the next layer during a matmul. How long does the forward pass take with a batch of 12288 rows
-# in all, and with 196608 rows?
+# A forward pass goes through 8 layers of bfloat16[6144, 6144], cut over 8 v5p chips. In row
+# "waiting" of the answer each gather waits for the matmul before it. In row "ahead" a chip
+# gathers the next layer during a matmul. How long does the forward pass take with a batch of
+# 12288 rows in all, and with 196608 rows?
 #
 # Answer with a table, a dict of
 # - "waiting": {"small": ..., "large": ...}

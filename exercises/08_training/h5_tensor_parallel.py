@@ -2,11 +2,11 @@
 
 Most language models have this block, with silu(g) = g · sigmoid(g):
 
-    y = (silu(x @ w1) * (x @ w3)) @ w2 + b
+    h = silu(x @ w1) * (x @ w3)     y = h @ w2 + b
 
 Axis tp cuts `w1` and `w3` by columns and `w2` by rows. A device computes its own units (columns of h) from the first
 matmul to the last, and ends with a partial sum of y. Every device has the whole dy, so it computes the gradients of its
-own units without communication. The gradient of x is a sum over all devices' units.
+units without communication. The gradient of x is a sum over all devices' units.
 
 ```
     x[B, D]      w1, w3[D, F_tp]      h[B, F_tp]     w2[F_tp, D]
@@ -23,7 +23,7 @@ own units without communication. The gradient of x is a sum over all devices' un
 |---|---|
 | `gated_mlp(x, w1, w3, w2, b, dy)` | y, and the gradients of Σ(y · dy) for x and all weights |
 | `init(seed, *, D, F)` | new normal weights, all numbers independent: variance 1/D for w1 and w3, 1/F for w2 |
-| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which holds w1, then w3. In this order, piece d of N equal pieces is piece d of w1, then piece d of w3 |
+| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which holds w1, then w3. If N devices cut w13 in this order, device d gets piece d of w1, then of w3 |
 
 Allowed: `init` may draw whole weights on each device and keep a part. The weights then do not depend on N.
 
@@ -66,7 +66,7 @@ def gated_mlp(x, w1, w3, w2, b, dy):
 
 
 def init(seed, *, D, F):
-    """Return new weights; each device draws its own part.
+    """Return a device's part of new weights.
 
     Args: seed, an int32, equal on all devices; D and F, the whole dimensions; the mesh axis is 'tp'.
     Returns: {"w1": float32[D, F/N], "w3": float32[D, F/N], "w2": float32[F/N, D]}.

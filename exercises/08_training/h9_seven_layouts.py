@@ -39,14 +39,13 @@ into hops, the hops overlap its own matmul (exercises F1, F2).
 | `stack`: value | the result, laid out as A |
 | `stack`: what is sent | (X−1)/X or (Y−1)/Y of the arrays under *sent in each layer*, nothing else |
 | | no matmul runs twice; in schemes 2, 3 and 7 no gather of W waits for a matmul |
-| `hides_behind` | the list, also for other axis names and combinations of these layouts |
+| `hides_behind` | the list, also for other axis names and layouts 1 to 3 combined with 5 or 6 |
 
 Allowed: permutes in place of a collective.
 
-**Symbols.** B rows, E width, L layers; X, Y sizes of mesh axes. In formulas of times W is the both-way bandwidth of a
-link.
+**Symbols.** B rows, E width, L layers; X, Y sizes of mesh axes. In times, W is a link's both-way bandwidth.
 
-**Small case.** float32, B=20, E=24, x=4, y=2. For each layer, scheme 2 sends 3/4 of W, 1728 bytes. Schemes 5 and 6 send
+**Small case.** float32, B=20, E=24, x=4, y=2. Per layer, scheme 2 sends 3/4 of W, 1728 bytes. Schemes 5 and 6 send
 3/4 of [20, 24], 1440 bytes. Scheme 7 sends 3/4 of W[12, 24] and 1/2 of C[5, 24], 864 + 240 bytes.
 
 Check your work: shardlings check h9_seven_layouts

@@ -144,10 +144,10 @@ def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, floa
 
 
 def formula(programs: Sequence[Explained], values: Sequence[float]) -> str:
-    """Return Python code for a product of sizes that equals each program's value; '' if no product does.
+    """Return Python code for a product of sizes that equals ``values``, one for each program; '' if no product does.
 
-    If several products fit, return the one with the smallest constant factor. A large factor may contain the value of a
-    size, which should be in the formula instead.
+    If several products fit, return the one with the smallest constant factor. A large constant may contain a size,
+    which belongs in the formula.
     """
     if not all(math.isfinite(v) for v in values):
         return ""

@@ -49,7 +49,7 @@ def _of_cases(exercise: Exercise, seed: str) -> list[tuple[Ask, Cases]]:
 
 
 def _with_cases(exercise: Exercise) -> Exercise:
-    """Return the exercise with only its checks of plain Python tasks, because other random inputs take long to make."""
+    """Return the exercise with only its checks of plain Python tasks: inputs of other tasks take long to make."""
     checks = {name: check for name, check in exercise.checks.items() if isinstance(check.calls[0], Cases)}
     return replace(exercise, checks=checks)
 

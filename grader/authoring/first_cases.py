@@ -21,12 +21,13 @@ def first_cases(
 ) -> list[Answered]:
     """Return the reference solution's results for the first cases: each call on one mesh, with the public sizes.
 
-    If a call has both modes of ``check_vma``, both are included. A check that compares meshes gets all meshes. For
-    tasks that JAX traces, inputs from the course's seed are left out. For plain Python tasks, all cases are included.
+    If a call runs in both modes of ``check_vma``, both results are included. For a check that compares meshes, the
+    results on all meshes are included. For tasks that JAX traces, inputs from the course's seed are left out. For plain
+    Python tasks, all cases are included.
 
     Args:
         fails: checks that the program fails. Checks that come after these are not judged, so their calls are left out.
-        every: checks that need all meshes and all sizes if they are also in ``fails``.
+        every: checks that need all meshes and all sizes. They count only if ``fails`` has them, too.
     """
     chosen = _chosen(exercise, [a.ask for a in reference], fails, every)
     timed = {partner(ask, reference).ask for ask in chosen if isinstance(ask.of, Call) and ask.of.timing}

@@ -43,8 +43,8 @@ def tame_dims(call: Call) -> Iterator[str]:
     Each device holds one part of a sharded dimension. If the part's size is even, checks do not detect programs that
     are wrong only for odd sizes, such as a program that cuts the part into halves. There is a problem in three cases:
 
-    - On a mesh, a device's part is odd with public sizes, but even with hidden sizes.
-    - On every mesh, a device's part is even with hidden sizes.
+    - On a mesh, the size of a device's part is odd with public sizes, but even with hidden sizes.
+    - On every mesh, the size of a device's part is even with hidden sizes.
     - Two hidden dimensions have equal sizes on every mesh.
     """
     public, hidden = _blocks(call, hidden=False), _blocks(call, hidden=True)
@@ -125,7 +125,7 @@ def alike_inputs(exercise: Exercise) -> Iterator[str]:
       right result.
     - Floats must depend on the random generator, so that hidden values differ from public values.
 
-    Arguments that are results of an earlier step are not checked.
+    If a call runs the program several times (``steps``), arguments that are results of an earlier run are not checked.
     """
     runs: dict[tuple[str, str], Runs] = {}
     for ask in plan(exercise, public=False, seed="verify"):
@@ -143,7 +143,7 @@ Runs = list[tuple[Array, Ask, list[np.ndarray]]]
 
 
 def _alike_in_all(runs: Runs) -> str:
-    """Return how an argument's values are too regular in all runs; '' if they are varied enough."""
+    """Return the reason why an argument's values are too regular in all runs; '' if they are varied enough."""
     every = [values for _, _, drawn in runs for values in drawn]
     for dim in range(every[0].ndim):
         if all(values.shape[dim] > 1 and _alike(np.moveaxis(values, dim, 0)) for values in every):
@@ -174,7 +174,7 @@ def _only_one(held: list[tuple[np.ndarray, ...]]) -> Callable[[tuple[np.ndarray,
 
 
 def _drawn_each_step(call: Call) -> Iterator[tuple[str, Array]]:
-    """Yield (name, array) for each array that is drawn anew for every step of a call. Scalars are left out."""
+    """Yield (name, array) for each array argument that is not the result of an earlier run. Scalars are left out."""
     for argument, tree in call.drawn.items():
         if call.steps == 1 or argument not in call.fed:
             yield from ((name, array) for name, array in leaves(tree, argument) if array is not None and array.shape)

@@ -51,7 +51,7 @@ class BudgetKey:
     Attributes:
         word: the ``expect`` function that compares an amount with the budget.
         what: the amount in words; may be ''.
-        number: the budget's position among the check's budgets for which all other fields are equal.
+        number: the position among those budgets of the check that agree in all other fields.
     """
 
     task: str
@@ -103,7 +103,7 @@ class Measured:
         separates: see the function ``separates``.
         right: the amounts that right programs need.
         wrong: the amounts that misconceptions need, if their author says that they fail the check. If the budget is a
-            plain number, a misconception that fails an earlier check counts, too.
+            plain number, also the amounts of misconceptions that fail an earlier check.
     """
 
     check: Check
@@ -132,7 +132,7 @@ def measured(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[Mea
 
 
 def _places(places: Places, *, separate: bool) -> Places:
-    """Return the places whose budget must separate right from wrong programs (without ``separate``, all others)."""
+    """Return the ``places`` with a budget that must separate programs; without ``separate``, all other places."""
     return {sizes: uses for sizes, uses in places.items() if any(map(separates, uses.values())) == separate}
 
 
@@ -229,7 +229,7 @@ def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
 
 
 def _room(word: str, budget: Budget) -> Callable[[float], float]:
-    """Return a function that computes the margin that a program's amount needs."""
+    """Return a function that computes the required margin for an amount."""
     if word in COUNTS:
         return lambda amount: 0.0
     if budget.unit:
@@ -238,7 +238,7 @@ def _room(word: str, budget: Budget) -> Callable[[float], float]:
 
 
 def _claimed(what: str, claim: float, found: Uses) -> Iterator[str]:
-    """Yield a problem if ``claim``, which the author gave to ``between``, is not the least amount in ``found``."""
+    """Yield a problem if ``claim`` (from ``between``) and the least amount differ by more than the factor ROOM."""
     who = min(found, key=lambda name: found[name].amount)
     least, show = found[who].amount, _shown(found[who].word)
     if not claim / ROOM <= least <= claim * ROOM:

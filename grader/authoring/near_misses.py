@@ -1,8 +1,7 @@
 """Near misses: answers from a question's formula with one mistake, such as a missing term or a count off by one.
 
-If the tolerance accepts a near miss for some random numbers of the question and rejects it for others, students'
-results depend on luck. A near miss that the tolerance always accepts is no problem: the question does not test the
-changed term.
+If the tolerance accepts a near miss for some random numbers only, students' results depend on luck. A near miss that
+the tolerance always accepts is no problem: the question does not test the changed term.
 
 If a question asks for the formula itself, every term of the formula matters. The grader compares formulas for some
 drawn values of their symbols. So each near miss must differ from the right formula for at least one of these values. A

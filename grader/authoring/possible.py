@@ -86,7 +86,7 @@ def impossible(scenario: Scenario) -> Iterator[str]:
 
 
 def _of_number(question: Question, scenario: Scenario, answer: Any) -> Iterator[str]:
-    """Yield a problem if a numeric answer is impossible, or equals one that the question lists as published."""
+    """Yield a problem if a numeric answer is impossible, or equals one of the question's published answers."""
     if not isinstance(question.answer, Quantity):
         return
     unit = question.answer.unit

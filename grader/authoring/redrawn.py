@@ -1,7 +1,7 @@
 """Compute all inputs, right answers and texts again in other processes: they must be equal on every machine.
 
-Values must not depend on the order of a set, the day, the folder or the number of processors. So these differ in the
-other processes. The processes have limits of time and memory, because an exercise's code may never end.
+Values must not depend on the order of a set, the day, the folder or the number of processors. So the other processes
+change all four. The processes have limits of time and memory, because an exercise's code may never end.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Redrawn:
         return found
 
     def _process(self, names: Sequence[str], hash_seed: str) -> tuple[list[dict[str, Any]], str]:
-        """Run a process. Return its output lines, and the reason why it ended early ('' if it ran to its end)."""
+        """Run a process. Return the JSON objects that it prints, and why it ended early ('' if it did not)."""
         with tempfile.TemporaryDirectory(dir=home()) as folder:
             course = Path(folder) / "course"
             course.symlink_to(self._course.root.resolve(), target_is_directory=True)

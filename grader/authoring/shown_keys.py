@@ -47,7 +47,7 @@ RTOL = 1e-9
 
 
 def shown_formulas(question: Question, texts: Sequence[Text]) -> Iterator[tuple[str, str]]:
-    """Yield (place, formula) for each formula in a text that always equals the right answer, or a table's entry."""
+    """Yield (place, formula) for each formula in a text that always equals the right answer or an entry of it."""
     names, points, keys = _values(question)
     if not any(points):
         return
@@ -81,8 +81,8 @@ def keys_of(question: Question) -> list[Key]:
 def _values(question: Question) -> tuple[list[str], list[list[float]], list[list[float]]]:
     """Return the names of numeric parameters, the parameters' values in each draw, and the numbers in right answers.
 
-    A formula question has symbols in place of parameters. The numbers of a table's entry are two lists over all draws:
-    in base units, and in the entry's unit. A single number counts as one entry.
+    A formula question has symbols in place of parameters. Each entry of a table gives two lists with a number for each
+    draw: in base units, and in the entry's unit. A single number counts as one entry.
     """
     known, units = keys_of(question), units_of(question)
     if isinstance(question.answer, Formula):
@@ -109,7 +109,7 @@ def _is_number(value: Any) -> bool:
 def formulas_in(text: str, names: Sequence[str]) -> Iterator[ast.expr]:
     """Yield each formula in a text, and the formula's parts (see ``_parts``).
 
-    A formula has an operator, and is in a passage with at least one of the names ``names``.
+    A formula has an operator. At least one of ``names`` is among the tokens around it (see ``_runs``).
     """
     for run in _runs(text, {*names}):
         start = 0
@@ -144,7 +144,7 @@ def _runs(text: str, names: set[str]) -> Iterator[list[str]]:
 
 
 def _joint(run: Sequence[str], token: str, names: set[str]) -> list[str] | None:
-    """Return what is missing between the start of a formula, ``run``, and ``token``; None if ``token`` cannot follow.
+    """Return the tokens to add between ``run`` (the start of a formula) and ``token``; None if ``token`` cannot follow.
 
     The result is ["*"] where the text leaves out a multiplication sign, as in ``2 I``, and [] elsewhere.
     """
@@ -188,8 +188,8 @@ def shown_values(question: Question, texts: Sequence[Text]) -> Iterator[tuple[st
     in. If the right answer is always the same choice of options, all texts are searched. Other constant answers are not
     searched for.
 
-    A text shows a table if it contains one of its entries. It shows a choice of options if it names exactly the right
-    options. It shows an order of items if it names all items in this order.
+    A text shows a table if the text contains an entry of the table. It shows a choice of options if it names exactly
+    the right options. It shows an order of items if it names all items in this order.
     """
     keys, filled = keys_of(question), _texts(question)
     if not keys or not filled or isinstance(question.answer, Formula):

@@ -2,7 +2,7 @@
 
 For a plain Python task, a trivial program always raises one error, always returns one value, or returns its first
 argument. Other trivial programs give the right results for public cases, and one constant result for all hidden cases.
-None of these programs runs, because their results are known in advance.
+These programs for plain Python tasks do not run, because their results are known in advance.
 
 For a task that JAX traces, a trivial program returns zeros of the right shapes, or its first argument.
 """
@@ -57,8 +57,8 @@ def trivial_problems(
 ) -> Iterator[str]:
     """Yield a line for each check that gives points to a trivial program.
 
-    Trivial programs replace one task at a time, and then all tasks at once. All of them run with a few
-    cases first (``first_cases``). If a program earns points there, all of them run again with all cases.
+    Trivial programs replace one task at a time, and then all tasks at once. All programs are tried with a few cases
+    first (``first_cases``). If one of them earns points, all programs are tried with all cases.
 
     Args:
         reference: the results of running the reference solution.

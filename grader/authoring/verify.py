@@ -80,7 +80,7 @@ def verify(
 
     Args:
         tell: a function that is called with an exercise's name and problems when all tests of the exercise are done.
-            The last call has the name "course" and the problems that concern no exercise in ``names``.
+            The last call has the name "course" and all other problems.
         seeds: the number of seeds with which to try the reference and each misconception.
         cache: a cache that stores which exercises have no problems.
     """
@@ -132,7 +132,7 @@ def exercise_problems(
 
 
 def _proved(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> Iterator[str]:
-    """Yield the problems of an exercise that need reproducible inputs, right answers and texts."""
+    """Yield the problems of an exercise. Its inputs, right answers and texts must be reproducible."""
     of_questions: list[str] = []
     for question in exercise.questions.values():
         found = list(question_problems(question, exercise.misconceptions.values()))
@@ -189,7 +189,7 @@ def reference_problems(
 ) -> Generator[str, None, list[Answered] | None]:
     """Yield the reference solution's problems.
 
-    A check that was not judged because an earlier check failed is no problem of its own.
+    Checks that were not judged because an earlier check failed are left out.
 
     Returns:
         The reference's results; None if the reference does not pass, because then no check can tell right programs from

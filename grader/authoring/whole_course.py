@@ -17,7 +17,7 @@ def course_problems(course: Course, told: Collection[str] = ()) -> Iterator[str]
     """Yield the problems of the course as a whole.
 
     Args:
-        told: exercises whose problems the caller reports. For them, yield no line if they cannot be used.
+        told: exercises whose problems the caller reports. No line says that such an exercise cannot be used.
     """
     yield from _names([course.exercise(name) for name in course.usable(course.module_of)[0]])
     try:

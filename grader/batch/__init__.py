@@ -3,7 +3,7 @@
 An *ask* is one request to a submission. There are three kinds of asks:
 
 - a call of a function on one mesh, with its inputs
-- a plain function (one that needs no mesh), with its cases (one case has the arguments of one call)
+- a plain function (one that needs no mesh), with its cases: the arguments of each call
 - a question
 
 A *plan* is all asks of an exercise. A *finding* is what the grader finds for one ask: an observation of a program, the

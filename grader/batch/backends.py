@@ -1,7 +1,8 @@
 """Interfaces to real devices, to compilers for chips that this machine lacks, and to other machines that grade.
 
-The packages in ``wings`` (optional parts of the project) implement these interfaces. A compiler gives a schedule
-(``wire.schedule``). It shows how results are laid out on the chips, and which collectives the compiler inserted.
+The packages in ``wings`` (optional parts of the project) implement these interfaces. A compiler returns a program's
+schedule (``wire.schedule``). The schedule shows how results are laid out on the chips, and which collectives the
+compiler inserted.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Devices(Protocol):
 
 
 class Compiler(Protocol):
-    """A compiler for the chips of the slice ``on``. ``str(on)`` is the name of the slice, such as "v5e:2x4"."""
+    """A compiler for the chips of one slice. ``str(on)`` is the name of the slice, such as "v5e:2x4"."""
 
     on: Any
     worker: Worker
@@ -63,7 +64,7 @@ class Elsewhere(Protocol):
     """Grades submissions on other machines."""
 
     def refuse(self, jobs: int | None, *, beside: bool) -> None:
-        """Raise CourseError if the user chose an option that does not work on other machines.
+        """Raise CourseError if the other machines cannot grade with the user's options.
 
         Args:
             jobs: the number of submissions to grade at a time, if the user set it.
@@ -89,8 +90,8 @@ def stuck(found: Sequence[list[list[Sharded]]]) -> str:
 
 
 def unseen(seen: Observation, why: str) -> list[list[Sharded]]:
-    """Return copies of the simulated devices' results with shapes and layouts, but without values.
+    """Return the shapes and layouts of the simulated devices' results, without values.
 
-    Reading a value of a copy raises NotHere with the reason ``why``.
+    Reading a value raises NotHere with the reason ``why``.
     """
     return [[replace(array, shards=Unseen(why)) for array in run] for run in seen.outputs]

@@ -22,7 +22,8 @@ def is_untouched(course: Course, source: Source | None) -> bool:
 def nothing_of(asked: str, first: str, module: str, submission: Submission, place: Path) -> CourseError:
     """Return the error for a submission that has no file for the exercise or module ``asked``.
 
-    The message also has the submission's notes and, as an example, the file name of the exercise ``first``.
+    The message also has the remarks on the submission (``notes``), and the file name of the exercise ``first`` as an
+    example.
     """
     why = [note for note in submission.notes if not note.startswith(NOTHING_TO_GRADE)]
     why.append(f"the grader looked for {first}.py, {module}.ipynb and similar names")

@@ -2,7 +2,8 @@
 
 The solutions run in the same workers and sandboxes as the submissions. A solution that got full marks is graded again
 only after a change of the course, the software, the sandbox or the machine. To notice a change, the grader keeps
-digests (``key_of``) in ``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset).
+digests of everything that decides the verdicts (``key_of``) in ``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache``
+when unset).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Step = Callable[[str], None]
 
 
 def no_word(name: str) -> None:
-    """Do nothing: the default ``step`` of ``prove`` and ``examine``."""
+    """Do nothing after an exercise: the default of the argument ``step`` of ``prove`` and ``examine``."""
 
 
 class CanaryFailed(CourseError):
@@ -57,8 +58,9 @@ def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
 def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
     """Grade the exercises' solutions that did not yet get full marks on this machine.
 
-    A solution is traced and run without the cache, unless it got full marks earlier and its ``ran_key`` has not
-    changed. ``step`` is called with the name of each finished exercise.
+    If only the checks of an exercise changed since its solution got full marks (``ran_key``), the cache may give the
+    solution's answers. All other solutions are traced and run anew. ``step`` is called with the name of each finished
+    exercise.
 
     Raises CanaryFailed if a solution does not get full marks.
     """
@@ -79,7 +81,7 @@ def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collect
 
     Args:
         step: called with the name of each finished exercise.
-        ran: the exercises whose answers may come from the cache, because their solutions passed before.
+        ran: the exercises for which the cache may give the solution's answers. All other solutions run anew.
     """
     problems: dict[str, str] = {}
     with pool_of(grader.jobs) as pool:
@@ -101,7 +103,7 @@ def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collect
 
 
 def one_of_each_kind(course: Course) -> list[str]:
-    """Return a few exercises, in course order, that together have every kind of task and answer that the course has."""
+    """Return a few exercises, in course order, that together have all kinds of tasks and questions of the course."""
     chosen, seen = [], set()
     for name in course.module_of:
         exercise = course.exercise(name)
@@ -148,7 +150,7 @@ def key_of(grader: Grader, name: str) -> str:
 
 
 def ran_key(grader: Grader, name: str) -> str:
-    """Return a digest (SHA-256) of the grader, of this machine, and of the exercise's requests to a submission.
+    """Return a digest (SHA-256) of the grader, this machine, and the exercise's requests (``Ask``).
 
     The digest does not depend on the exercise's checks, because checks do not change a solution's answers.
     """

@@ -43,9 +43,10 @@ class Change:
     """One change of one student's points by a regrade.
 
     Attributes:
-        what: "EXERCISE/CHECK", "EXERCISE", "late MODULE" (a late penalty), or a sum of points. The sum "bonus" has the
-            points of extension exercises (extra credit), and the sum "score" has all other points.
-        before, after, of: points earned before, points earned now, and points that can be earned now.
+        what: "EXERCISE/CHECK", "EXERCISE", "late MODULE" (a late penalty), "bonus" or "score". "bonus" is the sum of
+            the points of extension exercises (extra credit), and "score" is the sum of all other points.
+        before, after: the points earned in the earlier run and now.
+        of: the most points that can be earned now.
     """
 
     student: str
@@ -93,7 +94,7 @@ def changes_of(old: Report, new: Report) -> list[Change]:
 
 
 def _as_it_stood(old: Report, new: Report) -> Report:
-    """Return the old report, plus the new report's exercises and late penalties that are graded for the first time."""
+    """Return the old report, plus the new report's exercises and late penalties that the old report lacks."""
     known, modules = {e.exercise for e in old.exercises}, {e.module for e in old.exercises}
     first = [e for e in new.exercises if e.exercise not in known]
     late = [one for one in new.hand_ins if one.module not in modules]
@@ -162,7 +163,7 @@ def _of_result(was: Result | None, now: Result | None, why: str) -> str:
 
 
 def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
-    """Return a text about the change of points that a person gave; '' if they did not change."""
+    """Return the reason if a person changed the points; '' if no person changed them."""
     before, after = was.by_hand, now.by_hand
     same = before is not None and after is not None and (before.by, before.reason) == (after.by, after.reason)
     if before == after or (same and was.earned == now.earned):

@@ -2,8 +2,8 @@
 
 The tables of the database:
 
-- ``report``: a row for each student, with the grader's own report and the adjusted report, which decides the grade
-  (NULL if both are equal)
+- ``report``: a row for each student, with the grader's own report (``graded``) and the adjusted report, which decides
+  the grade (``counts``; NULL if it is equal to ``graded``)
 - ``made``: new reports, which do not count for the grade yet; the end of a run moves them into ``report``
 - ``change``: the history of changed scores
 - ``run``: a row for each run that changed something: time, summary, suspicious answers, students without a report
@@ -102,8 +102,7 @@ def _sqlite(path: Path) -> Iterator[None]:
 class Stored:
     """A student's two reports: the grader's own (``graded``), and the one that decides the grade (``counts``).
 
-    Only ``counts`` includes late penalties and the points that a person gave. If there are neither, both fields are one
-    object.
+    Only ``counts`` includes late penalties and the points that a person gave. Without them, both fields are one object.
     """
 
     graded: Report
@@ -243,8 +242,8 @@ class Database:
     def make(self, graded: Report) -> None:
         """Save a new report, which does not count for the grade yet.
 
-        New reports wait in memory and are saved together, at most once in TOGETHER seconds, because one save can take
-        longer than grading a submission again.
+        One save can take longer than grading a submission. So new reports wait in memory, and one save in TOGETHER
+        seconds writes them all.
         """
         self._unsaved[graded.student] = _packed(graded)
         if time.monotonic() - self._saved >= TOGETHER:
@@ -279,7 +278,7 @@ class Database:
     # -- changes, runs, the roster
 
     def history(self, *, newest_first: bool = False) -> Iterator[tuple[Any, ...]]:
-        """Yield (regrade, time, student, what, before, after, of, why) for each change, by default oldest first."""
+        """Yield each change, by default oldest first: the regrade's number and time, then the fields of ``Change``."""
         order = "regrade DESC, id" if newest_first else "id"
         with _sqlite(self.path):
             yield from self._do(

@@ -27,7 +27,8 @@ SHOWN = 200  # A page shows all elements of arrays up to this size, and only the
 def with_evidence(page: Appeal, course: Course, submission: Submission, answered: list[Answered]) -> Appeal:
     """Return an appeal's page with all evidence about its check. ``answered`` has the submission's answers.
 
-    The page of a question gets only the submission's code. If the submission lacks the exercise, the page is unchanged.
+    If the appeal is about a question, the page gets only the submission's code. If the submission lacks the exercise,
+    the page is unchanged.
     """
     name, _, what = page.where.partition("/")
     source = submission.sources.get(name)

@@ -79,8 +79,10 @@ class Wanted:
         mesh: replaces the declared meshes, if given.
         dims: sizes of dimensions, which replace the public sizes.
         on: the slice for the timeline, such as "v5e:2x4"; "" for the slice that the call itself declares, if any.
-        profile: the name of the rule by which the timeline (``clock.timeline``) overlaps collectives with compute.
-        paper: True to run nothing. Then arrays may have any size, and the mesh may be as large as the slice.
+        profile: a key of ``clock.ASYNCHRONOUS``, such as "ideal". It decides which collectives the timeline overlaps
+            with compute.
+        paper: with ``on``, True to run nothing. The mesh may then be as large as the slice, and arrays may have any
+            size.
     """
 
     mesh: Mapping[str, int] | None = None
@@ -266,7 +268,7 @@ def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple
 
 
 def _profiles(seen: Observation, timeline: Timeline | None, timing: Timing | None, wanted: Wanted) -> str:
-    """Return a text with the program's times under two profiles: "ideal", and the chip's; '' if unknown."""
+    """Return a text that compares the chip's time with the time if all collectives overlap; '' if unknown or equal."""
     if timeline is None:
         return ""
     timing = timing or Timing(wanted.on)

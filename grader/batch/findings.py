@@ -80,7 +80,7 @@ class Replies:
         each: one reply for each request, in the order of the requests.
         notes: errors that occurred while the source was loaded.
         cpu: CPU seconds and idle seconds of the processes that ran the source.
-        files: names of the source files that line numbers in programs refer to.
+        files: the names by which programs refer to the source's files or notebook cells.
         source: the source, if a child process traced it in this run of the grader; None for replies from the cache and
             from ``InProcess``.
         hung: how many exercises of the submission have reached a time limit so far, including exercises of this source.
@@ -177,7 +177,7 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
 def run_fault(died: WorkerDied, seconds: float) -> Fault:
     """Return the fault for a program that ended its worker process twice.
 
-    If the grader's own test program ends the worker as well (``died.ours``), the grader is at fault.
+    If a test program of the grader fails too (``died.ours`` is True), the grader is at fault.
     """
     if "rendezvous" in died.stderr.lower() or "stuck" in died.stderr.lower():
         text = "the devices waited for each other without end, because some of them never take part in a collective"

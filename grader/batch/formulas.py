@@ -17,7 +17,7 @@ from grader.sandbox.worker import WorkerDied
 def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
     """Return ``finding``, the answer to a formula question, with the formula's values added.
 
-    The formula is evaluated at each point of ``points_of``: a point has one value for each variable. The answer comes
+    A point has one value for each variable. The formula is evaluated at each point of ``points_of``. The answer comes
     from a learner's process and may have any form. If the answer is no formula, the returned finding has a message in
     place of the values. If the grader fails, a fault is returned.
 

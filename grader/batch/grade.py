@@ -29,7 +29,7 @@ class Grader:
     Args:
         tier: the kind of sandbox that isolates the workers, see ``sandbox``.
         jobs: how many submissions are graded at a time.
-        here: workers that run in this process, as in a learner's own notebook; None to start worker processes.
+        here: an ``InProcess``, which grades in this process, as in a learner's own notebook; None for worker processes.
         devices: devices that programs run on in addition to the simulated devices. The grader closes them.
         compiler: compiles programs for chips that this machine lacks. The grader closes the compiler.
         cache: keeps results from one run of the grader to the next. Without isolation the grader uses no cache, because
@@ -163,7 +163,7 @@ class Grader:
 
     @property
     def backend(self) -> str:
-        """The devices that run the programs (``cpu``: simulated), or the compiler's slice (such as ``tpu:v5e:2x4``)."""
+        """The devices that run programs (``cpu``: simulated devices). With a compiler, its slice (``tpu:v5e:2x4``)."""
         if self.compiler:
             return f"tpu:{self.compiler.on}"
         return self.devices.text if self.devices else "cpu"

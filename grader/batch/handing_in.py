@@ -92,7 +92,7 @@ def times_of(
     course: Course, places: Mapping[str, Place], submissions: Mapping[str, Submission], stated: Stated,
     modules: Collection[str], parsers: Parsers | None = None,
 ) -> tuple[dict[str, dict[str, Handed]], list[str]]:  # fmt: skip
-    """Return submission times by student and module, and notes for the staff. Without a late policy, return neither.
+    """Return submission times by student and module, and notes for the staff. Without a late policy, both are empty.
 
     Only files that differ from the handout (the files that learners get) determine a module's time. If no file differs,
     ``begun`` is False in the module's ``Handed``.

@@ -66,7 +66,10 @@ class InProcess(Workers):
         return formulas.answer(request)
 
     def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]:
-        """Replace values of operations in a program, and run it. Return how much its results change."""
+        """Run a program with changed operations, and return how much its results change.
+
+        ``poison``: the kind and the numbers of the operations, see ``Trials.moved``.
+        """
         from grader.runner.poison import moved
 
         return moved(request, program, ask.arrays(), *poison)[0]

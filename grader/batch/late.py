@@ -74,8 +74,7 @@ def penalised(
     """Return one student's submission times with late penalties, in the course's order of modules.
 
     The policy may give each student free days: late days that cost nothing. Free days are whole days and are used in
-    the order of the deadlines. A free day that would not lower the penalty, because of the policy's maximum, is not
-    used.
+    the order of the deadlines. A free day is used only if it lowers the penalty.
 
     Args:
         policy: the course's late policy; None for no penalties.
@@ -118,7 +117,7 @@ def due(deadline: datetime, module: str, extension: Extension) -> datetime:
 
 
 def costs(policy: LatePolicy, source: str) -> bool:
-    """Return True if a late submission costs points when its time comes from this source.
+    """Return whether a late submission loses points if its time comes from this source.
 
     A time in the staff's record always counts. A time from the submission, such as a file's date, counts only if the
     policy says so.
@@ -165,8 +164,8 @@ def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Map
     - If the submission changed, the time of this run decides.
     - If the submission did not change, a time in the staff's record (``submitted.csv``) replaces the date of a file.
       The earlier of two dates of files decides, because copying gives files new dates.
-    - If both runs have a time in the staff's record, this run's time decides. But if this run's time is for all
-      modules, the earlier time decides. The staff may have entered the later time because of another module.
+    - If both runs have a time in the staff's record, this run's time decides. If this time is for all modules, the
+      earlier of both times decides, because another module may be the reason for the later time.
 
     Args:
         now: the times of this run, by module.

@@ -1,6 +1,6 @@
 """Adjust the grader's verdicts: points that a person gives, and penalties for lateness (``Adjustments``).
 
-People write points into ``OUT/overrides.yaml``, and every regrade applies that file again:
+People write points into ``OUT/overrides.yaml``, and every run of ``grade`` applies the file again:
 
     overrides:
       - student: alice
@@ -12,8 +12,8 @@ People write points into ``OUT/overrides.yaml``, and every regrade applies that 
 For a question with a rubric, an entry may name items of the rubric in place of points: ``items: [gathers, waits]``.
 
 If the grader's own points change after a person wrote an entry, a person must review the entry. To notice the change,
-the grader stores its own points in the report when it first uses the entry. If the entry has a line ``graded: POINTS``,
-these points count instead.
+the grader stores its own points in the report when it first uses the entry. An entry may have a line
+``graded: POINTS``. These points then replace the stored points.
 """
 
 from __future__ import annotations
@@ -122,8 +122,7 @@ def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]
 
     Args:
         graded: the grader's report.
-        old: the stored report. For each override, it has the points that the grader gave when it first used the
-            override.
+        old: the stored report. For each override, it has the grader's points at the first use of the override.
     """
     problems: list[str] = []
     exercises = {e.exercise: e for e in graded.exercises}
@@ -233,8 +232,9 @@ def _set_before(old: Report | None) -> dict[str, ByHand]:
 def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
     """Return what the report records about an override: who gave the points and why, and what the grader gave.
 
-    In the result, ``graded`` has the points that the grader gives now, and ``was`` the points that it gave when it
-    first used the override. An override with a changed ``by`` or ``reason`` counts as new.
+    In the result, ``graded`` has the points that the grader gives now. ``was`` has the points in the override's line
+    ``graded``, or else the points that the grader gave when it first used the override. A change of ``by`` or
+    ``reason`` makes a new override.
     """
     same = before is not None and (before.by, before.reason) == (one.by, one.reason)
     was = one.graded if one.graded is not None else before.was if before is not None and same else graded

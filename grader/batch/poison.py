@@ -1,10 +1,8 @@
 """Find which operations of a program matter: a runner changes their values, and this module compares the results.
 
 To *poison* an operation, a runner replaces the operation's values by other values of similar size. The operation
-matters if a result then changes by more than a bound. The bound is twice the tolerance of checks. For 16-bit dtypes, it
-is less: a thousandth of the result's largest value. A replacement differs from the original value by at most twice this
-value's size (``runner.others``). So values that are only added to a float32 result do not matter if they are smaller
-than the tolerance.
+matters if a result then changes by more than a bound. The bound is twice the default tolerance of ``expect_close``, but
+at most a thousandth of the result's largest value. The bound for integers and booleans is 0.
 """
 
 from __future__ import annotations
@@ -75,7 +73,7 @@ class Poisoned:
         return not any(found.fault for found in self.found.values())
 
     def _tried(self, what: str) -> Matters:
-        """Return which operations matter. An operation whose change ends the process matters, too."""
+        """Return which operations matter. An operation also matters if its change ends the process."""
         alive = self._alive(what)
         left, matters = [n for n, lives in enumerate(alive) if lives], set[int]()
         while left:
@@ -117,7 +115,7 @@ class Poisoned:
 
 
 def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters | None:
-    """Return which operations matter if the changed program did not run; None if it ran."""
+    """Return the answer for all operations if the changed program did not run; None if it ran."""
     if "broken" in answer:
         why = f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"
         return Matters(fault=Fault("broken", why))

@@ -13,7 +13,7 @@ grader's code, all versions, the machine, the isolation and the limits.
 Only the grader's own process, which runs no learner's code, reads or writes the store. A learner's process can affect
 only the cached values of this learner's own source, replies and programs.
 
-The store keeps a value only if a fresh run would give an equal value. The store does not keep:
+The store does not keep values that may differ in a fresh run:
 
 - faults of the grader
 - replies that report a time limit, a memory limit, a signal or an operating-system error
@@ -151,7 +151,7 @@ class Matters:
 
 @dataclass(frozen=True)
 class Parts:
-    """Cached bytes that several values share, such as a program. Each value has only the SHA-256 of the bytes."""
+    """Cached bytes that several values share, such as a program. A value contains the SHA-256 in place of the bytes."""
 
     cache: Cache
     keys: Keys
@@ -193,7 +193,7 @@ class Store:
     Args:
         keys: makes the keys.
         cache: keeps values from one run of the grader to the next; None to keep no values.
-        reads: False to make each value anew although the cache may have it, and to keep the new value.
+        reads: False to make each value anew, even if the cache has it. The new value is kept.
     """
 
     keys: Keys

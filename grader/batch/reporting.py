@@ -77,7 +77,7 @@ def report(
 
 
 def note_of_devices(devices: str, exercises: Iterable[ExerciseReport]) -> str:
-    """Return a line that says for how many points the checks could be judged on ``devices``.
+    """Return a line such as ``gpu: 1 x NVIDIA H200: 8 of 10 points could be judged on these devices``.
 
     The devices cannot judge a check if a program that the check needs did not run on them (``Result.unjudged``).
     """

@@ -55,13 +55,12 @@ class Runner:
         """Run a program. If the worker dies or hangs, a fresh worker tries once more.
 
         Args:
-            asleep: returns a context manager. It is entered when the worker is set aside, and left when the program
-                ends.
+            asleep: returns a context manager for the time from setting the worker aside to the end of the program.
             more: additional fields of the request to the worker.
 
         Raises:
-            WorkerDied: two workers died or hung. The exception's ``ours`` is True if the grader is at fault: the second
-                worker did not reach a time limit, and a new worker fails to run the grader's test program.
+            WorkerDied: two workers died or hung. If a new worker then cannot run the grader's test program, the grader
+                is at fault, and the exception's ``ours`` is True. After a timeout it is False.
         """
         with self._lent(asleep) as (worker, set_aside):
             try:
@@ -77,8 +76,8 @@ class Runner:
     def formula(self, request: dict[str, Any]) -> dict[str, Any]:
         """Evaluate a formula. If the worker dies or hangs, a fresh worker tries once more.
 
-        Raises WorkerDied if two workers died or hung. The exception's ``ours`` is True if the grader is at fault: a new
-        worker fails to run the grader's test program.
+        Raises WorkerDied if two workers died or hung. If a new worker then cannot run the grader's test program, the
+        grader is at fault, and the exception's ``ours`` is True.
         """
         with self._lock:
             try:
@@ -95,7 +94,7 @@ class Runner:
     def _lent(self, asleep: Asleep) -> Iterator[tuple[Worker, Callable[[], None]]]:
         """Wait until the worker is free.
 
-        Yield the worker, and a function that sets it aside. A worker that was set aside ends with the block.
+        Yield the worker, and a function that sets it aside. After the block, a worker that was set aside is killed.
         """
         self._lock.acquire()
         worker = self.worker
@@ -123,7 +122,7 @@ class Runner:
 def with_compiled(
     compiler: Compiler | None, header: dict[str, Any], request: Mapping[str, Any], program: bytes, ask: Ask
 ) -> dict[str, Any]:
-    """Return ``header``, a program's facts, with the compiler's answer added if the program ran."""
+    """Return the header (facts about the program), with the compiler's answer if the program ran."""
     if compiler is None or "fault" in header or "broken" in header:
         return header
     made = compiler.compiled(request, program, ask)

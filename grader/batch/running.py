@@ -1,8 +1,8 @@
 """Turn the replies of a source (a file or notebook) into findings (observations, outcomes, faults).
 
-Programs run in a sandboxed process that runs no Python code of learners. If a worker dies twice while it runs a
-learner's program, a new worker runs a test program of the grader. If the test program fails too, the fault is the
-grader's, not the learner's.
+Programs run in a sandboxed process that runs no Python code of learners. If two workers die while they run a learner's
+program, a new worker runs a test program of the grader. If the test program fails too, the fault is the grader's, not
+the learner's.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Runs:
         return finding
 
     def _observed(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:
-        """Run a program, if its result is not in the cache. If the worker dies twice, return a fault."""
+        """Run a program, if its result is not in the cache. If two workers die, return a fault."""
         request, store, seconds = ask.for_tracer(list(self._files)), self._workers.store, self._cost.limits.run_seconds
         trials = Trial(self._workers, ask, request, program, self._cost)
         key = store.keys.run(ask, self._files, program)
@@ -155,7 +155,7 @@ class Trial:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """If the program reaches its time limit in the block, add this limit to the cost."""
+        """Add the time limit of a run to the cost if the program in the block reaches it."""
         try:
             yield
         except WorkerDied as died:

@@ -196,7 +196,7 @@ class Folder:
         """End the run: commit the transaction that ``settle`` began, then write the files. A dry run is rolled back.
 
         Args:
-            absent: the reason for each student of the class without a report, which becomes a remark in ``grades.csv``.
+            absent: for each student of the class without a report, the reason, as a remark for ``grades.csv``.
             people: names and sections from the roster (class list); None keeps those of the last run.
         """
         if self.dry:
@@ -238,7 +238,7 @@ class Folder:
 
 
 def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:
-    """Return the fingerprint of a report with additional exercises (``others``) from earlier runs."""
+    """Return the fingerprint of a report to which exercises of earlier runs (``others``) were added."""
     if not others:
         return fingerprint
     return hashlib.sha256("\n".join([fingerprint, *(e.model_dump_json() for e in others)]).encode()).hexdigest()

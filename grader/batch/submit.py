@@ -67,7 +67,7 @@ def missing(report: Report) -> dict[str, list[str]]:
 
 
 def login() -> str:
-    """Return the login of the current user. Raises CourseError for a shared account or an account without a name."""
+    """Return the login of the current user. Raises CourseError if the account has no name or is shared."""
     try:
         name = os.environ.get("JUPYTERHUB_USER") or getpass.getuser()
     # ``getuser`` raises these errors if the account does not exist.
@@ -105,10 +105,10 @@ def write_zip(
 
 
 def manifest_of(course: Course, module: str, student: str, files: dict[str, bytes], at: datetime) -> str:
-    """Return the manifest of a zip as JSON: student, course, module, time, variant, versions and digests of the files.
+    """Return the manifest of a zip as JSON.
 
-    The grader reads only two fields. With ``student``, it warns the staff about files of another student. It uses
-    ``submitted`` as the submission time if the staff's record has none.
+    The grader reads only two fields. It warns the staff if ``student`` is not the student who submitted the zip. It
+    uses ``submitted`` as the submission time if the staff's record has none.
     """
     variants = course.config.variants
     data = {

@@ -58,7 +58,7 @@ class Trace:
         replies: the reply to each request. The reply to a call with hidden inputs is the program that was traced for
             public inputs.
         notes: errors that occurred while the source was loaded.
-        files: names of the source files that line numbers in programs refer to.
+        files: the names by which programs refer to the source's files or notebook cells.
     """
 
     replies: Mapping[Ask, Reply]

@@ -117,7 +117,7 @@ def may_explain(misconception: Misconception, check: Check, statuses: Mapping[st
 
     The misconception must name the check in ``fails``. In addition, one of these conditions must be met:
 
-    - The misconception has a function ``gives``, which recognizes its results.
+    - The misconception has a function ``gives``, which says whether results can come from the misconception.
     - The submission passes none of the checks in ``fails``.
     - The submission is judged on public data. With this data, the misconception may pass checks that it fails on hidden
       data.
@@ -183,8 +183,8 @@ class References:
         """Return the answers of a solution with this misconception, or of the reference if ``misconception`` is None.
 
         Args:
-            plan: the requests. There is no answer to questions and to requests with hidden inputs. With a
-                misconception, there are answers only for its own task.
+            plan: the requests. Questions and requests with hidden inputs get no answer. With a misconception, only its
+                own task gets answers.
         """
         found = self._of(exercise, misconception)
         asks = [a for a in plan if not (a.secret or isinstance(a.of, Question))]

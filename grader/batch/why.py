@@ -1,7 +1,7 @@
 """Appeals: judge one check of one submission again from scratch, and compare the result with the stored report.
 
-The check runs in fresh workers and without the cache. If the verdict changed, results of the exercise's file are never
-cached again. The output contains hidden data, so only the staff may see the output.
+The check runs in fresh workers and without the cache. If the verdict changed, results of the submission's file are
+never cached again. The output contains hidden data, so only the staff may see the output.
 """
 
 from __future__ import annotations
@@ -113,9 +113,9 @@ def result_in(report: Report, exercise: str, check: str) -> Result | None:
 
 
 def differences(kept: Report, report: Report, exercise: str, result: Result) -> list[str]:
-    """Return the differences between the stored report (``kept``) and the new report about the check ``result``.
+    """Return the differences between the new verdict on a check (``result``) and the stored report (``kept``).
 
-    This includes differences of the exercise's programs and inputs, of the backend, and of the versions.
+    This includes differences of programs, inputs, backend and versions.
     """
     before = result_in(kept, exercise, result.name)
     if before is None:
@@ -134,7 +134,7 @@ def differences(kept: Report, report: Report, exercise: str, result: Result) -> 
 
 
 def fields_that_differ(before: Result, result: Result) -> list[str]:
-    """Return a line for each field whose JSON differs. A stored report has lists for tuples, and None for NaN."""
+    """Return a line for each field that differs."""
     was, now = before.model_dump(mode="json"), result.model_dump(mode="json")
     return [
         f"{field}: {was.get(field)!r} on file, {now.get(field)!r} now"
@@ -179,7 +179,7 @@ def find_check(course: Course, where: str) -> tuple[str, str]:
 
 
 def _not_one(exercise: str, check: str, found: list[tuple[str, str]], every: list[tuple[str, str]]) -> str:
-    """Return the error message for a name of no check, or of several checks (``found``)."""
+    """Return the error message for a name that fits no check, or several checks (``found``)."""
     if len({name for name, _ in found}) > 1:
         names = ", ".join(name for name, _ in found)
         return f"several exercises have {check}: {names}; name the exercise too: EXERCISE/{check}"

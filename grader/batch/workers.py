@@ -54,7 +54,7 @@ class Children:
         asks: all requests to the file. Requests with hidden inputs come last.
         seconds: seconds that are left for all children: CPU seconds and idle seconds together.
         hung: how many exercises of the submission have reached a time limit so far.
-        asleep: returns a context manager. It is entered when a child first sleeps, and left when the child ends.
+        asleep: returns a context manager for the time from the first sleep of a child to its end.
     """
 
     def __init__(
@@ -167,8 +167,8 @@ class Workers:
         store: a cache that keeps results from one run of the grader to the next.
         devices: devices that programs run on in addition to the simulated devices. The checks must pass with the
             results from both kinds of devices.
-        asleep: returns a context manager (``Turns.asleep``). It is entered when a child first sleeps or a runner sets a
-            worker aside.
+        asleep: returns a context manager (``Turns.asleep``) for the time after the first sleep of a child, and for the
+            time in which a worker is set aside.
     """
 
     def __init__(
@@ -226,9 +226,9 @@ class Workers:
         return self.runners[0].formula(request)
 
     def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]:
-        """Replace values of operations in a program, and run it.
+        """Run a program with changed operations, and return how much its results change. Raises WorkerDied.
 
-        Return how much its results change. Raises WorkerDied.
+        ``poison``: the kind and the numbers of the operations, see ``Trials.moved``.
         """
         return self._runner_of(ask).run_or_try_again(request, program, ask, self.asleep, poison=poison)[0]
 
@@ -270,8 +270,8 @@ class Pool(Generic[T]):
         spare: further sets, which the method ``each`` uses while child processes of other sets sleep.
 
     Attributes:
-        slow: called with a name and the seconds so far, if work on this name takes more than ``SLOW`` seconds. Later
-            calls come each time that the seconds have doubled.
+        slow: called with a name and the seconds of work on it so far: after ``SLOW`` seconds, and each time they have
+            doubled.
     """
 
     def __init__(self, every: Sequence[Workers], spare: Sequence[Workers] = ()) -> None:

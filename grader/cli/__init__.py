@@ -175,7 +175,7 @@ def _shardlings(
 
 
 def main() -> None:
-    """Run a command. Report a user's mistake in one line, and Ctrl-C in one sentence, both without a traceback."""
+    """Run a command. A user's mistake prints one line, and Ctrl-C one sentence, without a traceback."""
     stopping.stop_in_order()
     try:
         run()

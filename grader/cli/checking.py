@@ -90,7 +90,7 @@ def _print_whole(found: Course, chosen: Sequence[str], graded: Report) -> None:
 
 
 def traced_and_wrong(course: Course, graded: Report) -> list[str]:
-    """Return the exercises whose first failure is a failed check of a program. ``explain`` can show this program.
+    """Return the exercises whose first failure is a failed check of a task with a program, which ``explain`` can show.
 
     Questions, unfinished tasks and tasks of the kind "function" have no program.
     """
@@ -104,7 +104,7 @@ def traced_and_wrong(course: Course, graded: Report) -> list[str]:
 
 
 def print_judged(course: Course, names: Sequence[str]) -> None:
-    """If the course has solutions, print that hidden checks were judged, else how many points they will decide."""
+    """Print that hidden checks were judged; without solutions, print how many points the hidden checks will decide."""
     if course.solved:
         out.print(WITH_SOLUTIONS)
     elif hidden := sum(course.exercise(name).hidden_points * course.weight(name) for name in names):

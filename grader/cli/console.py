@@ -56,7 +56,7 @@ def tell_unusable(unusable: Mapping[str, str], what: str = "shardlings") -> None
 
 
 def going_to(folder: Path) -> str:
-    """Return ``cd FOLDER && ``, to print before a command that users run in FOLDER; '' for the working directory."""
+    """Return ``cd FOLDER && ``, the start of a command that users run in FOLDER; '' for the working directory."""
     return "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
 
 
@@ -68,7 +68,7 @@ def print_json(data: Any) -> None:
 def progress(total: int, what: str = "grading", *, quiet: bool, console: Console = err) -> Iterator[Any]:
     """Show a progress bar with the time left. Yield a function to call after each submission or exercise.
 
-    If stderr is not a terminal but a log, print a line now and then in place of the bar.
+    If stderr is not a terminal, print a line now and then in place of the bar.
 
     Args:
         total: the number of submissions or exercises.

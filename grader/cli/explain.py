@@ -120,7 +120,7 @@ def tell_all(notes: Sequence[str]) -> None:
 def with_times(
     course: Course, exercise: Exercise, work: Path | None, program: Explained, wanted: explaining.Wanted, solution: bool
 ) -> Explained:
-    """Return ``program`` with two more facts: its time by the compiler's schedule, and the learner's predictions."""
+    """Return ``program`` with two more facts: its time in the compiler's schedule, and the learner's predictions."""
     compiled = compiled_text(compiled_of(course.root, program.program, wanted.on), program, wanted.on)
     program = replace(program, compiled=compiled)
     # A solution has predictions only if the course's folder also has the learners' exercises.
@@ -192,8 +192,8 @@ def own_source(
 ) -> Source:
     """Return the learner's source for this exercise. Raises CourseError if the work lacks the exercise.
 
-    A user who chooses a sandbox does not trust the author of the work. This author may also have written a course in
-    the folder of the work. With a sandbox, the command uses such a course only if the user names it.
+    A user who chooses a sandbox does not trust the author of the work. The folder of the work may also contain a course
+    by this author. With a sandbox, the command uses such a course only if the user names it.
 
     Args:
         named: the value of ``--course``; None if the user named no course.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -61,7 +62,7 @@ class RunOutcome:
     Attributes:
         not_graded: why a submission was not graded, by student.
         broken: True if the grader itself failed for a graded student.
-        graded, unchanged: the number of students with a new report, and of students who keep the old report.
+        graded, unchanged: the numbers of students with a new report and with the old report.
     """
 
     summary: Summary
@@ -151,8 +152,8 @@ def run_in(
 
     if text := folder.taken.text(folder.path):
         tell("note", text)
+    refuse_on_file(folder, course)
     keep_roster(folder, known.plain)
-    unusable = refuse_on_file(folder, course) if folder.database.students() else None
     if not quiet:
         grader.pool.slow = tell_slow
     graded, failures = store.grade_batch(
@@ -165,10 +166,7 @@ def run_in(
         say_graded,
     )
     not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
-    # Load the other exercises of the course. This takes time, so it is done after grading.
-    if unusable is None:
-        unusable = others_unusable(course)
-    done = finish(course, folder, graded, not_graded, unusable, known, work.signed)
+    done = finish(course, folder, graded, not_graded, known, work.signed)
     return replace(done, graded=len(new), unchanged=len(graded) - len(new))
 
 
@@ -196,37 +194,30 @@ def refuse_unusable(course: Course, names: list[str]) -> None:
         raise typer.Exit(UNUSABLE)
 
 
-def others_unusable(course: Course) -> Mapping[str, str]:
-    """Return the exercises that cannot be used, each with the reason, and print the reasons as notes."""
-    _, unusable = course.usable(course.module_of)
-    tell_unusable(unusable, "note")
-    return unusable
+def refuse_on_file(folder: store.Folder, course: Course) -> None:
+    """End the command if the summary of the last run has an exercise of the course that cannot be used now.
 
-
-def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
-    """Return the unusable exercises, each with the reason. Raises CourseError if a stored report has one of them.
-
-    If this run does not grade an exercise, the new report gets a copy of the stored result. An unusable exercise cannot
-    be copied, because its weight is unknown.
+    If this run does not grade an exercise, the new report gets a copy of the stored result. A result of an unusable
+    exercise cannot be copied, because the exercise's weight is unknown.
     """
-    unusable = others_unusable(course)
-    on_file = folder.database.reports() if unusable else ()
-    for name in dict.fromkeys(e.exercise for r in on_file for e in r.exercises):
-        if name in unusable:
-            raise CourseError(
-                f"{folder.path} holds grades of {name}, an exercise that cannot be loaded; "
-                "mend the exercise or choose another --out"
-            )
-    return unusable
+    last = folder.database.last_run()
+    on_file = [e["exercise"] for e in json.loads(last[0])["exercises"]] if last else []
+    _, unusable = course.usable([name for name in on_file if name in course.module_of])
+    tell_unusable(unusable, "note")
+    if unusable:
+        raise CourseError(
+            f"{folder.path} holds grades of {next(iter(unusable))}, an exercise that cannot be loaded; "
+            "mend the exercise or choose another --out"
+        )
 
 
 def finish(
     course: Course, folder: store.Folder, graded: Collection[str], not_graded: Mapping[str, str],
-    unusable: Mapping[str, str], known: Rosters, signed: Mapping[str, str],
+    known: Rosters, signed: Mapping[str, str],
 ) -> RunOutcome:  # fmt: skip
-    """Write the files about the class, which also list students from earlier runs, and return the outcome."""
+    """Write the files about the class, and return the outcome. The files also list students from earlier runs."""
     students = folder.database.students()
-    counts = Counts(frozenset(e for e in course.module_of if e not in unusable and course.exercise(e).extension))
+    counts = Counts()
     notes, suspicions, broken = StaffNotes(course, known), Suspicions(course), False
     for report in folder.database.reports():
         for part in (counts, notes, suspicions):

@@ -25,7 +25,7 @@ class HandedIn:
         places: the folders and files of each submission, by student.
         submissions: the readable submissions, by student.
         not_graded: the reasons why submissions cannot be graded, by student.
-        signed: by student, a text on files that name another student, such as "a1.py names bob".
+        signed: by student, which files name another student, such as "a1.py names bob".
     """
 
     places: dict[str, Place]

@@ -136,7 +136,7 @@ def show_module(found: Course, module: Module, good: Sequence[str], wanted: ToSh
 
 
 def print_one(found: Course, exercise: Exercise, questions: list[dict[str, Any]], *, whole: bool) -> None:
-    """Print questions. If ``whole``, print the statement before them, and the commands to run next after them."""
+    """Print questions. If ``whole``, print the statement first, and the next commands at the end."""
     if whole:
         print_statement(exercise, solved=found.solved)
     for question in questions:
@@ -169,7 +169,7 @@ def print_hints(exercise: Exercise, name: str, hints: Mapping[str, Sequence[str]
 
 
 def written_in(course: Course, exercise: Exercise) -> str:
-    """Return a text with the file and the notebook to write into. If the file exists, the text has its path."""
+    """Return a text that names the file and the notebook to write into, or the command that copies them."""
     if course.root == PACKAGED:
         return "shardlings start FOLDER copies the exercises for you to write into"
     module = course.module_of[exercise.id]

@@ -69,7 +69,7 @@ def summary_of(folder: Path, database: Database) -> Summary:
 
 
 def write_anonymous(folder: Path, target: Path, database: Database, others: Sequence[str]) -> None:
-    """Write the table from pseudonyms to names into ``folder``, then the pages with pseudonyms into ``target``."""
+    """Write a table of pseudonyms and names into ``folder``, then the pages with pseudonyms into ``target``."""
     summary = summary_of(folder, database)
     if (target / "reports").exists() or target.resolve() == folder.resolve():
         raise CourseError(f"{target} already has reports that name students; choose a different folder with --to")

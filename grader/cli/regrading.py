@@ -31,7 +31,7 @@ class Rosters:
     """The rosters (class lists).
 
     Attributes:
-        named: the roster in which students are looked up. Without ``--roster``, it is ``plain``.
+        named: the roster in which students are looked up. Without ``--roster``, it equals ``plain``.
         plain: the last plain roster (a CSV with a column ``id``), which the folder of reports keeps. It lists all
             students of the class, and may contain deadline extensions.
     """
@@ -51,7 +51,7 @@ class Rosters:
 
 
 def rosters(to: Path | None, named: Roster | None) -> Rosters:
-    """Return the rosters of a run. ``named``: the roster of ``--roster``. ``to``: the folder of reports.
+    """Return the rosters of a run. ``named``: the roster that ``--roster`` names. ``to``: the folder of reports.
 
     Raises CourseError.
     """
@@ -95,7 +95,7 @@ def adjustments(
 ) -> Adjustments:  # fmt: skip
     """Return points given by hand, extensions and submission times. Print notes for the staff.
 
-    Only the modules of the exercises ``names`` get submission times. Raises CourseError for an invalid file.
+    The submission times are those of the modules of the exercises ``names``. Raises CourseError for an invalid file.
     """
     modules = [m.id for m in course.config.modules]
     login = names_on_file(to, known.named.login if known.named else str, submissions)
@@ -110,13 +110,13 @@ def adjustments(
 
 
 def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
-    """Return a function that calls ``login``, and spells the result as in the student's report.
+    """Return a function that calls ``login``, and gives the result the spelling of the student's report.
 
     Spellings may differ in case or in Unicode form. The grader treats them as one name, because each report is a file,
     and for some file systems they are one file name.
 
     Args:
-        here: students whose reports this run will write. Students without a report get these spellings.
+        here: students whose reports this run will write, with the spelling for students without a report.
     """
     there = {composed(name).lower(): name for name in (*here, *names_in(to))}
     return lambda name: there.get(composed(login(name)).lower(), login(name))

@@ -3,7 +3,7 @@
 The bandwidth of links and the latency of hops each give a lower bound on a collective's time. The clock takes the
 larger bound as the time. On one ring or line, the bound by bandwidth equals the "exact" model of
 ``grader.hardware.times``. The bound of an all-gather, reduce-scatter or all-reduce also equals this model on several
-axes of one size that are all rings or all lines.
+axes of one size, if all are rings or all are lines.
 """
 
 from __future__ import annotations
@@ -81,10 +81,10 @@ def _seconds(about: Communication, torus: Sequence[Side]) -> float:
 def gather_seconds(array: float, torus: Sequence[Side]) -> float:
     """Return a lower bound on the seconds of an all-gather or reduce-scatter of an array over a grid.
 
-    In an all-gather, every corner of the grid (a block of devices, see ``_corners``) must receive the part of the array
-    that its devices do not hold. The slowest corner gives the bound. A reduce-scatter moves as much data in the
-    opposite direction. ``tests/network.py`` simulates a method that reaches this bound: it splits the array into parts,
-    and moves each part along the axes in a different order.
+    In an all-gather, every corner of the grid (a block of devices, see ``_corners``) must receive all data that the
+    corner does not hold. The slowest corner gives the bound. A reduce-scatter moves as much data in the opposite
+    direction. ``tests/network.py`` simulates a method that reaches this bound: it splits the array into parts, and
+    moves each part along the axes in a different order.
 
     ``array``: bytes of the whole array. ``torus``: the axes of the grid.
     """
@@ -107,8 +107,8 @@ def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
 def all_to_all_seconds(array: float, torus: Sequence[Side]) -> float:
     """Return the seconds of an all-to-all in which every chunk of data moves along one axis after another.
 
-    Data moves along all axes at the same time, so the slowest axis gives the result. In a grid of N devices, a row of n
-    devices along an axis has n/N of the array's bytes. The devices exchange these bytes only within the row.
+    Different chunks use different axes at the same time, so the slowest axis gives the result. In a grid of N devices,
+    a row of n devices along an axis has n/N of the array's bytes. The devices exchange these bytes only within the row.
 
     ``array``: bytes of the whole array. ``torus``: the axes of the grid.
     """

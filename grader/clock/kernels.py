@@ -5,12 +5,12 @@ that ignore cost:
 
 - Each matmul, convolution, reduction, sort, gather, scatter and collective is a unit.
 - Cheap operations (elementwise operations, broadcasts, slices and the like) join the units that use their results.
-- If only cheap operations use a matmul's result, they join the matmul, unless they need a collective or loop that the
-  matmul does not need.
-- A cheap operation becomes a kernel if a collective, a loop, a barrier or the body's result uses its value, or if it
-  and the operations fused into it would have more than ``MAX_FUSED`` operands.
-- A ``dynamic_update_slice`` into an array filled with one number is cheap if the only user of its result is one
-  elementwise operation.
+- If only cheap operations use a matmul's result, these operations join the matmul. They must not need a collective or
+  loop that the matmul does not need.
+- A cheap operation becomes a kernel if a collective, a loop, a barrier or the body's result uses its value. It also
+  becomes a kernel if, with the operations fused into it, it would have more than ``MAX_FUSED`` operands.
+- A ``dynamic_update_slice`` is cheap if its array is filled with one number, and only one operation, which is
+  elementwise, uses the result.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class Fused:
         return not heavy or self._is_filled(i)
 
     def _is_filled(self, i: int) -> bool:
-        """Return True if ``i`` updates an array filled with one number, for use in only one elementwise operation."""
+        """Return True if ``i`` is a ``dynamic_update_slice`` that is cheap (see the module's docstring)."""
         op = self.ops[i]
         if op.name != "dynamic_update_slice":
             return False
@@ -199,7 +199,7 @@ class Fused:
     # These methods fuse operations into the end of a matmul.
 
     def _join_products(self) -> None:
-        """Fuse cheap operations into a preceding matmul: ``acc + a @ b`` is one kernel if ``acc`` is made earlier."""
+        """Fuse cheap operations into a preceding matmul: ``acc + a @ b`` is one kernel if ``acc`` is made before."""
         needs = self._waits_for()
         for i in sorted(self.needed):
             if self.ops[i].name not in PRODUCTS:
@@ -215,7 +215,7 @@ class Fused:
     def _chain(self, value: int) -> list[int]:
         """Return all operations that use a matmul's result ``value``, to fuse them into the matmul; [] if impossible.
 
-        They are a single operation, or several elementwise operations with one result, as in ``g - g * y * y``.
+        The list has a single operation, or several elementwise operations with one result, as in ``g - g * y * y``.
         """
         chain: list[int] = []
         left = {value}
@@ -315,7 +315,7 @@ class Fused:
         return "product" if op.name in PRODUCTS else "kernel"
 
     def _reads(self, unit: Unit) -> dict[int, int]:
-        """Return the bytes of each input value of a unit, and add the fused cheap operations to ``unit.inside``."""
+        """Return the bytes of each input value of a unit, and add cheap operations fused into it to ``unit.inside``."""
         own = {v for i in unit.inside for v in self.ops[i].results}
         left, been = list(unit.inside), set(unit.inside)
         while left:

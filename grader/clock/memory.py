@@ -2,8 +2,8 @@
 
 - The program's arguments always occupy memory. If a program returns an argument, the result is a copy.
 - Values that are made and used inside one kernel need no memory.
-- Array updates, all-reduces and elementwise operations (also those fused into a matmul) overwrite an operand of the
-  result's size, if no later operation uses the operand.
+- Array updates, all-reduces and elementwise operations overwrite an operand of the result's size, if no later operation
+  uses the operand. This is also true for elementwise operations fused into a matmul.
 - A loop's results share buffers with the loop's inputs. A loop does not copy an array that it only reads.
 """
 

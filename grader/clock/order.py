@@ -167,10 +167,10 @@ def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
 
 
 def _latest(now: int, latest: int, duration: int, busy: Busy) -> int:
-    """Return the latest of a few starts at which a collective overlaps as much as at the start ``now``.
+    """Return a later start for a collective, without less overlap than at the start ``now``.
 
-    The starts are ``now``, ``latest``, and some starts between them. At these, the collective starts or ends together
-    with a busy interval.
+    The start is ``now``, ``latest``, or a time between them at which the collective starts or ends together with a busy
+    interval.
     """
     hidden = busy.overlap(now, now + duration)
     if busy.overlap(latest, latest + duration) >= hidden:

@@ -189,7 +189,7 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
 
     Args:
         on: the slice, or its text "v5e:2x4".
-        mesh: axis sizes. Their product is the number of the slice's chips, or of its devices if each chip has two.
+        mesh: axis sizes. Their product is the number of chips of the slice, or of devices if a chip has two.
         axes: for each mesh axis, the indices (0, 1, ...) of the slice's axes that the mesh axis covers. If None,
             ``placed`` tries choices until the whole mesh fits. For each mesh axis, it prefers few axes, and axes with
             small indices.

@@ -22,7 +22,7 @@ so they stay float32."""
 
 
 def as_stored(fused: Fused) -> Operations:
-    """Return the program with the dtypes in which a TPU's compiler stores the values of a body."""
+    """Return the program in which the values of a body have the dtypes in which a TPU's compiler stores them."""
     narrow: set[int] = set()
     readers = _readers(fused)
     for unit in reversed(fused.units):

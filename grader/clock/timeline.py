@@ -200,8 +200,8 @@ class Timeline:
         """Return the time that the step saves by overlap, as a share (0 to 1) of the time that overlap could save.
 
         Without overlap, a step takes ``work`` plus the time for which collectives of this ``kind`` occupy their busiest
-        link. With full overlap, it takes the longer of the two. The result is lower if kernels take longer than
-        ``work``, or if collectives of other kinds are exposed.
+        link. With full overlap, it takes the longer of the two. Slower kernels and exposed collectives of other kinds
+        lower the share.
 
         ``work``: the shortest possible time, in picoseconds, of everything but the collectives of this ``kind``.
         """

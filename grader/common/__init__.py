@@ -1,5 +1,5 @@
 """Modules that all trusted parts of the grader share: observations, results, layouts of shards, files, syntax.
 
-The process that runs learner code does not load these modules, because they compute layouts of shards, and many
-exercises ask the learner for a layout. Of the grader's packages, this package imports only ``wire``.
+These modules compute layouts of shards, and many exercises ask the learner for a layout. So the process that runs
+learner code does not load these modules. Of the grader's packages, this package imports only ``wire``.
 """

@@ -47,10 +47,10 @@ def between(right: float, wrong: float, *, styles: float = 1, at: float | None =
     Args:
         right: the least amount that a right program needs.
         wrong: the least amount that the wrong program needs.
-        styles: how many times ``right`` a right program may need if it is written in another style.
+        styles: a factor, 1 or more. A right program in another style may need ``styles * right``.
         at: the budget, if the exercise's statement names a number; None to use the mean.
         unit: the smallest difference between two programs' amounts, such as the time of one hop; 0 if there is none.
-            The command ``verify`` requires a distance of half a unit between the budget and each program's amount.
+            The command ``verify`` requires that each program's amount is at least half a unit from the budget.
     """
     return Budget(right, wrong, styles, at, unit)
 
@@ -60,7 +60,7 @@ class BudgetUse:
     """A record of one comparison in a check: the amount that a program needs, and the budget.
 
     Attributes:
-        word: the name of the function that made the comparison, such as "expect_memory".
+        word: the name of the comparing function, such as "expect_memory".
         amount: the amount that the program needs.
         budget: the largest amount that the program may need; for ``expect_collectives`` the exact amount.
         what: the collectives or the axis that the function counted, such as "all_gather over x"; "" if it counted all.

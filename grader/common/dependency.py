@@ -2,8 +2,8 @@
 
 An operation waits for its operands: if it uses any part of a value, it waits for the whole value. A *path* is one way
 through the program's branches and loops. The method ``may`` returns the operations that wait for given values on at
-least one path, and ``must`` those that wait on every path. The argument ``within`` names a loop. It leaves out
-operations outside the loop, and dependencies between two rounds of the loop.
+least one path, and ``must`` those that wait on every path. With the argument ``within`` (the number of a loop), the
+methods use only operations in the loop, and only dependencies inside one round.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class OperationContext:
             branch.
         carried: the operands of the loops around the operation. A loop starts only when all its operands are computed.
         runs: False if the operation never runs, because a loop around it has no rounds.
-        doubts: the branches and loops around the operation that perhaps do not run: (number of the conditional, index
-            of the branch) or (number of the loop, 0).
+        doubts: the branches and loops around the operation that perhaps do not run. A branch is (number of the
+            conditional, index of the branch). A loop is (number of the loop, 0).
     """
 
     op: Operation
@@ -116,7 +116,10 @@ class Dependency:
     # -- which operations ----------------------------------------------------------------------
 
     def named(self, name: str) -> set[int]:
-        """Return the needed operations with this name: a StableHLO name, a kind of collective, or "matmul"."""
+        """Return the operations with this name on which a result of the program depends.
+
+        ``name``: a StableHLO name, a kind of collective, or "matmul".
+        """
         return {n for n in self.needed if name in _names(self.places[n].op)}
 
     def results(self, numbers: Iterable[int]) -> set[int]:
@@ -197,8 +200,8 @@ def placed(found: Sequence[Collective], program: Operations | None, *, cotangent
     ``program`` has other collectives than ``found``, return ``found`` unchanged.
 
     Args:
-        found: the collectives, in program order. If the program calls a function twice, its collectives are there
-            twice.
+        found: the collectives, in program order. The list has the collectives of a function once for each call of the
+            function.
         cotangents: how many of the program's arguments are cotangents; they are the last arguments.
     """
     if program is None:
@@ -288,7 +291,7 @@ class _Surely:
     def carried(self, op: Operation) -> list[bool]:
         """Return, for each value that a loop carries, whether it waits for ``self.values`` in every round.
 
-        Also store each result in ``waits``, under the value's number in the loop's condition and in its body.
+        The method also stores the answers in ``waits``, for the arguments of the loop's condition and body.
         """
         condition, body = op.bodies
         found: list[bool] = []

@@ -192,7 +192,7 @@ def _reordered(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _ranges(held: Slices, due: Slices) -> tuple[str, str]:
-    """Describe two parts of an array, such as "rows 16:32", in the dimensions in which they differ."""
+    """Describe two parts of an array, such as "rows 16:32", without the dimensions in which they are equal."""
     dims = [d for d, pair in enumerate(zip(held, due, strict=True)) if pair[0] != pair[1]]
     ranges = [" and ".join(_range(d, len(where), *where[d]) for d in dims) for where in (held, due)]
     return ranges[0], ranges[1]

@@ -24,8 +24,8 @@ def file_name(name: str) -> str:
     """Return the file name, without suffix, for a student's name. Different names have different file names.
 
     ASCII letters, digits, ``. _ @ + -`` and blanks stay unchanged. Each other byte of the name's UTF-8 becomes ``~``
-    and two hexadecimal digits. So do a leading dot, and the first letter of a reserved name such as ``index``. A name
-    that is too long becomes ``~~`` and its SHA-256.
+    and two hexadecimal digits. A leading dot, and the first letter of a reserved name such as ``index``, are replaced
+    in this way too. A name that is too long becomes ``~~`` and its SHA-256.
     """
     data = name.encode("utf-8", "surrogatepass")
     first_stays = not name.startswith(".") and name.lower() not in RESERVED

@@ -98,8 +98,8 @@ def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
     On a path, each conditional takes only one of its branches.
 
     Args:
-        parts: pairs (branches, amount). The branches are those around the part, outermost first, each as (conditional,
-            branch, number of branches).
+        parts: pairs (branches, amount). The branches are those around the part, outermost first: (number of the
+            conditional, index of the branch, number of branches).
     """
     found, cases = NOTHING, {}
     for path, value in parts:

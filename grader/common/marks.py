@@ -7,9 +7,9 @@ operands:
 
 - If the part follows from constants and the device number, the result gets only that part's marks.
 - If input data selects one of several values, the result gets the marks of all these values.
-- Otherwise, the result gets the marks of all entries that the operation can use. If the operation perhaps does not use
-  all of them, the result also gets the argument's *vague mark*. This mark means that the result may have too many marks
-  of the argument.
+- Otherwise, the result gets the marks of all entries that the operation can use. If the operation perhaps uses only
+  some of these entries, the result also gets the argument's *vague mark*: the result may have too many marks of this
+  argument.
 
 So a value may have too many marks, but never too few.
 """
@@ -50,7 +50,10 @@ def joined(marks: Iterable[int]) -> int:
 
 @dataclass(frozen=True)
 class Held:
-    """A value's marks on each device. ``numbers``: the integer value of all elements on each device, or None."""
+    """A value's marks on each device.
+
+    ``numbers``: on each device, the integer that all elements are equal to; None if unknown.
+    """
 
     marks: tuple[Marks, ...]
     numbers: Numbers | None = None
@@ -119,7 +122,8 @@ class MarkWalk:
     def vague(self, parts: Iterable[int]) -> int:
         """Return the marks of all ``parts`` together.
 
-        If the parts depend on different entries of an argument, add the mark that stands for unknown entries of it.
+        If the parts depend on different entries of an argument, add its vague mark. All sent values share one vague
+        mark.
         """
         every = list(parts)
         found = joined(every)
@@ -280,8 +284,8 @@ class MarkWalk:
     def sharded(self, op: Operation, brought: list[Held]) -> Held:
         """Return the marks of each device's part of an array that ``shard_map`` cuts into parts.
 
-        An earlier ``shard_map`` may have joined the array from parts of this shape. If only one mesh axis has several
-        devices, each device then gets back its part. If dimension 0 is not cut, each part has all entries.
+        An earlier ``shard_map`` may have joined the array from parts of this shape. Each device then gets back its
+        earlier part, if only one mesh axis has several devices. If dimension 0 is not cut, each part has all entries.
         """
         whole, part = self.shape(op.operands[0]), self.shape(op.results[0])
         before, held = self.parts.get(op.operands[0], ((), None))
@@ -356,7 +360,7 @@ class MarkWalk:
 
 
 def _with(marks: Sequence[Marks], bits: Sequence[int]) -> tuple[Marks, ...]:
-    """Add one mark for each device, from ``bits``, to a value's marks on this device."""
+    """Return a value's marks with one more mark on each device. ``bits`` has this mark for each device."""
     return tuple(tuple(part | bit for part in one) for one, bit in zip(marks, bits, strict=True))
 
 

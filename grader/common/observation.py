@@ -109,8 +109,8 @@ class Collective:
 
     Attributes:
         kind: all_reduce, all_gather, reduce_scatter, all_to_all, ragged_all_to_all, permute or broadcast.
-        axes: mesh axes along which devices of a group have different positions. Checks of traffic along an axis count
-            all bytes of each collective whose ``axes`` contain this axis.
+        axes: the mesh axes along which devices communicate. Checks of traffic along an axis count all bytes of each
+            collective whose ``axes`` contain this axis.
         bytes: bytes of the input on one device.
         sent: least and most bytes that a device sends in one execution, computed as if each group were a ring.
         rounds: how often it runs if its branch is taken: the product of the surrounding loops' rounds.
@@ -125,7 +125,7 @@ class Collective:
         backward: whether the collective waits for the cotangent, in a call that asks for gradients; None if unknown.
         place: the collective's position among all operations (in the order of ``Operations.walk``); None if unknown.
         number: the collective's position among the collectives of the learner's program (see ``common.poison``).
-        transposed: whether JAX made the collective by transposing another one, as for gradients.
+        transposed: whether JAX made the collective as the transpose of another collective, usually for a gradient.
     """
 
     kind: str
@@ -198,20 +198,20 @@ class Observation:
         memory: temporary bytes per device at the peak, as the compiler allocates them: enough for every path.
         flops: arithmetic operations per device. An operation in a loop counts once for each round.
         dot_flops: FLOPs of matmuls, also of matmuls written as multiply and add.
-        mapped: whether results depend on a ``shard_map``, and the program does little arithmetic outside it: at most
-            one operation for each element of its arguments and results.
+        mapped: True if results depend on a ``shard_map``, and the arithmetic outside it is at most one operation for
+            each element of the program's arguments and results.
         program: SHA-256 of the program's canonical form.
         operations: the dependency graph, with calls inlined; None if the program has too many operations.
-        elsewhere: outputs on real devices, for the default matmul precision. If this precision rounds operands, outputs
-            for float32 follow. The shards are ``Unseen`` if the program did not run. None if only simulated devices
-            were requested.
+        elsewhere: outputs on real devices: first with the default matmul precision, then with float32 if the default
+            precision rounds operands. The shards are ``Unseen`` if the program did not run. None if only simulated
+            devices were requested.
         measured: seconds per call on real devices, one number per round of measurements; or the reason why there are
             none.
         compiled: the schedule that a TPU's compiler made, or the compiler's error as a Fault; None if no such compiler
             ran.
         compiled_on: the TPU slice for which the compiler compiled, such as "v5e:2x4".
         poison: an object that runs the program again, to find operations that affect a result; None without such runs.
-        paired: True for a timed program that differs only in sizes from the small program whose results are judged.
+        paired: for a timed program, whether it differs only in sizes from the small program that the grader runs.
     """
 
     outputs: list[list[Sharded]]
@@ -253,7 +253,7 @@ class Fault:
             code) or broken (a fault of the grader).
         message: one line for the learner.
         line: line in the learner's source, if known.
-        ran: whether the task's code was traced, and the traced program was allowed to run, before the fault.
+        ran: True if the task has a traced program that may run, so that the fault came later.
     """
 
     kind: str
@@ -281,7 +281,7 @@ def _no_clock(**_: Any) -> Any:
 class Seen:
     """All that a check sees of a program. An argument ``a`` of the call is ``seen.a``: a NumPy array or a tree.
 
-    Inputs are converted, exactly, to the widest dtype of their kind, so that references compute in float64 and int64.
+    Inputs have the widest dtype of their kind, such as float64 or int64, and references compute with it.
 
     Attributes:
         inputs: the inputs; in a call of several steps, those of the first step.
@@ -325,7 +325,7 @@ class Seen:
         raise AttributeError(f"this check's call has no argument {name!r}")
 
     def keeps(self, use: BudgetUse) -> bool:
-        """Record a comparison. Return whether the amount is within the budget, or True if budgets are only measured."""
+        """Record a comparison. Return whether the amount is within the budget; always True if ``measuring``."""
         self.spent.append(use)
         return self.measuring or use.amount <= use.budget
 

@@ -1,8 +1,8 @@
 """Find a program's pipelines: chains of permutes that pass data of different micro-batches from device to device.
 
 One round of permutes is a tick. An entry is the part of an argument at one index of its first dimension, such as a
-micro-batch. For each device and tick, ``pipelines`` finds which entries the sent data depends on, from which devices
-the data came, and whether any result of the program depends on it.
+micro-batch. For each device and tick, ``pipelines`` finds three facts about the sent data: the entries that it depends
+on, the devices that it came from, and whether a result of the program depends on it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ class Work:
     Attributes:
         entries: for each argument of the pipeline, the entries that the data depends on, as spans [start, stop); None
             if they are not known exactly.
-        sources: the devices that sent, in the previous tick, data on which this data depends; empty if not known
-            exactly.
+        sources: the senders of the previous tick whose data this data depends on; empty if not known exactly.
         used: whether a result of the program depends on the data.
     """
 
@@ -45,8 +44,8 @@ class Pipeline:
         arguments: names of the program's arguments from which the data in the pipeline is computed.
         axes: the mesh axes that the data moves along.
         lines: the line of each tick's permutes in the learner's source.
-        ticks: for each tick, the data that each device sends. If the program's results depend on the data that the last
-            permutes send, another tick has this data on the devices that receive it.
+        ticks: for each tick, the data that each device sends. If results of the program depend on the data of the last
+            permutes, one more tick has the data that each device receives from them.
     """
 
     arguments: tuple[str, ...]

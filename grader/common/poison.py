@@ -31,7 +31,7 @@ class Poison(Protocol):
 
 
 def numbers(program: Operations, what: str) -> list[int]:
-    """Return the positions, in the order of ``walk``, of a program's collectives or matmuls, as ``what`` says."""
+    """Return the positions in ``walk`` of a program's operations of the kind ``what`` (collectives or matmuls)."""
     return [
         n
         for n, op in enumerate(program.walk())

@@ -23,8 +23,8 @@ class ByHand(BaseModel):
 
     Attributes:
         by, reason: the person who gave the points, and why.
-        graded: the grader's points in its latest grading.
-        was: the grader's points when the person replaced them.
+        graded: the points that the grader gives now.
+        was: the points that the grader gave when the person decided. If ``graded`` differs, the record needs review.
     """
 
     model_config = _FROZEN
@@ -36,7 +36,7 @@ class ByHand(BaseModel):
 
 
 class RubricItem(BaseModel):
-    """An item of a rubric. ``given`` is True if the person who graded the answer gave the item's points."""
+    """An item of a rubric. ``given`` is True if the answer got the item's points."""
 
     model_config = _FROZEN
 
@@ -120,8 +120,8 @@ class Result(BaseModel):
     def for_student(self) -> Result:
         """Return the result without staff text.
 
-        For a hidden check or a question, the copy also lacks the expected value, pictures of it, and the rubric items
-        for which the student got no points.
+        The result of a hidden check or a question also lacks the expected value with its pictures, and the rubric items
+        that the student did not get.
         """
         if self.public and self.kind == "check":
             return self.model_copy(update={"staff": ""})
@@ -138,7 +138,7 @@ class Evidence(BaseModel):
         secret: whether the inputs are hidden inputs, drawn from the course's seed.
         program: SHA-256 of the program's canonical form; empty without a program.
         inputs: SHA-256 of all inputs of a call, or of the cases (argument sets) of a plain function.
-        step: for a timed program, its simulated time in picoseconds; else None.
+        step: for a timed program, the simulated time of one step in picoseconds; else None.
     """
 
     model_config = _FROZEN
@@ -199,7 +199,7 @@ class Report(BaseModel):
         isolation: the kind of sandbox that was used (sandlock, bwrap or none).
         points: the points that can be earned in all exercises that are not extensions (bonus exercises).
         earned: the earned points, after late penalties, with extensions.
-        pending: points of broken checks, of checks that lack devices, and of answers that a person must read.
+        pending: points that are not final (see ``Result.waits``).
         fingerprint: SHA-256 over all that the verdicts depend on.
         backend: the devices that ran programs in addition to simulated devices, such as ``gpu: 1 x NVIDIA H200``; else
             ``cpu``.
@@ -225,7 +225,7 @@ class Report(BaseModel):
 
     @property
     def bonus(self) -> float:
-        """Points earned in extensions (bonus exercises), minus their part of the late penalties."""
+        """Points earned in extensions (bonus exercises), minus their share of the late penalties."""
         left = 0.0
         for module in dict.fromkeys(e.module for e in self.exercises if e.extension):
             earned = sum(e.earned for e in self.exercises if e.module == module)

@@ -1,9 +1,8 @@
 """Routes: chains of permutes that pass data on from device to device.
 
-A route follows an array through loops, elementwise operations, reshapes, transposes and slices. It also continues where
-the array is written into a buffer that is later read at equal indices, if the grader can compute these indices from
-constants and the device's number. A matmul or a concatenation ends a route, because the elements of its result have no
-single source.
+A route follows an array through loops, elementwise operations, reshapes, transposes and slices. It also follows an
+array that is written into a buffer and later read at equal indices. These indices must follow from constants and the
+device's number. A matmul or a concatenation ends a route, because the elements of its result have no single source.
 """
 
 from __future__ import annotations
@@ -191,8 +190,8 @@ class _RouteWalk:
     def cut(self, op: Operation, brought: list[_Held]) -> _Held:
         """Return facts about the part of a value that ``op`` takes.
 
-        A value may have blocks written over it. A route then continues only if the part is inside one block or outside
-        all blocks.
+        If blocks were written over the value, a route continues only if the part is inside one block or outside all
+        blocks.
         """
         held, shape = brought[0], self.shape(op.results[0])
         if held.whole:

@@ -2,8 +2,9 @@
 
 The programs come from a small and a large call of one task. Each dimension whose size differs between the calls has a
 prime factor of its own in the small call, larger than the number of devices. So the prime factors of a size in the
-small program show which dimensions multiply to this size. For example, if dimension T has size 13 in the small call and
-4,096 in the large call, then 26 = 2 * 13 becomes 2 * 4,096. A size without such prime factors does not change.
+small program show which dimensions were multiplied to get this size. For example, if dimension T has size 13 in the
+small call and 4,096 in the large call, then 26 = 2 * 13 becomes 2 * 4,096. A size without such prime factors does not
+change.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ class Substitution:
     """A conversion of sizes in a program on small arrays to sizes in the same program on large arrays.
 
     Attributes:
-        ratios: a prime number identifies each mesh axis and dimension whose size changes. The key is this prime, and
-            the value is large size / small size. If a dimension contains an axis size as a factor, its ratio leaves out
-            the growth of this axis.
+        ratios: large size / small size of each dimension and mesh axis whose size changes. The key is a prime number
+            that identifies the dimension or axis. The ratio of a dimension is divided by the ratios of mesh axes whose
+            sizes are factors of the dimension.
     """
 
     ratios: Mapping[int, Fraction]
@@ -33,7 +34,7 @@ class Substitution:
     def of(self, size: int) -> Fraction:
         """Return the size in the large program that corresponds to ``size`` in the small one, as a fraction.
 
-        Multiply ``size`` by a prime's ratio as often as the prime divides ``size``.
+        Each prime factor of ``size`` that has a ratio multiplies ``size`` by this ratio.
         """
         grown = Fraction(size)
         for prime, ratio in self.ratios.items():

@@ -17,7 +17,7 @@ def answers(course: Course, exercise: Exercise, student: str) -> dict[str, str]:
 
 
 def answer_by(author: Question | Misconception, question: Question, params: Mapping[str, Any]) -> str:
-    """Return the answer that the function of ``author``, a question or misconception, gives for ``params``.
+    """Return the answer for ``params`` that the author's function of a question or misconception gives.
 
     Raises CourseError if the function raises an error.
     """

@@ -27,8 +27,7 @@ class Built:
     Attributes:
         changed: files that ``build`` wrote or removed.
         left: files that ``build`` did not touch, because a person edited them after ``build`` wrote them.
-        saved: for each edited file that ``build`` moved because of ``force``, its new path, relative to the course's
-            folder.
+        saved: new path, relative to the course's folder, of each edited file that ``force`` moved.
         unusable: by exercise, why ``build`` cannot use the exercise. Its files stay unchanged.
     """
 

@@ -78,7 +78,7 @@ class Config(Strict):
 
     Attributes:
         seed: the secret from which hidden inputs are drawn; absent from learners' files.
-        repository: the address of ``exercises/`` on GitHub, for links in notebooks that open them in Colab.
+        repository: the address of ``exercises/`` on GitHub, for links that open notebooks in Colab.
         statement_words: the largest number of words in a statement before ``## Going further``; None means no limit.
             The command ``verify`` checks it.
         handed_out: in the learners' course.yaml, fingerprints of the stubs and notebooks as learners get them.

@@ -31,7 +31,7 @@ def undecorated(statement: Statement) -> str:
 
 
 def _moved_left(text: str, by: int) -> str:
-    """Remove ``by`` spaces from the start of each line of an expression except the first line.
+    """Remove ``by`` spaces from the start of each line of an expression, but not from its first line.
 
     If this would change a string in the expression, return ``text`` unchanged.
     """

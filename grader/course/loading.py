@@ -101,7 +101,7 @@ class Course:
         raise CourseError(f"no exercise in {', '.join(names) or 'the course'} yet{then}")
 
     def find(self, name: str, parts: Callable[[Exercise], Iterable[str]]) -> tuple[list[str], str | None]:
-        """Return the exercises that ``name`` means, and the part of an exercise that it means (else None).
+        """Return the exercises that ``name`` means, and the part of an exercise if ``name`` means a part (else None).
 
         ``parts`` returns the names of an exercise's parts, such as tasks or questions. Raises CourseError for an
         unknown or ambiguous name.
@@ -185,9 +185,8 @@ class Course:
     def digest_of_checks(self, name: str) -> str:
         """Return a digest of everything in an exercise that the results of its checks depend on.
 
-        Results also depend on the number of devices, the limits and the seed in course.yaml. These are left out here,
-        because the key of a cached result contains the devices, the limits and the inputs that were drawn from the
-        seed.
+        Results also depend on the number of devices, the limits and the seed in course.yaml. The digest leaves these
+        out, because the key of a cached result has the devices, the limits and the inputs drawn from the seed.
         """
         exercise = self.exercise(name)
         return hashlib.sha256(f"{exercise.module}\0{exercise.digest}".encode()).hexdigest()

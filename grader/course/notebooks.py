@@ -99,7 +99,7 @@ COLAB = "https://colab.research.google.com"
 
 
 def notebook_format() -> ModuleType:
-    """Import and return nbformat. The import is slow, so only commands that build notebooks make it."""
+    """Import and return nbformat. The import is slow, so only commands that build notebooks need to wait for it."""
     without_uris()
     import nbformat
 

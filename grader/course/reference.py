@@ -17,7 +17,7 @@ def reference_source(
     """Return the solution as a submission: undecorated tasks, the author's helpers, and answers to questions.
 
     Args:
-        answers: the value for each question's name.
+        answers: the answers, by the question's name.
         replaced: a misconception or an alternative, which replaces the solution of one task.
     """
     parts = statements(exercise, grading=replaced is not None)
@@ -38,7 +38,7 @@ def reference_source(
 def _in_its_place(
     body: list[str], wrong: str, replaced: Misconception | Alternative, parts: list[Statement]
 ) -> list[str]:
-    """Return the code ``body`` with the misconception or alternative, renamed, in place of the task's solution.
+    """Return the code ``body`` with a misconception or alternative, under the task's name, in place of the solution.
 
     If the replacement calls the solution, the result also has the solution, under the name ``right_TASK``.
     """

@@ -86,7 +86,7 @@ def question_comment(question: Question, params: dict[str, Any] | None) -> str:
 def own_text(question: Question, shown: str) -> str:
     """Return the text for a question whose numbers or options differ between students.
 
-    The text names the command that shows them.
+    The text names the command that shows these numbers and options.
     """
     run = f"run `shardlings show {shown}`."
     return f"Your numbers: {run}" if question.params else f"{render_text(question, {})}\n\nYour options: {run}"

@@ -95,9 +95,9 @@ def _complex(dtype: np.dtype) -> bool:
 def array(*shape: int | str, draw: Callable[..., Any], spec: Iterable = (), dtype: str = "float32") -> Array:
     """Draw values by a function: ``array("T", draw=lambda rng, shape, E: rng.integers(E, size=shape), dtype="int32")``.
 
-    ``draw`` is a function of a generator and the array's shape. Its other parameters have no defaults. Each has the
-    name of an earlier argument of the call, a static keyword or a dimension, and gets its value. A parameter ``mesh``
-    gets the size of every axis. The values may depend on nothing else.
+    ``draw`` is a function of a generator and the array's shape. Each further parameter without a default has the name
+    of an earlier argument, a static keyword or a dimension, and gets its value. A parameter ``mesh`` gets the size of
+    every axis. The values may depend on nothing else.
     """
     return _array(shape, spec, dtype, draw, declared.draws(draw))
 

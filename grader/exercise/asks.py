@@ -210,7 +210,7 @@ class Asks:
     ) -> Callable[[Callable[..., str]], Question]:
         """Declare a question whose answer is the code of a task. The staff reads the code and gives the points.
 
-        The function returns a text for the staff, which describes good code.
+        The function returns a text about good code, for the staff.
 
         Args:
             of: the task. For this question, students submit nothing except the task's code.

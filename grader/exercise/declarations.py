@@ -23,8 +23,9 @@ class Task:
     """A function that the learner writes. ``kind`` says how the grader uses it:
 
     function: pure Python, called with plain arguments;
-    array: a global JAX function that takes ``mesh`` as a keyword, traced;
-    body: a per-device JAX function, wrapped in ``jax.shard_map`` and traced once for each ``check_vma`` in ``modes``.
+    array: a global JAX function with the keyword ``mesh``, which the grader traces;
+    body: a per-device JAX function, which the grader wraps in ``jax.shard_map`` and traces once for each ``check_vma``
+    in ``modes``.
 
     ``axis_types``: type of the mesh axes, "auto" or "explicit".
     """
@@ -56,14 +57,14 @@ class Call:
         hidden_dims, hidden_static: sizes and keyword arguments that learners never see, for the command ``grade``. If
             ``hidden_static`` is None, ``grade`` uses ``static`` instead.
         wrt: names of the arguments with respect to which the grader differentiates the task.
-        cotangent: the result's cotangent, a tree with the result's structure; if None, the result's first leaf is a
-            loss with cotangent 1.
+        cotangent: a tree with a cotangent for each result (None for auxiliary results); None for a call without
+            gradients.
         returns: the structure (tree) of the result; None if the author declared none.
         steps: how often the program runs. A result with an argument's name becomes this argument in the next run.
-        timing: for a timing call, the TPU slice and the profile for which the grader computes the program's timeline.
-            The program of a timing call never runs.
-        timed: for a timing call, the call with small sizes from which ``exercise.timing`` made it. The grader runs only
-            the small call's program, and checks judge its results.
+        timing: for a timing call, the TPU slice and the profile of its timeline. The program of a timing call never
+            runs.
+        timed: for a timing call, the small call that ``exercise.timing`` got. The grader runs only the small call's
+            program, and checks judge its results.
     """
 
     task: Task
@@ -101,7 +102,7 @@ class Call:
     def names(self) -> Any:
         """The declared tree of the result, with the name of each array.
 
-        If the author declared no results, return '' (one result without a name) for a call with gradients, else None.
+        Without declared results, a call with gradients has '' (one result without a name), and other calls have None.
         """
         return names_of(self.returns) if self.returns is not None else "" if self.wrt else None
 
@@ -166,7 +167,7 @@ class Cases:
 class Check:
     """One judged property of a submission. ``label``, which learners see, is the docstring of ``fn``.
 
-    ``fn`` gets one ``Seen`` (what the grader observed) for each of ``calls``, all from one run on one mesh. With
+    The grader calls ``fn`` for each run on a mesh, with one ``Seen`` (what it observed) for each of ``calls``. With
     ``every_mesh``, ``fn`` gets a list for each of ``calls``, with one ``Seen`` per mesh.
     """
 

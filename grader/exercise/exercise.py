@@ -34,14 +34,14 @@ class Exercise(Asks):
         stars: difficulty, 1 to 3.
         extension: whether the exercise's points are a bonus, not part of the module's total.
         hidden_points: points of checks that a learner's file lacks; the command ``build`` writes this number into it.
-        figures: the numbers of the hardware table that each answer uses; only in learners' files, which lack answers.
+        figures: the numbers of the hardware table that each answer uses, for learners' files, which lack the answers.
 
     Attributes:
         statement: the docstring of the exercise's file, up to ``## Going further``.
         further: the docstring below ``## Going further``. In learners' files, this text follows the code.
         source: the contents of the exercise's file.
         grading_source: the contents of the second file, with checks and misconceptions; "" if there is none.
-        data: the digest of the files that the module's exercises may read.
+        data: a digest of the module's data files, which its exercises may read.
     """
 
     meshes: Sequence[Mapping[str, int]] = ({"x": 4, "y": 2}, {"x": 2, "y": 4})
@@ -180,7 +180,7 @@ class Exercise(Asks):
 
         ``exercise.timing(call, on="v5e:2x4", dims={"I": 8192})``
         The grader traces and schedules the program (``seen.timeline``), but never runs it, so sizes may be realistic.
-        It judges the time only if the operations of this program differ only in sizes from those of ``call``'s program.
+        Checks judge the time only if the program's operations and those of ``call``'s program differ only in sizes.
 
         Args:
             call: the small call, whose values are checked. If a dimension has another size for timing, the grader
@@ -191,10 +191,10 @@ class Exercise(Asks):
             meshes: larger meshes with equal axis names, if the meshes of ``call`` have too few devices.
             axes: for each mesh axis, the slice's axes (0, 1, ...) that it covers. By default,
                 ``clock.placement.placed`` chooses the axes.
-            profile: "ideal" if all collectives overlap with compute, or a chip ("v5e") for those that overlap on it.
+            profile: "ideal": all collectives can overlap with compute. "v5e": those that can overlap on this chip.
 
         Raises:
-            AuthorError: an argument is invalid, or a dimension whose size changes has no such prime factor.
+            AuthorError: an argument is invalid, or the grader cannot recognize a dimension whose size changes.
         """
         return timing_of(call, on=on, dims=dims, hidden_dims=hidden_dims, meshes=meshes, axes=axes, profile=profile)
 
@@ -241,11 +241,11 @@ class Exercise(Asks):
         after: Check | Sequence[Check] = (),
         every_mesh: bool = False,
     ) -> Callable[[Callable[..., None]], Check]:
-        """Declare a check of one or several calls. Its function calls functions of ``expect``, which raise Failure.
+        """Declare a check of calls. The decorated function calls functions of ``expect``, which raise Failure.
 
         Args:
-            call: one call or several. The function gets a ``Seen`` for each call, all from one run on one mesh.
-            after: checks that must pass before this one; for a timing call, also the first check of its small call.
+            call: one call or several. For each run on a mesh, the function gets one ``Seen`` for each call.
+            after: checks that must pass before this one. The first check of a timing call's small call is added.
             every_mesh: whether the function gets, for each call, a list with one ``Seen`` per mesh, in mesh order.
         """
         calls = related(call, declared.flag("every_mesh", every_mesh))
@@ -276,8 +276,8 @@ class Exercise(Asks):
         Args:
             fails: for a task, the checks that this wrong solution must fail.
             form_of: another misconception, if this misconception is a variant of it. All variants share the task, the
-                hint and the list of checks. A submission gets the hint if it fails like one variant, or like all
-                variants where these fail alike.
+                hint and the list of checks. A submission gets the hint if its failures match those of one variant, or
+                those that all variants share.
             gives: a function with the parameters of the first check in ``fails``. It raises Failure if the submission's
                 results or collectives cannot come from this misconception. A task that draws random numbers needs
                 ``gives``, because two programs with one misconception then have different results.
@@ -354,7 +354,7 @@ class Exercise(Asks):
 
     @property
     def digest(self) -> str:
-        """A hash that changes when anything about the exercise changes."""
+        """SHA-256 over the exercise's source files and its module's data files."""
         return hashlib.sha256(f"{self.source}\0{self.grading_source}{self.data}".encode()).hexdigest()
 
     def _own_task(self, task: Any, word: str) -> None:
@@ -372,7 +372,7 @@ class Exercise(Asks):
         return tuple(check.name for check in found)
 
     def _values_of(self, calls: Sequence[Call | Cases]) -> Iterable[str]:
-        """Return, for each timing call, the first check of the call that it repeats at larger sizes."""
+        """Return the name of the first check of each timing call's small call."""
         for call in calls:
             timed = call.timed if isinstance(call, Call) else None
             yield from [check.name for check in self.checks.values() if timed in check.calls][:1]

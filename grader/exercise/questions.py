@@ -41,13 +41,14 @@ class Scenario:
             ``lines``. If a scenario has no ``slice``, ``rings`` or ``lines``, the chip must have a slice with as many
             chips as the mesh.
         slice: chips along each axis of the slice, if the question names a slice.
-        rings: sizes of axes for which the question or its answer assumes a ring. lines: sizes of axes for which the
-            question or its answer assumes a line.
+        rings: sizes of axes for which the question or its answer assumes a ring.
+        lines: sizes of axes for which the question or its answer assumes a line.
         heads: (query heads, KV heads).
         holds: bytes that one chip has to hold.
         least, most: bounds on the answer. For a time, ``least`` may be the latency of the hops; for a rate, ``most``
             may be a link's bandwidth.
-        branches: only for an answer that is the longer of two times (see ``larger``): the name of the longer time.
+        branches: for an answer that is the larger or smaller of several amounts: the names of the amounts that decide
+            it in this draw (see ``larger``).
     """
 
     mesh: Mapping[str, int] = field(default_factory=dict)

@@ -42,9 +42,9 @@ class CallResult:
     Attributes:
         name: the array's name, such as ``grads['w1']``.
         dtype: the dtype that the array must have. An array that is declared by ``like`` or by an argument's name has
-            the argument's dtype. For other arrays it is "", which means ``Call.dtype``.
-        feeds: the argument's array that this array replaces in the next step of a call, as an index into the arrays of
-            all arguments; None if it replaces none.
+            the argument's dtype. "" for other arrays, which must have ``Call.dtype``.
+        feeds: the position, in the list of all arguments' arrays, of the array that this array replaces in the next
+            step; None if it replaces none.
     """
 
     name: str

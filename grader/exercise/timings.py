@@ -32,7 +32,7 @@ def timing_of(call: Any, *, on: Any, dims: Any, hidden_dims: Any, meshes: Any, a
 
 
 def mesh_beside(values: Call, mesh: Mapping[str, int]) -> Mapping[str, int]:
-    """Return the mesh of the call ``values`` that equals ``mesh``; the first mesh of ``values`` if none is equal."""
+    """Return ``mesh`` if the small call ``values`` has this mesh, else the first mesh of ``values``."""
     return next((m for m in values.meshes if dict(m) == dict(mesh)), values.meshes[0])
 
 

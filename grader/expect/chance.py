@@ -17,11 +17,12 @@ FEW_VALUES = 3  # a mask has two values, and a third where it is unknown
 
 
 def expect_independent(arrays: Mapping[str, np.ndarray]) -> None:
-    """Check that no two arrays of random numbers are correlated, even after one array is moved.
+    """Check that no two arrays of random numbers are correlated, even if one is shifted, mirrored or transposed.
 
-    The second array is transposed, then mirrored along some axes, then shifted cyclically. A transposition writes the
-    transposed array's numbers into the array's shape, row by row, or does the reverse. A correlation of 1 means equal
-    arrays. Masks that compare u and 1 - u with one rate have a negative correlation: -1/3 for the rates 1/4 and 3/4.
+    A *move* transposes the second array, then mirrors it along some axes, then shifts it cyclically. A transposed array
+    gets its old shape back: its numbers are written into this shape row by row. The inverse of this transposition is
+    also tried. Equal arrays have the correlation 1. The masks ``u < rate`` and ``1 - u < rate`` of one array ``u`` have
+    a negative correlation: -1/3 for the rates 1/4 and 3/4.
 
     Two arrays fail if a correlation is above c or below -c. Let n be the size of an array, s its standard deviation,
     and r half of its range. For a mask with independent elements, Hoeffding's inequality limits the probability of a
@@ -37,11 +38,12 @@ def expect_independent(arrays: Mapping[str, np.ndarray]) -> None:
     unit = numbers - numbers.mean(axis=axes, keepdims=True)
     unit /= np.maximum(np.sqrt((unit**2).sum(axis=axes, keepdims=True)), np.finfo(np.float64).tiny)
     # A Fourier transform gives the correlation of two arrays for all cyclic shifts at once.
-    waves = [np.fft.fftn(moved, axes=axes) for moved in _moved(unit)]
+    waves = [np.fft.rfftn(moved, axes=axes) for moved in _moved(unit)]
     limits = _limits(numbers, len(waves))
     for one in range(len(names) - 1):
         later = slice(one + 1, None)
-        found = np.stack([np.fft.ifftn(waves[0][one] * wave[later].conj(), axes=axes).real for wave in waves], axis=1)
+        spectra = [waves[0][one] * wave[later].conj() for wave in waves]
+        found = np.stack([np.fft.irfftn(s, numbers.shape[1:], axes) for s in spectra], axis=1)
         every = found.reshape(len(found), -1)
         largest, least = every.max(axis=1), every.min(axis=1)
         farthest = np.where(largest < -least, least, largest)
@@ -57,7 +59,7 @@ def expect_independent(arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def _moved(numbers: np.ndarray) -> list[np.ndarray]:
-    """Return the arrays, stacked along the first axis, after each transposition and mirroring. The first is unmoved."""
+    """Return all stacked arrays, transposed and mirrored in each way; the first item equals ``numbers``."""
     count, *shape = numbers.shape
     axes = range(1, numbers.ndim)
     backwards = [0, *reversed(axes)]
@@ -72,7 +74,7 @@ def _moved(numbers: np.ndarray) -> list[np.ndarray]:
 def _limits(numbers: np.ndarray, moves: int) -> np.ndarray:
     """Return the limit c of ``expect_independent`` for each of the stacked arrays.
 
-    The smaller limit of two arrays holds for their correlation.
+    For two arrays, the smaller of their limits applies.
     """
     flat = numbers.reshape(len(numbers), -1)
     comparisons = len(flat) * (len(flat) - 1) / 2 * flat.shape[1] * moves

@@ -24,7 +24,10 @@ class _TimelineKey:
 
 
 class _Kept:
-    """A cache of timelines for all checks. An entry holds its program, so no other program gets the program's id."""
+    """A cache of timelines for all checks.
+
+    An entry keeps its program in memory, so no other program gets this program's ``id``, which is part of the key.
+    """
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -92,15 +95,14 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
     the saving, so limit them with ``expect_collectives`` or ``expect_traffic``.
 
     The step's time comes from the clock's timeline. With ``--backend tpu:v5e:2x4``, a TPU's compiler orders the
-    operations. The step's time is then the clock's time of the program's kernels, plus the idle time of the core in the
-    compiler's order. The compiler's order is not used if collectives of ``kind`` never overlap with compute on this
-    chip. With ``profile="ideal"``, the clock lets even such collectives overlap.
+    operations. The step's time is then the time of the kernels on the clock, plus the time for which the core is idle
+    in the compiler's order. The compiler's order is not used if ``on`` is given, or if the slice's chips never overlap
+    collectives of ``kind`` with compute. With ``profile="ideal"``, the clock lets even such collectives overlap.
 
     Args:
         kind: a kind of collective, such as "permute".
         at_least: the required share of the largest possible saving, more than 0 and at most 1.
-        work: seconds that any right program needs for everything except collectives of ``kind``: for kernels, and for
-            collectives of other kinds that cannot overlap.
+        work: seconds that any right program needs for kernels, and for collectives of other kinds that cannot overlap.
         on: a slice, "v5e:2x4"; by default the slice of the timing call.
     """
     if kind not in KINDS or not 0 < at_least <= 1 or not work > 0:
@@ -184,7 +186,7 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
 
     In an SPMD program, every device computes in every tick (round) of a pipeline. So the bubble is not idle time, but
     FLOPs whose results are discarded: all matmul FLOPs minus ``useful``. A program with fewer matmul FLOPs than
-    ``useful`` fails the check. All other arithmetic has a separate budget of equal size, as in ``expect_flops``.
+    ``useful`` fails the check. All other arithmetic may cost at most as many FLOPs as the matmuls may.
 
     Args:
         useful: FLOPs of all matmuls if one device computes the whole program.
@@ -236,7 +238,7 @@ def _percent(part: float, digits: int) -> str:
 
 
 def _exposed(c: CollectiveTime, *, waits: bool = True) -> str:
-    """Describe for how long a collective is exposed, which means that it overlaps with no kernel.
+    """Describe a collective's exposed time, in which it overlaps with no kernel.
 
     ``waits``: True to name an operation that the collective waits for, and an operation that waits for the collective.
     """

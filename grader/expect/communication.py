@@ -54,7 +54,7 @@ def expect_at_most(seen: Seen, **allowed: Mapping[str | tuple[str, ...], float])
     ``expect_at_most(seen, all_gather={"x": 2})`` allows two all-gathers over x.
 
     Use this check if a right program may need fewer collectives. Keywords are as in ``expect_collectives``. The dicts'
-    values are the allowed numbers of runs, or budgets (see ``between``).
+    values are the allowed numbers of runs, or budgets (see ``grader.common.budget.between``).
     """
     want, found = _wanted(seen, allowed), _found(seen)
     _record(seen, "expect_at_most", allowed, found)
@@ -74,9 +74,10 @@ def _wanted(seen: Seen, budgets: Mapping[str, Mapping[str | tuple[str, ...], Cou
 def _record(
     seen: Seen, word: str, budgets: Mapping[str, Mapping[str | tuple[str, ...], Count]], found: Mapping[Key, Interval]
 ) -> None:
-    """Record for each collective the largest number of runs on any path through conditionals.
+    """Record each collective's number of runs and its budget in ``seen.spent``.
 
-    If this largest number equals the budget, record the smallest number instead, because a path may have too few runs.
+    Paths through conditionals may have different numbers of runs. The largest number is recorded or, if it equals the
+    budget, the smallest.
     """
     for kind, budget in budgets.items():
         for names, count in budget.items():
@@ -162,9 +163,8 @@ def expect_traffic(seen: Seen, *, at_most: float | None = None, at_least: float 
         at_most: bytes; None for no budget.
         at_least: bytes that each device must send, whichever branches run. For ``at_least``, only collectives count
             whose values change a result (see ``mattering``).
-        axis: count only collectives with a group that crosses this axis. The group may lack some devices along the
-            axis. With a tuple of axes, a collective counts once if it crosses at least one axis. By default, all
-            collectives count.
+        axis: count only collectives that connect devices along this axis, or along at least one axis of a tuple. A
+            group may lack some devices along the axis. By default, all collectives count.
     """
     if at_most is None and not at_least > 0:
         raise ValueError("expect_traffic: say at_most=... or at_least=...")

@@ -81,8 +81,9 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
 
     Args:
         at_most: FLOPs per device; None for no budget.
-        at_least: FLOPs per device, whichever branches run, of matmuls whose values change a result (see ``mattering``).
-            Use it for a timing call: its program never runs, so no check of values can find a missing matmul.
+        at_least: FLOPs per device, whichever branches run. Only matmuls whose values change a result count (see
+            ``mattering``). Use ``at_least`` for a timing call: its program never runs, so no check of values can find a
+            missing matmul.
     """
     if at_most is None and not at_least > 0:
         raise ValueError("expect_flops: say at_most=... or at_least=...")

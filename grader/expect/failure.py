@@ -17,8 +17,8 @@ class Compared:
         held, due: the actual and the expected values of each device.
         good: for each device, the mask of the right values.
         bound: largest allowed error.
-        informative: for each device, the mask of the values to compare with another program's wrong values; None for
-            all values.
+        informative: for each device, the mask of the values to use in a comparison with another program's values;
+            None for all values.
     """
 
     held: Sequence[np.ndarray]
@@ -36,16 +36,16 @@ class Failure(Exception):
         expected, actual: data that the report shows (None if there is nothing to show).
         where: the device, array index or source line where the check failed.
         staff: one line for staff only, for example with the arguments. If the inputs are drawn from the course's seed,
-            only the command ``shardlings appeal`` shows the line.
-        layouts: layouts that the report draws, as ``(mesh, shape, slices)``: the learner's and, if it differs, the
-            expected layout.
-        values: ``(expected, actual)``: a few values from the first difference on. Reports show ``values`` only for
-            public checks on public data.
+            only the command ``shardlings appeal`` shows ``staff``.
+        layouts: layouts that the report draws: the learner's and, if it differs, the expected layout. A layout is a
+            tuple of the mesh, the array's shape and each device's slices.
+        values: a few expected and a few actual values, starting at the first difference. Reports show ``values`` only
+            for public checks on public data.
         wrong: the devices to mark as wrong in the picture of the learner's layout; empty if all devices are wrong.
         compared: for checks of values, the compared values. Stored results and reports never contain these values.
-        spread: two failures with one cause may have numbers that differ by at most this fraction of the larger number.
-            The numbers are in ``expected`` and ``actual``, or if both are None, in ``reason``.
-        of: the name of the result that failed, or the part of the program that a budget limits, such as "over x in the
+        spread: if the numbers of two failures differ by more than this fraction of the larger number, the failures have
+            different causes. The numbers are in ``expected`` and ``actual``, or if both are None, in ``reason``.
+        of: name of the result that failed, or of the part of the program that a budget limits, such as "over x in the
             backward pass". Two failures that differ in this name have different causes.
         others: the failures of other results, if one comparison checked several results.
     """

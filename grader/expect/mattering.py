@@ -1,8 +1,8 @@
 """Find the operations that matter: an operation matters if changing its results changes a result of the task.
 
 A check that requires operations counts only operations that matter. The program of a timing call never runs. Its
-operations matter if they matter in the small call that runs in its place. If no run is possible, an operation matters
-if a result depends on it.
+operations matter if they matter in the small call whose values are judged in its place. If no run is possible, an
+operation matters if a result depends on it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def collectives_that_matter(seen: Seen) -> list[Collective]:
 
 
 def those_that_matter(seen: Seen, what: str) -> set[int] | None:
-    """Return the indices, in ``walk`` order, of the operations ``what`` that matter; None if unknown.
+    """Return the indices, in ``walk`` order, of the collectives or matmuls that matter; None if unknown.
 
-    ``what``: ``COLLECTIVES`` or ``PRODUCTS`` (matmuls), of ``common.poison``.
+    ``what``: ``poison.COLLECTIVES``, or ``poison.PRODUCTS`` for matmuls.
     """
     found = _matter(seen, what)
     if found is None or seen.operations is None:

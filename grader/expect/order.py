@@ -37,9 +37,9 @@ def expect_not_waiting(seen: Seen, what: str, *, on: str = MATMUL, rounds: Liter
 def expect_beside(seen: Seen, what: str, of: str = MATMUL) -> None:
     """Check that every operation named ``what`` can run at the same time as an operation named ``of``.
 
-    ``expect_beside(seen, "permute")`` checks that a ring of permutes can overlap each permute with a matmul. Neither
-    operation may wait for the other. In a loop, both must run in one round of the innermost loop. Operations named
-    ``of`` count only if their values change a result (see ``mattering``).
+    ``expect_beside(seen, "permute")`` checks that each permute of a ring can overlap with a matmul. Neither operation
+    may wait for the other. In a loop, both must run in one round of the innermost loop. Operations named ``of`` count
+    only if their values change a result (see ``mattering``).
     """
     graph, those = _those(seen, what)
     sources = _sources(graph, of)

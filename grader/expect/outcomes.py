@@ -24,8 +24,8 @@ def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: b
     Args:
         where: a function ``where(args) -> bool``, which selects the cases (argument sets) to compare; None for all
             cases.
-        rtol: relative tolerance for numbers; strings, specs and slices are compared exactly. Some values of different
-            types are equal, such as a list and a tuple of its elements, 3.0 and 3, slice(0, 12) and slice(None, 12, 1).
+        rtol: relative tolerance for numbers; strings, specs and slices are compared exactly. Some different values
+            count as equal: 3.0 and 3, a list and a tuple with equal elements, slice(0, 12) and slice(None, 12, 1).
         ints: if True, the float 3.0 does not equal the int 3. Use this if only an int is right, as in a shape. In a
             slice, a float bound never equals an int bound.
     """

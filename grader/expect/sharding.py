@@ -50,7 +50,7 @@ def expect_shard_map(seen: Seen) -> None:
 
     Outside the body, a program may do a little arithmetic, for example to scale a result, add two arrays or take a
     mean. The limit is one operation for each element of the program's arguments and results. An operation counts only
-    if an operand depends on the task's arguments, and a result depends on the operation.
+    if it depends on the task's arguments, and a result of the task depends on it.
     """
     if not seen.mapped:
         raise Failure(

@@ -42,6 +42,6 @@ def _pairs(got: Any, want: Any, prefix: bool) -> list[tuple[Any, Any]]:
 
 
 def _declared(got: Any) -> bool:
-    """Return True if each result has a name, from a structure that the author declared."""
+    """Return True if the author declared a structure for the results, so that each result has a name."""
     results = flat(got) if is_tree(got) else []
     return bool(results) and all(isinstance(one, Sharded) and one.name for one in results)

@@ -47,7 +47,7 @@ def expect_close(
 
     Args:
         got: an output array, or a tree of output arrays.
-        want: reference, best computed in float64; for a tree, a tree of references.
+        want: reference, which authors should compute in float64; for a tree, a tree of references.
         terms: number of terms in the longest sum that an element of the result depends on.
         scale: replaces ``max|want|`` in the formula of the bound.
         dtype: name of the result's dtype. The default is the dtype of the call's arguments. None allows any dtype that
@@ -178,7 +178,7 @@ def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: flo
 
 
 def _some(values: np.ndarray, first: tuple[int, ...]) -> str:
-    """Return a few values from the first wrong value on, along the last dimension: ``2.5, -1, nan, ...``."""
+    """Return a few values along the last dimension, starting at the first wrong value: ``2.5, -1, nan, ...``."""
     row = values[first[:-1]][first[-1] :] if first else values.reshape(1)
     shown = [str(v) if values.dtype.kind in "biu" else f"{v:.5g}" for v in row[:SHOWN].tolist()]
     return ", ".join([*shown, *(["..."] if len(row) > SHOWN else [])])

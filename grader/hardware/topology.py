@@ -77,7 +77,8 @@ def largest_slice(chip: str | Chip) -> tuple[int, ...]:
 def slices(chip: str | Chip) -> frozenset[tuple[int, ...]]:
     """Return all available slices. A slice is a tuple of the numbers of chips along its axes, in ascending order.
 
-    A chip with a 3D torus has the slices in ``SMALL_SLICES``, and all slices of whole cubes up to the largest slice.
+    A chip with a 3D torus has the slices in ``SMALL_SLICES``, and all slices made of full cubes (see
+    ``Chip.wrap_cube``), up to the largest slice.
     """
     row = tpu(chip)
     if row.wrap_cube is None:
@@ -117,7 +118,10 @@ def _chips(count: int) -> str:
 
 
 def _has_axes(shape: tuple[int, ...], rings: Sequence[int], lines: Sequence[int], row: Chip) -> bool:
-    """Return True if a slice has a separate axis for each size in ``rings`` (wrapping) and ``lines`` (not wrapping)."""
+    """Return True if a slice has a separate axis for each size in ``rings`` and ``lines``.
+
+    Axes for ``rings`` must wrap around, and axes for ``lines`` must not.
+    """
     left = Counter(shape)
     left.subtract([*rings, *lines])
     return (

@@ -1,4 +1,7 @@
-"""Read ``.zip`` archives in memory, without unpacking them to disk. Sizes in an archive's index may be wrong."""
+"""Read ``.zip`` archives in memory, without unpacking them to disk.
+
+Sizes in an archive's index may be wrong, so the limits count the bytes that are read.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,7 @@ class Archive:
     Attributes:
         files: (name, position in the archive) of each ``.py`` file and notebook that the grader may read.
         notes: remarks on members that are not read.
+        times: the date and time of each file in ``files``.
         manifest: the text of ``manifest.json``, which ``shardlings submit`` writes; empty without this file.
         is_dated: whether ``times`` may be used as submission times. False if the manifest is unreadable.
     """

@@ -44,7 +44,7 @@ _ALPHABETS = ("iso8859", "cp", "latin", "mac", "koi8", "big5", "gb", "shiftjis",
 
 
 def _as_it_says(data: bytes) -> str | None:
-    """Decode bytes with the encoding that a line such as ``# coding: latin-1`` names, as Python does.
+    """Decode bytes as Python does, with the encoding that a line such as ``# coding: latin-1`` names.
 
     Return None if there is no such line, or the encoding is not usable.
     """

@@ -140,8 +140,7 @@ def checks_in(text: str, exercises: Iterable[str]) -> list[str]:
 def checked_after(checks: Iterable[Iterable[str]], chunks: Sequence[Chunk]) -> Iterator[tuple[str, str]]:
     """Yield (exercise, chunk's name) for each exercise that a notebook checks with a call such as ``check("c3")``.
 
-    The chunk is the last cell with such a call. If this cell is not in ``chunks``, it is the last chunk before the
-    cell.
+    The chunk is the last cell with such a call. If ``chunks`` lacks this cell, the chunk is the last one before it.
 
     Args:
         checks: for each cell of the notebook, the exercises that the cell checks.
@@ -208,7 +207,7 @@ def neutralise(text: str) -> tuple[str, list[str]]:
 
 
 def without_line_magics(text: str, left_out: list[str]) -> str:
-    """Replace line magics at the beginnings of statements by Python.
+    """Replace each line magic that begins a statement by Python code.
 
     Args:
         left_out: a list to which the function adds the first line of each replaced magic.

@@ -57,7 +57,7 @@ class ParsedCell:
 
 @dataclass(frozen=True)
 class Stamp:
-    """The time and the student in a manifest of ``shardlings submit``; None and '' where the manifest has none."""
+    """The time and the student in a manifest of ``shardlings submit``; None and '' if it lacks them."""
 
     time: datetime | None = None
     student: str = ""
@@ -74,14 +74,15 @@ class Python:
 class Parsers:
     """Parsers of submitted bytes that run in this process, without limits.
 
-    The class ``batch.confined.Confined`` has equal methods that parse in a confined process, within limits.
+    The class ``batch.confined.Confined`` has methods of equal names, which parse in a confined process and within
+    limits.
     """
 
     def __init__(self) -> None:
         self._open: list[tuple[bytes, OpenArchive]] = []
 
     def for_submission(self, place: Place) -> Parsers:
-        """Return new parsers for the submission at ``place``, with limits and state of their own."""
+        """Return parsers for the submission at ``place``."""
         return Parsers()
 
     def source(self, path: str, data: bytes, exercises: Collection[str]) -> tuple[Source, list[str]]:

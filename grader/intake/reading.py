@@ -6,7 +6,7 @@ only if the machine fails to read existing files (permissions, a damaged disk). 
 A file named after a module may be graded for all exercises of the module. If several files could be graded for an
 exercise, these rules decide, in this order:
 
-- A changed file is preferred to a file that is as handed out or in which nothing was written.
+- A changed file is preferred to an unchanged file (a file as handed out, or with nothing written in it).
 - The name with the best match to an id is preferred. From best to worst: the exact id, a name that contains the whole
   id ("c3_contracting (1)", "03_matmuls-alice"), the beginning of only one id ("c3"), a misspelled id ("c3_contracing").
 - Any other file is preferred to a file that is called old ("old/c3_contracting.py", "c3_contracting_backup").
@@ -173,7 +173,7 @@ def _rank(file: File, match: Match, exercises: Mapping[str, str]) -> tuple:
 
 
 def _add_to_digest(digest: Any, name: str, data: bytes) -> None:
-    """Add a file's name and bytes to the digest, each after its length."""
+    """Add a file to the digest: the name's length, the name, the content's length and the content."""
     for part in (name.encode("utf-8", "surrogatepass"), data):
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)

@@ -52,7 +52,8 @@ def find_submissions(
     - two or more submitted files, all with one student's name, and no folders and zips.
 
     In any other folder, each folder, each ``.zip`` and each file with a student's name belongs to one student. If two
-    or more folders hold submissions, a file without a student's name beside them is not graded (see ``_strays``).
+    or more folders hold submissions, a file beside these folders is graded only if its name has a student's name (see
+    ``_strays``).
 
     Args:
         login: a function from a name in another system, such as Canvas, to the student's name.

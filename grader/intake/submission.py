@@ -50,8 +50,8 @@ class Source:
 
     Attributes:
         name: the path relative to the submission.
-        ends: (exercise, name of a chunk). The grader checks the exercise with the definitions that exist after this
-            chunk, even if later chunks change them.
+        ends: pairs (exercise, name of a chunk). The grader checks the exercise with the definitions that exist after
+            this chunk, even if later chunks change them.
     """
 
     name: str

@@ -36,9 +36,9 @@ TELLING = ("number", "table")
 def params_for(question: Question, *, seed: str, student: str | None) -> dict[str, Any]:
     """Choose (draw) one variant of a question at random and, if the answer is a choice, the order of its options.
 
-    SHA-256 over (seed, question name, student) decides the draw, so it is equal in every process and on every platform.
-    A student's draw changes only if the seed, the question's name, its possible parameters or the keys of its options
-    change.
+    SHA-256 over (seed, question name, student) decides the draw, so the draw is equal in every process and on every
+    platform. A student's draw changes only if the seed, the question's name, its possible parameters or the keys of its
+    options change.
 
     Args:
         seed: the course's seed, changed once per term.
@@ -195,7 +195,7 @@ def kind_name(question: Question) -> QuestionKind:
 def heading(question: Question) -> str:
     """Return the form of the answer in a few words, such as ``us`` or ``a PartitionSpec``.
 
-    All students get equal words.
+    The words are equal for all students.
     """
     return KINDS[type(question.answer)].heading(question.answer)
 
@@ -321,9 +321,9 @@ def nearest_misconceptions(
 ) -> list[Misconception]:
     """Return the misconceptions that explain the wrong answer ``given``.
 
-    If a misconception leads to this answer, return the misconception whose answer is nearest. Otherwise, return the
-    misconceptions that explain each wrong part of the answer, such as some wrong numbers of a table. Return [] if there
-    are more than ``MOST_NAMED``.
+    If misconceptions lead to this answer, return only the one whose answer is nearest. Otherwise, return the
+    misconceptions that explain every wrong part of the answer, such as each wrong number of a table; [] if they are
+    more than ``MOST_NAMED``.
     """
     kind = kind_of(question, params)
     near: list[tuple[float, str, Misconception]] = []

@@ -48,7 +48,7 @@ def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) 
 
 
 def _drawn_once(results: Iterable[Result]) -> list[Result]:
-    """Return the results without pictures of timelines, routes and pipelines that an earlier result has."""
+    """Return the results, but leave out a picture of a timeline, route or pipeline if an earlier result has it."""
     repeated: list[dict[str, Any]] = []
     found = []
     for result in results:
@@ -242,7 +242,7 @@ def verdicts(group: Together) -> list[str]:
 
 
 def _itself_failed(error: Exception) -> str:
-    """Return the reason for a check's result if its function raised ``error``, so that the check has a mistake."""
+    """Return the reason to show if a check's function raised ``error``, because the check has a mistake."""
     text = str(error) or ("compare with a function of grader.expect" if isinstance(error, AssertionError) else "")
     return f"the check itself failed: {type(error).__name__}: {text}"
 

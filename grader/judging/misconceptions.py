@@ -34,7 +34,7 @@ NO_DATA = Outcome(error="wrong")
 
 @dataclass
 class Shown:
-    """The answers of a submission, or of a misconception's form, and what checks find in them.
+    """The answers of a submission, or of a misconception's form, and what checks find in these answers.
 
     Answers to requests with secret inputs are left out.
     """
@@ -211,9 +211,9 @@ def _cases(seen: tuple) -> list[tuple]:
 
 
 def _fits(submitted: Sequence[Found], forms: Sequence[Sequence[Found]], match: Callable[..., bool]) -> bool:
-    """Return True if the findings in the submission match (``match``) the findings in one form.
+    """Return True if ``match`` accepts the submission's findings together with the findings in one form.
 
-    The submission may also match what the findings in all forms have in common (see ``_common``).
+    ``match`` may also accept them with what the findings in all forms have in common (see ``_common``).
     """
     if any(match(submitted, form) for form in forms):
         return True

@@ -35,7 +35,7 @@ class Ask:
     """One request to a submission, with its inputs.
 
     Attributes:
-        of: the call, cases or question to answer.
+        of: the requested call, cases or question.
         mesh, dims, static, check_vma: settings of a call.
         inputs: inputs of a call. A call has one or more runs of one or more steps. The list has a dict for each step of
             the first run, then for each step of the second run, and so on. A dict has the arguments by name and, if the

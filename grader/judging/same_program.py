@@ -49,13 +49,14 @@ def difference(small: Operations, large: Operations, sizes: Substitution) -> Dif
 
 @dataclass
 class _Matching:
-    """Comparison of two programs. A *pair* has two sizes from equal places, in the small and in the large program.
+    """Comparison of two programs. A *pair* is a size in the small program and its counterpart in the large program.
 
     Attributes:
         sizes: the substitution. It turns a size in the small program into the size in the large program.
-        sums: pairs of sizes of flat arrays. Each such array has all elements of some of the arguments.
-        follows: pairs of sizes from the results of earlier slices, concatenations, windows or collectives. Substitution
-            need not convert these pairs exactly (see ``fits``).
+        sums: for each set of arguments, the pair of their total numbers of elements. A program may join these arguments
+            in one flat array.
+        follows: pairs of sizes that result from earlier operations such as slices, concatenations and collectives.
+            Substitution need not convert these pairs exactly (see ``fits``).
     """
 
     small: Operations
@@ -126,8 +127,8 @@ class _Matching:
         """Return True if, except for sizes, a collective communicates between the same devices in both programs.
 
         The substitution must turn the sizes of the small program's groups into those of the large program's groups. In
-        a permute, sources and targets must be equally far apart. The number of pairs must fit (see ``fits``), or the
-        number of devices that send nothing.
+        a permute, sources and targets must be equally far apart. Either the number of pairs or the number of idle
+        devices (which send nothing) must fit (see ``fits``).
         """
         if judged.kind != "permute":
             sizes = [{len(group) for group in each.groups} for each in (judged, timed)]
@@ -144,9 +145,9 @@ class _Matching:
     # These methods check conditions on the whole program.
 
     def shrinking_parts(self) -> Difference | None:
-        """Return a difference if parts of fixed size are most of an array in the small, but not in the large program.
+        """Return a difference if parts of fixed size make up most of a small array, but little of the large array.
 
-        For example, ten rows at each end of an array are all of 11 rows, but hardly any of 4,096 rows. A program that
+        For example, ten rows at each end of an array cover all of 11 rows, but few of 4,096 rows. A program that
         computes only these rows has right values when it is small, but does little of the work when it is large.
         """
         lost, cuts = Fraction(0), set()
@@ -232,7 +233,10 @@ class _Matching:
         return self.fits(one, two) or self.near(one, two, ROUNDS)
 
     def slice(self, one: Operation, two: Operation) -> str:
-        """Return the difference between slices as text, or ''. Bounds count from the array's start or from its end."""
+        """Return the difference between slices as text, or ''.
+
+        A bound must fit (see ``fits``), counted from the array's start or from its end.
+        """
         wholes = [program.values[op.operands[0]].shape for op, program in self.both(one, two)]
         bounds = [_by_name(op.attributes) for op in (one, two)]
         for name in ("start_indices", "limit_indices", "strides"):
@@ -297,11 +301,12 @@ class _Matching:
         """Return True if the size ``timed`` of the large program is right for the small program's size ``judged``.
 
         The size is right if the substitution turns ``judged`` into ``timed``, or if the pair is in ``sums``. For a pair
-        in ``follows``, ``timed`` may also be larger, or a small number may be added to both sizes before substitution
-        (``near``).
+        in ``follows``, ``timed`` may also be larger than the substituted size, or fit after a small number is added to
+        both sizes (see ``near``).
 
-        A much smaller ``timed`` is wrong. Otherwise, a learner's program could build the 11 rows that the small program
-        needs from arrays of 5 and 6 rows. The large program would then also have 11 rows, although it needs 4,096.
+        A ``timed`` much smaller than the substituted size is wrong. Otherwise, a learner's program could build the 11
+        rows that the small program needs from arrays of 5 and 6 rows. The large program would then also have 11 rows,
+        although it needs 4,096.
         """
         due, pair = self.sizes.of(judged), (judged, timed)
         if due == timed or pair in self.sums:
@@ -309,21 +314,21 @@ class _Matching:
         return pair in self.follows and (timed >= due or self.near(judged, timed, WINDOW))
 
     def near(self, judged: int, timed: int, most: int) -> bool:
-        """Return True if substitution turns ``judged + k`` into another size ``timed + k``, with abs(k) <= ``most``."""
+        """Return True if substitution changes ``judged + k`` to ``timed + k`` for a k with 1 <= abs(k) <= ``most``."""
         few = [k for n in range(1, most + 1) for k in (n, -n) if judged + k > 0]
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 
     def due(self, judged: int) -> str:
-        """Return a phrase for a message: the new size of ``judged``; '' if the new size is equal or no whole number."""
+        """Return a phrase with the size that substitution makes of ``judged``; '' if it is equal or no whole number."""
         grown = self.sizes.of(judged)
         return f", so {int(grown):,} is expected here" if grown != judged and grown.denominator == 1 else ""
 
 
 def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[int, ...]]:
-    """Return the steps along each mesh axis from a source to its target, one tuple for each different way.
+    """Return the different moves from sources to their targets.
 
-    Each axis is a ring. Steps go round the shorter way, and are negative if they go backwards. ``pairs``: (source,
-    target) pairs of device numbers.
+    A move has the number of steps along each mesh axis. Each axis is a ring, so steps go round the shorter way. Steps
+    backwards are negative. ``pairs``: (source, target) pairs of device numbers.
     """
     found, sizes = set(), list(mesh.values())
     strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]

@@ -276,7 +276,7 @@ def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
 
 
 def _as_of(result: Any, cotangent: Any) -> Any:
-    """Return ``cotangent`` with the sharding of ``result`` and, if it is a scalar, with the dtype of ``result``.
+    """Return ``cotangent`` with the sharding of ``result``; a scalar also gets the dtype of ``result``.
 
     ``jax.vjp`` requires equal shardings and dtypes. Raises Misfit if only the cotangent is a scalar, because then the
     task should return a scalar, such as a loss.

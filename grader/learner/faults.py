@@ -112,7 +112,7 @@ def unbound_text(axis: str, mesh: Mapping[str, int] | None) -> str:
 
 
 def other_mesh_text(error: BaseException, files: Files, given: Mesh) -> str:
-    """Return a hint if an error seems due to a mesh of the learner's own instead of the mesh ``given``, else ''."""
+    """Return a hint if the error's cause seems to be a mesh that the learner made, instead of ``given``; else ''."""
     message = one_line(error)
     if raised_by_learner(error, files) or not re.search(r"\bmesh\b|_specs\b|incompatible devices", message):
         return ""
@@ -137,7 +137,10 @@ def _sizes(mesh: Mesh) -> str:
 
 
 def meshes_at(error: BaseException, files: Files) -> list[Mesh]:
-    """Return the meshes in an error's stack frames: in variables of learner code, and in JAX's variables ``mesh``."""
+    """Return the meshes in an error's stack frames.
+
+    They are values of any variable of learner code, and of the variable ``mesh`` in JAX's code.
+    """
     found: list[Any] = []
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename in files:

@@ -62,7 +62,7 @@ class Anonymous:
         self._pattern = _pattern([*names, *others])
 
     def report(self, report: Report) -> Report:
-        """Return the report without names, and without the fingerprint, which other pages may show beside the name."""
+        """Return the report without names and fingerprint. Other pages may show the fingerprint beside the name."""
         exercises = [self._exercise(e) for e in report.exercises]
         costs = [HandIn(module=one.module, submitted="", source="", penalty=one.penalty) for one in report.hand_ins]
         changes = {"student": self._names[report.student], "exercises": exercises, "fingerprint": "", "hand_ins": costs}
@@ -100,12 +100,15 @@ class Anonymous:
     def _picture(self, picture: Mapping[str, Any]) -> dict[str, Any]:
         """Return a picture without names.
 
-        The title and the names of the fields stay, because they are the grader's, even if they equal a student's name.
+        The title and the names of the fields stay, because the grader wrote them.
         """
         return {key: part if key == "title" else self._covered(part, keys=False) for key, part in picture.items()}
 
     def _covered(self, value: Any, *, keys: bool = True) -> Any:
-        """Return plain data (text, lists, mappings) with ``[name]`` in place of names; in keys only if ``keys``."""
+        """Return plain data (text, lists, mappings) with ``[name]`` in place of names.
+
+        Keys of mappings change only if ``keys``.
+        """
         if isinstance(value, str):
             return self._pattern.sub(COVERED, value)
         if isinstance(value, list):

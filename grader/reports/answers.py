@@ -71,7 +71,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """One student's answer. ``ratio``: the answer divided by the right answer, if this is a positive number."""
+    """One student's answer. ``ratio``: see ``_ratio``."""
 
     right: bool
     silent: bool
@@ -129,7 +129,7 @@ def _numbers(report: Report) -> Iterator[tuple[str, Result]]:
 
 @lru_cache(1000)
 def _ratio(actual: str, expected: str) -> float | None:
-    """Return the given answer divided by the right answer; None if this is not a positive number."""
+    """Return the given answer divided by the right answer; None if there is no positive ratio."""
     try:
         given = parse(actual.removeprefix("read as "), "")
         right = parse(expected, "")

@@ -53,7 +53,7 @@ class Appeal:
         functions: the code that was judged.
         whole: all code that the student submitted for the exercise.
         failed_on: the first run that failed on inputs that are not hidden; "" for none.
-        inputs, outputs: the arrays of the run ``failed_on``.
+        inputs, outputs: the arrays of the run that ``failed_on`` names.
         facts: what ``shardlings explain`` shows about each program on inputs that are not hidden.
         lines: all findings, as ``shardlings appeal`` prints them.
         differs: differences from the student's stored report.

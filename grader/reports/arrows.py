@@ -22,7 +22,7 @@ MOST, ARROWS = 64, 256  # a picture of more devices or arrows would not be legib
 
 @dataclass(frozen=True)
 class Device:
-    """A box of the grid: its top left corner, and its coordinates on the mesh."""
+    """A device's box in the grid: the box's top left corner, and the device's coordinates on the mesh."""
 
     x: float
     y: float

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -44,18 +44,13 @@ class BrokenResult(BaseModel, frozen=True, extra="forbid"):
 
 
 class AttentionList:
-    """Find the students whose cases need review, one report at a time.
+    """Find the students whose cases need review, one report at a time."""
 
-    Args:
-        extensions: exercises that count as extra credit.
-    """
-
-    def __init__(self, extensions: Collection[str]) -> None:
-        self._extensions = extensions
+    def __init__(self) -> None:
         self._found: dict[Kind, list[tuple[str, str]]] = {}
 
     def add(self, report: Report) -> None:
-        waits, missing = report.pending > 0, _not_found(report, self._extensions)
+        waits, missing = report.pending > 0, _not_found(report)
         self._add("pending", report, _whats_pending(report) if waits else "")
         self._add("by hand", report, _to_be_read(report) if waits else "")
         self._add("look", report, ended_xla(report))
@@ -124,7 +119,7 @@ def _waiting(report: Report) -> list[tuple[ExerciseReport, Result]]:
     return [(e, r) for e in report.exercises if e.by_hand is None for r in e.results if r.waits]
 
 
-def _not_found(report: Report, extensions: Collection[str]) -> str:
+def _not_found(report: Report) -> str:
     """Return a reason for review, or '' if there is none.
 
     A report needs review in each of these cases:
@@ -133,7 +128,7 @@ def _not_found(report: Report, extensions: Collection[str]) -> str:
     - Required exercises are missing, and the report has notes about the submitted files.
     - A note says that a file is a symbolic link, which the grader does not follow.
     """
-    required = [e for e in report.exercises if e.exercise not in extensions]
+    required = [e for e in report.exercises if not e.extension]
     missing = [e.exercise for e in required if not e.handed_in]
     notes = report.notes if missing else [note for note in report.notes if A_LINK in note]
     if report.exercises and not any(e.handed_in for e in report.exercises):

@@ -50,7 +50,7 @@ class Bars:
 
 
 def draw_bars(result: Result) -> Bars | None:
-    """Return the bars of a failed check; None if its data are not amounts, or if expected and actual data are equal."""
+    """Return a failed check's amounts as bars; None for no amounts, too many amounts, or only expected amounts."""
     if result.kind != "check" or result.status != "failed":
         return None
     compared = _compared(result.expected, result.actual)

@@ -46,14 +46,14 @@ class Explained:
         stored: an estimate of ``live`` on a TPU, whose compiler stores some float32 values in bfloat16; 0 if unknown.
         flops: the FLOPs of one device.
         dot_flops: the FLOPs of one device in matmuls.
-        routes: the rings along which permutes pass data on.
+        routes: the rings of devices along which permutes send data.
         pipelines: lines of devices. Each device computes data, and a permute sends the data to the next device.
         elsewhere: a text about the difference between results on real devices and on simulated devices; empty if the
             user named no real devices.
         measured: a text about the program's time on the real devices, if the program has a timeline.
         predicted: a text about the time that the learner predicted.
         compiled: a text about the TPU compiler's schedule of this program, if known.
-        profiles: a text about two step times, if they differ (see ``reports.profiles``).
+        profiles: a text about the step times with two profiles, if they differ (see ``reports.profiles``).
         program: SHA-256 of the program's canonical form.
         timeline: the program's timeline, if the user asked for one.
         untimed: the reason why the program has no timeline.
@@ -116,7 +116,7 @@ class Explained:
 
 
 def alike(programs: Iterable[Explained]) -> list[Explained]:
-    """Return the given programs of one task, but only the first if all have equal faults."""
+    """Return the programs of one task. If all have one fault, return only the first."""
     found = list(programs)
     return found[:1] if found[0].fault is not None and len({p.fault for p in found}) == 1 else found
 
@@ -159,7 +159,7 @@ def _roofline(roofline: Roofline) -> list[dict[str, Any]]:
 
 
 def _timeline(timeline: Timeline) -> dict[str, Any]:
-    """Return the whole timeline. Times are whole picoseconds."""
+    """Return the timeline as JSON data. Times are integers, in picoseconds."""
     return dataclasses.asdict(timeline) | {"idle": timeline.idle, "lanes": timeline.lanes}
 
 

@@ -23,7 +23,10 @@ from grader.reports.timelines import place
 
 
 def print_explained(explained: Explained, console: Console, *, drawn: bool = True) -> None:
-    """Print a heading and a line for every fact. If ``drawn``, also draw the rounds, the timeline and the rooflines."""
+    """Print a heading and a line for every fact.
+
+    If ``drawn``, also draw tables of permuted data, the timeline and the roofline.
+    """
     paper = Paper(console)
     paper.line(paper.text(explained.title, "bold"))
     if explained.fault is not None:

@@ -224,6 +224,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        auto_reload=False,
     )
     environment.globals.update(word=status_word, reason=reason_text, where=place_text, data_pairs=data_pairs)
     environment.globals.update(by_hand=by_hand_text, pictures=pictures, drawing=_svg_of, describe=describe)
@@ -240,7 +241,7 @@ def _environment() -> Environment:
 
 
 def load_templates() -> None:
-    """Compile the templates. Call this before other threads parse Python source, because both at once can fail."""
+    """Compile the templates, before other threads parse Python source, because doing both at once can fail."""
     _environment()
 
 

@@ -127,7 +127,7 @@ def wrong_mark(picture: Picture, block: Block) -> str:
 
 
 def holders(picture: Picture, devices: tuple[int, ...]) -> list[str]:
-    """Return words for some devices of the picture, one for each mesh axis, such as ``["x=1", "y=0..1"]``."""
+    """Return the coordinates of some devices, such as ``["x=1", "y=0..1"]``, or else their number, as words."""
     points = [coordinates(picture.mesh)[d] for d in devices]
     if len(points) == len(picture.slices) > 1:
         return ["all", f"{len(points)} devices"]
@@ -156,7 +156,7 @@ def describe(picture: Picture) -> list[tuple[str, str]]:
 
 
 def device_names(picture: Picture, devices: tuple[int, ...]) -> str:
-    """Return some devices of the picture in one phrase."""
+    """Return a phrase that names some devices of the picture."""
     short = holders(picture, devices)
     if len(devices) == len(picture.slices) > 1:
         return " ".join(short)

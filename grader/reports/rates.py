@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from array import array
 from collections import Counter
-from collections.abc import Collection
 
 from pydantic import BaseModel
 
@@ -66,14 +65,9 @@ class MisconceptionCount(BaseModel, frozen=True, extra="forbid"):
 
 
 class AssignmentRates:
-    """Count a class's results in each module, one report at a time.
+    """Count a class's results in each module, one report at a time."""
 
-    Args:
-        extensions: exercises that count as extra credit.
-    """
-
-    def __init__(self, extensions: Collection[str]) -> None:
-        self._extensions = extensions
+    def __init__(self) -> None:
         self._submissions: Counter[str] = Counter()
         self._percents: dict[str, array[float]] = {}
         self._handed_in: Counter[str] = Counter()
@@ -86,7 +80,7 @@ class AssignmentRates:
         for module, exercises in by_module.items():
             if any(e.handed_in for e in exercises):
                 self._handed_in[module] += 1
-                if required := [e for e in exercises if e.exercise not in self._extensions]:
+                if required := [e for e in exercises if not e.extension]:
                     self._percents.setdefault(module, array("d")).append(_percent_of(required))
 
     def rates(self) -> list[AssignmentRate]:
@@ -112,20 +106,16 @@ class ExerciseRates:
     """Count a class's results in each exercise, one report at a time.
 
     An extension is optional, so its rate counts only students who handed it in.
-
-    Args:
-        extensions: exercises that count as extra credit.
     """
 
-    def __init__(self, extensions: Collection[str]) -> None:
-        self._extensions = extensions
+    def __init__(self) -> None:
         self._titles: dict[str, str] = {}  # exercise -> title, in order of first occurrence in reports
         self._percents: dict[str, array[float]] = {}
         self._full: Counter[str] = Counter()
 
     def add(self, report: Report) -> None:
         for e in report.exercises:
-            if e.handed_in or e.exercise not in self._extensions:
+            if e.handed_in or not e.extension:
                 self._titles.setdefault(e.exercise, e.title)
                 self._percents.setdefault(e.exercise, array("d")).append(percentage(e.earned, e.points))
                 self._full[e.exercise] += e.earned >= e.points

@@ -22,9 +22,9 @@ class RooflinePoint:
 
     Attributes:
         what: name and source line.
-        per: the kind of byte in ``intensity``: "HBM byte", or "byte sent" for the bytes that a device sends.
+        per: the bytes that ``intensity`` counts: "HBM byte", or "byte sent" for the bytes that a device sends.
         intensity: FLOPs per byte.
-        rate: FLOP/s over the whole time of the matmul or step.
+        rate: average FLOP/s during the matmul or step.
     """
 
     what: str

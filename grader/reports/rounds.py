@@ -125,8 +125,7 @@ def _way(held: Sequence[Sequence[int | None]]) -> str:
     """Return the end of a ring's caption, such as ``, data move 1 device back in each of 3 rounds``.
 
     Args:
-        held: ``held[r][c]`` is about the data in column c after round r (0: before the first round). It is the number
-            of the column where these data started; None for zeros.
+        held: ``held[r][c]`` is the starting column of the data in column c after r rounds; None for zeros.
     """
     size, rounds = len(held[0]), len(held) - 1
     moved = {  # by how many columns the data of a device moved to the right in a round
@@ -205,10 +204,10 @@ def _entries(spans: Sequence[Span] | None) -> str:
 
 
 def _alike(row: Moves, first: Sequence[int], ring: Sequence[int]) -> bool:
-    """Return True if, in this round, data move on each ring as on the first ring, and not from one ring to another.
+    """Return True if, in this round, data move alike on all rings, and no data move between rings.
 
     Args:
-        row: for each device, facts about its data, and the devices that the data came from.
+        row: for each device, a description of its data, and the devices that the data came from.
         first: for each device, the corresponding device on the first ring.
         ring: for each device, a number that identifies its ring.
     """
@@ -222,7 +221,7 @@ def _columns(kind: str, axes: Sequence[str], mesh: Mapping[str, int], rows: Sequ
 
     Args:
         kind: "ring" or "line".
-        rows: for each round, a pair for each device: facts about its data, and the devices that the data came from.
+        rows: a row for each round, see ``_alike``.
     """
     points = coordinates(mesh)
     where = {tuple(p.items()): i for i, p in enumerate(points)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from array import array
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -56,16 +56,12 @@ class Summary(BaseModel, frozen=True, extra="forbid"):
 
 
 class Counts:
-    """Collect the numbers for a class's summary, one report at a time, in the order of the students.
+    """Collect the numbers for a class's summary, one report at a time, in the order of the students."""
 
-    Args:
-        extensions: exercises that count as extra credit.
-    """
-
-    def __init__(self, extensions: Collection[str] = ()) -> None:
-        self._attention = AttentionList(extensions)
-        self._assignments = AssignmentRates(extensions)
-        self._exercises = ExerciseRates(extensions)
+    def __init__(self) -> None:
+        self._attention = AttentionList()
+        self._assignments = AssignmentRates()
+        self._exercises = ExerciseRates()
         self._checks = CheckRates()
         self._misconceptions = MisconceptionCounts()
         self._moved = MovedByRules()
@@ -124,9 +120,9 @@ class Counts:
         )
 
 
-def summarise(reports: Iterable[Report], *, extensions: Collection[str] = (), **known: Any) -> Summary:
-    """Return the summary of all reports. The arguments are those of ``Counts`` and ``Counts.summary``."""
-    counts = Counts(extensions)
+def summarise(reports: Iterable[Report], **known: Any) -> Summary:
+    """Return the summary of all reports. The other arguments are those of ``Counts.summary``."""
+    counts = Counts()
     for report in reports:
         counts.add(report)
     return counts.summary(**known)

@@ -144,7 +144,7 @@ def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], 
 
 
 def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
-    """Lower a placeholder function with the program's shapes, dtypes and shardings, and delete its own MLIR module."""
+    """Lower a placeholder with the program's shapes, dtypes and shardings, and delete the placeholder's MLIR module."""
 
     def same_results(*_: Any) -> tuple:
         return tuple(jax.numpy.zeros(shape, dtype_of(dtype)) for shape, dtype in program.results)

@@ -66,7 +66,7 @@ def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[
 
 
 def _carried(loop: Any, number: int) -> Iterator[Any]:
-    """Yield the condition's argument, the body's argument and the result at position ``number`` of a loop."""
+    """Yield argument ``number`` of a loop's condition, argument ``number`` of its body, and its result ``number``."""
     for region in loop.regions:
         yield region.blocks[0].arguments[number]
     yield loop.results[number]

@@ -1,4 +1,4 @@
-"""Find operations that read or replace one entry of an array, and the first index of each slice.
+"""Find operations that read or replace one entry of an array, and find the first indices of slices.
 
 An entry is the part of the array at one index of the first dimension. Only pictures of programs use these facts.
 """

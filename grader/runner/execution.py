@@ -102,8 +102,9 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     Args:
         ask: the grader's request, with the mesh and the arguments that the program must have.
         code: the program as MLIR bytecode.
-        inputs: NumPy arrays for each run: the arguments (and the cotangents) of the first step, then the arguments of
-            each later step. Results of one step that become arguments of the next step are not among these arrays.
+        inputs: NumPy arrays for each run: the arguments of the first step (with cotangents, if the program has any),
+            then the arguments of each later step. Results of one step that become arguments of the next step are not
+            among these arrays.
 
     Returns:
         The facts and the shapes of results as JSON, and the shards of results as blobs. If the program is at fault, the
@@ -235,7 +236,7 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 
 
 def _read_only(looked: Read) -> dict[str, Any]:
-    """Return the facts of a program that is not compiled. FLOPs are unknown if it computes outside ``shard_map``."""
+    """Return the facts of a program that is not compiled; FLOPs outside ``shard_map`` make the FLOPs unknown."""
     found = looked.facts
     flops, dots = (dataclasses.asdict(UNKNOWN if n is None else n) for n in (found.flops, found.dot_flops))
     collectives = [dataclasses.asdict(c) for c in found.collectives]

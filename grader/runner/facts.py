@@ -60,9 +60,9 @@ class Facts:
             compiler knows how the devices share these operations.
         dot_flops: the part of ``flops`` in matmuls; None if some matmuls are outside of shard_map.
         marked: the collectives, keyed by the numbers that ``mark`` gives them.
-        mapped: True if the results depend on a ``shard_map``, and the program does little arithmetic on data outside of
-            it: at most one operation for each element of the program's arguments and results. Data are values that
-            depend on the arguments.
+        mapped: True if the results depend on a ``shard_map``, and the program does little arithmetic outside of it.
+            "Little" is at most one operation on data for each element of the program's arguments and results. Data are
+            values that depend on the arguments.
     """
 
     collectives: list[Collective]
@@ -242,7 +242,7 @@ class _FactsReader:
                 self.region(region, times * applied)
 
     def manual_computation(self, op: Any, times: Interval) -> None:
-        """Read the body of a shard_map, in which arrays have the shapes of one device's part along manual axes."""
+        """Read the body of a shard_map, where an array's shape is that of one device's part along manual axes."""
         before = self.manual, self.share
         axes: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
         self.manual |= set(axes)

@@ -56,9 +56,8 @@ def axis_groups(sizes: Mapping[str, int], ids: Sequence[int], chosen: Sequence[A
         sizes: size of each mesh axis.
         ids: the numbers of the mesh's devices, row-major.
         chosen: the axes or parts of axes, as tuples ``(axis, before, size)``. Within a group, the first axis varies
-            slowest, the last fastest. For a whole axis, ``before`` is 1 and ``size`` is None. For a part, the axis's
-            size is a product of factors. ``size`` is the part's own factor, and ``before`` is the product of the
-            factors to its left.
+            slowest, the last fastest. For a whole axis, ``before`` is 1 and ``size`` is None. A part is a factor of the
+            axis's size: ``size`` is this factor, and ``before`` is the product of the factors before it.
 
     Raises:
         ValueError: an axis has no such part, or a part is chosen twice.
@@ -84,7 +83,7 @@ def _is_inside(small: tuple[str, int, int], part: tuple[str, int, int]) -> bool:
 
 
 def _cut_axis(axis: str, size: int, chosen: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-    """Split one axis into factors, so that each chosen part is one factor or several successive factors."""
+    """Split an axis into factors. Each chosen part is a factor, or several successive factors."""
     borders = sorted({1, size, *(b for a, before, n in chosen if a == axis for b in (before, before * n))})
     pairs = list(itertools.pairwise(borders))
     if borders[-1] != size or any(end % start for start, end in pairs):

@@ -160,8 +160,9 @@ def added_by_compiler(
     """Return the collectives that the compiler added to the canonical program.
 
     All other collectives of the compiled program have a number from ``facts.mark``, and come from the canonical
-    program's collective with this number. Their kind and axes must fit this collective, and they may not run more
-    often. The number alone proves nothing, because a collective that the compiler adds may inherit a number.
+    program's collective with this number. Their kind and axes must also fit this collective, and together they run at
+    most as often as it. The number alone is not enough, because a collective that the compiler adds may inherit a
+    number.
 
     Args:
         hlo: the text of the compiled program.
@@ -191,11 +192,11 @@ def unclaimed(
 
 
 def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
-    """Return how many of the compiled collectives ``copies`` the compiler must have added.
+    """Return how many of ``copies`` the compiler must have added.
 
-    All copies have one number from ``facts.mark``. ``source``: the canonical program's collectives with this number.
-    The compiler may unroll a loop around a collective. So this function compares the numbers of runs if they are known,
-    and otherwise the numbers of collectives.
+    ``copies``: the compiled program's collectives with one number from ``facts.mark``. ``source``: the canonical
+    program's collectives with this number. The compiler may unroll a loop around a collective. So this function
+    compares the numbers of runs if they are known, and otherwise the numbers of collectives.
     """
     runs, allowed = (total(cs, lambda c: Interval.of(1)) for cs in (copies, source))
     more = len(copies) - len(source)

@@ -75,7 +75,7 @@ def _argument(value: Any, block: Any) -> int | None:
 def _constant(value: Any) -> int | None:
     """Return the value of an integer constant; None for other values.
 
-    A constant may be converted, or may be a loop's argument that no round changes.
+    A converted constant counts, and so does a loop's argument that is a constant in every round.
     """
     types = [value.type]
     while True:

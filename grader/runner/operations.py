@@ -1,7 +1,6 @@
 """Read a canonical program's operations as plain data, with calls and ``shard_map`` inlined and all values numbered.
 
-Call ``facts.read`` on a module before ``read``, because only ``facts.read`` refuses collectives whose groups do not fit
-the mesh.
+The caller must have called ``facts.read``, which refuses collectives whose groups do not fit the mesh.
 """
 
 from __future__ import annotations
@@ -162,7 +161,7 @@ class _OperationsReader:
         return len(self.values) - 1
 
     def like(self, value: Any, at: int) -> int:
-        """Give ``value`` a new number, with the layout of value number ``at``. Return the new number."""
+        """Give ``value`` a new number and the layout of the value with number ``at``. Return the new number."""
         return self.new(value, self.values[at].parts, self.layouts[at])
 
     def made(self, value: Any, name: str, operands: Sequence[int]) -> int:
@@ -226,7 +225,7 @@ class _OperationsReader:
         return found
 
     def shard_map(self, op: Any, env: Env, operands: tuple[int, ...]) -> list[Operation]:
-        """Return the operations of a shard_map's body, after "shard" operations and before "unshard" operations.
+        """Return a shard_map's operations: "shard" operations, the body's operations, "unshard" operations.
 
         A "shard" cuts an argument into the devices' parts, and an "unshard" joins the parts of a result.
         """
@@ -259,7 +258,8 @@ class _OperationsReader:
     def laid(self, op: Any, i: int, at: int, layout: Layout, axes: set[str]) -> tuple[Operation | None, int]:
         """Move operand ``i`` of a shard_map (value number ``at``) to the layout that the shard_map requires.
 
-        Return (operation that moves the operand, or None if this needs no communication; number of the moved value).
+        Return the operation that moves the operand (None if the move needs no communication), and the moved value's
+        number.
         """
         now = self.layouts[at]
         if now is not None and layout is not None and (_only(now, axes) == _only(layout, axes) or not any(now)):
@@ -270,7 +270,7 @@ class _OperationsReader:
         return self.step(op, "reshard", (at,), (moved,)), moved
 
     def left(self, argument: Any, whole: int) -> int:
-        """Return how many shards a shard_map's argument has along the mesh axes that are not manual."""
+        """Return the number of shards of an argument of a shard_map's body, along the mesh axes that are not manual."""
         value = self.values[whole]
         each = max(math.prod(value.shape) // value.parts, 1)
         return 1 if self.real <= self.manual else max(math.prod(shaped(argument.type)[0]) // each, 1)

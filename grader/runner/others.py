@@ -26,7 +26,7 @@ STREAMS = 2  # number of noise arrays for one shape
 
 @cache
 def lowered(shape: tuple[int, ...], dtype: str) -> str:
-    """Return the function ``chosen`` for arrays of this shape and dtype, as the text of a StableHLO module."""
+    """Lower the function ``chosen`` for arrays of this shape and dtype. Return the text of a StableHLO module."""
     scalar = jax.ShapeDtypeStruct((), np.int32)
     drawn = [jax.ShapeDtypeStruct(shape, np.uint32)] * STREAMS
     return _lowered(chosen, jax.ShapeDtypeStruct(shape, dtype_of(dtype)), scalar, scalar, *drawn)
@@ -34,7 +34,10 @@ def lowered(shape: tuple[int, ...], dtype: str) -> str:
 
 @cache
 def lowered_noise(shape: tuple[int, ...]) -> str:
-    """Return the function ``noise`` of ``salt`` for arrays of this shape, as the text of a StableHLO module."""
+    """Lower the function ``noise`` for arrays of this shape, with ``salt`` as its argument.
+
+    Return the text of a StableHLO module.
+    """
     return _lowered(partial(noise, shape), jax.ShapeDtypeStruct((), np.int32))
 
 

@@ -249,7 +249,7 @@ class PoisonedModule:
         return number
 
     def shut_off(self, op: Any, wanted: Any, salt: Salt, number: int) -> int:
-        """Change the operations in the block of ``op``, a ``shard_map`` or named computation.
+        """Change the operations in the block of ``op``, a ``shard_map`` or a ``sdy.named_computation``.
 
         The block cannot use values from outside, so ``wanted`` and the salt become additional operands of ``op``.
         """
@@ -324,7 +324,7 @@ class PoisonedModule:
         return ir.Operation.create("func.call", types, operands, {"callee": ir.FlatSymbolRefAttr.get(name)})
 
     def function_of(self, text: str) -> str:
-        """Return the name of this module's copy of the function in the StableHLO module ``text``."""
+        """Copy the function in the StableHLO text ``text`` into this module, once. Return the copy's name."""
         if text not in self.added:
             self.added[text] = f"poison_{len(self.added)}"
             lowered = ir.Module.parse(text, self.module.context)  # the module must exist until its function is copied

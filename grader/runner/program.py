@@ -200,7 +200,7 @@ def _written(op: Any, name: str) -> str:
 
 @cache
 def _defining(name: str, view: type) -> set[str]:
-    """Return the attributes that decide an operation's result: the properties of ``view`` that ``ir.OpView`` lacks."""
+    """Return the attributes that decide an operation's result: all properties of ``view`` that ``ir.OpView`` lacks."""
     return {n for n in dir(view) if n not in dir(ir.OpView)} | ({"name"} if name == "stablehlo.composite" else set())
 
 

@@ -15,7 +15,7 @@ Send = Callable[[dict[str, Any], list[bytes]], None]
 
 
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
-    """Answer one request. Keys of the header select the answer; without such a key, run a learner's program.
+    """Answer one request. Keys of the header select the answer. A request without such a key runs a learner's program.
 
     Keys:
         ours: True to run the grader's own test program.

@@ -28,8 +28,8 @@ class IdleTime:
     """The seconds in which no thread of a process runs or waits for a core or a disk.
 
     ``look`` samples at random moments whether the process is asleep. A process cannot predict these moments, so it
-    cannot wake up only for the samples. Each sample estimates the idle time since the previous sample: it multiplies
-    (wall time - CPU time of the process) by the share of the sample in which the process slept.
+    cannot wake up only for the samples. Each sample estimates the idle time since the previous sample: (wall time - CPU
+    time of the process) times the share of the sample in which the process slept.
 
     Args:
         asleep: a function that watches a process for a short time, and returns the share of this time, 0 to 1, in which

@@ -64,8 +64,8 @@ class Packages:
 def settle_imports(packages: dict[str, str]) -> None:
     """Make only the standard library and the packages ``packages`` importable, in every kind of sandbox.
 
-    This function lets Python's import finder list the standard library's folder, and keep the list. Later, a process in
-    a sandlock sandbox may not list this folder, because it may contain packages that are not allowed.
+    Python's import finder lists the standard library's folder now, and this function makes it keep the list. Later, a
+    process in a sandlock sandbox may not list this folder, because it may contain packages that are not allowed.
     """
     library = sysconfig.get_path("stdlib")
     sys.path[:] = [library, os.path.join(library, "lib-dynload")]

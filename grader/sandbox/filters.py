@@ -2,7 +2,7 @@
 
 This module writes the filter in the kernel's format. sandlock's own filter is unsuitable for two reasons:
 - It lists the refused calls, not the allowed calls.
-- It cannot let a worker fork and forbid this to the worker's child, because it is equal for both.
+- It is equal for a worker and the worker's child, but only the worker may fork.
 
 libseccomp is unsuitable, because it must be installed separately.
 """

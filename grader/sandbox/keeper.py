@@ -41,7 +41,7 @@ class Stages:
     forges an answer to get the next list is graded on the forged answer.
 
     Args:
-        to_child: the end for writing, in non-blocking mode, of the pipe from which the child reads.
+        to_child: the pipe to the child, in non-blocking mode.
         header, source: frames (messages of ``wire.frames``).
         later: for each list of requests, the number of answers to expect and the bytes to send.
     """
@@ -64,7 +64,7 @@ class Stages:
         return not self._due
 
     def takes(self, body: dict[str, Any]) -> Expected | None:
-        """Return the key and value that the child's next frame must have, if this frame has them; else None.
+        """Return the key and value that the child's next frame must have, if ``body`` has them; else None.
 
         After the last expected frame of a stage, the next stage is ready for ``hand_out``.
         """
@@ -153,7 +153,7 @@ class Inlet:
     Args:
         out: the pipe from which to read the child's frames.
         limits: ``trace_seconds`` for each frame, ``total_seconds`` for all frames, ``idle_seconds`` of idle time.
-        asleep: a function to call when the child first idles for more than ASLEEP_SECONDS before a frame.
+        asleep: a function to call once, when the child has idled for more than ASLEEP_SECONDS since its previous frame.
         asks: the pipe from which to read the grader's requests. The grader sends its next request only after an answer.
             So if this pipe becomes readable, the grader has ended.
     """

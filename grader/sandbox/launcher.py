@@ -13,8 +13,8 @@ The kernel limits the memory of each process (RLIMIT_AS). A memory limit for the
 the process that runs learner code cannot start processes. It would also be slow, because the supervisor would handle
 every system call that maps memory.
 
-All processes of a sandbox may read the same paths. So a worker whose child runs learner code may not read other
-processes' files in ``/proc``. Instead, the worker asks the launcher whether a process sleeps. Two pipes in the
+All processes of a sandbox may read the same paths. Learner code must not read the files of other processes in
+``/proc``, so the worker cannot read them either. It asks the launcher whether a process sleeps. Two pipes in the
 scratch folder carry the question and the answer.
 """
 
@@ -134,8 +134,8 @@ def drop_capabilities() -> None:
     """Drop root's capabilities inside the sandbox, such as setting the clock or changing other users' files.
 
     Root keeps the capability to read all files, because the interpreter may be in a user's home folder. Landlock still
-    limits which files are readable. A process that is not root's has only the capabilities that ``mount_scratch`` gave
-    it, and loses all of them.
+    limits which files are readable. A process of another user has only the capabilities that ``mount_scratch`` gave it,
+    and loses all of them.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3 of the capability interface; process 0 is this process

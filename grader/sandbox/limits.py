@@ -13,7 +13,7 @@ from grader.wire.limits import STUCK_SECONDS
 class Limits(BaseModel, frozen=True, extra="forbid"):
     """Limits on a submission. Sizes are in MiB. Times are in seconds of CPU time unless stated otherwise.
 
-    In ``trace_seconds`` and ``total_seconds``, the time for which the submission's process is idle counts, too.
+    ``trace_seconds`` and ``total_seconds`` also count the idle time of the submission's process.
 
     Attributes:
         trace_seconds: limit for loading the code, and for each request to the code.

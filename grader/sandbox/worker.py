@@ -105,9 +105,9 @@ class Worker:
     ) -> Iterator[tuple[dict, list[bytes]]]:
         """Start a child process for learner code and yield its frames ``{"from": "child", "taken": key, "body": ...}``.
 
-        ``body`` is not trusted. ``taken`` is ``started`` in the first frame, ``loaded`` in the second frame, then
-        ``number`` in the answer to each request. The worker adds a frame ``{"asleep": True}`` when the child first
-        sleeps, and a last frame ``{"end": how}``.
+        ``body`` is not trusted. ``taken`` is "started" in the first frame, "loaded" in the second, and "number" in the
+        answer to each request. The worker adds a frame ``{"asleep": True}`` when the child first sleeps, and a last
+        frame ``{"end": how}``.
 
         Args:
             source: the learner's code, as ``{"name": ..., "chunks": [[name, text], ...]}``.

@@ -47,7 +47,7 @@ def read_frame(
     Raises BadFrame for bytes that are not a frame, or that exceed the limits.
 
     Args:
-        read: returns the next n bytes for an argument n, or raises EOFError.
+        read: a function of n that returns the next n bytes, or raises EOFError.
     """
     (length,) = struct.unpack("<I", read(4))
     if length > max_header:
@@ -62,7 +62,7 @@ def read_frame(
 def json_of(data: bytes, what: str) -> Any:
     """Parse JSON that another process wrote. Raises BadFrame, with a message that begins with ``what``.
 
-    A string may contain half of a surrogate pair, which UTF-8 cannot express. It becomes ``?``.
+    Half of a surrogate pair in a string becomes ``?``, because UTF-8 cannot express it.
     """
     try:
         text = data.decode("utf-8")  # json.loads would accept the bytes of half a surrogate pair
@@ -81,7 +81,10 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 
 
 def nesting(text: str) -> int:
-    """Return the nesting depth of a JSON text; 0 without measuring if it has at most MAX_NESTING opening brackets."""
+    """Return the nesting depth of a JSON text.
+
+    Return 0 for a text with at most MAX_NESTING opening brackets, to save time.
+    """
     if text.count("[") + text.count("{") <= MAX_NESTING:
         return 0
     marks = np.frombuffer(_STRING.sub("", text).encode(), np.uint8)

@@ -36,7 +36,7 @@ def mesh_on(devices: Sequence[Any], sizes: dict[str, int]) -> Mesh:
     """Return a mesh over real devices, with its axes along the links between devices if possible.
 
     Args:
-        devices: the real devices in JAX's order. The mesh uses as many as it needs, the first ones.
+        devices: the real devices in JAX's order. The mesh uses only the first devices, as many as it needs.
         sizes: axis sizes, in order; their product is at most the number of devices.
     """
     need = devices[: math.prod(sizes.values())]

@@ -1,8 +1,8 @@
 """A program's operations as plain data: dependencies, sizes, and which devices communicate.
 
-The process that runs programs makes this data. In it, the operations of a called function or a ``shard_map`` replace
-the call or the ``shard_map``. Inside ``shard_map``, shapes are those of one device's part. The judging process gets the
-operations as JSON and does not trust it: ``from_json`` checks every value.
+The process that runs programs makes this data. Calls and ``shard_map`` are replaced by the operations inside them.
+Inside ``shard_map``, shapes are those of one device's part. The judging process gets the operations as
+JSON and does not trust it: ``from_json`` checks every value.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Value:
     """An array of the program.
 
     Attributes:
-        shape, dtype: of one device's part inside a ``shard_map``, and of the whole array outside.
+        shape, dtype: inside a ``shard_map``, those of one device's part; outside, those of the whole array.
         parts: the number of equal shards into which the devices split the array; 1 if each device holds the full shape.
     """
 
@@ -309,7 +309,10 @@ class _OperationsDecoder:
         return Communication(kind, found, tuple(axes), as_size(size))
 
     def new(self, number: Any) -> int:
-        """Return the number of a value that an operation or body defines. Raises ValueError for a second definition."""
+        """Check and record the number of a value that an operation or body defines, and return it.
+
+        Raises ValueError for a second definition.
+        """
         at = as_size(number, most=len(self.values) - 1)
         if at in self.made:
             raise ValueError(f"value {at} is defined twice")

@@ -37,7 +37,7 @@ also print the **bus bandwidth**: the bytes that a rank must really send, divide
 | reduce-scatter and all-gather | algbw 401, busbw 301 GB/s |
 | all-to-all, broadcast and reduce | |
 
-**Symbols.** n: ranks. t: seconds. S: bytes of the whole array. algbw, busbw: as above. 1 GB/s = 10^9 bytes/s.
+**Symbols.** n: ranks. t: seconds. S: bytes, as in the table. algbw, busbw: as above. 1 GB/s = 10^9 bytes/s.
 
 **Small case.** 4 ranks all-reduce S = 419 MB in 2.12 ms: algbw = 198 GB/s, busbw = 198 · 3/2 = 297 GB/s. They
 reduce-scatter S = 1678 MB in 4.18 ms and keep 419 MB each: algbw = 401 GB/s, busbw = 401 · 3/4 = 301 GB/s.

@@ -50,7 +50,8 @@ than the weights' 2.3 ms, so the step takes 21 ms.
 the state on each chip. FSDP (ZeRO-3) cuts one copy over all chips. In the small case, 210 GB of cache and 30 GB of
 weights fit into the 16 · 16 GB of the chips.
 
-**Batches.** A step of a small batch waits for the weights. A step of a large batch waits for the cache.
+**Batches.** A step of a small batch waits for the weights. A step of a large batch mostly reads the cache, even
+if computing takes longer than reading the weights.
 
 **In real systems.** Grouped-query attention (fewer KV heads than query heads) and int8 caches make the cache smaller.
 

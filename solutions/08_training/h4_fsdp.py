@@ -145,8 +145,8 @@ step = exercise.call(
     ],
 )  # fmt: skip
 def fsdp_forward_times(chip, L, D, X, small, large):
-    """A forward pass goes through {{ L }} layers of bfloat16[{{ D }}, {{ D }}], cut over {{ X }} {{ chip }} chips. In the first row (waiting) each gather
-    waits for the matmul before it. In the second (ahead) a chip gathers the next layer during a matmul. How long does the forward pass take
+    """A forward pass goes through {{ L }} layers of bfloat16[{{ D }}, {{ D }}], cut over {{ X }} {{ chip }} chips. In row "waiting" of the answer each gather
+    waits for the matmul before it. In row "ahead" a chip gathers the next layer during a matmul. How long does the forward pass take
     with a batch of {{ small }} rows in all, and with {{ large }} rows?"""
     gather = all_gather_time(2 * D * D, X, chip)
     times = {"waiting": {}, "ahead": {}}

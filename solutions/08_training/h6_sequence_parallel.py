@@ -1,7 +1,7 @@
 """# H6 Tensor parallelism, with the sequence cut between blocks
 
-In H5 all devices hold all of `x` between two blocks, and compute the same norms. Here the axis tp cuts the rows:
-`x[S_tp, D]`. A block gathers the rows just before its first matmul. The all-reduce after its
+Between blocks of H5 all devices hold all of `x`, and would compute equal norms. Here the axis tp cuts the rows:
+`x[S_tp, D]`. A block gathers rows just before its first matmul. The all-reduce after its
 second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then work on a device's own rows.
 
 ```
@@ -33,8 +33,8 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
 | | per layer also all-reduces of 2D numbers in total | 1080 bytes |
 | `train`: work | on tp=8: a device normalizes only its own rows; it computes at most one matmul of a layer twice | |
 | `train`: memory | on tp=8: for each layer a device keeps only its rows and its `hidden`, no gathered rows [S, D] | |
-| `drop`: value | a share of about `rate` becomes 0; copies of a row stay equal; nothing is sent (along dp, devices hold copies) | |
-| `drop`: masks | masks depend on seed and place, not on values; masks of rows, devices and seeds are independent, even if one is shifted | |
+| `drop`: value | a share of about `rate` becomes 0; devices along dp hold copies; copies of a row stay equal; nothing is sent | |
+| `drop`: masks | masks depend on seed and place, not on values; masks of rows, devices and seeds are independent, even if one mask is shifted | |
 
 **Symbols.** S rows, D width, F units of the MLP, N devices along tp, L layers, AG all-gather, RS reduce-scatter;
 `hidden` = tanh(…), float32[S, F/N].

@@ -1,7 +1,7 @@
 """# M2 A training step on three axes
 
 A training step takes the gradient of a loss through the block of M1, clips it by its norm and updates the parameters.
-Loss and norm concern all devices; a device has only its own rows and parameters.
+Loss and norm concern all devices; a device has only its rows and parameters.
 
 ```
    x, y --> block --> loss --------> g ----> p − RATE·g·min(1, LIMIT/‖g‖)
@@ -35,15 +35,15 @@ parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 | tp=4, dp=1 | the four rules above |
 | bfloat16 arguments | parameters, loss and norm as above, in the dtype of x |
 | sent | the forward and backward budgets of M1 together, and single numbers, all in the dtype of x |
-| work | the program at real sizes equals that at small sizes; at most one more forward pass of matmuls, also on sp=6 |
+| work | the program at real sizes (see below) equals that at small sizes; at most one more forward pass of matmuls, also on sp=6 |
 | memory | a device holds parameters, gradients, rows and at most three arrays of its scores, in the dtype of x |
 | time | v5p:2x2x2, profile *ideal*: at most the collectives' time plus twice the matmuls' |
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP. A device's scores are
 [B/dp, H/tp, T/sp, T].
 
-**Small case.** On two devices along tp, the squares of g sum to 3 and to 5 for parameters that tp cuts, and on both
-to 1 for `before` and `between`. So ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. In M1's small case, a step sends
+**Small case.** Let tp=2. For parameters that tp cuts, the squares of g sum to 3 on one device, 5 on the other; for
+`before` and `between`, 1 on both. So ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. In M1's small case, a step sends
 34944 bytes over tp, 1152 over sp, 185472 over dp and sp together.
 
 ## Going further

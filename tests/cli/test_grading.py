@@ -162,7 +162,7 @@ def test_an_unusable_exercise_does_not_stop_other_modules(with_bad: Path) -> Non
     (with_bad / "class" / "alice" / "x1_gather.py").write_text("gather_time = 3\n")
     words = ("grade", "class", "--out", "graded", "--isolation", "none", "--only")
     done = shardlings(*words, "01_gather", cwd=with_bad)
-    assert done.returncode == 0 and done.stderr.strip() == f"note: {bad_line(with_bad)}"
+    assert (done.returncode, done.stderr) == (0, "")
     assert (with_bad / "graded" / "grades.csv").is_file()
     assert one_line(shardlings(*words, "02_bad", cwd=with_bad)) == f"shardlings: {bad_line(with_bad)}"
 

@@ -72,18 +72,14 @@ def test_subclasses_of_a_users_mistake_are_mistakes_as_well() -> None:
     assert not is_mistake(ValueError("x"))
 
 
-def test_only_the_graded_exercises_are_loaded_before_the_first_report(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_grade_loads_only_the_exercises_that_it_grades(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     loaded: list[str] = []
-    when_graded: list[str] = []
     load = exercises.load_exercise
     monkeypatch.setattr(
         exercises, "load_exercise", lambda path, name, *rest: loaded.append(name) or load(path, name, *rest)
     )
 
     def graded(grader: object, folder: Folder, *_: object) -> tuple[set[str], dict[str, Exception]]:
-        when_graded.extend(loaded)
         folder.settle()
         return set(), {}
 
@@ -94,10 +90,7 @@ def test_only_the_graded_exercises_are_loaded_before_the_first_report(
         (submission,), tmp_path / "out", only=("03_matmuls",), isolation="none", as_json=True, remember=False
     )
     assert grade_batch(course, options) == 0
-    assert set(when_graded) == set(course.module("03_matmuls").exercises)
-    assert set(loaded) == set(
-        course.module_of
-    )  # after grading, the command loads the other exercises, and reports those that cannot be used
+    assert set(loaded) == set(course.module("03_matmuls").exercises)
 
 
 def test_help_groups_every_command_by_its_reader_and_cuts_no_summary(capsys: pytest.CaptureFixture[str]) -> None:

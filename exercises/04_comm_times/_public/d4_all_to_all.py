@@ -32,7 +32,7 @@ V/N² / W1.
 | rings that send one way, even and odd N | N·(N − 1) / 2 | about V / (2·W1) | |
 | lines | ⌊N/2⌋·⌈N/2⌉ | V / (4·W1) | 93 µs |
 | behind a switch | N − 1 | about V / (N·W1) | 4.1 µs |
-| over two and three unequal axes | the rule above for each axis, with its n chips for N and V·n/N for V; the slowest axis counts | rings: V·n / (4·N·W) | |
+| over two and three unequal axes | for each axis the rule above, for n chips and V·n/N bytes; the slowest axis counts | rings: V·n / (4·N·W) | |
 
 **Symbols.** V: bytes of the array that these chips hold together. N: all chips. n, X, Y: chips along an axis. W1:
 one-way bandwidth of a wire. W = 2·W1: both-way bandwidth.

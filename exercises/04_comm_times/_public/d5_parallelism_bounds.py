@@ -2,7 +2,7 @@
 """# D5 When does communication stop being overlapped?
 
 Arithmetic and communication of a training step overlap, so a step takes the longer time. If both are equal,
-communication is just fully overlapped. This gives the smallest batch and the most tensor-parallel chips. The layer is
+communication is just fully overlapped. A smaller batch or more tensor-parallel chips would expose it. The layer is
 `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```

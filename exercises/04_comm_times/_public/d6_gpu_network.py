@@ -23,7 +23,7 @@ of links, inside nodes and between nodes, work at the same time. So the slower l
 | `bytes` | V |
 | `gpus`, `node` | GPUs in the collective: at most `node`, or a multiple of it; GPUs in a node |
 | `gpu_egress`, `node_egress` | Wg, Wn, bytes/s |
-| `k` | for all-to-alls: a row has data for at most k parts; each GPU of one node, or each of several nodes, is a part |
+| `k` | for all-to-alls: a row has data for at most k parts. A part is a GPU (one node) or a node (several nodes) |
 
 **What is checked**
 
@@ -106,7 +106,7 @@ EXACT = "bandwidth only, exact"
     ],
 )
 def node_gather_time(chip, I, J):
-    """`W` is bfloat16[{{ I }}, {{ J }}], sharded `W[I_X, J]` over the 8 GPUs of one {{ chip }} node. How long does its all-gather take?"""
+    """`A` is bfloat16[{{ I }}, {{ J }}], sharded `A[I_X, J]` over the 8 GPUs of one {{ chip }} node. How long does its all-gather take?"""
     raise NotImplementedError()
 
 
@@ -122,7 +122,7 @@ def node_gather_time(chip, I, J):
     ],
 )
 def nodes_gather_time(chip, M, I, J):
-    """`W` is bfloat16[{{ I }}, {{ J }}]. {{ chip }} nodes have 8 GPUs and 8 network cards of 400 Gb/s each. `W` is all-gathered over all GPUs
+    """`A` is bfloat16[{{ I }}, {{ J }}]. {{ chip }} nodes have 8 GPUs and 8 network cards of 400 Gb/s each. `A` is all-gathered over all GPUs
     of 2 nodes, then, in another job, over all GPUs of {{ M }} nodes. How long do the two all-gathers take together?"""
     raise NotImplementedError()
 
@@ -155,8 +155,8 @@ def sharp_reduce_time(chip, I, J):
     ],
 )
 def ragged_exchange_time(chip, B, D, k):
-    """One {{ chip }} node has 8 experts, one on each GPU, and each token goes to at most {{ k }} of them. In the dense array each
-    token has a part for every expert: bfloat16[{{ B }}, 8, {{ D }}]. How long does the ragged all-to-all take?"""
+    """One {{ chip }} node has 8 experts, one on each GPU, and each token goes to at most {{ k }} of them. The dense array
+    has {{ D }} numbers for each token and each expert: bfloat16[{{ B }}, 8, {{ D }}]. How long does the ragged all-to-all take?"""
     raise NotImplementedError()
 
 

@@ -132,8 +132,8 @@ step = exercise.call(fsdp_loss, ws=array("L", "D", "D", spec=P(None, "dp"), draw
     ],
 )
 def fsdp_forward_times(chip, L, D, X, small, large):
-    """A forward pass goes through {{ L }} layers of bfloat16[{{ D }}, {{ D }}], cut over {{ X }} {{ chip }} chips. In the first row (waiting) each gather
-    waits for the matmul before it. In the second (ahead) a chip gathers the next layer during a matmul. How long does the forward pass take
+    """A forward pass goes through {{ L }} layers of bfloat16[{{ D }}, {{ D }}], cut over {{ X }} {{ chip }} chips. In row "waiting" of the answer each gather
+    waits for the matmul before it. In row "ahead" a chip gathers the next layer during a matmul. How long does the forward pass take
     with a batch of {{ small }} rows in all, and with {{ large }} rows?"""
     raise NotImplementedError()
 

@@ -2,7 +2,7 @@
 """# M2 A training step on three axes
 
 A training step takes the gradient of a loss through the block of M1, clips it by its norm and updates the parameters.
-Loss and norm concern all devices; a device has only its own rows and parameters.
+Loss and norm concern all devices; a device has only its rows and parameters.
 
 ```
    x, y --> block --> loss --------> g ----> p − RATE·g·min(1, LIMIT/‖g‖)
@@ -36,15 +36,15 @@ parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 | tp=4, dp=1 | the four rules above |
 | bfloat16 arguments | parameters, loss and norm as above, in the dtype of x |
 | sent | the forward and backward budgets of M1 together, and single numbers, all in the dtype of x |
-| work | the program at real sizes equals that at small sizes; at most one more forward pass of matmuls, also on sp=6 |
+| work | the program at real sizes (see below) equals that at small sizes; at most one more forward pass of matmuls, also on sp=6 |
 | memory | a device holds parameters, gradients, rows and at most three arrays of its scores, in the dtype of x |
 | time | v5p:2x2x2, profile *ideal*: at most the collectives' time plus twice the matmuls' |
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP. A device's scores are
 [B/dp, H/tp, T/sp, T].
 
-**Small case.** On two devices along tp, the squares of g sum to 3 and to 5 for parameters that tp cuts, and on both
-to 1 for `before` and `between`. So ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. In M1's small case, a step sends
+**Small case.** Let tp=2. For parameters that tp cuts, the squares of g sum to 3 on one device, 5 on the other; for
+`before` and `between`, 1 on both. So ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. In M1's small case, a step sends
 34944 bytes over tp, 1152 over sp, 185472 over dp and sp together.
 
 ## Going further
@@ -284,10 +284,10 @@ def on_one_device(params, x):
     x = x.astype(np.float64)
     rms = np.sqrt((x**2).mean(-1, keepdims=True))
     n = x / rms * p["before"]
-    q, k, v = np.einsum("btd,dchk->cbthk", n, p["qkv"])
+    q, k, v = np.einsum("btd,dchk->cbthk", n, p["qkv"], optimize=True)
     w = attended(q, k, v)
     heads = np.einsum("bhts,bshd->bthd", w, v)
-    middle = x + np.einsum("bthk,hkd->btd", heads, p["out"])
+    middle = x + np.einsum("bthk,hkd->btd", heads, p["out"], optimize=True)
     rms2 = np.sqrt((middle**2).mean(-1, keepdims=True))
     n2 = middle / rms2 * p["between"]
     before = n2 @ p["up"]
@@ -299,13 +299,13 @@ def on_one_device(params, x):
         return (du - unit * (du * unit).mean(-1, keepdims=True)) / rms, (dn * unit).sum((0, 1))
 
     def back(dy):
-        grads = {"down": np.einsum("btf,btd->fd", hidden, dy)}
+        grads = {"down": np.einsum("btf,btd->fd", hidden, dy, optimize=True)}
         dbefore = dy @ p["down"].T * open_ * (1 + before * (1 - open_))
-        grads["up"] = np.einsum("btd,btf->df", n2, dbefore)
+        grads["up"] = np.einsum("btd,btf->df", n2, dbefore, optimize=True)
         dx, grads["between"] = of_norm(dbefore @ p["up"].T, middle / rms2, p["between"], rms2)
         dx = dx + dy
-        grads["out"] = np.einsum("bthk,btd->hkd", heads, dx)
-        dheads = np.einsum("btd,hkd->bthk", dx, p["out"])
+        grads["out"] = np.einsum("bthk,btd->hkd", heads, dx, optimize=True)
+        dheads = np.einsum("btd,hkd->bthk", dx, p["out"], optimize=True)
         dw = np.einsum("bthd,bshd->bhts", dheads, v)
         dscores = w * (dw - (dw * w).sum(-1, keepdims=True)) / q.shape[-1] ** 0.5
         dqkv = np.stack(
@@ -315,8 +315,10 @@ def on_one_device(params, x):
                 np.einsum("bhts,bthd->bshd", w, dheads),
             ]
         )
-        grads["qkv"] = np.einsum("btd,cbthk->dchk", n, dqkv)
-        _, grads["before"] = of_norm(np.einsum("cbthk,dchk->btd", dqkv, p["qkv"]), x / rms, p["before"], rms)
+        grads["qkv"] = np.einsum("btd,cbthk->dchk", n, dqkv, optimize=True)
+        _, grads["before"] = of_norm(
+            np.einsum("cbthk,dchk->btd", dqkv, p["qkv"], optimize=True), x / rms, p["before"], rms
+        )
         return grads
 
     return middle + hidden @ p["down"], back

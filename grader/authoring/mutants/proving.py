@@ -36,7 +36,7 @@ class Proof:
 
     @property
     def not_run(self) -> int:
-        """Number of killed mutants that JAX could not trace. Such mutants show little about the checks."""
+        """Number of killed mutants that did not run. Such mutants show little about the checks."""
         return sum(v.fate == "killed" and not v.seen_by for v in self.verdicts)
 
 

@@ -1,8 +1,7 @@
 """Run many mutants of one task in one process, with only the first inputs: most mutants already fail with these.
 
-In a shared process, the grader starts fewer processes and traces fewer programs. Only a failure is final. If a mutant
-passes, or if other mutants in the process may have changed its result, ``judge_mutant`` grades the mutant alone with
-all inputs.
+In a shared process, the grader starts fewer processes and traces fewer programs. If a mutant passes, or if other
+mutants in the process may have changed its result, ``judge_mutant`` grades the mutant alone with all inputs.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
 
 
 def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask], list[Ask]]:
-    """Return two lists: the first request of the command ``grade``, and the requests that only ``check`` makes.
+    """Return the first request of the command ``grade``, and all requests that only the command ``check`` has.
 
     A request is a call of the task on one mesh with given inputs. For a plain Python task, the first list has all
     requests of ``grade``. Requests with hidden inputs are left out. Both lists are empty if the task's checks depend on

@@ -163,7 +163,7 @@ class Shardlings(LoggingConfigurable):
         return found
 
     def ahead(self, works: Sequence[NotebookWork]) -> None:
-        """Start grading the notebooks without a stored report in the background, if there are two or more of them."""
+        """If two or more notebooks have no stored report, start grading these notebooks in the background."""
         left = [w for w in works if self.kept(w.fingerprint) is None]
         self._coming = {w.fingerprint: Future() for w in left}
 

@@ -19,9 +19,9 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
     """Return the report with the points that a person set in the gradebook.
 
     In nbgrader, an exercise has one check cell for all points that the grader gives, and a cell for each answer in
-    words. A person's score of the check cell replaces all points of the grader. In the report, the score becomes part
-    of the exercise's total, which needs the points of all answers in words. Until all of them are graded, the score
-    does not count.
+    words. If a person scores the check cell, this score replaces all points of the grader. The report then has one
+    total for the exercise: this score plus the points of all answers in words. Until all of these answers are graded,
+    the score does not count.
 
     Args:
         submission: nbgrader's SubmittedAssignment.

@@ -43,8 +43,7 @@ def write(
     place.mkdir(parents=True, exist_ok=True)
     whole = [_together(student, list(of)) for student, of in sorted(reports.items()) if of]
     _write_students(place, whole)
-    extensions = {e.exercise for r in whole for e in r.exercises if course.exercise(e.exercise).extension}
-    summary = summarise(whole, extensions=extensions, warnings=[course.seed_problem] if course.seed_problem else [])
+    summary = summarise(whole, warnings=[course.seed_problem] if course.seed_problem else [])
     needed = [
         *(Attention(student=s, reason=why, kind=_kind(why)) for s, reasons in attention.items() for why in reasons),
         *(Attention(student=s, reason=_how_late(late[s]), kind="late") for s in sorted(late)),
@@ -70,7 +69,7 @@ def _write_students(place: Path, whole: Sequence[Report]) -> None:
 def _read_marks(place: Path) -> dict[str, str]:
     """Return student -> digest of the report, for reports with points that a person set.
 
-    Return {} if there is no valid file.
+    Return {} if the file ``BY_HAND`` is missing or invalid.
     """
     try:
         found = json.loads((place / BY_HAND).read_text(encoding="utf-8"))

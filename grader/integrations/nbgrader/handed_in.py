@@ -49,8 +49,8 @@ def listed(folder: Path, given: Collection[str] = ()) -> tuple[list[str], list[s
     Without limits, the copy of a sparse file could fill a disk, although the file itself takes no space.
 
     Args:
-        given: the paths of the assignment's own files. A folder with such a path, or a file with the path of a folder
-            that contains such a file, would be in the way of the assignment's file.
+        given: the paths of the assignment's own files. An entry is omitted if it is a folder in the place of such a
+            file, or a file in the place of such a file's folder.
     """
     if folder.is_symlink():
         return [], [f"{printable(folder.name)} {A_LINK}"]

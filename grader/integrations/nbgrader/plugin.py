@@ -163,7 +163,7 @@ def rebuild(nb: Any, work: NotebookWork) -> None:
 
 
 def graded(nb: Any, work: NotebookWork, report: Report, mark: str) -> None:
-    """Write the report into the notebook's cells, and the fingerprint and the stamp into the notebook's metadata."""
+    """Write the report into the notebook's cells, and the fingerprint and the stamp ``mark`` into its metadata."""
     cells.fill(nb.cells, report, work.exercise_of, work.points)
     nb.metadata[METADATA] = {"fingerprint": work.fingerprint, "stamp": mark}
 

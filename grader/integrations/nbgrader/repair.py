@@ -112,7 +112,7 @@ def repair(
         known: the cells that the gradebook knows, in the notebook's order.
         exercises: the exercises that the grader grades in this notebook.
         given: texts of cells that are not the learner's work.
-        parsers: the processes that parse the notebook; by default this process parses it.
+        parsers: parsers of the notebook; the default parsers run in this process.
 
     Raises:
         Unreadable: the machine fails to read the file.

@@ -177,7 +177,7 @@ class _Texts:
 
 @dataclass(frozen=True)
 class _Own:
-    """What a student submitted for an assignment: its lines in their normal form, and its numbers."""
+    """A student's submission for an assignment: its lines (see ``normal_form``) and its numbers."""
 
     lines: frozenset[str] = frozenset()
     numbers: frozenset[float] = frozenset()

@@ -27,7 +27,7 @@ _ATTRIBUTES = frozenset(["alt", "checked", "class", "disabled", "href", "id", "s
 
 
 class _Renderer(IPythonRenderer):
-    """Converts tags to text, and leaves out links to scripts, diagrams in HTML, and attached pictures."""
+    """Shows HTML tags, diagrams and names of attached pictures as text, and leaves out links to scripts."""
 
     def __init__(self) -> None:
         super().__init__(escape=True, allow_harmful_protocols=False)

@@ -53,7 +53,7 @@ class AnswerKind(ABC, Generic[Want, Given]):
     @staticmethod
     @abstractmethod
     def heading(answer: Any) -> str:
-        """Return the form of the answer in a few words. All students get equal words."""
+        """Return the form of the answer in a few words. The words are equal for all students."""
 
     @property
     @abstractmethod

@@ -58,7 +58,10 @@ class Shown:
     slices: Sequence[str] = field(default_factory=tuple)
 
     def explained(self, exercise: str, source: Source, programs: Sequence[Explained], problem: str) -> None:
-        """Replace the programs. If a new program has the chosen program's name, choose it, else the first."""
+        """Replace the programs.
+
+        Choose the new program with the chosen program's name, or the first if none has this name.
+        """
         before = program_name(self.program) if self.program else ""
         faults = [p.fault.message for p in programs if p.fault is not None]
         self.exercise, self.source = exercise, source

@@ -146,7 +146,7 @@ def _without_lines(instructions: Iterable[Instruction]) -> tuple[Instruction, ..
 
 
 def with_schedule(about: OnChip, schedule: Schedule) -> OnChip:
-    """Return ``about`` with the compiler's schedule, and with its timeline or the reason why it has none."""
+    """Return ``about`` with the compiler's schedule, and the schedule's timeline or the reason why there is none."""
     try:
         line = replayed(schedule, placed(about.on, about.mesh))
     except Untimed as error:

@@ -94,7 +94,7 @@ def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -
 
 
 def render(made: Sequence[OnChip]) -> str:
-    """Return an HTML page with facts about each compiled program, and its timelines by the compiler and the clock."""
+    """Return an HTML page with each compiled program's facts, compiler timeline and ``grader.clock`` timeline."""
     shown = []
     for one in made:
         exposed = exposed_lines(one.timeline) if one.timeline else []

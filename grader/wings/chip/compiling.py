@@ -182,9 +182,9 @@ class TpuCompiler:
         course: sets the limits of time and memory.
         tier: the worker's kind of sandbox.
         on: the slice.
-        cache: the cache of results. By default, the compiler opens and closes the cache in the user's folder.
+        cache: the cache of results; by default the cache in the user's folder, which the compiler opens and closes.
         worker: the worker process, which may serve compilers for several slices; by default a new worker.
-        remember: whether to use the default cache if no ``cache`` is given.
+        remember: False for no cache, if ``cache`` is None.
     """
 
     def __init__(

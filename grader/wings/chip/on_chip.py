@@ -78,7 +78,7 @@ class Counted:
     Attributes:
         runs: how often the collectives run.
         overlapped: how many of these runs overlap with compute.
-        share: the overlapped time and the exposed time of the runs.
+        share: overlapped and exposed time of the runs, in picoseconds.
     """
 
     kind: str
@@ -141,7 +141,7 @@ def differences(about: OnChip) -> list[str]:
 
 
 def _kinds_apart(about: OnChip) -> Iterator[str]:
-    """Yield a line of text if the schedule and the clock differ in how many collectives of each kind run."""
+    """Yield a line of text if the number of collectives of a kind differs between the schedule and the clock."""
     line, clock = about.timeline, about.clock
     if line is None or clock is None:
         return

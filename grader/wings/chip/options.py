@@ -45,7 +45,10 @@ def compiler_line(version: str | None = None) -> MachineCheck:
 
 
 def shown_slices(chip: str) -> str:
-    """Return a chip's slices as text, such as ``v5e:1x1 2x2 2x4``. For full cubes, only the largest is named."""
+    """Return a chip's slices as text, such as ``v5e:1x1 2x2 2x4``.
+
+    Of the slices that are made of full cubes of chips, the text names only the largest.
+    """
     row = CHIPS[chip]
     small = [s for s in slices(chip) if row.wrap_cube is None or s in SMALL_SLICES]
     listed = " ".join("x".join(map(str, s)) for s in sorted(small, key=lambda s: (math.prod(s), s)))

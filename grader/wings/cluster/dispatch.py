@@ -36,7 +36,7 @@ class NotGradedThere(Exception):
 
 @dataclass(frozen=True)
 class Patience:
-    """Limits in seconds of wall time, which do not affect reports.
+    """Time limits, in seconds of wall time. Reports do not depend on them.
 
     Attributes:
         silent: if a worker gives no sign of life for this time, its submissions go to other workers.
@@ -56,12 +56,13 @@ PATIENCE = Patience()
 
 @dataclass(frozen=True)
 class WorkerState:
-    """A worker as Dask's scheduler reports it. ``heard``: the time of the worker's last sign of life."""
+    """A worker as Dask reports it. ``heard``: when it last gave a sign of life. ``problem``: why it is silent."""
 
     name: str
     threads: int
     folder: str
     heard: float
+    problem: str = ""
 
 
 class Lost(Exception):
@@ -132,9 +133,8 @@ class Dispatch:
         self, link: Link, kit: Kit, fingerprint: Callable[[Submission], str], tell: Callable[[str], None],
         patience: Patience = PATIENCE, clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        self.link, self.kit, self.fingerprint, self.tell, self.patience, self.clock = (
-            link, kit, fingerprint, tell, patience, clock,
-        )  # fmt: skip
+        self.link, self.kit, self.fingerprint = link, kit, fingerprint
+        self.tell, self.patience, self.clock = tell, patience, clock
         self.key = f"{kit.key[:16]}-{secrets.token_hex(8)}"  # unique, because two batches may grade one course
         self.packed = kit.packed()
         self.members: dict[str, Member] = {}
@@ -213,7 +213,7 @@ class Dispatch:
             raise ClusterError(self._nobody("no worker is left"))
 
     def _nobody(self, what: str) -> str:
-        silent = [f"{m.called} does not answer" for m in self.members.values() if self._silent(m)]
+        silent = [f"{m.called} {m.seen.problem or 'does not answer'}" for m in self.members.values() if self._silent(m)]
         why = [*self.refusals.values(), *silent]
         others = f" (and {len(why) - 1} more)" if len(why) > 1 else ""
         return (
@@ -247,26 +247,24 @@ class Dispatch:
         return member, what, job
 
     def _hand_out(self) -> None:
-        ready = [m for m in self.members.values() if m.state == "ready" and not self._silent(m)]
-        while ready:
+        while ready := [m for m in self.members.values() if self._takes_more(m)]:
             member = min(ready, key=lambda m: len(m.under_way) / m.seen.threads)
-            if len(member.under_way) >= member.seen.threads + AHEAD:
-                return
-            job = self._next(member)
-            if job is None:
+            if len(member.under_way) >= member.seen.threads + AHEAD or (job := self._next(member)) is None:
                 return
             self._send(member, "grade", self.key, job.work, job=job)
+
+    def _takes_more(self, member: Member) -> bool:
+        alone = any(job and job.lost for _, _, job in map(self.requests.__getitem__, member.under_way))
+        return member.state == "ready" and not self._silent(member) and not alone
 
     def _next(self, member: Member) -> Job | None:
         """Return the next submission for this worker, or None.
 
-        Submissions of lost workers come first, then new submissions. If no submission waits, an idle worker gets a
-        submission that another worker has had for a long time.
+        If a worker ended, each of its submissions may be the cause. So these submissions come last, and a worker gets
+        them one at a time. If no submission waits, an idle worker gets one that another worker has had for a long time.
         """
-        while self.again:
-            job = self.again.popleft()
-            if job.student in self.left and not job.under_way:
-                return job
+        if job := self._waiting(lost=False):
+            return job
         while self.unread:
             student = self.unread.popleft()
             try:
@@ -279,12 +277,21 @@ class Dispatch:
             return job
         if member.under_way:
             return None
+        if job := self._waiting(lost=True):
+            return job
         long = [
             j for j in self.open.values()
             if len(j.under_way) == 1 and member.address not in j.under_way.values()
             and self.clock() - j.sent > self.patience.silent
         ]  # fmt: skip
         return min(long, key=lambda j: j.sent, default=None)
+
+    def _waiting(self, *, lost: bool) -> Job | None:
+        self.again = deque(j for j in self.again if j.student in self.left and not j.under_way)
+        job = next((j for j in self.again if bool(j.lost) == lost), None)
+        if job:
+            self.again.remove(job)
+        return job
 
     def _elsewhere(self, job: Job | None) -> None:
         """Queue a silent worker's submission for another worker. The silent worker's answer still counts."""
@@ -296,10 +303,7 @@ class Dispatch:
             self.again.append(job)
 
     def _lost(self, number: int, why: str, *, counts: bool = True) -> None:
-        """Handle a request that will get no result: queue its submission again, or give it up after MOST_LOST losses.
-
-        ``counts``: whether this loss counts towards MOST_LOST.
-        """
+        """Queue a lost request's submission again, or give it up after MOST_LOST losses that had ``counts=True``."""
         _, _, job = self._over(number)
         self.link.drop(number)
         if job is None or job.student not in self.left:
@@ -367,7 +371,6 @@ class Dispatch:
             member.state = "new"
             return
         if answer.problem:
-            self._over(number)
             self._finish(job.student, NotGradedThere(answer.problem))
             return
         try:
@@ -376,7 +379,6 @@ class Dispatch:
             raise NotUnderstood from None
         if (report.student, report.fingerprint) != (job.student, job.fingerprint):
             raise NotUnderstood
-        self._over(number)
         self._finish(job.student, report)
 
     def _finish(self, student: str, result: Report | Exception) -> None:

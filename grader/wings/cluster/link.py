@@ -29,6 +29,7 @@ from grader.wings.cluster.dispatch import ClusterError, Lost, WorkerState
 CONNECT_SECONDS, FETCH_SECONDS, ASK_SECONDS, LEAVE_SECONDS = 10.0, 30.0, 10.0, 5.0
 GONE_SECONDS = 60.0  # after this time without an answer, treat the scheduler as gone
 FETCHERS = 8
+PAUSED = "is paused by Dask, because its memory is almost full: dask worker --memory-limit"
 NOTHING = (OSError, TimeoutError, CancelledError, CommClosedError, KilledWorker)
 
 
@@ -82,11 +83,17 @@ class Dask:
         self._silent_since = None
         self.listens_at = str(found.get("address") or self.address)
         self._last = {
-            address: WorkerState(str(w["name"]), max(1, w["nthreads"]), w["local_directory"], w["last_seen"])
+            address: self._state(address, w)
             for address, w in found["workers"].items()
             if w["status"] in ("running", "paused")
         }
         return self._last
+
+    def _state(self, address: str, w: Mapping[str, Any]) -> WorkerState:
+        heard, problem = w["last_seen"], ""
+        if w["status"] == "paused":  # Dask starts no request on this worker, so treat the worker as silent
+            heard, problem = self._last[address].heard if address in self._last else 0.0, PAUSED
+        return WorkerState(str(w["name"]), max(1, w["nthreads"]), w["local_directory"], heard, problem)
 
     async def _identity(self) -> dict[str, Any]:
         scheduler: Any = self.client.scheduler

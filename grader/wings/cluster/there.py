@@ -88,7 +88,7 @@ def prepare(key: str, kit: bytes, folder: str, jobs: int) -> bytes:
 
 
 def grade(key: str, work: bytes) -> bytes:
-    """Grade one submission. Return an ``Answer`` with its report, or with the reason why there is none.
+    """Grade one submission. Return an ``Answer`` with the report, or with the reason why there is none.
 
     ``key``: the course's key. ``work``: the submission as bytes.
     """

@@ -132,7 +132,7 @@ class RealDevices:
         return found
 
     def seconds(self, ask: Ask, request: dict[str, Any], program: bytes) -> tuple[float, ...] | str:
-        """Return the seconds of one call in the slowest process, measured several times; or why there are none."""
+        """Return measured seconds of one call in the slowest process, or the reason why it was not timed."""
         if (need := prod(ask.mesh.values())) > self.count:
             return f"needs {need} devices, {self.count} here"
         rounds, found = (2, 1), ()  # the first timing is a trial, which shows how many calls a round needs
@@ -155,7 +155,10 @@ class RealDevices:
         return outputs, any(header["products"] for header, _ in replies)
 
     def _asked(self, request: dict[str, Any], program: bytes, inputs: list, **more: Any) -> list[Reply] | str:
-        """Return all processes' answers, or why one is missing. If a process dies, send all requests once more."""
+        """Return the answers of all processes, or the reason why an answer is missing.
+
+        If a process dies, send all requests once more.
+        """
         replies: list[Reply] = []
         with self._lock:
             for attempt in ("first", "last"):

@@ -83,7 +83,7 @@ def leaderboard(reports: Iterable[Report], exercise: str = "", known: Sequence[s
 
 
 def step_of(report: ExerciseReport) -> int | None:
-    """Return the step time, in picoseconds, of the first timed program without hidden inputs; None without one."""
+    """Return the picoseconds of a step of the first timed program without hidden inputs; None if none is timed."""
     return next((e.step for e in report.evidence if e.step is not None and not e.secret), None)
 
 
@@ -105,7 +105,7 @@ def _problem(report: ExerciseReport, persons: Sequence[str]) -> str:
 
 
 def _means(name: str, person: str) -> bool:
-    """Return whether all words of one name occur in the other name, or the names differ only in blanks."""
+    """Return whether one of the two names has all words of the other, or the names differ only in blanks."""
     one, other = _words(name), _words(person)
     return bool(other) and (set(one) <= set(other) or set(other) <= set(one) or "".join(one) == "".join(other))
 

@@ -242,7 +242,7 @@ def line_of(numbers: Sequence[str]) -> TimeModel:
 
 def number_of(name: str, text: str) -> float:
     """Return the number in ``text``, in SI units. Raises CourseError for a wrong unit or an implausible number."""
-    (unit, meaning), (least, most) = {**NUMBERS, "step": STEP}[name], {**LIMITS, "step": (1e-12, 1e6)}[name]
+    (unit, meaning), (least, most) = {**NUMBERS, "step": STEP}[name], {**LIMITS, "step": steps.LIMITS}[name]
     try:
         answer = parse(text, "")
     except BadAnswer as error:

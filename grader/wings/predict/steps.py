@@ -15,6 +15,8 @@ from grader.common.files import write_atomic
 from grader.wings.predict.process import NotMeasured
 
 KEPT = "predictions.jsonl"
+LIMITS = (1e-12, 1e6)
+"""The plausible range of a step's time, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,14 @@ def predictions(folder: Path) -> list[Step]:
 def _step(path: Path, number: int, line: bytes) -> Step:
     try:
         one = Step(**json.loads(line))
-        if one.seconds > 0 and all(isinstance(text, str) for text in (one.task, one.on, one.at)):
+        sizes = [*dict(one.mesh).items(), *dict(one.dims).items()]
+        if (
+            LIMITS[0] <= one.seconds <= LIMITS[1]
+            and all(isinstance(text, str) for text in (one.task, one.on, one.at))
+            and all(name.isidentifier() and isinstance(size, int) for name, size in sizes)
+        ):
             return Step(one.task, one.on, float(one.seconds), dict(one.mesh), dict(one.dims), one.at)
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         pass
     raise NotMeasured(f"{path}, line {number}, was not written by shardlings; mend that line, or move the file away")
 

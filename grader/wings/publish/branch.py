@@ -34,11 +34,19 @@ class Published:
 
 
 class Repository:
-    """The git repository of a folder. If git refuses a command, methods raise CourseError with a one-line message."""
+    """The git repository of a folder. If git refuses a command, methods raise CourseError with a one-line message.
+
+    Attributes:
+        root: the top folder of the working tree.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self._dropped = folder, frozenset[str]()
+        # In a git hook, these variables name the hook's repository, which may differ from the folder's repository.
+        named = self._run("rev-parse", "--local-env-vars").split()
+        self._dropped = frozenset(name for name in named if not name.startswith("GIT_CONFIG"))
         self._run("rev-parse", "--git-dir")
+        self.root = Path(self._run("rev-parse", "--show-toplevel"))
 
     def publish(self, branch: str, files: Mapping[str, str]) -> Published:
         """Make the branch contain exactly these files. If a file changed, add one commit to the branch; else add none.
@@ -92,13 +100,13 @@ class Repository:
         return ""
 
     def _refuse_foreign(self, branch: str, commit: str) -> None:
-        tree = self._run("rev-parse", f"{commit}^{{tree}}")
-        message = self._run("log", "-1", "--format=%B", commit).splitlines()
-        if f"{MARK}: {tree}" not in message:
-            raise CourseError(
-                f"the branch {branch} has a commit that publish did not make ({commit[:12]}); rename the branch, "
-                f"git branch -m {branch} {branch}-mine, or delete it, then publish again"
-            )
+        for entry in self._run("log", "-z", "--format=%H%n%T%n%B", commit).strip("\0").split("\0"):
+            found, tree, *message = entry.splitlines()
+            if f"{MARK}: {tree}" not in message:
+                raise CourseError(
+                    f"the branch {branch} has a commit that publish did not make ({found[:12]}); rename the branch, "
+                    f"git branch -m {branch} {branch}-mine, or delete it, then publish again"
+                )
 
     def _tree(self, files: Mapping[str, str]) -> str:
         """Make a git tree with these files, with a temporary index, and return the tree's id."""
@@ -123,8 +131,10 @@ class Repository:
         self, *words: str, given: str = "", env: Mapping[str, str] | None = None, ok: tuple[int, ...] = (0,)
     ) -> str:
         """Return git's output, or "" for a nonzero exit code in ``ok``. Raise CourseError for other nonzero codes."""
-        plain = {k: v for k, v in os.environ.items() if k not in ("GIT_INDEX_FILE", "GIT_LITERAL_PATHSPECS")}
-        command = ["git", "-c", "core.quotePath=false", "-C", str(self.folder), *words]
+        plain = {k: v for k, v in os.environ.items() if k not in self._dropped and k != "GIT_LITERAL_PATHSPECS"}
+        # Hooks could change the temporary index, and replaced objects hide what a push sends.
+        settings = ["--no-replace-objects", "-c", "core.quotePath=false", "-c", f"core.hooksPath={os.devnull}"]
+        command = ["git", *settings, "-C", str(self.folder), *words]
         try:
             done = subprocess.run(
                 command,

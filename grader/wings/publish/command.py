@@ -16,6 +16,8 @@ from grader.course.loading import Course
 from grader.reports.points import counted
 from grader.wings.publish.branch import Repository
 
+NEXT = "next: git push URL {branch}; URL must not be the course's repository, which holds hidden checks and the seed"
+
 
 class Branch(StrEnum):
     """A branch that ``publish`` makes, named after its content."""
@@ -57,7 +59,7 @@ def publish(
             done = repository.publish(branch.value, files)
         if done.new:
             say(f"{done.branch}: {counted(done.changed, 'file')} changed, commit {done.commit[:12]}")
-            out.print(f"next: git push origin {done.branch}", style="dim", soft_wrap=True)
+            out.print(NEXT.format(branch=done.branch), style="dim", soft_wrap=True)
         else:
             say(f"{done.branch} is current, commit {done.commit[:12]}")
     if students is not None:
@@ -75,7 +77,11 @@ def files_of(course: Course, branch: Branch) -> dict[str, str]:
 
 
 def tell_uncommitted(repository: Repository) -> None:
-    """Print a note if course.yaml or the folder of solutions has uncommitted changes, which are then published too."""
-    if changed := repository.uncommitted("course.yaml", "solutions"):
+    """Print a note if files that ``publish`` reads have uncommitted changes, which are then published too."""
+    from grader.integrations.package import PACKAGE
+    from grader.wings.publish.student import LICENCES
+
+    tool = [str(PACKAGE)] if PACKAGE.is_relative_to(repository.root) else []
+    if changed := repository.uncommitted("course.yaml", "solutions", *LICENCES, *tool):
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         tell("note", f"published with uncommitted changes: {changed[0]}{more}")

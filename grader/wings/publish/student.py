@@ -15,6 +15,7 @@ from grader.integrations.package import package_files, project_file
 
 TEMPLATES = Path(__file__).parent / "templates"
 EXERCISES, TOOL = "exercises", "tool"
+LICENCES = ("LICENSE", "LICENSE.md", "LICENSE.txt", "COPYING")
 IGNORED = ".venv/\n__pycache__/\n.ipynb_checkpoints/\n/*.zip\n"
 
 
@@ -35,7 +36,7 @@ def common_files(course: Course) -> dict[str, str]:
     """Return files for both published branches (with and without solutions): the tool, ``.gitignore`` and a licence."""
     files = {f"{TOOL}/{path}": file.read_text(encoding="utf-8") for path, file in package_files().items()}
     files |= {f"{TOOL}/pyproject.toml": project_file(), ".gitignore": IGNORED}
-    for name in ("LICENSE", "LICENSE.md", "LICENSE.txt", "COPYING"):
+    for name in LICENCES:
         if (course.root / name).is_file():
             files[name] = (course.root / name).read_text(encoding="utf-8", errors="replace")
     return files

@@ -152,7 +152,7 @@ def _parts(course: Course, submission: Submission, names: list[str]) -> Mapping[
 def _visible(text: str) -> str:
     """Return code without invisible characters, also without those at the ends of lines.
 
-    In runs of lines with blanks, the lexer takes time that grows with the square of the length.
+    The lexer's time grows with the square of the number of successive lines that have only blanks.
     """
     return "\n".join(line.rstrip() for line in clean_code(text).split("\n"))
 

@@ -32,7 +32,8 @@ def confined_words() -> Iterator[WordsOf]:
     """Yield a function that returns the tokens of code.
 
     If the system can fork, the function uses a separate process, in a sandbox if one works on this machine. For code
-    that exceeds a limit of this process, the function prints a note and returns []. It tries such code once.
+    that exceeds the limits of the separate process, the function prints a note and returns []. It does not try such
+    code again.
     """
     if not hasattr(os, "fork"):
         yield words

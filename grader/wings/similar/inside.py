@@ -1,6 +1,6 @@
 """The program of the process that splits submitted code into tokens.
 
-Its sandbox is that of the process that parses submissions, and also allows what ``confined.access`` returns.
+Its sandbox allows as much as the sandbox that parses submissions, and also what ``confined.access`` returns.
 """
 
 from __future__ import annotations

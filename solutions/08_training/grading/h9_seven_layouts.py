@@ -492,9 +492,7 @@ def hops_of_weights_beside_their_matmul(act, weight, hops):
     return [(*c[:3], "own product") if hops else c for c in found]
 
 
-@exercise.misconception(
-    of=hides_behind, fails=hidden_places, breaks="also for other axis names and combinations of these layouts"
-)
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
 def weights_gathered_over_any_axis(act, weight, hops):
     """You gathered W over an axis that does not cut the batch, as in layout 4. Devices along this axis then repeat
     the computation. Gather C over it."""

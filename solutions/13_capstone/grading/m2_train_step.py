@@ -144,10 +144,10 @@ def on_one_device(params, x):
     x = x.astype(np.float64)
     rms = np.sqrt((x**2).mean(-1, keepdims=True))
     n = x / rms * p["before"]
-    q, k, v = np.einsum("btd,dchk->cbthk", n, p["qkv"])
+    q, k, v = np.einsum("btd,dchk->cbthk", n, p["qkv"], optimize=True)
     w = attended(q, k, v)
     heads = np.einsum("bhts,bshd->bthd", w, v)
-    middle = x + np.einsum("bthk,hkd->btd", heads, p["out"])
+    middle = x + np.einsum("bthk,hkd->btd", heads, p["out"], optimize=True)
     rms2 = np.sqrt((middle**2).mean(-1, keepdims=True))
     n2 = middle / rms2 * p["between"]
     before = n2 @ p["up"]
@@ -159,13 +159,13 @@ def on_one_device(params, x):
         return (du - unit * (du * unit).mean(-1, keepdims=True)) / rms, (dn * unit).sum((0, 1))
 
     def back(dy):
-        grads = {"down": np.einsum("btf,btd->fd", hidden, dy)}
+        grads = {"down": np.einsum("btf,btd->fd", hidden, dy, optimize=True)}
         dbefore = dy @ p["down"].T * open_ * (1 + before * (1 - open_))
-        grads["up"] = np.einsum("btd,btf->df", n2, dbefore)
+        grads["up"] = np.einsum("btd,btf->df", n2, dbefore, optimize=True)
         dx, grads["between"] = of_norm(dbefore @ p["up"].T, middle / rms2, p["between"], rms2)
         dx = dx + dy
-        grads["out"] = np.einsum("bthk,btd->hkd", heads, dx)
-        dheads = np.einsum("btd,hkd->bthk", dx, p["out"])
+        grads["out"] = np.einsum("bthk,btd->hkd", heads, dx, optimize=True)
+        dheads = np.einsum("btd,hkd->bthk", dx, p["out"], optimize=True)
         dw = np.einsum("bthd,bshd->bhts", dheads, v)
         dscores = w * (dw - (dw * w).sum(-1, keepdims=True)) / q.shape[-1] ** 0.5
         dqkv = np.stack(
@@ -175,8 +175,10 @@ def on_one_device(params, x):
                 np.einsum("bhts,bthd->bshd", w, dheads),
             ]
         )
-        grads["qkv"] = np.einsum("btd,cbthk->dchk", n, dqkv)
-        _, grads["before"] = of_norm(np.einsum("cbthk,dchk->btd", dqkv, p["qkv"]), x / rms, p["before"], rms)
+        grads["qkv"] = np.einsum("btd,cbthk->dchk", n, dqkv, optimize=True)
+        _, grads["before"] = of_norm(
+            np.einsum("cbthk,dchk->btd", dqkv, p["qkv"], optimize=True), x / rms, p["before"], rms
+        )
         return grads
 
     return middle + hidden @ p["down"], back

@@ -94,7 +94,8 @@ def test_the_page_of_the_clock_has_the_errors_of_these_tables() -> None:
     (every, *chips) = re.findall(r"^\| 05.* \| (v\w+):\S+ \| (\d+) \| (\d+)% \| (\d+)% \|", PAGE, re.MULTILINE)
     (ours,) = re.findall(r"In the clock's order the median error is (\d+)% on v5e", PAGE)
     assert f"memory, {every[1]} programs" in clock and f"memory, {chips[0][1]} programs" in clock
-    assert f"is {every[2]} % in the program's order, {ours} % in the clock's, {every[3]} % by the TPU's rules" in clock
+    orders = f"{every[2]} % with operations in the program's order, {ours} % in the clock's order"
+    assert f"the median error is {orders}, and {every[3]} % by the TPU's rules" in clock
     assert [chip for chip, _, _, _ in chips] == ["v5e", "v5p", "v6e"]
     program, stored = (", ".join(f"{row[at]} % ({row[0]})" for row in chips) for at in (2, 3))
     assert f"median errors are {program} in the program's order, and {stored} by the TPU's rules" in clock

@@ -199,6 +199,22 @@ def test_a_submission_that_ends_workers_is_given_up() -> None:
     assert len(batch.came) == 20 and failed["s3"].endswith("did not answer")
 
 
+def test_a_submission_that_ends_workers_costs_no_other_submission_its_report() -> None:
+    class Ends(Worker):
+        """A worker that ends with all of its submissions. A new worker replaces it at another address."""
+
+        def grade(self, key: str, work: bytes) -> Word:
+            if unpacked(work).student != "s3":
+                return super().grade(key, work)
+            cluster.there = {name: w for name, w in cluster.there.items() if w is not self}
+            cluster.there[f"w{cluster.sent}"] = Ends()
+            return None
+
+    cluster = Cluster(a=Ends(), b=Ends())
+    batch = Batch(cluster, *STUDENTS).run()
+    assert [s for s, result in batch.came if isinstance(result, Exception)] == ["s3"] and len(batch.came) == 20
+
+
 def test_a_grader_error_on_a_worker_stops_no_other_submission() -> None:
     class FailsOnS3(Worker):
         def grade(self, key: str, work: bytes) -> Word:

@@ -61,6 +61,39 @@ def test_unchanged_files_make_no_commit_and_a_change_makes_one_on_top(repo: Path
     assert git(repo, "log", "-1", "--format=%s", "student").startswith("Publish the student branch, from ")
 
 
+def test_hooks_put_nothing_on_the_branch(repo: Path) -> None:
+    hook = repo / ".git" / "hooks" / "post-index-change"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ngit add solutions\n")
+    hook.chmod(0o755)
+    Repository(repo).publish("student", FILES)
+    assert listed(repo, "student").keys() == FILES.keys()
+
+
+def test_a_hook_of_another_repository_publishes_in_the_courses(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = repository(tmp_path / "other")
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    Repository(repo).publish("student", FILES)
+    monkeypatch.delenv("GIT_DIR")
+    assert listed(repo, "student").keys() == FILES.keys()
+    assert "student" not in git(other, "branch", "--list", "student")
+
+
+def test_a_branch_above_commits_of_the_course_is_refused(repo: Path) -> None:
+    found = Repository(repo)
+    first = found.publish("student", FILES).commit
+    words = ["commit-tree", f"{first}^{{tree}}", "-p", "main", "-m", git(repo, "log", "-1", "--format=%B", first)]
+    moved = git(repo, *words)
+    git(repo, "update-ref", "refs/heads/student", moved)
+    with pytest.raises(CourseError, match="a commit that publish did not make"):
+        found.publish("student", FILES | {"README.md": "more\n"})
+    git(repo, "replace", moved, first)
+    with pytest.raises(CourseError, match="a commit that publish did not make"):
+        found.publish("student", FILES | {"README.md": "more\n"})
+
+
 @pytest.mark.parametrize("amended", [False, True])
 def test_a_branch_with_a_foreign_commit_is_refused(repo: Path, amended: bool) -> None:
     found = Repository(repo)

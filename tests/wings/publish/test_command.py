@@ -30,9 +30,9 @@ def test_both_branches_are_published_and_the_second_time_are_current(repo: Path)
     done = shardlings("publish", "--branch", "student", "--branch", "solutions", cwd=repo)
     assert (done.returncode, done.stderr) == (0, "")
     student, hint, solutions, _ = done.stdout.splitlines()
-    assert (
-        re.fullmatch(r"student: \d+ files changed, commit [0-9a-f]{12}", student)
-        and hint == "next: git push origin student"
+    assert re.fullmatch(r"student: \d+ files changed, commit [0-9a-f]{12}", student)
+    assert hint == (
+        "next: git push URL student; URL must not be the course's repository, which holds hidden checks and the seed"
     )
     assert solutions.startswith("solutions: ")
     assert git(repo, "branch", "--format=%(refname:short)").split() == ["main", "solutions", "student"]
@@ -50,6 +50,12 @@ def test_uncommitted_files_are_published_with_a_note(repo: Path) -> None:
     (repo / "solutions" / "ü.py").touch()
     done = shardlings("publish", "--branch", "student", cwd=repo)
     assert "solutions/01_gather/x1_gather.py and 1 more\n" in done.stderr
+
+
+def test_an_uncommitted_licence_is_published_with_a_note(repo: Path) -> None:
+    (repo / "COPYING").write_text("do nothing")
+    done = shardlings("publish", "--branch", "student", cwd=repo)
+    assert done.stderr == "note: published with uncommitted changes: COPYING\n"
 
 
 def test_work_in_exercises_is_not_published(repo: Path) -> None:

@@ -63,9 +63,9 @@ def count_rounds(
 
 
 def _needed(lines: Computation, of: set[str]) -> set[int]:
-    """Find the elements of a computation's parameter (a tuple) that some values depend on. Return their indices.
+    """Return the indices of the elements of a computation's parameter, a tuple, on which the values ``of`` depend.
 
-    ``of``: the names of the values; if empty, the computation's result.
+    If ``of`` is empty, the value is the computation's result.
     """
     by_name = {one.name: one for one in lines}
     left, seen, found = list(of or {lines[-1].name}), set(), set()

@@ -54,7 +54,7 @@ def read(
 
 @dataclass(frozen=True)
 class Origin:
-    """A compiled collective. ``marks``: the numbers of its source operations. ``arrays``: its operands' types."""
+    """A compiled collective. ``marks``: numbers of the source operations. ``arrays``: types of the operands."""
 
     marks: tuple[int, ...]
     arrays: tuple[str, ...]
@@ -150,7 +150,7 @@ _Communicating = tuple[Line, Mapping[str, str]]  # an instruction that communica
 
 @dataclass
 class _BodyReading:
-    """What ``_Reader`` knows while it reads one computation."""
+    """The state of reading one computation."""
 
     numbers: Numbers
     shape_of: Mapping[str, str]
@@ -162,7 +162,7 @@ class _BodyReading:
         return [self.shape_of.get(o, "") for o in one.operands]
 
     def rename(self, one: Line) -> None:
-        """Record the name of an ``-update`` instruction as a further name of the collective that it continues."""
+        """Record that an ``-update`` instruction continues a collective."""
         if one.operands and one.operands[0] in self.under_way:
             self.under_way[one.name] = self.under_way[one.operands[0]]
 
@@ -301,7 +301,7 @@ class _Reader:
     def start(
         self, op: str, one: Line, parts: Sequence[_Communicating], body: _BodyReading, key: str | None = None
     ) -> list[Instruction]:
-        """Return the instruction that starts a collective, and record the collective as ``key`` in ``under_way``."""
+        """Return the instruction that starts a collective. Record the collective in ``body.under_way[key]``."""
         first, shape_of = parts[0]
         about = self.communication(first, shape_of, whole=one)
         if about is None:
@@ -362,7 +362,7 @@ class _Reader:
 
 
 class _Arrived:
-    """The results of collectives in one computation, without results that several instructions use."""
+    """The results of collectives in one computation that a single instruction uses."""
 
     def __init__(self, lines: Computation) -> None:
         self.uses = Counter(o for one in lines for o in one.operands)

@@ -100,7 +100,7 @@ def _compiled(
 def _temporaries(memory: Any) -> int:
     """Return the bytes of temporary buffers: the smaller of two upper bounds from the compiler.
 
-    ``temp_size_in_bytes`` counts twice some arrays that loops carry (177 MiB of 674 MiB in exercise I5). The bound from
+    ``temp_size_in_bytes`` counts some loop-carried arrays twice (177 MiB of 674 MiB in exercise I5). The bound from
     ``peak_memory_in_bytes`` includes buffers in VMEM.
     """
     others = memory.argument_size_in_bytes + memory.output_size_in_bytes - memory.alias_size_in_bytes
