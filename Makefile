@@ -5,7 +5,7 @@ JOBS ?= 2
 TESTERS ?= 3
 PROVERS ?= 3
 # Rooms whose tests need no sandbox, for the fast loop.
-ROOMS := clock common course exercise expect hardware intake judging learner reports runner wire wings/leaderboard wings/predict wings/similar
+ROOMS := clock common course exercise expect hardware intake judging learner reports runner wire
 # Exercises that together use every check and every kind of answer
 SAMPLE := a4 a5 a6 b2 f1 f2 f3 g4 h1 h4 h7 i1 j2 k1 k3 k4 m1
 # The quick files of the rooms that start workers
@@ -44,14 +44,14 @@ demo: install
 	$(BIN)/shardlings grade examples/submissions --out graded -j $(JOBS) --isolation $(ISOLATION)
 	@echo "Open graded/index.html"
 
-# What a change can break on this machine: style, types, all tests but the slow ones, a sample of the course
+# What a change of the core can break on this machine: style, types, all tests that are not slow, a sample of the course
 test: lint
 	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow"
 	$(BIN)/shardlings verify -j $(PROVERS) --isolation $(ISOLATION) $(SAMPLE)
 
 test-all: test test-slow
 
-# The rest: a proof of the whole course, and the slow tests
+# The rest: a proof of the whole course, and the slow tests, with those of all wings and all sandboxes
 test-slow: verify
 	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m slow
 

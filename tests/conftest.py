@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import settings
 
 from grader.common import drawing
 from grader.common.schemas import without_uris
+from grader.sandbox.tiers import TIERS, available
 
 if TYPE_CHECKING:
     from grader.batch.workers import Workers
@@ -21,6 +23,7 @@ settings.register_profile("no clock", deadline=None)  # tests must not depend on
 settings.load_profile("no clock")
 
 DEVICES = 8
+WINGS = Path(__file__).parent / "wings"
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
 
@@ -44,11 +47,23 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """For ``--dist loadgroup``: keep a file's tests together, as they share workers, and put slow files first."""
+    """For ``--dist loadgroup``: keep a file's tests together, as they share workers, and put slow files first.
+
+    Tests of wings, and tests in a sandbox that is not the best one of this machine, count as slow.
+    """
     for item in items:
+        if item.path.is_relative_to(WINGS) or runs_in_a_further_sandbox(item):
+            item.add_marker(pytest.mark.slow)
         if not item.get_closest_marker("slow") or shares_a_fixture(item):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def runs_in_a_further_sandbox(item: pytest.Item) -> bool:
+    """Return whether a parameter of the test names a sandbox other than the best one of this machine."""
+    best = next(tier for tier in TIERS if not available(tier))
+    found = getattr(item, "callspec").params.values() if hasattr(item, "callspec") else ()  # noqa: B009  no public type
+    return any(isinstance(one, str) and one in TIERS and one != best for one in found)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,6 +78,20 @@ def programs(*, honest: bool) -> list[Program]:
     return [Program(p) for p in sorted(PROGRAMS.glob("*/*.py")) if p.stem.startswith("honest") is honest]
 
 
+def first_of_each_kind() -> list[Program]:
+    """Return the first attack of each kind. The others are slow tests, as are honest programs of other exercises."""
+    return list({attack.header["kind"]: attack for attack in reversed(programs(honest=False))}.values())
+
+
+def params(*, honest: bool) -> list[Any]:
+    first = first_of_each_kind()
+    attacked = {attack.exercise for attack in first}
+    return [
+        pytest.param(p, marks=() if (p.exercise in attacked if honest else p in first) else pytest.mark.slow)
+        for p in programs(honest=honest)
+    ]
+
+
 @pytest.fixture(scope="module")
 def grader() -> Iterator[Grader]:
     with texts.course_grader() as made:
@@ -102,13 +117,13 @@ def test_the_corpus_has_every_kind_of_attack() -> None:
     assert {a.exercise for a in attacks} == {h.exercise for h in honest} == {p.name for p in PROGRAMS.iterdir()}
 
 
-@pytest.mark.parametrize("program", programs(honest=True), ids=str)
+@pytest.mark.parametrize("program", params(honest=True), ids=str)
 def test_an_honest_program_loses_nothing(program: Program, grader: Grader) -> None:
     found = results(grader, program)
     assert found and {r.name: r.reason for r in found if r.status != "passed"} == {}
 
 
-@pytest.mark.parametrize("program", programs(honest=False), ids=str)
+@pytest.mark.parametrize("program", params(honest=False), ids=str)
 def test_an_attack_earns_what_its_header_says(program: Program, grader: Grader) -> None:
     found = results(grader, program)
     lost = [r for r in found if r.status != "passed"]

@@ -216,7 +216,7 @@ class References:
             found.findings |= {a.ask.same: a.finding for a in answered if not a.ask.secret}
 
     def findings(self, name: str) -> Iterator[Finding]:
-        """Yield all known findings of an exercise's reference and misconceptions."""
+        """Yield all findings so far about the programs of an exercise's reference and misconceptions."""
         with self._lock:
             known = [found for (exercise, _), found in self._found.items() if exercise == name]
         for found in known:

@@ -1,5 +1,6 @@
-"""Memory of live values: a unit's result occupies memory from the unit's start to the end of the result's last use.
+"""Memory of live values. A program runs as units: kernels, collectives and loops.
 
+- The result of a unit occupies memory from the start of the unit to the end of the last unit that uses the result.
 - The program's arguments always occupy memory. If a program returns an argument, the result is a copy.
 - Values that are made and used inside one kernel need no memory.
 - Array updates, all-reduces and elementwise operations overwrite an operand of the result's size, if no later operation

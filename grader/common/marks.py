@@ -146,7 +146,7 @@ class MarkWalk:
             self.at[value] = self.marked(value, one) if value in self.sends else one
 
     def marked(self, value: int, held: Held) -> Held:
-        """Add a new mark on each device to a value that a permute sends."""
+        """Add a new mark, different on each device, to the data that a permute sends."""
         if len(self.sent) == MOST_SENT:
             raise UnknownError
         sent = Sent(len(self.sent), tuple(joined(marks) for marks in held.marks))

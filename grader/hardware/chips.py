@@ -232,7 +232,7 @@ def describe(chip: str | Chip | Gpu, figures: Container[str] | None = None) -> s
     """Return a row of the hardware table as one line of text, which is printed under a question.
 
     Args:
-        chip: the row, or its name.
+        chip: a row of the hardware table, or the name of a chip or GPU, such as "v5e".
         figures: names of the figures to show, such as ``ici`` (bandwidth of a link) or ``bf16`` (peak rate); by default
             all.
     """

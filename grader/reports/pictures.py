@@ -110,7 +110,7 @@ def drawn_dims(picture: Picture) -> list[int]:
 
 
 def blocks(picture: Picture) -> list[Block]:
-    """Return the distinct blocks of an array in the drawn dimensions, row by row from the top left."""
+    """Return the blocks into which the devices cut a picture, row by row from the top left, each block once."""
     dims = drawn_dims(picture)
     held: dict[tuple, list[int]] = defaultdict(list)
     for device, part in enumerate(picture.slices):

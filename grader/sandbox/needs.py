@@ -72,7 +72,7 @@ def library() -> Path:
 
 
 def package_paths() -> list[str]:
-    """Return the paths of the packages, and of the folders ``NAME.libs`` that wheels install beside packages."""
+    """Return the paths of ``packages()``, and of the folders ``NAME.libs`` that their wheels install beside them."""
     found = []
     for name, path in packages().items():
         beside = Path(path).parent / f"{name}.libs"
