@@ -224,7 +224,10 @@ def expect_hops_of_one_shard(seen, itemsize):
 
 @exercise.helper
 def expect_shards_round_the_ring(seen, itemsize):
-    """Require N - 1 hops, each with one whole shard of A to a neighbour over y."""
+    """Require N - 1 hops, each with one whole shard of A to a neighbour over y.
+
+    A device needs the shards of N - 1 other devices, so fewer hops of one shard bring too few.
+    """
     expect_collectives(seen, permute={"y": seen.mesh["y"] - 1})
     for hop in seen.collectives:
         if hop.shift not in (1, -1):

@@ -193,7 +193,7 @@ def expect_sums_of_numbers(seen, passes):
 @exercise.helper
 def expect_layers(seen):
     """Require that each all-gather takes a device's part of one layer, and each reduce-scatter the gradient of one
-    layer."""
+    layer. So fewer than L gathers in the forward pass, or fewer than L reduce-scatters, leave out a layer."""
     layer = 4 * seen.dims["D"] ** 2
     due = {"all_gather": layer // seen.mesh["dp"], "reduce_scatter": layer}
     for one in seen.collectives:

@@ -54,7 +54,10 @@ def expect_hops_of_one_block(seen):
 
 @exercise.helper
 def expect_sums_round_the_ring(seen):
-    """Require N - 1 hops, each with one block of sums, at most float32, to a neighbour over y."""
+    """Require N - 1 hops, each with one block of sums, at most float32, to a neighbour over y.
+
+    The sum of N devices goes past N - 1 neighbours, so fewer hops of one block leave parts out.
+    """
     expect_collectives(seen, permute={"y": seen.mesh["y"] - 1})
     for hop in seen.collectives:
         if hop.shift not in (1, -1):

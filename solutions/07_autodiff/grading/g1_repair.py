@@ -36,7 +36,10 @@ averaged = exercise.call(means, x=rows, wrt=["x"], cotangent=normal("D"), dims=D
 
 @exercise.helper
 def one_sum_of_columns(seen):
-    """Require one all-reduce over x in both passes together, of D float32 numbers."""
+    """Require one all-reduce over x in both passes together, of D float32 numbers.
+
+    The gradient is a sum over all devices, so no right program has fewer.
+    """
     n = seen.mesh["x"]
     expect_collectives(seen, all_reduce={"x": 1})
     expect_traffic(seen, at_most=2 * (n - 1) / n * 4 * seen.dims["D"])

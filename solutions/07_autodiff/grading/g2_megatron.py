@@ -73,14 +73,14 @@ def f_traffic(forwards, both):
     """f: nothing is sent forwards, one all-reduce backwards"""
     expect_close(forwards.out, forwards.x)
     expect_no_collectives(forwards)
-    expect_collectives(both.only(axis="tp"), all_reduce={"tp": 1})
+    expect_collectives(both.only(axis="tp"), all_reduce={"tp": 1})  # a sum over tp: no right program has fewer
 
 
 @exercise.check([summed_forwards, summed], points=0.25, after=g_value)
 def g_traffic(forwards, both):
     """g: one all-reduce forwards, nothing is sent backwards"""
     expect_close(forwards.out, over_devices(forwards.y, forwards.mesh["tp"]))
-    expect_collectives(forwards, all_reduce={"tp": 1})
+    expect_collectives(forwards, all_reduce={"tp": 1})  # a sum over tp: no right program has fewer
     expect_collectives(both.only(axis="tp"), all_reduce={"tp": 1})
 
 

@@ -72,6 +72,8 @@ def gather_traffic(seen):
     n, layers = seen.mesh["tp"], seen.dims["L"]
     expect_only(seen, "all_gather", "reduce_scatter", "all_reduce")
     expect_traffic(seen, at_most=(2 * layers + 1) * 4 * seen.x.size * (n - 1) / n)
+    # The forward pass makes L results whole. The backward pass needs L sums, and the last one, dx, whole on every device.
+    # So no right program has fewer.
     passes = {"all_gather": 0, "reduce_scatter": 0}
     for c in seen.collectives:
         for kind in passes:

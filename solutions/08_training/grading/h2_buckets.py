@@ -163,7 +163,7 @@ def bucketed_value(seen):
 def bucketed_budget(seen):
     """bucketed_grads: one all-reduce for each bucket, and no byte twice"""
     n = seen.mesh["dp"]
-    expect_collectives(seen, all_reduce={"dp": len(seen.plan)})
+    expect_collectives(seen, all_reduce={"dp": len(seen.plan)})  # fewer would sum several buckets at once
     expect_traffic(seen, at_most=2 * (n - 1) / n * 4 * sum(sizes_of(seen)))
 
 

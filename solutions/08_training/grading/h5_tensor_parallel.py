@@ -88,6 +88,7 @@ def gated_dx(seen):
 @exercise.check(trained, points=0.5, after=[gated_forward, gated_dx, gated_weights])
 def gated_traffic(seen):
     """gated_mlp: one all-reduce of [B, D] in each pass, or a reduce-scatter and an all-gather in its place"""
+    # Each pass returns a sum over tp on every device. So no right program has fewer than two of each half.
     n = seen.mesh["tp"]
     expect_only(seen, "all_reduce", "reduce_scatter", "all_gather")
     for half in ("reduce_scatter", "all_gather"):
