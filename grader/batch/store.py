@@ -233,6 +233,7 @@ class Folder:
                 "pending": round(sum(e.pending for e in exercises), 6),
                 "exercises": exercises,
                 "notes": list(dict.fromkeys([*graded.notes, *old.notes, *before])),
+                "unread": list(dict.fromkeys([*graded.unread, *old.unread])),
             }
         )
 

@@ -20,6 +20,7 @@ from grader.course.loading import Course
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, Submission
 from grader.integrations.roster import Roster
+from grader.reports.people import with_name
 from grader.reports.points import counted, tidy
 from grader.reports.untrusted import clean
 
@@ -195,22 +196,26 @@ class StaffNotes:
         self._strangers: list[str] = []
         self._untimed: list[str] = []
         self._points: dict[str, float] = {}  # Points by module, without bonus exercises, which are optional.
-        self._in_roster: list[tuple[str, frozenset[str]]] = []  # Each student, and the modules in the student's report.
-        self._modules: dict[
-            frozenset[str], frozenset[str]
-        ] = {}  # To save memory, equal sets of modules are one object.
+        # Each student, the modules in the student's report, and the modules that the student handed in.
+        self._modules: list[tuple[str, frozenset[str], frozenset[str]]] = []
+        # To save memory, equal sets of modules are one object.
+        self._sets: dict[frozenset[str], frozenset[str]] = {}
 
     def add(self, report: Report) -> None:
         required = [e for e in report.exercises if not e.extension]
         self._points |= {e.module: sum(x.points for x in required if x.module == e.module) for e in required}
         if self._known.named and self._known.named.row_of(report.student) is None:
             self._strangers.append(report.student)
-        if self._known.plain and self._known.plain.row_of(report.student):
-            modules = frozenset(e.module for e in report.exercises)
-            self._in_roster.append((report.student, self._modules.setdefault(modules, modules)))
+        graded = self._shared(e.module for e in report.exercises)
+        handed_in = self._shared(e.module for e in report.exercises if e.handed_in)
+        self._modules.append((report.student, graded, handed_in))
         earning = {e.module for e in report.exercises if e.handed_in and e.earned > 0}
         if earning & self._due - _timed(report):
             self._untimed.append(report.student)
+
+    def _shared(self, modules: Iterable[str]) -> frozenset[str]:
+        of = frozenset(modules)
+        return self._sets.setdefault(of, of)
 
     def attention(self, problems: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         """Yield (student, reason) for each case that needs review. The student is "" if several students are concerned.
@@ -220,14 +225,25 @@ class StaffNotes:
         """
         yield from ((student, f"override: {problem}") for student, problem in problems)
         yield from ((student, "handed in, but is not on the roster") for student in self._strangers)
-        for module, points in self._points.items():
-            lacking = [student for student, modules in self._in_roster if module not in modules]
-            worth = f"the maximum score does not include the module's {counted(points, 'point')}"
-            if len(lacking) == 1:
-                yield lacking[0], f"has not handed in {module}: {worth}"
-            elif lacking:
-                share = f"{len(lacking)} of {len(self._in_roster)} have not handed in {module}"
-                yield "", f"{share}: {worth} ({a_few(lacking)})"
+        yield from (("", text) for module in self._points if (text := self._lacking(module)))
+
+    def _lacking(self, module: str) -> str:
+        """Return a line that counts and names the students without a module; '' if there are none."""
+        lacking = [student for student, _, handed_in in self._modules if module not in handed_in]
+        if not lacking:
+            return ""
+        has = "has" if len(lacking) == 1 else "have"
+        of = counted(len(self._modules), "student")
+        line = f"{len(lacking)} of {of} {has} not handed in {module}: {a_few(self._named(lacking))}"
+        ungraded = [student for student, graded, _ in self._modules if module not in graded]
+        if not ungraded:
+            return line
+        of = f" of {a_few(self._named(ungraded))}" if ungraded != lacking else ""
+        return f"{line}; the maximum score{of} does not include the module's {counted(self._points[module], 'point')}"
+
+    def _named(self, students: Sequence[str]) -> list[str]:
+        people = self._known.named.people(students) if self._known.named else {}
+        return [with_name(student, people) for student in students]
 
     def untimed(self) -> str:
         """Return a line that names students without submission times, who get no late penalty; '' if there are none."""
