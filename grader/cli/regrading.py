@@ -12,7 +12,7 @@ from grader.batch.handing_in import stated_in, times_of
 from grader.batch.opening import ROSTER, has_database, names_in, reading
 from grader.batch.overrides import Adjustments, none, read_overrides
 from grader.batch.store import Folder
-from grader.cli.console import say, tell
+from grader.cli.console import out, say, tell
 from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.common.text import a_few, composed
@@ -20,8 +20,10 @@ from grader.course.loading import Course
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, Submission
 from grader.integrations.roster import Roster
-from grader.reports.people import with_name
+from grader.reports.people import People, with_name
 from grader.reports.points import counted, tidy
+from grader.reports.summary import Summary
+from grader.reports.terminal import print_warnings
 from grader.reports.untrusted import clean
 
 MOST_SHOWN = 100  # The most students whose changes are printed. The page changes.html has all students.
@@ -41,14 +43,14 @@ class Rosters:
     plain: Roster | None
 
     def absent(self, students: Collection[str], not_graded: Collection[str]) -> tuple[list[str], list[str]]:
-        """Return (students of the class without a submission, students whose submissions could not be graded).
+        """Return (students of the class without a submission, names of submissions that could not be graded).
 
-        Both lists are empty if ``plain`` is None. ``students``: the students who have reports.
+        The second list leaves out students with a report of an earlier run. ``students``: the students with reports.
         """
-        if self.plain is None:
-            return [], []
-        missing = self.plain.without([*students, *not_graded])
-        return missing, self.plain.without([*students, *missing])
+        login = self.plain.login if self.plain else str
+        set_aside = {login(name) for name in not_graded} - {login(student) for student in students}
+        missing = self.plain.without([*students, *not_graded]) if self.plain else []
+        return missing, sorted(set_aside)
 
 
 def rosters(to: Path | None, named: Roster | None) -> Rosters:
@@ -123,8 +125,13 @@ def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = (
     return lambda name: there.get(composed(login(name)).lower(), login(name))
 
 
-def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
-    """Print which scores change, by how much and why, before any report is replaced."""
+def announce(folder: Folder, summary: Summary, people: People, *, quiet: bool) -> None:
+    """Print the warnings, and which scores change, by how much and why, before any report is replaced.
+
+    Args:
+        people: names and sections of students.
+    """
+    changes = folder.changes
     if folder.unread:
         tell("warning", f"changes are unknown for students whose report on file is unreadable: {a_few(folder.unread)}")
     if folder.uncounted:
@@ -139,7 +146,8 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
     if folder.dry and not changes:
         say("no score on file would change")
     if changes:
-        say_changes(by_student(changes), dry=folder.dry)
+        print_warnings(summary, out)
+        say_changes(by_student(changes), people, dry=folder.dry)
     if changes and not folder.dry:
         say(
             f"{folder.path}/changes.html and changes.csv record these changes; "
@@ -147,14 +155,14 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
         )
 
 
-def say_changes(groups: Mapping[str, Sequence[Change]], *, dry: bool) -> None:
+def say_changes(groups: Mapping[str, Sequence[Change]], people: People, *, dry: bool) -> None:
     """Print the changes of the first ``MOST_SHOWN`` students. ``dry`` is True in a dry run, which changes nothing."""
     by = [sum(c.by for c in own if c.what in SUMS) for own in groups.values()]
     fallen, risen = (sum(one * sign > 1e-9 for one in by) for sign in (-1, 1))
     kept = len(groups) - fallen - risen
     say(f"changes on file: {effects(fallen, risen, kept, dry=dry)}")
     for student, own in list(groups.items())[:MOST_SHOWN]:
-        say(f"  {clean(student, 100)}: {sums_text(own)}")
+        say(f"  {clean(with_name(student, people), 300)}: {sums_text(own)}")
         for change in (one for one in own if one.what not in SUMS):
             points = f"{tidy(change.before)} -> {tidy(change.after)}"
             say(f"    {clean(change.what, 200)}: {points}; {clean(change.why, 600)}")

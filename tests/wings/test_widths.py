@@ -40,7 +40,7 @@ BONUS = exercise([result("more", points=4)], exercise="d2_bonus", title="D2 More
 def whole_class() -> str:
     reports = [*drawn(497), mixed(), evil_report(), make_report(exercise([layout_failure()]), student=LONG)]
     people = {r.student: Person(UNBROKEN if i % 3 else "Bo Li", "ABC"[i % 3]) for i, r in enumerate(reports)}
-    warnings = [f"Late penalties changed the points of 300 of 500 students. {UNBROKEN}"]
+    warnings = [f"Late penalties change the points of 300 of 500 students. {UNBROKEN}"]
     ungraded = {LONG: f"two folders {UNBROKEN}", "zed": "a" * 900}
     summary = summarise(reports, not_graded=ungraded, absent=2, warnings=warnings, also=[("", UNBROKEN)])
     return "".join(summary_html(summary, WholeClass(reports, people), reports))
