@@ -160,6 +160,20 @@ def test_students_are_sorted_and_filtered_on_a_phone(page: Page, tmp_path: Path)
     assert page.value(f"{VISIBLE}.length") == 1
 
 
+BELOW = """[...document.querySelectorAll("#attention .scroll")].map((box) => [...box.querySelectorAll("tbody tr")]
+  .filter((row) => row.getBoundingClientRect().bottom > box.getBoundingClientRect().bottom + 1).length)"""
+"""JavaScript that returns, for each table about cases that need review, how many rows a reader must scroll to."""
+
+
+def test_a_phone_and_paper_show_all_cases_that_need_review(page: Page, tmp_path: Path) -> None:
+    """Phones hide scroll bars, so a reader would miss the rows below a box's edge."""
+    path = tmp_path / "page.html"
+    path.write_text(whole_class(), encoding="utf-8")
+    for width, media in ((400, "screen"), (400, "print"), (1280, "print")):
+        page.open(path, width, media=media)
+        assert page.value(BELOW) == [0, 0], (width, media)
+
+
 SECTION = "document.getElementById('section')"
 VISIBLE = "[...document.querySelectorAll('#students tbody tr')].filter((r) => getComputedStyle(r).display !== 'none')"
 
