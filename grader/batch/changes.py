@@ -25,9 +25,10 @@ FILE = "changes.csv"
 TOTAL = "score"
 BONUS = "bonus"
 SUMS = (TOTAL, BONUS)
+COURSE = "the course changed (exercise, checks or course.yaml)"
 SAID = {
     "submission": "the submission changed",
-    "course": "the course changed (exercise, checks or course.yaml)",
+    "course": COURSE,
     "grader": "the grader changed",
     "isolation": "the isolation changed",
     "backend": "the devices changed",
@@ -82,7 +83,7 @@ def changes_of(old: Report, new: Report) -> list[Change]:
         if name not in after:
             parts.append(Change(new.student, name, exercise.earned, 0, 0, "the course no longer has this exercise"))
     parts += [*_of_bonuses(old, new), *_of_hand_ins(old, new)]
-    was = _as_it_stood(old, new)
+    was = as_it_stood(old, new)
     if not parts and abs(was.earned - new.earned) < 1e-6:
         return []
     reasons = "; ".join(dict.fromkeys(change.why for change in parts)) or NOTHING
@@ -93,7 +94,7 @@ def changes_of(old: Report, new: Report) -> list[Change]:
     return [*parts, Change(new.student, TOTAL, before, after, new.points, reasons)]
 
 
-def _as_it_stood(old: Report, new: Report) -> Report:
+def as_it_stood(old: Report, new: Report) -> Report:
     """Return the old report, plus the new report's exercises and late penalties that the old report lacks."""
     known, modules = {e.exercise for e in old.exercises}, {e.module for e in old.exercises}
     first = [e for e in new.exercises if e.exercise not in known]
@@ -175,15 +176,20 @@ def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
 
 def _why(before: ExerciseReport, after: ExerciseReport) -> str:
     """Return the reasons for a changed verdict, such as a changed submission or course."""
+    return ", ".join(causes_of(before, after))
+
+
+def causes_of(before: ExerciseReport, after: ExerciseReport) -> list[str]:
+    """Return the reasons for a changed verdict, such as a changed submission or course; NOTHING if none is known."""
     if not before.basis or not after.basis:
-        return NOT_SAID
+        return [NOT_SAID]
     # ``basis`` names the backend only if the backend is not the CPU.
     parts = dict.fromkeys([*after.basis, "backend"])
     differ = [part for part in parts if before.basis.get(part) != after.basis.get(part)]
     said = [SAID[part] for part in differ if part in SAID]
     if "versions" in differ:
         said.append(f"versions changed ({before.basis.get('versions', 'unknown')} -> {after.basis['versions']})")
-    return ", ".join(said) or NOTHING
+    return said or [NOTHING]
 
 
 def _of_hand_ins(old: Report, new: Report) -> Iterator[Change]:

@@ -251,7 +251,7 @@ def _with(exercise: ExerciseReport, target: ExerciseReport | Result, one: Overri
     if isinstance(target, ExerciseReport):
         return exercise.model_copy(update=change | {"pending": 0.0})
     change["rubric"] = _picked(target, one.items or ())
-    return _summed(exercise, [r.model_copy(update=change) if r is target else r for r in exercise.results])
+    return summed(exercise, [r.model_copy(update=change) if r is target else r for r in exercise.results])
 
 
 def _picked(result: Result, items: Iterable[str]) -> list[RubricItem]:
@@ -265,10 +265,11 @@ def _exercise_as_graded(exercise: ExerciseReport) -> ExerciseReport:
         r.model_copy(update={"earned": r.by_hand.graded, "by_hand": None, "rubric": _picked(r, ())}) if r.by_hand else r
         for r in exercise.results
     ]
-    return _summed(exercise.model_copy(update={"by_hand": None}), results)
+    return summed(exercise.model_copy(update={"by_hand": None}), results)
 
 
-def _summed(exercise: ExerciseReport, results: list[Result]) -> ExerciseReport:
+def summed(exercise: ExerciseReport, results: list[Result]) -> ExerciseReport:
+    """Return the exercise's report with these results, and with the sums of their points."""
     earned, pending = sum(r.earned for r in results), sum(r.points for r in results if r.waits)
     return exercise.model_copy(update={"results": results, "earned": round(earned, 6), "pending": round(pending, 6)})
 
@@ -316,7 +317,7 @@ class Adjustments:
         whole, problems = overridden(graded, old, own)
         now = self._handed_in(graded)
         if self.config is not None and (now or (old and old.hand_ins)):
-            times = later_of(now, old.hand_ins if old else [], _same_work(graded, old))
+            times = later_of(now, old.hand_ins if old else [], same_work(graded, old))
             earned = {m.id: sum(e.earned for e in whole.exercises if e.module == m.id) for m in self.config.modules}
             extension = self.extension(graded.student)
             hand_ins = penalised(self.config.late, self.config.modules, earned, times, extension)
@@ -352,7 +353,7 @@ def as_extensions_are(report: Report, course: Course | None) -> Report:
     return report.model_copy(update={"exercises": marked, "points": points})
 
 
-def _same_work(graded: Report, old: Report | None) -> dict[str, bool]:
+def same_work(graded: Report, old: Report | None) -> dict[str, bool]:
     """Return, for each module, whether the stored report was made from the submission that is graded now."""
     if old is None:
         return {}

@@ -73,6 +73,7 @@ def report(
         pending=total(e.pending for e in exercises),
         exercises=exercises,
         notes=[*submission.notes, *notes],
+        unread=list(submission.unread),
     )
 
 

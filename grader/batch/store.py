@@ -41,6 +41,7 @@ from grader.batch.database import FILE, CannotWrite, Database, Stored, resumable
 from grader.batch.grade import Grader
 from grader.batch.opening import TakenOver, copied, reading, take_over
 from grader.batch.overrides import Adjustments, as_extensions_are
+from grader.batch.rules import ChangedRules
 from grader.batch.written import report_path, write_files
 from grader.common.files import clear_left_behind, file_name
 from grader.common.result import ExerciseReport, Report
@@ -76,6 +77,7 @@ class Folder:
         self.adjust = adjust or Adjustments()
         self.suspicions: list[dict[str, Any]] = []  # wrong answers that are right for another student's numbers
         self.changes: list[Change] = []
+        self.rules = ChangedRules()
         self.taken = TakenOver()
         # Students with a report file but no report in the database: their changes are unknown.
         self.unread: list[str] = []
@@ -184,6 +186,7 @@ class Folder:
         new = Stored(graded, self.adjust.settle(graded, old))
         if old is None and report_path(self.path, student).exists():
             self.unread.append(student)
+        self.rules.add(old, new.counts)
         if stored is None or new.graded is not stored.graded or new.counts is not stored.counts:
             self.changes += changes_of(old, new.counts) if old else []
             self.database.count(student, new)
@@ -233,6 +236,7 @@ class Folder:
                 "pending": round(sum(e.pending for e in exercises), 6),
                 "exercises": exercises,
                 "notes": list(dict.fromkeys([*graded.notes, *old.notes, *before])),
+                "unread": list(dict.fromkeys([*graded.unread, *old.unread])),
             }
         )
 
@@ -264,12 +268,12 @@ Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 
 
 def no_word(_: object) -> None:
-    """Do nothing: the default of the arguments ``announce`` and ``say_graded`` of ``grade_batch``."""
+    """Do nothing: the default of the argument ``say_graded`` of ``grade_batch``."""
 
 
 def grade_batch(
     grader: Grader, folder: Folder, submissions: Mapping[str, Submission], names: list[str], bar: Bar,
-    announce: Callable[[Sequence[Change]], None] = no_word, say_graded: Callable[[Report], None] = no_word,
+    say_graded: Callable[[Report], None] = no_word,
 ) -> tuple[set[str], dict[str, Exception]]:  # fmt: skip
     """Grade every submission that has no current report. Return (students with a report, errors by student).
 
@@ -277,7 +281,6 @@ def grade_batch(
 
     Args:
         bar: shows a progress bar.
-        announce: called with all changes of scores.
         say_graded: called with each new report.
     """
     graded: set[str] = set()
@@ -311,7 +314,6 @@ def grade_batch(
 
         grader.batch(left, submissions.__getitem__, names, done)
     folder.settle()
-    announce(folder.changes)
     return graded, failures
 
 

@@ -46,6 +46,7 @@ from grader.common.text import a_few
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.integrations.roster import Roster
+from grader.reports.people import People
 from grader.reports.points import counted
 from grader.reports.summary import Counts, Summary
 from grader.reports.tables import NOT_GRADED, NOTHING
@@ -62,12 +63,14 @@ class RunOutcome:
     Attributes:
         not_graded: why a submission was not graded, by student.
         broken: True if the grader itself failed for a graded student.
+        people: names and sections of students.
         graded, unchanged: the numbers of students with a new report and with the old report.
     """
 
     summary: Summary
     not_graded: Mapping[str, str]
     broken: bool
+    people: People
     graded: int = 0
     unchanged: int = 0
 
@@ -108,7 +111,7 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
         when = now.isoformat(timespec="seconds")
         with store.Folder(to, course, adjust, when=when, dry=options.dry_run) as folder:
             done = run_in(folder, grader, course, work, names, known, options)
-    print_batch(folder, done.summary, where, as_json=options.as_json)
+    print_batch(folder, done, where, as_json=options.as_json)
     if not options.as_json:
         typer.echo(done.line)
     for student, reason in done.not_graded.items():
@@ -162,11 +165,10 @@ def run_in(
         work.submissions,
         names,
         lambda total, what: progress(total, what, quiet=quiet),
-        lambda changes: announce(folder, changes, quiet=quiet),
         say_graded,
     )
     not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
-    done = finish(course, folder, graded, not_graded, known, work.signed)
+    done = finish(course, folder, graded, not_graded, known, work.signed, quiet=quiet)
     return replace(done, graded=len(new), unchanged=len(graded) - len(new))
 
 
@@ -213,9 +215,12 @@ def refuse_on_file(folder: store.Folder, course: Course) -> None:
 
 def finish(
     course: Course, folder: store.Folder, graded: Collection[str], not_graded: Mapping[str, str],
-    known: Rosters, signed: Mapping[str, str],
+    known: Rosters, signed: Mapping[str, str], *, quiet: bool,
 ) -> RunOutcome:  # fmt: skip
-    """Write the files about the class, and return the outcome. The files also list students from earlier runs."""
+    """Print the changes of scores, write the files about the class, and return the outcome.
+
+    The files also list students from earlier runs.
+    """
     students = folder.database.students()
     counts = Counts()
     notes, suspicions, broken = StaffNotes(course, known), Suspicions(course), False
@@ -228,12 +233,14 @@ def finish(
     whose = [(student, f"whose submission is it? {files}") for student, files in signed.items()]
     summary = counts.summary(
         not_graded=not_graded,
-        warnings=[course.seed_problem] if course.seed_problem else [],
+        warnings=[*folder.rules.warnings(), *([course.seed_problem] if course.seed_problem else [])],
         suspicions=folder.suspicions,
         also=[*whose, *notes.attention(folder.adjust.problems)],
         absent=len(missing),
     )
     people = known.named.people([*students, *not_graded, *missing]) if known.named else None
+    shown = folder.database.people() if people is None else people
+    announce(folder, summary, shown, quiet=quiet)
     folder.finish(summary, dict.fromkeys(missing, NOTHING) | dict.fromkeys(set_aside, NOT_GRADED), people)
     if text := notes.untimed():
         tell("note", text)
@@ -246,11 +253,12 @@ def finish(
             f"these students were graded in an earlier run, but this run's folders lack their submissions: {who}; "
             f"to take a student out: shardlings drop {to} NAME",
         )
-    return RunOutcome(summary, not_graded, broken)
+    return RunOutcome(summary, not_graded, broken, shown)
 
 
-def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: bool) -> None:
+def print_batch(folder: store.Folder, done: RunOutcome, tier: str, *, as_json: bool) -> None:
     """Print an overview of the class and the paths of the reports. ``tier`` names the isolation and the devices."""
+    summary = done.summary
     if as_json:
         changes = [asdict(change) for change in folder.changes]
         print_json(summary.model_dump(mode="json") | {"changes": changes})
@@ -259,9 +267,9 @@ def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: b
     # After a dry run, a complete summary would push the list of changes off the screen.
     if folder.dry:
         print_warnings(summary, out)
-        print_attention(summary.attention, out)
+        print_attention(summary.attention, out, done.people)
     else:
-        print_summary(summary, out)
+        print_summary(summary, out, done.people)
     if any(one.kind == "by hand" for one in summary.attention):
         text = f"Points by hand go into {to}/overrides.yaml; `shardlings docs term` describes this file"
         out.print(text, highlight=False, soft_wrap=True)

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grader.cli.console import BROKEN, going_to, out, print_json, progress, tell, tell_slow
+from grader.cli.console import BROKEN, going_to, out, print_json, progress, say, tell, tell_slow
 from grader.cli.options import need_jax
 from grader.common.text import a_few
 from grader.course.config import CourseError
 from grader.reports.attention import Attention
+from grader.reports.people import Person
 from grader.reports.terminal import print_attention
 
 if TYPE_CHECKING:
@@ -55,8 +56,10 @@ def grade_assignment(options: AssignmentOptions) -> int:
         slow=None if options.as_json else tell_slow,
     )  # fmt: skip
     if options.as_json:
-        print_json(vars(done))
+        print_json(vars(done) | {"late": {student: one.model_dump() for student, one in done.late.items()}})
     else:
+        for warning in done.warnings:
+            say(warning, "bold yellow")
         out.print(f"{len(done.graded)} graded, {len(done.kept)} unchanged  (isolation: {done.tier})", highlight=False)
         out.print(f"class page, for the staff: {done.page}", highlight=False, soft_wrap=True)
         out.print(
@@ -72,7 +75,7 @@ def grade_assignment(options: AssignmentOptions) -> int:
                 f"send them feedback/STUDENT/{assignment}/ yourself",
             )
         needed = [Attention(student=s, reason="; ".join(why)) for s, why in done.attention.items()]
-        print_attention(needed, out)
+        print_attention(needed, out, {student: Person(name) for student, name in done.names.items()})
     for student in done.pending:
         tell("shardlings", f"{student} needs review: the grader itself failed")
     for student, error in done.failures.items():

@@ -12,7 +12,7 @@ from grader.batch.handing_in import stated_in, times_of
 from grader.batch.opening import ROSTER, has_database, names_in, reading
 from grader.batch.overrides import Adjustments, none, read_overrides
 from grader.batch.store import Folder
-from grader.cli.console import say, tell
+from grader.cli.console import out, say, tell
 from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.common.text import a_few, composed
@@ -20,7 +20,10 @@ from grader.course.loading import Course
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, Submission
 from grader.integrations.roster import Roster
+from grader.reports.people import People, with_name
 from grader.reports.points import counted, tidy
+from grader.reports.summary import Summary
+from grader.reports.terminal import print_warnings
 from grader.reports.untrusted import clean
 
 MOST_SHOWN = 100  # The most students whose changes are printed. The page changes.html has all students.
@@ -40,14 +43,14 @@ class Rosters:
     plain: Roster | None
 
     def absent(self, students: Collection[str], not_graded: Collection[str]) -> tuple[list[str], list[str]]:
-        """Return (students of the class without a submission, students whose submissions could not be graded).
+        """Return (students of the class without a submission, names of submissions that could not be graded).
 
-        Both lists are empty if ``plain`` is None. ``students``: the students who have reports.
+        The second list leaves out students with a report of an earlier run. ``students``: the students with reports.
         """
-        if self.plain is None:
-            return [], []
-        missing = self.plain.without([*students, *not_graded])
-        return missing, self.plain.without([*students, *missing])
+        login = self.plain.login if self.plain else str
+        set_aside = {login(name) for name in not_graded} - {login(student) for student in students}
+        missing = self.plain.without([*students, *not_graded]) if self.plain else []
+        return missing, sorted(set_aside)
 
 
 def rosters(to: Path | None, named: Roster | None) -> Rosters:
@@ -122,8 +125,13 @@ def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = (
     return lambda name: there.get(composed(login(name)).lower(), login(name))
 
 
-def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
-    """Print which scores change, by how much and why, before any report is replaced."""
+def announce(folder: Folder, summary: Summary, people: People, *, quiet: bool) -> None:
+    """Print the warnings, and which scores change, by how much and why, before any report is replaced.
+
+    Args:
+        people: names and sections of students.
+    """
+    changes = folder.changes
     if folder.unread:
         tell("warning", f"changes are unknown for students whose report on file is unreadable: {a_few(folder.unread)}")
     if folder.uncounted:
@@ -138,7 +146,8 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
     if folder.dry and not changes:
         say("no score on file would change")
     if changes:
-        say_changes(by_student(changes), dry=folder.dry)
+        print_warnings(summary, out)
+        say_changes(by_student(changes), people, dry=folder.dry)
     if changes and not folder.dry:
         say(
             f"{folder.path}/changes.html and changes.csv record these changes; "
@@ -146,14 +155,14 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
         )
 
 
-def say_changes(groups: Mapping[str, Sequence[Change]], *, dry: bool) -> None:
+def say_changes(groups: Mapping[str, Sequence[Change]], people: People, *, dry: bool) -> None:
     """Print the changes of the first ``MOST_SHOWN`` students. ``dry`` is True in a dry run, which changes nothing."""
     by = [sum(c.by for c in own if c.what in SUMS) for own in groups.values()]
     fallen, risen = (sum(one * sign > 1e-9 for one in by) for sign in (-1, 1))
     kept = len(groups) - fallen - risen
     say(f"changes on file: {effects(fallen, risen, kept, dry=dry)}")
     for student, own in list(groups.items())[:MOST_SHOWN]:
-        say(f"  {clean(student, 100)}: {sums_text(own)}")
+        say(f"  {clean(with_name(student, people), 300)}: {sums_text(own)}")
         for change in (one for one in own if one.what not in SUMS):
             points = f"{tidy(change.before)} -> {tidy(change.after)}"
             say(f"    {clean(change.what, 200)}: {points}; {clean(change.why, 600)}")
@@ -195,22 +204,26 @@ class StaffNotes:
         self._strangers: list[str] = []
         self._untimed: list[str] = []
         self._points: dict[str, float] = {}  # Points by module, without bonus exercises, which are optional.
-        self._in_roster: list[tuple[str, frozenset[str]]] = []  # Each student, and the modules in the student's report.
-        self._modules: dict[
-            frozenset[str], frozenset[str]
-        ] = {}  # To save memory, equal sets of modules are one object.
+        # Each student, the modules in the student's report, and the modules that the student handed in.
+        self._modules: list[tuple[str, frozenset[str], frozenset[str]]] = []
+        # To save memory, equal sets of modules are one object.
+        self._sets: dict[frozenset[str], frozenset[str]] = {}
 
     def add(self, report: Report) -> None:
         required = [e for e in report.exercises if not e.extension]
         self._points |= {e.module: sum(x.points for x in required if x.module == e.module) for e in required}
         if self._known.named and self._known.named.row_of(report.student) is None:
             self._strangers.append(report.student)
-        if self._known.plain and self._known.plain.row_of(report.student):
-            modules = frozenset(e.module for e in report.exercises)
-            self._in_roster.append((report.student, self._modules.setdefault(modules, modules)))
+        graded = self._shared(e.module for e in report.exercises)
+        handed_in = self._shared(e.module for e in report.exercises if e.handed_in)
+        self._modules.append((report.student, graded, handed_in))
         earning = {e.module for e in report.exercises if e.handed_in and e.earned > 0}
         if earning & self._due - _timed(report):
             self._untimed.append(report.student)
+
+    def _shared(self, modules: Iterable[str]) -> frozenset[str]:
+        of = frozenset(modules)
+        return self._sets.setdefault(of, of)
 
     def attention(self, problems: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         """Yield (student, reason) for each case that needs review. The student is "" if several students are concerned.
@@ -220,14 +233,25 @@ class StaffNotes:
         """
         yield from ((student, f"override: {problem}") for student, problem in problems)
         yield from ((student, "handed in, but is not on the roster") for student in self._strangers)
-        for module, points in self._points.items():
-            lacking = [student for student, modules in self._in_roster if module not in modules]
-            worth = f"the maximum score does not include the module's {counted(points, 'point')}"
-            if len(lacking) == 1:
-                yield lacking[0], f"has not handed in {module}: {worth}"
-            elif lacking:
-                share = f"{len(lacking)} of {len(self._in_roster)} have not handed in {module}"
-                yield "", f"{share}: {worth} ({a_few(lacking)})"
+        yield from (("", text) for module in self._points if (text := self._lacking(module)))
+
+    def _lacking(self, module: str) -> str:
+        """Return a line that counts and names the students without a module; '' if there are none."""
+        lacking = [student for student, _, handed_in in self._modules if module not in handed_in]
+        if not lacking:
+            return ""
+        has = "has" if len(lacking) == 1 else "have"
+        of = counted(len(self._modules), "student")
+        line = f"{len(lacking)} of {of} {has} not handed in {module}: {a_few(self._named(lacking))}"
+        ungraded = [student for student, graded, _ in self._modules if module not in graded]
+        if not ungraded:
+            return line
+        of = f" of {a_few(self._named(ungraded))}" if ungraded != lacking else ""
+        return f"{line}; the maximum score{of} does not include the module's {counted(self._points[module], 'point')}"
+
+    def _named(self, students: Sequence[str]) -> list[str]:
+        people = self._known.named.people(students) if self._known.named else {}
+        return [with_name(student, people) for student in students]
 
     def untimed(self) -> str:
         """Return a line that names students without submission times, who get no late penalty; '' if there are none."""

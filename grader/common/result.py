@@ -204,6 +204,7 @@ class Report(BaseModel):
         backend: the devices that ran programs in addition to simulated devices, such as ``gpu: 1 x NVIDIA H200``; else
             ``cpu``.
         notes: remarks on the submission that a person should read.
+        unread: the notes about files that the grader could not read, or that belong to no exercise.
         hand_ins: submission times by module, if the course has a late policy.
     """
 
@@ -221,6 +222,7 @@ class Report(BaseModel):
     pending: float
     exercises: list[ExerciseReport]
     notes: list[str] = []
+    unread: list[str] = Field(default=[], exclude_if=lambda unread: not unread)
     hand_ins: list[HandIn] = []
 
     @property

@@ -54,13 +54,13 @@ def read(
     candidates, digest = _candidates(place, exercises, notes, (parsers or Parsers()).for_submission(place))
     unchanged = cache(lambda c: fingerprint(c.source) in handed_out or nothing_written(c.source))
     sources, ignored = _chosen(candidates, exercises, unchanged)
-    used = {id(s) for s in sources.values()}
+    used, unread = {id(s) for s in sources.values()}, first_notes(notes)
     notes += [note for candidate in candidates if id(candidate.source) in used for note in candidate.notes]
     notes += [_ignored_note(candidate, instead) for candidate, instead in ignored.items()]
     chosen = [f"{exercise}: {source.name}" for exercise, source in sources.items()]
     for text in (*chosen, *notes):
         _add_to_digest(digest, "", text.encode())
-    return Submission(student, sources, first_notes(notes), digest.hexdigest())
+    return Submission(student, sources, first_notes(notes), digest.hexdigest(), unread)
 
 
 @dataclass(frozen=True, eq=False)

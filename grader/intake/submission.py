@@ -67,12 +67,14 @@ class Submission:
         sources: exercise id -> the source that holds its tasks.
         notes: remarks for the student and the staff.
         digest: SHA-256 over names and bytes of all files that were read, the choice of sources, and the notes.
+        unread: the notes about files that could not be read, or that belong to no exercise.
     """
 
     student: str
     sources: Mapping[str, Source]
     notes: tuple[str, ...]
     digest: str
+    unread: tuple[str, ...] = ()
 
 
 class SubmissionError(Exception):

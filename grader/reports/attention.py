@@ -124,17 +124,18 @@ def _not_found(report: Report) -> str:
 
     A report needs review in each of these cases:
 
-    - No exercise was handed in.
-    - Required exercises are missing, and the report has notes about the submitted files.
-    - A note says that a file is a symbolic link, which the grader does not follow.
+    - An exercise is missing, and the submission has a file that the grader could not read, or that belongs to no
+      exercise. This file may hold the missing exercise. Extensions may be missing.
+    - A file is a symbolic link, which the grader does not follow.
     """
-    required = [e for e in report.exercises if not e.extension]
-    missing = [e.exercise for e in required if not e.handed_in]
-    notes = report.notes if missing else [note for note in report.notes if A_LINK in note]
+    missing = [e.exercise for e in report.exercises if not e.extension and not e.handed_in]
     if report.exercises and not any(e.handed_in for e in report.exercises):
-        return "; ".join(["no file can be graded", *_first(notes)])
-    lacking = [f"no file was found for {a_few(missing)}"] if missing else []
-    return "; ".join([*lacking, *_first(notes)]) if notes else ""
+        lacking, unread = ["no file can be graded"], report.unread
+    elif missing:
+        lacking, unread = [f"no file was found for {a_few(missing)}"], report.unread
+    else:
+        lacking, unread = [], [note for note in report.unread if A_LINK in note]
+    return "; ".join([*lacking, *_first(unread)]) if unread else ""
 
 
 def _first(notes: list[str]) -> list[str]:

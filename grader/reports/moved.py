@@ -1,11 +1,12 @@
-"""Warnings if late penalties or points set by hand changed many scores of a class."""
+"""Warnings if a rule, such as late penalties or points set by hand, changed many scores of a class."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grader.common.result import Report, Result
+from grader.common.result import ExerciseReport, Report, Result
 from grader.reports.points import counted, show_percent
+from grader.reports.wording import percent_of
 
 MANY = 0.1
 """The largest share of the students, 0 to 1, whose points a rule may change without a warning."""
@@ -14,74 +15,90 @@ FAR = 5.0
 
 
 @dataclass
-class _Rule:
-    """The effect of one rule (late penalties, or points set by hand) on a class.
+class Effect:
+    """The effect of one rule on the scores of a class.
 
-    ``students``: the number of students with changed points. ``change``: the sum of the changes of their scores, in
-    percentage points.
+    Attributes:
+        students: the number of students who could earn points.
+        changed: the number of students with changed points.
+        before, after: the sums of the students' percentages without and with the rule.
     """
 
     students: int = 0
-    change: float = 0.0
+    changed: int = 0
+    before: float = 0.0
+    after: float = 0.0
 
-    def add(self, points: float, of: float) -> None:
-        self.students += abs(points) > 1e-9
-        self.change += 100 * points / of
+    def add(self, before: Report, after: Report) -> None:
+        """Add a student, whose report is ``before`` without the rule and ``after`` with it."""
+        percents = percent_of(before), percent_of(after)
+        if percents != (None, None):
+            self.students += 1
+            self.changed += abs(before.earned - after.earned) > 1e-6 or abs(before.points - after.points) > 1e-6
+            self.before += percents[0] or 0.0
+            self.after += percents[1] or 0.0
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the rule changes the points of many students (more than the fraction ``MANY``), or the class mean by
+        more than ``FAR`` percentage points.
+        """
+        return self.changed > MANY * self.students or abs(self.before - self.after) > FAR * self.students
+
+    def warnings(self, rule: str, then: str) -> list[str]:
+        """Return a line about a large effect; [] if the effect is small. ``then`` ends the line."""
+        if not self.is_large:
+            return []
+        before, after = (show_percent(total / self.students) for total in (self.before, self.after))
+        return [
+            f"{rule} change the points of {self.changed} of {counted(self.students, 'student')}: the class mean is "
+            f"{after}, and {before} without this change. {then}"
+        ]
 
 
 class MovedByRules:
     """Count the students with late penalties and the students with points set by hand, one report at a time."""
 
     def __init__(self) -> None:
-        self._class, self._mean = 0, 0.0
-        self._late, self._by_hand = _Rule(), _Rule()
+        self._late, self._by_hand = Effect(), Effect()
 
     def add(self, report: Report) -> None:
-        if report.points <= 0:
-            return
-        self._class += 1
-        self._mean += 100 * report.earned / report.points
-        self._late.add(-sum(one.penalty for one in report.hand_ins), report.points)
-        self._by_hand.add(_set_by_hand(report), report.points)
+        in_time = sum(one.penalty for one in report.hand_ins)
+        self._late.add(report.model_copy(update={"earned": report.earned + in_time, "hand_ins": []}), report)
+        self._by_hand.add(_as_the_grader_gave(report), report)
 
     def warnings(self) -> list[str]:
-        """Return a line for each rule with a large effect on the class.
-
-        An effect is large if it changes the points of many students (more than the fraction ``MANY``), or the class
-        mean by more than ``FAR`` percentage points.
-        """
-        rules = (
-            ("Late penalties", self._late, "Check the record of submission times."),
-            ("Points set by hand", self._by_hand, "Check overrides.yaml."),
-        )
+        """Return a line for each rule with a large effect on the class."""
         return [
-            f"{name} changed the points of {rule.students} of {counted(self._class, 'student')}: the class mean is "
-            f"{self._percent(0.0)}, and {self._percent(rule.change)} without this change. {then}"
-            for name, rule, then in rules
-            if rule.students > MANY * self._class or abs(rule.change) > FAR * self._class
+            *self._late.warnings("Late penalties", "Check the record of submission times."),
+            *self._by_hand.warnings("Points set by hand", "Check these points and their reasons."),
         ]
 
-    def _percent(self, change: float) -> str:
-        return show_percent((self._mean - change) / self._class)
+
+def _as_the_grader_gave(report: Report) -> Report:
+    """Return the report without the changes that people made to its points."""
+    changes = [_set_by_hand(exercise) for exercise in report.exercises]
+    if not any(changes):
+        return report
+    exercises = [
+        e.model_copy(update={"earned": e.earned - change}) if change else e
+        for e, change in zip(report.exercises, changes, strict=True)
+    ]
+    return report.model_copy(update={"exercises": exercises, "earned": report.earned - sum(changes)})
 
 
-def _set_by_hand(report: Report) -> float:
-    """Return the sum of the changes that people made to a report's points.
+def _set_by_hand(exercise: ExerciseReport) -> float:
+    """Return the change that people made to an exercise's points.
 
     Results that the grader leaves to a person, such as answers in words, do not count.
     """
-    change = 0.0
-    for exercise in report.exercises:
-        if exercise.by_hand:
-            most = sum(result.points for result in exercise.results if _left_to_a_person(result))
-            more = exercise.earned - exercise.by_hand.graded
-            change += more - min(max(more, 0.0), most)
-        else:
-            change += sum(
-                r.earned - r.by_hand.graded for r in exercise.results if r.by_hand and not _left_to_a_person(r)
-            )
-    return change
+    if exercise.by_hand is None:
+        return sum(r.earned - r.by_hand.graded for r in exercise.results if r.by_hand and not left_to_a_person(r))
+    most = sum(result.points for result in exercise.results if left_to_a_person(result))
+    more = exercise.earned - exercise.by_hand.graded
+    return more - min(max(more, 0.0), most)
 
 
-def _left_to_a_person(result: Result) -> bool:
+def left_to_a_person(result: Result) -> bool:
+    """Return whether a person gives the points, because the grader failed or cannot judge the answer."""
     return result.status in ("broken", "waiting") or result.unjudged

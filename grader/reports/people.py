@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Person:
 UNKNOWN = Person()
 People = Mapping[str, Person]
 """Mapping from a student to the student's Person, for the students on the roster."""
+NO_PEOPLE: People = MappingProxyType({})
 
 
 def with_name(student: str, people: People) -> str:

@@ -67,8 +67,8 @@ def write_grades_csv(
     Args:
         whole: facts about the class, counted over all of ``reports`` in advance.
         reports: an iterable, which is read only once.
-        absent: for each student on the roster without a report, the reason: NOTHING (the student gets 0 points) or
-            NOT_GRADED (all points are pending).
+        absent: for each student without a report, the reason: NOTHING (the student gets 0 points) or NOT_GRADED (all
+            points are pending).
     """
     names = list(whole.module_of)
     header = [

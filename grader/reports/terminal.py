@@ -16,6 +16,7 @@ from grader.common.text import a_few
 from grader.reports.attention import SEVERAL, Attention
 from grader.reports.grid import draw_grid
 from grader.reports.paper import Paper
+from grader.reports.people import NO_PEOPLE, People, with_name
 from grader.reports.pictures import Picture, pictures
 from grader.reports.points import counted, pending_text, short_score, show_percent
 from grader.reports.programs import rings_of, rooflines_of, timelines_of
@@ -139,7 +140,8 @@ def _print_pictures(paper: Paper, shown: list[Picture]) -> None:
             paper.line(Text(paper.fit(line)), indent=4)
 
 
-def print_summary(summary: Summary, console: Console) -> None:
+def print_summary(summary: Summary, console: Console, people: People = NO_PEOPLE) -> None:
+    """Print the class's results, and the cases that need review. ``people``: names and sections of students."""
     paper = Paper(console)
     print_warnings(summary, console)
     paper.line(paper.text(counted(summary.submissions, "submission"), "bold"))
@@ -158,7 +160,7 @@ def print_summary(summary: Summary, console: Console) -> None:
     paper.table("Misconceptions", ["students", "exercise", "hint"], wrong)
     if left := len(summary.misconceptions) - len(wrong):
         paper.line(paper.text(f"and {counted(left, 'rarer misconception')}, on the class page", "bright_black"))
-    print_attention(summary.attention, console)
+    print_attention(summary.attention, console, people)
 
 
 def print_warnings(summary: Summary, console: Console) -> None:
@@ -167,10 +169,10 @@ def print_warnings(summary: Summary, console: Console) -> None:
         paper.line(paper.text(warning, "bold yellow"))
 
 
-def print_attention(attention: Sequence[Attention], console: Console) -> None:
+def print_attention(attention: Sequence[Attention], console: Console, people: People = NO_PEOPLE) -> None:
     """Print the cases that need review. Students with equal reasons share a line."""
     alike: dict[str, list[str]] = {}
     for one in attention:
-        alike.setdefault(one.reason, []).append(one.student or SEVERAL)
+        alike.setdefault(one.reason, []).append(with_name(one.student, people) if one.student else SEVERAL)
     rows = [[a_few(students), reason] for reason, students in alike.items()]
     Paper(console).table("Needs review", ["student", "reason"], rows)

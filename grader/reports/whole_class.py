@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from types import MappingProxyType
 
 from grader.common.result import Report
 from grader.reports.answers import NumericAnswers
-from grader.reports.people import UNKNOWN, People
+from grader.reports.people import NO_PEOPLE, UNKNOWN, People
 from grader.reports.wording import percent_of
 
 
@@ -31,7 +30,7 @@ class WholeClass:
         people: names and sections of students, including students without a report.
     """
 
-    def __init__(self, reports: Iterable[Report] = (), people: People = MappingProxyType({})) -> None:
+    def __init__(self, reports: Iterable[Report] = (), people: People = NO_PEOPLE) -> None:
         self.people = people
         self.students: set[str] = set()
         self.courses: dict[str, None] = {}

@@ -207,10 +207,13 @@ def test_a_dry_run_reads_the_stored_reports(tmp_path: Path) -> None:
         assert [r.student for r in folder.database.reports()] == ["ada"]
 
 
-def test_a_module_graded_with_other_versions_is_noted(tmp_path: Path, two: Course) -> None:
+def test_notes_of_an_earlier_run_are_kept(tmp_path: Path, two: Course) -> None:
     with Folder(tmp_path / "out", two) as folder:
-        counted(folder, part_of("ada", two, "y1_more").model_copy(update={"versions": {"jax": "0.1"}}))
+        counted(
+            folder, part_of("ada", two, "y1_more").model_copy(update={"versions": {"jax": "0.1"}, "unread": ["y.rar"]})
+        )
         whole = folder.keep(part_of("ada", two, "x1_gather").model_copy(update={"versions": {"jax": "0.2"}}))
+    assert whole.unread == ["y.rar"]
     assert whole.notes == ["02_more: an earlier run graded these exercises, with jax 0.1"]
 
 

@@ -46,7 +46,11 @@ def test_a_notebook_that_is_not_json_affects_only_its_author(small: Path, tmp_pa
     report = json.loads((tmp_path / "out" / "reports" / "ada.json").read_text())
     assert done.returncode == 0, done.stderr
     assert report["earned"] == 0
-    assert any("03_matmuls.ipynb" in note and "JSON" in note for note in report["notes"])
+    assert any("03_matmuls.ipynb" in note and "JSON" in note for note in report["unread"])
+    assert {*report["unread"]} <= {*report["notes"]}
+    (review, lacking) = json.loads((tmp_path / "out" / "summary.json").read_text())["attention"]
+    assert review["student"] == "ada" and review["reason"].startswith("no file can be graded; 03_matmuls.ipynb is not")
+    assert lacking["reason"] == "1 of 1 student has not handed in 03_matmuls: ada"
 
 
 def test_an_unknown_isolation_is_refused(small: Path, tmp_path: Path) -> None:

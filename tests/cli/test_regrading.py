@@ -10,9 +10,10 @@ import pytest
 
 from grader.batch.store import Folder
 from grader.cli.regrading import Rosters, StaffNotes, keep_roster, kept_roster, names_on_file
-from grader.common.result import Report
+from grader.common.result import ExerciseReport, Report
 from grader.course.finding import find_course
 from grader.integrations.roster import Roster
+from grader.reports.summary import Counts
 from tests.commands import GOOD, ROOT, one_line, shardlings
 from tests.reports.example_reports import exercise, make_report, result
 
@@ -41,12 +42,12 @@ def grades(term: Path) -> dict[str, dict[str, str]]:
 
 
 def test_absent_separates_students_without_files_from_those_set_aside(tmp_path: Path) -> None:
-    """A student whose two zips were set aside had no line in ``grades.csv``."""
+    """A submission that was set aside has a line in ``grades.csv``, with and without a roster."""
     (tmp_path / "roster.csv").write_text("id,name\nada,A\nbob,B\nzoe,Z\n")
     roster = Roster(tmp_path / "roster.csv")
     found = Rosters(roster, roster).absent(["Ada"], {"bob": "bob is there twice", "readme.py": "is beside folders"})
-    assert found == (["zoe"], ["bob"])
-    assert Rosters(None, None).absent(["ada"], ["bob"]) == ([], [])
+    assert found == (["zoe"], ["bob", "readme.py"])
+    assert Rosters(None, None).absent(["ada"], ["ada", "bob"]) == ([], ["bob"])
 
 
 @pytest.mark.slow
@@ -71,7 +72,7 @@ def test_a_terms_commands_apply_lateness_overrides_regrades_and_appeals(term: Pa
     )
     dry = shardlings(*GRADE, "--dry-run", cwd=term)  # the first run's roster still applies, so eve keeps her extension
     assert dry.returncode == 0 and grades(term) == first
-    said = f"bob: {0.8 * full:g} -> 0.8 of {of} ({round(0.8 - 0.8 * full, 6):g})"
+    said = f"bob (B): {0.8 * full:g} -> 0.8 of {of} ({round(0.8 - 0.8 * full, 6):g})"
     assert "changes on file: 1 student's score would fall\n" in dry.stdout and said in dry.stdout
     done = shardlings(*GRADE, cwd=term)
     assert done.stdout.index(said) < done.stdout.index("the new reports now replace the earlier ones")
@@ -150,23 +151,40 @@ def test_a_left_out_bonus_needs_no_review(tmp_path: Path) -> None:
         return [*notes.attention([])]
 
     assert told_of(ada, bob) == []
-    (told,) = told_of(ada, make_report(plain, more, bonus, student="bob"))
-    assert told == ("ada", "has not handed in 04_more: the maximum score does not include the module's 3 points")
+    left = exercise([result("w", "failed", points=3)], exercise="d1_more", module="04_more", handed_in=False)
+    unused = exercise(
+        [result("x", "failed", points=4)], exercise="d2_bonus", module="04_more", extension=True, handed_in=False
+    )
+    one = make_report(plain, left, unused, student="ada")
+    assert told_of(one, make_report(plain, more, bonus, student="bob")) == [
+        ("", "1 of 2 students has not handed in 04_more: ada")
+    ]
 
 
-def test_students_without_a_module_are_summarised_in_one_line(tmp_path: Path) -> None:
-    names = [f"s{i}" for i in range(8)]
-    (tmp_path / "roster.csv").write_text("\n".join(["id", *names]) + "\n")
-    roster = Roster(tmp_path / "roster.csv")
+@pytest.mark.parametrize("lists", [True, False], ids=["roster", "no roster"])
+def test_students_without_a_module_are_one_line(lists: bool, tmp_path: Path) -> None:
+    """In one run, every report has the exercises of all graded modules."""
+    (tmp_path / "roster.csv").write_text("id,name\ns0,Ada\ns1,Ann Lee\n")
+    roster = Roster(tmp_path / "roster.csv") if lists else None
     plain = exercise([result("v", points=2)])
     more = exercise([result("w", points=3)], exercise="d1_more", module="04_more")
-    notes = StaffNotes(find_course(ROOT), Rosters(roster, roster))
-    for name in names:
-        notes.add(make_report(*([plain, more] if name == "s0" else [plain]), student=name))
-    assert [*notes.attention([])] == [
-        (
-            "",
-            "7 of 8 have not handed in 04_more: the maximum score does not include the module's 3 points "
-            "(s1, s2, s3, s4, s5 and 2 more)",
-        )
-    ]
+    left = exercise([result("w", "failed", points=3)], exercise="d1_more", module="04_more", handed_in=False)
+
+    def lines(*exercises: list[ExerciseReport]) -> list[str]:
+        notes, counts = StaffNotes(find_course(ROOT), Rosters(roster, None)), Counts()
+        for i, of in enumerate(exercises):
+            report = make_report(*of, student=f"s{i}", notes=["c3 (1).py is graded as c3.py"] if i % 2 else [])
+            notes.add(report)
+            counts.add(report)
+        told = [(student, reason) for student, reason in notes.attention([]) if "roster" not in reason]
+        attention = counts.summary(also=told).attention
+        assert {(one.student, one.kind) for one in attention} == {("", "class")}
+        return [one.reason for one in attention]
+
+    first = "s1 (Ann Lee)" if lists else "s1"
+    line = f"7 of 8 students have not handed in 04_more: {first}, s2, s3, s4, s5 and 2 more"
+    assert lines([plain, more], *[[plain, left]] * 7) == [line]
+    assert lines([more], *[[left]] * 7) == [line]
+    worth = "does not include the module's 3 points"
+    assert lines([plain, more], *[[plain]] * 7) == [f"{line}; the maximum score {worth}"]
+    assert lines([plain, more], [plain], *[[plain, left]] * 6) == [f"{line}; the maximum score of {first} {worth}"]

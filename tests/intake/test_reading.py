@@ -107,6 +107,20 @@ def test_a_readable_file_takes_precedence_over_an_unreadable_one(tmp_path: Path)
     assert found.notes == ("c3_contracting.py is not UTF-8 text (line 1); save it as UTF-8",)
 
 
+def test_notes_on_files_that_are_not_graded_are_kept_apart(tmp_path: Path):
+    """A file that is graded, or is not chosen, cannot hold an exercise that the grader misses."""
+    write(tmp_path / "c3.py")
+    write(tmp_path / "older/still/c3_contracting.ipynb", notebook(code("%x")))
+    write(tmp_path / "c1_local.ipynb", "no json")
+    write(tmp_path / "mine.py")
+    found = read_(tmp_path)
+    assert found.unread == (
+        "these files are not named after an exercise, so they are not graded: mine.py",
+        "c1_local.ipynb is not a notebook: line 1 is not JSON; export it again from Jupyter",
+    )
+    assert found.notes[:2] == found.unread and len(found.notes) == 4
+
+
 def test_the_digest_covers_names_bytes_and_notes(tmp_path: Path):
     write(tmp_path / "a/c3_contracting.py", "a = 1")
     write(tmp_path / "b/c3_contracting.py", "a = 1")

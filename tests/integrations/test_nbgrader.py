@@ -213,14 +213,51 @@ def test_late_penalties_are_the_configured_plugins(course: Course, root: Path) -
     a_class(course, root)
     with classroom.gradebook_of(root) as gradebook:
         gradebook.update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
-    grade(root)
-    page = (root / ".shardlings" / "pages" / MODULE / "index.html").read_text()
-    assert 'href="./ada.html"' in page and "handed in late by 1 d 0 h" in page
-    assert (root / ".shardlings" / "pages" / MODULE / "ada.html").is_file()
+    warning = grade(root).warnings[0]
+    assert warning.startswith("Late penalties change the points of 2 of 3 students: the class mean is 0%, and ")
+    pages = root / ".shardlings" / "pages" / MODULE
+    page = (pages / "index.html").read_text()
+    assert 'href="./ada.html"' in page and warning in page.split("<main")[0]
+    assert page.count("handed in late by 1 d 0 h") == 1, "only cy lost no points, so a person may decide"
+    lost = course.exercise(C1).points + course.exercise(C3).points + course.exercise(C5).points
+    assert f"handed in late by 1 d 0 h: {lost:g} points off" in (pages / "ada.html").read_text()
     ours = rows(root)
     assert next(r[2] for r in ours if r[:2] == ("ada", MODULE)) > 0
     nbgrader(root, "autograde", MODULE, "--force")
     assert rows(root) == ours
+
+
+@pytest.mark.slow
+def test_a_changed_tolerance_heads_the_output_and_names_are_shown(course: Course, root: Path, tmp_path: Path) -> None:
+    own = Path(shutil.copytree(course.root, tmp_path / "own")) / "course.yaml"
+    with open(root / "nbgrader_config.py", "a") as settings:
+        settings.write(f"c.Shardlings.course = {str(own)!r}\n")
+    with classroom.gradebook_of(root) as gradebook:
+        gradebook.add_student("ada", first_name="Ada", last_name="Lovelace")
+    for student in ("ada", "bob"):
+        about = classroom.fill(book_of(root), course, MODULE, ALL_DONE, random.Random(student))
+        classroom.hand_in(root, student, MODULE, about)
+    (root / "submitted" / "ada" / MODULE / "book.db").symlink_to(root / "gradebook.db")
+    words = ("nbgrader", "grade", ".", MODULE)
+    first = shardlings(root, *words)
+    assert "ada (Ada Lovelace)" in first and "Since the last run" not in first
+    assert own.read_text().count("numbers: 0.02") == 1
+    own.write_text(own.read_text().replace("numbers: 0.02", "numbers: 0.00001"))
+    again = shardlings(root, *words)
+    line = (
+        "Since the last run, causes other than new submissions change the points of 2 of 2 students: the class mean is "
+    )
+    warning = next(text for text in again.splitlines() if text.startswith(line))
+    assert again.index(warning) < again.index("2 graded, 0 unchanged") and "Causes: the course changed" in warning
+    pages = root / ".shardlings" / "pages" / MODULE
+    page = (pages / "index.html").read_text()
+    assert warning in page.split("<main")[0] and "Ada Lovelace" in page
+    assert "Ada Lovelace" in (pages / "ada.html").read_text()
+    assert "Since the last run" not in shardlings(root, *words)
+    with classroom.gradebook_of(root) as gradebook:
+        gradebook.update_or_create_student("ada", last_name="King")
+    shardlings(root, *words)
+    assert "Ada King" in (pages / "ada.html").read_text()
 
 
 @pytest.mark.slow

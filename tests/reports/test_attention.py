@@ -17,10 +17,10 @@ def test_cases_that_need_review_are_first_on_the_page() -> None:
     nothing = exercise([result("a", "failed")], handed_in=False)
     lost = exercise([result("a", "broken", points=2, reason="XLA ended its process")], pending=2)
     reports = [
-        make_report(nothing, student="ann", notes=["c3.rar is no .py file"]),
-        make_report(exercise([result()]), nothing, student="bea", notes=["x.ipynb is not a notebook", "cell 3 of"]),
+        make_report(nothing, student="ann", unread=["c3.rar is no .py file"]),
+        make_report(exercise([result()]), nothing, student="bea", notes=["cell 3"], unread=["x.ipynb is no notebook"]),
         make_report(lost, student="cat", pending=2),
-        make_report(exercise([result()]), student="dan", notes=["book.db is a link and was not followed"]),
+        make_report(exercise([result()]), student="dan", unread=["book.db is a link and was not followed", "a.py"]),
         make_report(exercise([result()]), student="eli", notes=["c3 (1).py is taken for c3.py"]),
         make_report(exercise([result()]), nothing, student="fay"),
         make_report(exercise([result()]), student="gus", notes=["c3 (1).py is not graded for c3: used c3.py"]),
@@ -37,7 +37,7 @@ def test_cases_that_need_review_are_first_on_the_page() -> None:
         "zed": "not graded: zed is in several places: <a> and b",
         "cat": "2 points pending in c3_contracting: XLA ended its process",
         "ann": "no file can be graded; c3.rar is no .py file",
-        "bea": "no file was found for c3_contracting; x.ipynb is not a notebook; cell 3 of",
+        "bea": "no file was found for c3_contracting; x.ipynb is no notebook",
         "dan": "book.db is a link and was not followed",
         "eli": "the answer to ring_time is wrong, but would be right for the numbers of ann, bea",
         "gus": "c3 (1).py is not graded for c3: used c3.py",
@@ -50,6 +50,17 @@ def test_cases_that_need_review_are_first_on_the_page() -> None:
     console = Console(file=io.StringIO(), width=100)
     print_summary(summary, console)
     assert "Needs review" in console.file.getvalue().split("Misconceptions")[-1]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "note", ["c3 (1).py is graded as c3.py", "cell 3 of c3.ipynb: NameError: name 'x' is not defined"]
+)
+def test_a_missing_exercise_needs_review_only_if_a_file_may_hold_it(note: str) -> None:
+    """A note about a file that was graded says nothing about the missing exercise."""
+    nothing = exercise([result("a", "failed")], handed_in=False)
+    for exercises in ([nothing], [exercise([result()]), nothing]):
+        assert summarise([make_report(*exercises, notes=[note])]).attention == []
+        assert len(summarise([make_report(*exercises, notes=[note], unread=["c3.rar is no .py file"])]).attention) == 1
 
 
 def test_a_program_that_crashed_xla_twice_needs_review() -> None:
@@ -85,7 +96,7 @@ def test_a_line_about_several_students_has_no_student_name() -> None:
 def test_no_reason_is_cut() -> None:
     notes = [f"{'deep/' * 40}{number}.py is not a notebook" for number in range(5)]
     nothing = exercise([result("a", "failed")], handed_in=False)
-    report = make_report(nothing, notes=notes)
+    report = make_report(nothing, unread=notes)
     summary = summarise([report])
     (one,) = summary.attention
     assert one.reason == "; ".join(["no file can be graded", *notes[:3], "and 2 more notes in the report"])

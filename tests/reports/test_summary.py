@@ -43,16 +43,16 @@ def test_a_page_is_the_same_for_the_same_report() -> None:
     assert printed(mixed()) == printed(Report.loads(mixed().dumps()))
 
 
-def late(number: int, of: int, penalty: float) -> list[Report]:
-    """Return a class of ``of`` students with 2 of 4 points, of whom the first ``number`` lost points for lateness."""
+def late(number: int, of: int, penalty: float, earned: float = 2) -> list[Report]:
+    """Return a class with this number of 4 points, in which the first ``number`` students lost points for lateness."""
     found = []
     for i in range(of):
         hand_in = HandIn(
             module="03_matmuls", submitted="2026-11-02T00:00:00+00:00", source="submitted.csv", penalty=penalty
         )
-        part = exercise([result("value", "passed", points=4, earned=2)], points=4, earned=2)
-        earned = 2 - penalty if i < number else 2
-        report = make_report(part, hand_ins=[hand_in] if i < number else [], points=4, earned=earned)
+        part = exercise([result("value", "passed", points=4, earned=earned)], points=4, earned=earned)
+        left = earned - penalty if i < number else earned
+        report = make_report(part, hand_ins=[hand_in] if i < number else [], points=4, earned=left)
         found.append(report.model_copy(update={"student": f"s{i}"}))
     return found
 
@@ -62,7 +62,7 @@ def test_late_penalties_for_a_tenth_of_a_class_give_a_warning() -> None:
     summary = summarise(late(2, 10, 0.5))
     (line,) = summary.warnings
     assert line == (
-        "Late penalties changed the points of 2 of 10 students: the class mean is 47.5%, and 50% without this change. "
+        "Late penalties change the points of 2 of 10 students: the class mean is 47.5%, and 50% without this change. "
         "Check the record of submission times."
     )
     console = Console(record=True, width=200)
@@ -72,7 +72,7 @@ def test_late_penalties_for_a_tenth_of_a_class_give_a_warning() -> None:
 
 
 def test_late_penalties_that_move_the_mean_far_give_a_warning() -> None:
-    assert "Late penalties changed the points of 1 of 10 students" in summarise(late(1, 10, 2.2)).warnings[0]
+    assert "Late penalties change the points of 1 of 10 students" in summarise(late(1, 10, 2.2, earned=4)).warnings[0]
 
 
 def test_points_by_hand_are_counted_in_exercises_and_checks() -> None:
@@ -81,7 +81,8 @@ def test_points_by_hand_are_counted_in_exercises_and_checks() -> None:
     part = exercise([result("value", "failed", points=4, earned=1, by_hand=hand)], points=4, earned=1)
     (line,) = summarise([whole, make_report(part, points=4, earned=1).model_copy(update={"student": "bo"})]).warnings
     assert line == (
-        "Points set by hand changed the points of 2 of 2 students: the class mean is 50%, and 0% without this change. Check overrides.yaml."
+        "Points set by hand change the points of 2 of 2 students: the class mean is 50%, and 0% without this change. "
+        "Check these points and their reasons."
     )
 
 

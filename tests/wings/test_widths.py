@@ -40,7 +40,7 @@ BONUS = exercise([result("more", points=4)], exercise="d2_bonus", title="D2 More
 def whole_class() -> str:
     reports = [*drawn(497), mixed(), evil_report(), make_report(exercise([layout_failure()]), student=LONG)]
     people = {r.student: Person(UNBROKEN if i % 3 else "Bo Li", "ABC"[i % 3]) for i, r in enumerate(reports)}
-    warnings = [f"Late penalties changed the points of 300 of 500 students. {UNBROKEN}"]
+    warnings = [f"Late penalties change the points of 300 of 500 students. {UNBROKEN}"]
     ungraded = {LONG: f"two folders {UNBROKEN}", "zed": "a" * 900}
     summary = summarise(reports, not_graded=ungraded, absent=2, warnings=warnings, also=[("", UNBROKEN)])
     return "".join(summary_html(summary, WholeClass(reports, people), reports))
@@ -158,6 +158,20 @@ def test_students_are_sorted_and_filtered_on_a_phone(page: Page, tmp_path: Path)
         "{ const i = document.querySelector('#students input'); i.value = 'student042'; i.dispatchEvent(new Event('input')) }"
     )
     assert page.value(f"{VISIBLE}.length") == 1
+
+
+BELOW = """[...document.querySelectorAll("#attention .scroll")].map((box) => [...box.querySelectorAll("tbody tr")]
+  .filter((row) => row.getBoundingClientRect().bottom > box.getBoundingClientRect().bottom + 1).length)"""
+"""JavaScript that returns, for each table about cases that need review, how many rows a reader must scroll to."""
+
+
+def test_a_phone_and_paper_show_all_cases_that_need_review(page: Page, tmp_path: Path) -> None:
+    """Phones hide scroll bars, so a reader would miss the rows below a box's edge."""
+    path = tmp_path / "page.html"
+    path.write_text(whole_class(), encoding="utf-8")
+    for width, media in ((400, "screen"), (400, "print"), (1280, "print")):
+        page.open(path, width, media=media)
+        assert page.value(BELOW) == [0, 0], (width, media)
 
 
 SECTION = "document.getElementById('section')"

@@ -42,7 +42,7 @@ from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import by_hand, class_page, handed_in
 from grader.integrations.nbgrader import folder as course_folder
 from grader.integrations.nbgrader.autograder import KEPT, Elsewhere, NotebookWork, stamp
-from grader.integrations.nbgrader.gradebook import annotate, one_transaction, save, submissions_of
+from grader.integrations.nbgrader.gradebook import annotate, names_of, one_transaction, save, submissions_of
 from grader.integrations.nbgrader.outcome import BatchOutcome, not_understood
 from grader.integrations.nbgrader.plugin import METADATA, Session, graded, rebuild
 from grader.integrations.nbgrader.repair import Known
@@ -172,7 +172,8 @@ class _Batch:
                     settings.grader.pool.slow = slow
                 self._grade(left, outcome, advance)
             self._note_reviews(outcome)
-        outcome.page = class_page.write(self._pages, settings.loaded, self.reports, outcome.attention, outcome.late)
+            outcome.names = names_of(gradebook)
+        class_page.write(self._pages, settings.loaded, self.reports, outcome, settings.kept)
         return outcome
 
     # inputs

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from grader.batch.overrides import as_graded, with_sums
+from grader.batch.rules import ChangedRules
 from grader.common.files import write_atomic
-from grader.common.result import Report
+from grader.common.result import HandIn, Report
 from grader.course.loading import Course
+from grader.integrations.nbgrader.outcome import BatchOutcome
 from grader.reports.attention import Attention, Kind
 from grader.reports.pages import page_name, render_html, summary_html
+from grader.reports.people import UNKNOWN, Person
 from grader.reports.summary import summarise
 from grader.reports.whole_class import WholeClass
 
-BY_HAND = "by_hand.json"
+SHOWN = "shown.json"
 _BEGINS: list[tuple[str, Kind]] = [
     ("not graded", "not graded"),
     ("pending", "pending"),
@@ -24,58 +29,74 @@ _BEGINS: list[tuple[str, Kind]] = [
 ]
 
 
+class _Shown(BaseModel, frozen=True):
+    """What the last run showed of a student.
+
+    Attributes:
+        page: a digest of the student's page.
+        reports: the fingerprints of the student's reports.
+    """
+
+    page: str
+    reports: list[str]
+
+
+_SHOWN = TypeAdapter(dict[str, _Shown])
+
+
 def write(
     place: Path,
     course: Course,
     reports: Mapping[str, Sequence[Report]],
-    attention: Mapping[str, Sequence[str]],
-    late: Mapping[str, float],
-) -> str:
-    """Write the class page and students' pages to the folder ``place``. Return the class page's path.
+    outcome: BatchOutcome,
+    kept: Callable[[str], Report | None],
+) -> None:
+    """Write the class page and students' pages to the folder ``place``. Add its path and warnings to ``outcome``.
 
-    A student's page is written if it is missing, or if a person changed the student's points since it was written.
+    A student's page is written if it is missing, or if it differs from the page of the last run.
 
     Args:
         reports: for each student, one report for each notebook.
-        attention: for each student, the reasons why a person must review the results.
-        late: for each late student, the seconds after the deadline.
+        kept: returns the stored report with a fingerprint, or None.
     """
     place.mkdir(parents=True, exist_ok=True)
-    whole = [_together(student, list(of)) for student, of in sorted(reports.items()) if of]
-    _write_students(place, whole)
-    summary = summarise(whole, warnings=[course.seed_problem] if course.seed_problem else [])
-    needed = [
-        *(Attention(student=s, reason=why, kind=_kind(why)) for s, reasons in attention.items() for why in reasons),
-        *(Attention(student=s, reason=_how_late(late[s]), kind="late") for s in sorted(late)),
-    ]
-    page = place / "index.html"
-    shown = summary.model_copy(update={"attention": needed})
-    write_atomic(page, summary_html(shown, WholeClass(whole), whole))
-    return str(page)
-
-
-def _write_students(place: Path, whole: Sequence[Report]) -> None:
-    before, now = _read_marks(place), {}
+    people = {student: Person(name) for student, name in outcome.names.items()}
+    whole = [_together(student, list(of), outcome.late.get(student)) for student, of in sorted(reports.items()) if of]
+    before, rules, now = _read_shown(place), ChangedRules(), dict[str, _Shown]()
     for report in whole:
-        if any(e.by_hand or any(r.by_hand for r in e.results) for e in report.exercises):
-            now[report.student] = hashlib.sha256(report.dumps().encode()).hexdigest()
+        shown, person = before.get(report.student), people.get(report.student, UNKNOWN)
+        digest = hashlib.sha256(f"{person.text}\n{report.dumps()}".encode()).hexdigest()
+        new = _Shown(page=digest, reports=[r.fingerprint for r in reports[report.student]])
+        other = shown.reports if shown and shown.reports != new.reports else []
+        old = [found for fingerprint in other if (found := kept(fingerprint))]
+        rules.add(_together(report.student, old) if old else None, as_graded(report))
+        now[report.student] = new
         page = place / page_name(report.student)
-        if not page.is_file() or now.get(report.student) != before.get(report.student):
-            write_atomic(page, render_html(report, audience="staff"))
-    if now or before:
-        write_atomic(place / BY_HAND, json.dumps(now, indent=2) + "\n")
+        if not page.is_file() or shown is None or shown.page != digest:
+            write_atomic(page, render_html(report, audience="staff", person=person))
+    seed = [course.seed_problem] if course.seed_problem else []
+    summary = summarise(whole, warnings=[*rules.warnings(), *seed])
+    outcome.warnings, outcome.page = summary.warnings, str(place / "index.html")
+    summary = summary.model_copy(update={"attention": _attention(outcome)})
+    write_atomic(place / "index.html", summary_html(summary, WholeClass(whole, people), whole))
+    write_atomic(place / SHOWN, _SHOWN.dump_json(now, indent=2))
 
 
-def _read_marks(place: Path) -> dict[str, str]:
-    """Return student -> digest of the report, for reports with points that a person set.
+def _attention(outcome: BatchOutcome) -> list[Attention]:
+    """Return the cases that need review. A late submission needs review if it lost no points."""
+    late = {student: one.text for student, one in sorted(outcome.late.items()) if not one.penalty}
+    return [
+        *(Attention(student=s, reason=why, kind=_kind(why)) for s, of in outcome.attention.items() for why in of),
+        *(Attention(student=s, reason=text, kind="late") for s, text in late.items()),
+    ]
 
-    Return {} if the file ``BY_HAND`` is missing or invalid.
-    """
+
+def _read_shown(place: Path) -> dict[str, _Shown]:
+    """Return what the last run showed, by student; {} if the file ``SHOWN`` is missing or invalid."""
     try:
-        found = json.loads((place / BY_HAND).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return _SHOWN.validate_json((place / SHOWN).read_bytes())
+    except (OSError, ValidationError):
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def drop(place: Path, student: str) -> None:
@@ -83,19 +104,20 @@ def drop(place: Path, student: str) -> None:
     (place / page_name(student)).unlink(missing_ok=True)
 
 
-def _together(student: str, reports: list[Report]) -> Report:
-    """Merge a student's reports on the notebooks of one assignment."""
-    first = reports[0]
-    return first.model_copy(
+def _together(student: str, reports: list[Report], late: HandIn | None = None) -> Report:
+    """Merge a student's reports on the notebooks of one assignment. ``late``: the late submission and its penalty."""
+    if late:
+        late = late.model_copy(update={"penalty": min(late.penalty, sum(r.earned for r in reports))})
+    merged = reports[0].model_copy(
         update={
             "student": student,
             "points": sum(r.points for r in reports),
-            "earned": sum(r.earned for r in reports),
-            "pending": sum(r.pending for r in reports),
             "exercises": [e for r in reports for e in r.exercises],
             "notes": list(dict.fromkeys(note for r in reports for note in r.notes)),
+            "hand_ins": [late] if late else [],
         }
     )
+    return with_sums(merged)
 
 
 def _kind(reason: str) -> Kind:
@@ -103,9 +125,3 @@ def _kind(reason: str) -> Kind:
         if reason.startswith(begins):
             return kind
     return "look"
-
-
-def _how_late(seconds: float) -> str:
-    minutes = max(1, round(seconds / 60))
-    days, hours = minutes // 1440, minutes // 60 % 24
-    return f"handed in late by {days} d {hours} h" if days else f"handed in late by {hours} h {minutes % 60} min"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from nbgrader.api import Assignment, Gradebook, SubmittedAssignment, SubmittedNotebook
+from nbgrader.api import Assignment, Gradebook, Student, SubmittedAssignment, SubmittedNotebook
 from sqlalchemy.orm import selectinload
 
 from grader.common.result import ExerciseReport, Report
@@ -84,6 +84,14 @@ def submissions_of(gradebook: Gradebook, assignment: str, students: Sequence[str
         .order_by(of.student_id)
         .all()
     )
+
+
+def names_of(gradebook: Gradebook) -> dict[str, str]:
+    """Return the first name and last name of each student with a name in the gradebook."""
+    of: Any = Student
+    rows = gradebook.db.query(of.id, of.first_name, of.last_name).order_by(of.id)
+    names = {str(student): " ".join(filter(None, name)) for student, *name in rows}
+    return {student: name for student, name in names.items() if name}
 
 
 def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report: Report) -> None:

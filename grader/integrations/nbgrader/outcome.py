@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC
 from typing import Any
 
+from grader.common.result import HandIn
 from grader.common.text import a_few
 from grader.integrations.nbgrader.autograder import NotebookWork
 from grader.integrations.nbgrader.repair import Known
+from grader.reports.points import counted
 
 
 @dataclass
@@ -19,16 +22,26 @@ class BatchOutcome:
         graded: students who were graded now.
         kept: students whose submissions had not changed.
         failures: the reason for each student who could not be graded.
+        pending: students for whom the grader itself failed.
+        attention: for each student, the reasons for review.
+        late: for each late student, the time and nbgrader's penalty.
+        names: the name of each student with a name in the gradebook.
+        warnings: texts about the whole class.
+        page: the path of the class page.
+        no_secret: students without the file that release_feedback needs.
+        tier: the kind of sandbox.
     """
 
     graded: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     pending: list[str] = field(default_factory=list)
-    attention: dict[str, list[str]] = field(default_factory=dict)  # For each student, the reasons for review.
-    late: dict[str, float] = field(default_factory=dict)  # For each late student, the seconds after the deadline.
-    page: str = ""  # The path of the class page.
-    no_secret: list[str] = field(default_factory=list)  # Students without the file that release_feedback needs.
+    attention: dict[str, list[str]] = field(default_factory=dict)
+    late: dict[str, HandIn] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    page: str = ""
+    no_secret: list[str] = field(default_factory=list)
     tier: str = ""
 
     def needs_review(self, student: str, *reasons: str) -> None:
@@ -45,7 +58,7 @@ class BatchOutcome:
         """
         student = str(submission.student_id)
         if submission.total_seconds_late > 0:
-            self.late[student] = submission.total_seconds_late
+            self.late[student] = _late(submission)
         waiting = [grade for notebook in submission.notebooks for grade in notebook.grades if grade.needs_manual_grade]
         scored = {grade.name for grade in waiting if grade.manual_score is not None}
         unscored = {grade.name for grade in waiting} - scored
@@ -59,6 +72,22 @@ class BatchOutcome:
             self.needs_review(student, f"points are pending, because the grader itself failed in {', '.join(pending)}")
         if unread := _in(unscored, words):
             self.needs_review(student, f"by hand: grade {a_few(unread)} in the formgrader")
+
+
+def _late(submission: Any) -> HandIn:
+    """Return the time of a late submission, and the penalty that nbgrader's plugin gave."""
+    minutes = max(1, round(submission.total_seconds_late / 60))
+    days, hours = minutes // 1440, minutes // 60 % 24
+    span = f"{days} d {hours} h" if days else f"{hours} h {minutes % 60} min"
+    penalty = sum(notebook.late_submission_penalty or 0.0 for notebook in submission.notebooks)
+    cost = f": {counted(penalty, 'point')} off" if penalty else ""
+    return HandIn(
+        module=submission.name,
+        submitted=submission.timestamp.replace(tzinfo=UTC).isoformat(timespec="seconds"),
+        source="nbgrader",
+        penalty=penalty,
+        text=f"handed in late by {span}{cost}",
+    )
 
 
 def _in(names: set[str], of: Mapping[str, str]) -> list[str]:

@@ -128,6 +128,7 @@ def packed(submission: Submission) -> bytes:
         "of": {exercise: sources.index(source) for exercise, source in submission.sources.items()},
         "notes": submission.notes,
         "digest": submission.digest,
+        "unread": submission.unread,
     }
     return zlib.compress(json.dumps(data).encode(), 1)  # json.dumps escapes lone surrogates, which UTF-8 cannot encode
 
@@ -140,7 +141,7 @@ def unpacked(data: bytes) -> Submission:
         for s in content["sources"]
     ]
     of = {exercise: sources[i] for exercise, i in content["of"].items()}
-    return Submission(content["student"], of, tuple(content["notes"]), content["digest"])
+    return Submission(content["student"], of, tuple(content["notes"]), content["digest"], tuple(content["unread"]))
 
 
 def _chunk(name: str, text: str, facts: dict[str, Any] | None) -> Chunk:

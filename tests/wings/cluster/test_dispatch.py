@@ -25,7 +25,9 @@ def a_report(student: str) -> Report:
 
 
 def work_of(student: str) -> Submission:
-    return Submission(student, {"e": Source("e.py", (Chunk("e.py", f"# {student} \ud800"),))}, ("a note",), "d")
+    return Submission(
+        student, {"e": Source("e.py", (Chunk("e.py", f"# {student} \ud800"),))}, ("a note",), "d", ("unread",)
+    )
 
 
 class Worker:
