@@ -645,12 +645,19 @@ def test_a_submission_reaches_no_file_and_no_kernel(course: Course, root: Path, 
 
 
 @pytest.mark.slow
-def test_grading_parses_no_submission(course: Course, root: Path) -> None:
+def test_no_command_parses_a_submission(course: Course, root: Path) -> None:
     book = classroom.fill(book_of(root), course, MODULE, {C1: "done"})
     book["cells"].append({"cell_type": "code", "source": "# MARKED\n!ls", "metadata": {}, "outputs": []})
     classroom.hand_in(root, "bob", MODULE, book)
     seen, done = parsed_by("nbgrader", "grade", str(root), MODULE, cwd=root.parent)
     assert seen == set() and "1 graded" in done.stdout, done.stdout + done.stderr
+    seen, done = parsed_by("nbgrader", "scan", str(root), cwd=root.parent)
+    assert seen == set() and "nothing leaks" in done.stdout, done.stdout + done.stderr
+    seen, done = parsed_by(
+        "autograde", MODULE, "--force", cwd=root, run="from nbgrader.apps.nbgraderapp import main; main()"
+    )
+    assert seen == {"json"}, done.stdout + done.stderr  # nbgrader itself reads the notebook
+    assert scores(root, "bob")[C1] == course.exercise(C1).points
 
 
 @pytest.mark.slow
