@@ -27,18 +27,20 @@ sys.addaudithook(hook)
 loads, ZipFile = json.loads, zipfile.ZipFile
 json.loads = lambda text, **more: (saw("json", text), loads(text, **more))[1]
 zipfile.ZipFile = lambda *args, **more: (saw("zip"), ZipFile(*args, **more))[1]
-from grader.cli import main
-main()
+{run}
 """
+SHARDLINGS = "from grader.cli import main; main()"
 
 
-def parsed_by(*words: str, cwd: Path) -> tuple[set[str], subprocess.CompletedProcess[str]]:
+def parsed_by(
+    *words: str, cwd: Path, run: str = SHARDLINGS, **variables: str
+) -> tuple[set[str], subprocess.CompletedProcess[str]]:
     """Run a command. Return what its own process parsed of the marked texts: python, json, or any zip."""
-    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    env = os.environ | {"PYTHONPATH": str(ROOT)} | variables
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "seen")
         file.touch()
-        code = [sys.executable, "-c", WATCHED, str(file), *words]
+        code = [sys.executable, "-c", WATCHED.replace("{run}", run), str(file), *words]
         done = subprocess.run(code, cwd=cwd, env=env, capture_output=True, text=True)
         assert "Traceback" not in done.stderr, done.stderr
         return set(file.read_text().split()), done

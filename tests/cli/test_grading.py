@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,8 +12,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from grader.cli import app
+from tests.batch.test_grade import RIGHT
 from tests.commands import GOOD, ROOT, bad_line, one_line, shardlings
+from tests.handed_in import write
+from tests.made_up import made_up
 
 
 def test_grade_suggests_the_nearest_path_for_a_missing_one(tmp_path: Path) -> None:
@@ -70,6 +76,16 @@ def test_too_few_devices_are_the_graders_fault_not_the_learners(small: Path, tmp
     assert done.returncode == 2 and "Traceback" not in done.stderr
     line = done.stderr.strip().splitlines()[-1]
     assert "needs 8 devices" in line and "devices: 4" in line
+
+
+def test_a_slow_submission_is_named_on_the_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("grader.batch.workers.SLOW", 0.01)
+    made_up(tmp_path / "course")
+    write(tmp_path / "class" / "ada" / "x1_gather.py", RIGHT)
+    words = ["class", "--course", "course/course.yaml", "--out", "out", "--isolation", "none", "--no-store"]
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["grade", *words])
+    assert done.exit_code == 0 and re.search(r"ada: \d+ s so far", done.output), done.output
 
 
 @pytest.mark.slow

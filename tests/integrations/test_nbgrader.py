@@ -8,6 +8,7 @@ import os
 import random
 import re
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -18,7 +19,9 @@ from typing import Any
 
 import nbformat
 import pytest
+from typer.testing import CliRunner
 
+from grader.cli import app
 from grader.common.result import ExerciseReport, Report, Result
 from grader.course.loading import Course
 from grader.intake.parsers import Parsers
@@ -682,12 +685,19 @@ def test_a_submission_reaches_no_file_and_no_kernel(course: Course, root: Path, 
 
 
 @pytest.mark.slow
-def test_grading_parses_no_submission(course: Course, root: Path) -> None:
+def test_no_command_parses_a_submission(course: Course, root: Path) -> None:
     book = classroom.fill(book_of(root), course, MODULE, {C1: "done"})
     book["cells"].append({"cell_type": "code", "source": "# MARKED\n!ls", "metadata": {}, "outputs": []})
     classroom.hand_in(root, "bob", MODULE, book)
     seen, done = parsed_by("nbgrader", "grade", str(root), MODULE, cwd=root.parent)
     assert seen == set() and "1 graded" in done.stdout, done.stdout + done.stderr
+    seen, done = parsed_by("nbgrader", "scan", str(root), cwd=root.parent)
+    assert seen == set() and "nothing leaks" in done.stdout, done.stdout + done.stderr
+    seen, done = parsed_by(
+        "autograde", MODULE, "--force", cwd=root, run="from nbgrader.apps.nbgraderapp import main; main()"
+    )
+    assert seen == {"json"}, done.stdout + done.stderr  # nbgrader itself reads the notebook
+    assert scores(root, "bob")[C1] == course.exercise(C1).points
 
 
 @pytest.mark.slow
@@ -807,6 +817,32 @@ def test_links_are_reported_and_never_followed(way: str, course: Course, root: P
         assert "mine.txt" in names and not names & {"book.db", "data/help.txt", "all"}
     printed = shardlings(root, "nbgrader", "scan", ".", fails=True)  # scan finds the course in nbgrader_config.py
     assert f"submitted/bob/{MODULE}/book.db: a link, to {root}/gradebook.db" in printed and "3 leaks" in printed
+
+
+@pytest.mark.slow
+def test_a_fifo_or_a_socket_is_the_note_of_its_student(
+    course: Course, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening a FIFO waits for a writer without end. A slow submission is named on the screen."""
+    a_class(course, root)
+    for student in ("bob", "cy"):
+        book = root / "submitted" / student / MODULE / f"{MODULE}.ipynb"
+        book.unlink()
+        if student == "bob":
+            os.mkfifo(book)
+            os.mkfifo(book.with_name("more.ipynb"))
+        else:
+            monkeypatch.chdir(book.parent)
+            with socket.socket(socket.AF_UNIX) as server:
+                server.bind(book.name)
+    monkeypatch.setattr("grader.batch.workers.SLOW", 0.01)
+    done = CliRunner().invoke(app, ["nbgrader", "grade", str(root), MODULE])
+    assert done.exit_code == 0, done.output
+    assert scores(root, "ada")[C1] == course.exercise(C1).points
+    assert set(scores(root, "bob").values()) == set(scores(root, "cy").values()) == {0.0}
+    assert "bob: 0 s so far" in done.output and "3 graded" in done.output
+    output = done.output.split("Needs review")[1]
+    assert output.count("is neither a file nor a folder and was not read") == 3 and "ada" not in output
 
 
 @pytest.mark.slow

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import operator
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from grader.sandbox import needs
+from grader.sandbox.launcher import CAP_DAC_READ_SEARCH
 from grader.sandbox.worker import Worker
+from grader.wire.limits import MAX_THREADS
 from tests.sandbox.submissions import CONFINED, LIMITS, WORKING, ask, value
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,15 +86,97 @@ def mountinfo(folder: str) -> list[str]:
     return found
 
 
-def test_the_network_is_out_of_reach(confined: Worker) -> None:
-    text = (
-        "import socket\ndef f():\n    s = None\n    try:\n        s = socket.socket()\n        s.settimeout(1)\n"
-        "        s.connect(('127.0.0.1', 9))\n    except ConnectionRefusedError: return 'reached'\n"
-        "    except OSError as e: return 'denied'\n    return 'reached'"
-    )
-    if confined.tier == "bwrap":
-        pytest.skip("a network namespace of its own: its loopback refuses, and leads nowhere")
-    assert value(ask(text, confined)) == "denied"
+CONNECT = """
+import socket
+def f():
+    try:
+        socket.create_connection(("127.0.0.1", {port}), 1)
+    except OSError as error:
+        return type(error).__name__
+    return "reached"
+"""
+
+
+@pytest.mark.parametrize("tier", WORKING)
+def test_the_network_is_out_of_reach(tier: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, Worker("trace", tier, 8, LIMITS) as worker:
+        found = value(ask(CONNECT.format(port=server.getsockname()[1]), worker))
+    assert found == ("reached" if tier == "none" else "PermissionError")
+
+
+REACH = """
+import os
+def f():
+    done = []
+    for pid in {pids}:
+        for act in (
+            lambda: os.kill(pid, 0), lambda: open(f"/proc/{{pid}}/mem", "rb"), lambda: open(f"/proc/{{pid}}/environ").read(),
+            lambda: os.sched_setaffinity(pid, os.sched_getaffinity(pid)), lambda: os.setpriority(os.PRIO_PROCESS, pid, 0),
+        ):
+            try:
+                act()
+            except (OSError, NotImplementedError):
+                continue
+            done.append(pid)
+    return sorted(set(done))
+"""
+
+
+@pytest.mark.parametrize("tier", WORKING)
+def test_other_processes_are_out_of_reach(tier: str) -> None:
+    """The others are this process, the worker, and a worker of another submission."""
+    with Worker("trace", tier, 8, LIMITS) as worker, Worker("trace", tier, 8, LIMITS) as other:
+        worker.await_ready()
+        other.await_ready()
+        pids = sorted([os.getpid(), *(one.process.pid for one in (worker, other) if one.process)])
+        assert value(ask(REACH.format(pids=pids), worker)) == {"list": pids if tier == "none" else []}
+        assert len(pids) == 3
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has powers to drop")
+@pytest.mark.parametrize("tier", WORKING)
+def test_the_processes_of_a_sandbox_have_no_powers_of_root(tier: str) -> None:
+    with Worker("trace", tier, 8, LIMITS) as worker:
+        worker.await_ready()
+        assert worker.process
+        found = {powers(pid) for pid in descendants(worker.process.pid) if is_of_python(pid)}
+    assert found and (found <= {0, 1 << CAP_DAC_READ_SEARCH}) == (tier != "none")
+
+
+def powers(pid: int) -> int:
+    """Return all capabilities that a process has, or may get, as bits."""
+    lines = [line.split() for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("Cap")]
+    return functools.reduce(operator.or_, (int(bits, 16) for _, bits in lines))
+
+
+def is_of_python(pid: int) -> bool:
+    """Return whether a process is the worker's: bwrap's own processes run no Python."""
+    return Path(f"/proc/{pid}/cmdline").read_text().startswith(sys.executable)
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the process and all processes below it."""
+    below = [int(n) for file in Path(f"/proc/{pid}/task").glob("*/children") for n in file.read_text().split()]
+    return [pid, *(one for child in below for one in descendants(child))]
+
+
+THREADS = """
+import threading, time
+threading.stack_size(32768)
+def f():
+    for _ in range({number}):
+        threading.Thread(target=time.sleep, args=(30,), daemon=True).start()
+    end = time.process_time() + 1
+    while time.process_time() < end:
+        pass
+    return threading.active_count()
+"""
+
+
+def test_a_process_with_too_many_threads_is_ended(worker: Worker) -> None:
+    assert value(ask(THREADS.format(number=200), worker)) == 201
+    frames = ask(THREADS.format(number=MAX_THREADS + 100), worker)
+    assert frames[-1]["end"] in ("threads", "died of signal 9")
 
 
 def alone(text: str, *arguments: str) -> list[str]:

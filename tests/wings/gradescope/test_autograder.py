@@ -23,8 +23,10 @@ from grader.wings.gradescope import autograder as gradescope
 from tests import classroom
 from tests.batch.test_canary import WRONG_REFERENCE
 from tests.batch.test_grade import NAME, RIGHT
+from tests.handed_in import code, notebook, write
 from tests.integrations.test_export import report, result
 from tests.made_up import made_up
+from tests.watched import parsed_by
 
 MODULE, C1 = "03_matmuls", "c1_no_communication"
 
@@ -137,6 +139,17 @@ def test_a_failed_canary_is_shown_to_the_staff_and_gives_no_score(
     )
     results = json.loads((tmp_path / "results" / "results.json").read_text())
     assert "canary" not in json.dumps(results) and not {"score", "tests"} & set(results)
+
+
+def test_the_autograder_parses_no_submission(tmp_path: Path) -> None:
+    made_up(tmp_path / "source" / "course")
+    settings = {"exercises": [NAME], "isolation": tier()}
+    (tmp_path / "source" / gradescope.SETTINGS).write_text(json.dumps(settings))
+    write(tmp_path / "submission" / f"{NAME}.ipynb", notebook(code(RIGHT + "# MARKED\n"), code("!ls")))
+    run = "from pathlib import Path; from grader.wings.gradescope.autograder import main; main(Path(sys.argv[1]))"
+    seen, done = parsed_by(str(tmp_path), cwd=tmp_path, run=run, JAX_PLATFORMS="cpu")
+    results = json.loads((tmp_path / "results" / "results.json").read_text())
+    assert seen == set() and results["score"] > 0, (done.stdout + done.stderr, results)
 
 
 @pytest.mark.slow
