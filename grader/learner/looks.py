@@ -130,7 +130,10 @@ def settled(
         export: traces a function and returns the program as MLIR bytecode.
     """
     found: list[bytes] = []
-    for sign in (1, -1):  # both traces start at one line, because a program contains the lines of its callers
+    for sign in (
+        1,
+        -1,
+    ):  # one line calls both traces: a program records its callers' lines, so else the programs differ
         looks, program = _settled(task, static, arguments, files, export, sign)
         found.append(program)
         if looks.first_value is None:
