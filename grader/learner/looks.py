@@ -130,10 +130,8 @@ def settled(
         export: traces a function and returns the program as MLIR bytecode.
     """
     found: list[bytes] = []
-    for sign in (
-        1,
-        -1,
-    ):  # one line calls both traces: a program records its callers' lines, so else the programs differ
+    # A program records the lines of its callers. So one line calls both traces, or else the programs would differ.
+    for sign in (1, -1):
         looks, program = _settled(task, static, arguments, files, export, sign)
         found.append(program)
         if looks.first_value is None:

@@ -84,9 +84,8 @@ class Session:
     def __init__(self, coursedir: Any, parent: Any = None) -> None:
         self.coursedir = coursedir
         self.shardlings = Shardlings(root=coursedir.root, parent=parent)
-        self.shardlings.parent = (
-            None  # the settings are loaded; a reference to ``parent`` would keep the converter in memory
-        )
+        # The settings are loaded, and a reference to ``parent`` would keep the converter in memory.
+        self.shardlings.parent = None
         self.known_of: dict[tuple[str, str], list[Known]] = {}
         self.works: dict[tuple[str, str, str], tuple[NotebookWork, Report]] = {}
         self.started = False
