@@ -166,7 +166,7 @@ def _proved(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> I
             yield from text_problems(grader, exercise, text, seeds)
         yield from _budget_problems(grader, exercise, found, texts)
     except (CourseError, AuthorError) as error:
-        # A problem of a question, which is reported above, may have caused this error.
+        # A question's problem may have caused this error. Such problems are already reported.
         if not of_questions:
             yield str(error)
 

@@ -71,7 +71,7 @@ class Runs:
     def __init__(self, workers: Workers, files: Sequence[str], cost: Cost) -> None:
         self._workers, self._files, self._cost = workers, files, cost
         self._hung: dict[tuple, Fault] = {}
-        self._stuck: dict[tuple, str] = {}  # Task -> the reason why it hung on devices that are not simulated.
+        self._stuck: dict[tuple, str] = {}  # Task -> the reason why its program hung on real devices.
 
     def findings(self, asks: Sequence[Ask], reply: Reply) -> dict[Ask, Finding]:
         """Return the findings for requests that share one reply. After a fault, all later requests get this fault."""

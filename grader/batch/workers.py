@@ -127,9 +127,10 @@ class Children:
                     if frame.get("from") == "worker":
                         self._cpu += float(frame.get("cpu", 0))
                         return Ended(loaded, str(frame.get("end", "garbage")) if started else "worker")
-                    # Learner code may forge a message with the keys of several messages. Only the keeper decides which
-                    # message it is. It accepts each message once, and in order. Otherwise an answer could count as the
-                    # message "loaded", whose notes would then contain hidden inputs.
+                    # Learner code may forge a message with the keys of several kinds of messages. So do not guess the
+                    # kind from the keys: the keeper states it in "taken". The keeper accepts each kind once, and in
+                    # order. Otherwise learner code could send an answer as the message "loaded", and put hidden inputs
+                    # into that message's notes.
                     body, taken = frame["body"], frame["taken"]
                     if taken == "started":
                         started = True
@@ -255,8 +256,8 @@ def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
 SLOW = 40.0  # Seconds of work after which a submission is reported as slow.
 AHEAD = 4  # Queued submissions for each set of workers. More would fill the memory, fewer would leave workers idle.
 SPARE = 12  # Limit of the spare sets of workers, used while submissions sleep. A set takes about 0.2 GB.
-# Limit of the spare sets for each submission that is graded in parallel. The limit on wall time (``backstop``) allows
-# about 10 busy processes for a core, so this limit is smaller.
+# Limit of the spare sets for each submission that is graded in parallel. It is below 10, because the
+# limit on wall time (``backstop``) allows about 10 busy processes for a core.
 SPARE_EACH = 6
 
 T = TypeVar("T")

@@ -99,7 +99,7 @@ class Way:
     size: int
     ring: bool
     torus: tuple[Side, ...]  # the axes of the slice that carry this mesh axis
-    chip: Chip  # the hardware table's row of the links that connect the devices
+    chip: Chip  # the chip whose row in the hardware table describes the links between the devices
 
 
 @dataclass(frozen=True)

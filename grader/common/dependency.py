@@ -46,7 +46,8 @@ class Dependency:
     def __init__(self, program: Operations) -> None:
         self.program = program
         self.places: list[OperationContext] = []
-        # argument or result of a loop or branch -> the values that it may equal, and those that decide when a loop ends
+        # Argument or result of a loop or branch -> the values that it may equal. For a loop's result, also the results
+        # of the loop's condition, which decide when the loop ends.
         self.parents: dict[int, tuple[int, ...]] = {}
         self.maker: dict[int, int] = {}  # Value -> the operation that makes it.
         self.loop_of: dict[int, int] = {}  # Argument of a loop's condition or body -> the loop.

@@ -26,8 +26,8 @@ from operator import and_, or_
 from grader.common.integers import Numbers, computed
 from grader.wire.operations import Body, Operation, Operations
 
-# The walk counts the marks that it reads or makes, with loops unrolled, and MARKS_OF_ONE for each operation. A walk
-# that reaches MOST_MARKS takes about a second.
+# The walk adds up its work: one for each mark that it reads or makes, and MARKS_OF_ONE for each operation. Each round
+# of a loop counts. A walk that reaches MOST_MARKS takes about a second.
 MOST_MARKS, MARKS_OF_ONE = 2_000_000, 16
 MOST_ENTRIES = 64  # The largest first dimension whose entries have their own marks.
 MOST_BITS = 8192  # Largest number of bits for the marks of all arguments' entries.
@@ -128,7 +128,8 @@ class MarkWalk:
         every = list(parts)
         found = joined(every)
         differing = found & ~reduce(and_, every, -1)
-        # If an argument has a differing entry, this addition carries into the argument's last bit, its vague mark.
+        # Some entries of an argument may be in only some parts. Then this addition carries into the argument's last
+        # bit, its vague mark.
         carried = (differing & self.entry_bits) + self.entry_bits & self.vague_bits
         return found | carried | bool(differing >> self.first[-1]) << self.first[-1]
 

@@ -307,7 +307,7 @@ class Seen:
     check_vma: bool = False
     operations: Operations | None = None
     differentiated: bool = False  # True if the call asks for gradients.
-    part: str = ""  # Words for messages about the collectives chosen by ``only``.
+    part: str = ""  # How messages describe the collectives that ``only`` selects.
     timing: Timing | None = None
     clock: Callable[..., Any] = _no_clock
     # Returns the timeline according to the TPU slice's compiler. None if there is no such compiler.

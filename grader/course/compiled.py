@@ -62,9 +62,8 @@ def published(root: Path, exercises: Mapping[str, Any]) -> str:
 def _all(data: Mapping[str, Any], exercises: Mapping[str, Any]) -> Iterator[tuple[str, Compiled]]:
     for name, answer in data.items():
         title, _, on = name.rpartition(" on ")
-        if (
-            title.partition(".")[0] not in exercises or "schedule" not in answer
-        ):  # skip programs of misconceptions, whose titles do not begin with an exercise's name: "waits as f1.ag ..."
+        # Skip programs of misconceptions. Their titles do not begin with an exercise's name: "waits as f1.ag ...".
+        if title.partition(".")[0] not in exercises or "schedule" not in answer:
             continue
         schedule = from_json(answer["schedule"])
         try:

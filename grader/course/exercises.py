@@ -142,7 +142,7 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
         if not name.startswith("__") and vars(second)[name] is not vars(space)[name]:
             raise CourseError(f"{path}: {name} has a different value in {space.__file__}; rename one of them")
     for name, thing in {**exercise.tasks, **exercise.questions}.items():
-        if name not in learners:  # learners' files have no tasks and questions of the grading file
+        if name not in learners:  # a learner's file would lack a task or question that the grading file declares
             line = _line_of_function(thing.fn)
             raise CourseError(
                 f"{path}:{line}: {name} is neither a check nor a misconception; declare it in {space.__file__}"

@@ -14,7 +14,7 @@ from grader.course.loading import Course
 from grader.exercise import Exercise
 
 OPEN, CLOSE = "<!-- sources, by `shardlings build` -->", "<!-- end of sources -->"
-NOTHING = "nothing to settle"  # the start of ``where`` if no exercise covers the item
+NOTHING = "nothing to settle"  # an item's ``where`` starts with this text if no exercise covers the item
 LETTER = re.compile(r"\b([A-Z])(\d{1,2})\b(?: to \1(\d{1,2})\b)?")  # matches C5 and "C2 to C4", but not H100
 NAME = re.compile(r"`([a-z]+(?:_[a-z0-9]+)+)`")
 

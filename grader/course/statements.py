@@ -21,7 +21,7 @@ QUESTIONS = {*get_args(QuestionKind)}
 class Statement:
     """A top-level statement of an author's file, and its kind, such as task, check or import."""
 
-    kind: str  # doc, import, exercise, task, given, helper, call, check, question, misconception, alternative, private
+    kind: str  # one of: doc import exercise task given helper call check question misconception alternative private
     node: ast.stmt
     text: str
 

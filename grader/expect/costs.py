@@ -14,7 +14,7 @@ from grader.expect.failure import Failure
 from grader.expect.mattering import flops_that_matter, idle_note
 
 MOST_DIGITS = 15
-MEMORY_SPREAD = 0.25  # the temporaries of two programs with one mistake may differ by this fraction
+MEMORY_SPREAD = 0.25  # the temporaries of two programs that make the same mistake may differ by this fraction
 Reckoner = Literal["compiler", "program", "clock"]
 
 

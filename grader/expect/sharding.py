@@ -25,7 +25,7 @@ def _laid_out(got: Sharded, spec: Iterable) -> None:
     one_array(got)
     try:
         wanted = owner_slices(got.shape, spec, got.mesh)
-    except ValueError:  # so the shape is wrong, because the right shape fits this spec
+    except ValueError:  # the right shape fits this spec, so this shape is wrong
         full = show_spec(spec)
         raise Failure(f"the result has shape {got.shape}, which cannot be sharded {full}", actual=got.shape) from None
     if got.laid == wanted:

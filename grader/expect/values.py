@@ -20,7 +20,7 @@ AS_ARGUMENTS = "as the arguments"
 SHOWN = 4  # a message shows at most this many wrong values
 FACTORS = 4
 TERMS = 1024
-COARSE = 0.5  # with a tolerance of this fraction of the largest value, nearly everything passes
+COARSE = 0.5  # if the tolerance is this fraction of the largest value, nearly all wrong values pass
 
 
 def expect_close(

@@ -40,9 +40,8 @@ def _named(tree: ast.Module) -> set[str]:
         match node:
             case ast.Name(id=name):
                 found.add(name)
-                if (
-                    name.startswith("__") and name not in PLAIN
-                ):  # a name with "__" may give access to all names, as in __builtins__["open"]
+                # A name with "__" may give access to all names, as in __builtins__["open"].
+                if name.startswith("__") and name not in PLAIN:
                     return set(NAMES)
             case ast.Attribute(value=value, attr=name):
                 of_jax = isinstance(value, ast.Name) and value.id == "jax"

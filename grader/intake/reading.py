@@ -144,7 +144,8 @@ def _work_in(
             notes.append(f"{file.shown} could be {' or '.join(match.targets)} and is not graded; rename it")
         else:
             strangers.append(file.shown)
-    # Files of other modules get no note: under nbgrader, a course has one module and does not know the other modules.
+    # A file that is named like a module gets no note. Under nbgrader, the grader knows only the module that it grades,
+    # and the file may belong to another module.
     if matched:
         strangers = [name for name in strangers if not OTHER_MODULE.fullmatch(name)]
     if strangers:

@@ -26,9 +26,10 @@ NUMBER = re.compile(r"(?<![a-z\d])\d+")  # A number, but not the 64 of i64.
 FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
 ROUNDS = 2  # A loop over N devices may have N - 2 to N + 2 rounds.
 WINDOW = 3  # A window may change a dimension's size by at most this number: a window of 4 has T - 3 positions in T.
-MAX_SUMMED = 12  # ``sums`` has a pair for each subset of the arguments, so it uses at most this many arguments.
-# The judged program may read a larger fraction of an array than the timed program, for example if both read the first 8
-# rows. The differences of these fractions, added up over the program, may be at most MOST_LOST.
+MAX_SUMMED = 12  # ``sums`` can have a pair of sizes for each subset of the arguments, so this limits their number.
+# The judged program may read a larger fraction of an array than the timed program. For example, the first 8 rows are a
+# larger fraction of the judged program's smaller array. For each such read, take the difference between the two
+# fractions. The sum of the differences over the program may be at most MOST_LOST.
 MOST_LOST = Fraction(1, 2)
 TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k"}  # Negative padding cuts an array.
 

@@ -49,7 +49,7 @@ class StandIn:
     def __setitem__(self, key: Any, value: Any) -> None: ...
 
     def __getitem__(self, key: Any) -> StandIn:
-        return self  # so that annotations such as Float[Array, "i j"] work
+        return self  # annotations such as Float[Array, "i j"] must work
 
     def __or__(self, other: Any) -> StandIn:
         return self

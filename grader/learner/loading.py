@@ -34,7 +34,7 @@ class LoadedSource:
 
     def __init__(self) -> None:
         module = types.ModuleType("submission")
-        sys.modules["submission"] = module  # ``dataclasses`` looks up a class's module there
+        sys.modules["submission"] = module  # ``dataclasses`` looks up a class's module in sys.modules
         self.space: dict[str, Any] = module.__dict__
         self.states: dict[str, tuple[dict[str, Any], bool]] = {}
         self.faults: list[dict[str, Any]] = []

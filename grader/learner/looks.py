@@ -130,7 +130,8 @@ def settled(
         export: traces a function and returns the program as MLIR bytecode.
     """
     found: list[bytes] = []
-    for sign in (1, -1):  # both traces start at one line, because a program contains the lines of its callers
+    # A program records the lines of its callers. So one line calls both traces, or else the programs would differ.
+    for sign in (1, -1):
         looks, program = _settled(task, static, arguments, files, export, sign)
         found.append(program)
         if looks.first_value is None:

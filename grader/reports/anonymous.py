@@ -24,7 +24,7 @@ _OF_RESULT = ("kind", "name", "label", "task", "status", "hint", "misconception"
 _QUOTING = ("reason", "where", "actual", "staff")
 _SHORT = 5
 """Names with fewer characters are replaced only as whole words; longer names also inside words."""
-_WHY: dict[Kind, str] = {  # texts in place of reasons for review, which may quote file names
+_WHY: dict[Kind, str] = {  # texts that replace reasons for review, because the reasons may quote file names
     "not graded": "not graded",
     "not found": "files for some exercises were not found",
     "handed in again": "several versions were handed in",

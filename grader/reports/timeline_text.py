@@ -25,8 +25,8 @@ from grader.reports.timelines import (
     word,
 )
 
-# Characters by use: bars of matmuls ("product"), of other kernels and of collectives (""), idle time, omitted rounds
-# ("cut"), and marks of the scale ("tick").
+# The characters that draw bars of matmuls ("product"), of other kernels and of collectives (""), idle time, omitted
+# rounds ("cut"), and marks of the scale ("tick").
 DRAWN = {"product": "═", "kernel": "─", "": "·", "idle": " ", "cut": "…", "tick": "│"}
 PLAIN = {"product": "=", "kernel": "-", "": ".", "idle": " ", "cut": "~", "tick": "|"}
 STYLES = {

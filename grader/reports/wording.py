@@ -13,7 +13,7 @@ Audience = Literal["student", "staff"]
 Graded = TypeVar("Graded", Report, ExerciseReport)
 
 UNFINISHED = ("not written yet", "not answered yet", "nothing was handed in")
-SHORT = 5  # data with fewer characters, such as "2", may occur in a reason by chance
+SHORT = 5  # expected or actual data with fewer characters, such as "2", may occur in a reason by chance
 SAME_HINT = "as above"
 BLOCKED = "an earlier check that this one needs did not pass"
 

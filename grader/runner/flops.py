@@ -40,8 +40,8 @@ NONE = {
 }  # fmt: skip
 
 
-# Operations on bits. With many of them a program can add and multiply numbers, so the grader treats them as arithmetic
-# if an operand depends on an argument of the program.
+# Operations on bits. A program can add and multiply numbers with bit operations alone, so the grader treats these
+# operations as arithmetic if an operand depends on an argument of the program.
 LOGIC = {
     "and", "compare", "count_leading_zeros", "not", "or", "popcnt", "shift_left", "shift_right_arithmetic",
     "shift_right_logical", "xor",

@@ -106,9 +106,8 @@ class _Walk:
             case, self.cases = self.cases, self.cases + 1
             for number, called in enumerate(branches):
                 yield called, Interval.of(1), ((case, number, len(branches)),)
-        elif (
-            one.opcode.removesuffix("-start") not in KINDS
-        ):  # leave out arithmetic inside a collective, such as the sum of an all-reduce
+        elif one.opcode.removesuffix("-start") not in KINDS:
+            # Leave out arithmetic inside a collective, such as the sum of an all-reduce.
             often = applied(one, opcode, named)
             called = one.called("calls", "to_apply", "called_computations", "select", "scatter")
             yield from ((c, often, ()) for c in called)

@@ -35,7 +35,7 @@ SHUT_OFF = {
     "sdy.manual_computation",
     "sdy.named_computation",
 }  # Blocks in these operations cannot use values from outside.
-SALTS = 3  # How many sets of replacement values to try at most, until a result changes by more than LARGEST_BOUND.
+SALTS = 3  # Most sets of replacement values to try. Stop earlier if a result changes by more than LARGEST_BOUND.
 NO_DEVICE = -1
 SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
 
@@ -84,7 +84,7 @@ def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, 
         for salt in range(SALTS):
             try:
                 now = _run(compiled, values, steps, number, salt)
-            except compiling.CannotRun:  # only the replacement values can be the cause, so the operation matters
+            except compiling.CannotRun:  # only the replacement values can have caused this, so the operation matters
                 far = [sys.float_info.max] * len(own)
                 break
             each = [max(map(_distance, *pair), default=0.0) for pair in zip(own, now, strict=True)]

@@ -17,9 +17,9 @@ NEWER = 424
 
 # Values of arguments of system calls.
 MAP_LOCKED, MAP_HUGETLB = 0x2000, 0x40000
-MADVICE = (3, 4, 8, 14, 15, 16)  # the advice WILLNEED, DONTNEED, FREE, HUGEPAGE, NOHUGEPAGE and DONTDUMP
-PTHREAD = (0x3D0F00, 0x7D0F00)  # the flags of pthread_create for a new thread, in glibc and in musl
-FUTEX, FUTEX_PRIVATE, FUTEX_CLOCK_REALTIME = (0, 1, 9, 10), 128, 256  # operations WAIT, WAKE, WAIT_BITSET, WAKE_BITSET
+MADVICE = (3, 4, 8, 14, 15, 16)  # madvise: WILLNEED, DONTNEED, FREE, HUGEPAGE, NOHUGEPAGE and DONTDUMP
+PTHREAD = (0x3D0F00, 0x7D0F00)  # clone: the flags of pthread_create for a new thread, in glibc and in musl
+FUTEX, FUTEX_PRIVATE, FUTEX_CLOCK_REALTIME = (0, 1, 9, 10), 128, 256  # futex: WAIT, WAKE, WAIT_BITSET, WAKE_BITSET
 O_PATH, O_TMPFILE = 0x200000, 0x400000
 # Reads and writes with O_DIRECT bypass the page cache. They are not allowed, because a process that waits for a disk
 # uses neither CPU time nor idle time, which are limited. The flag's value depends on the architecture.

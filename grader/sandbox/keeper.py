@@ -134,7 +134,7 @@ def keep(asks: int, send: Send, child: Child, asleep: Callable[[int], float]) ->
     stages = Stages(to_child, frames.pack(header), source, list(zip(header["counts"], later, strict=True)))
     ended, used = relay(out, IdleTime(pid, asleep), header["limits"], scratch, stages, send, asks)
     clean = _kill_all(pid) and empty(scratch)
-    if ended != "alone":  # if only the launcher was killed, the grader gets no such frame and sees a dead worker
+    if ended != "alone":  # "alone": only the launcher was killed; without this frame, the grader sees a dead worker
         send({"end": ended, "cpu": used, "clean": clean}, [])
 
 
@@ -279,7 +279,7 @@ def _relayed(inlet: Inlet, idle: IdleTime, scratch: str, stages: Stages, send: S
             return str(error) if str(error) in ("flood", "disk", "threads", "idle") else "garbage"
         if taken := stages.takes(body):
             # Send the child's frame first. The next stage runs learner code, which may get all processes killed.
-            # The frame may also have keys of other frames, so name the frame that it was taken for.
+            # The frame may also have keys of other kinds of frames, so "taken" names the kind that ``takes`` accepted.
             send({"from": "child", "taken": taken[0]}, [raw])
             stages.hand_out()
         elif (stray := stray + 1) > MAX_STRAY:

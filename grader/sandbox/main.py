@@ -81,10 +81,10 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
     while os.read(asks, 1):
         if role != "trace":
             room.answer(*frames.read_frame(frames.reader(asks)), send)
-        elif not _kept(
-            asks, send, room.answer, asleep
-        ):  # the child may have left processes or files behind, so this worker and its sandbox end
-            return  # for the next request, the grader starts a new worker
+        elif not _kept(asks, send, room.answer, asleep):
+            # The child may have left processes or files behind, so this worker and its sandbox end. The grader starts a
+            # new worker for the next request.
+            return
 
 
 def _kept(asks: int, send: Callable, child: Callable, asleep: Callable[[int], float]) -> bool:

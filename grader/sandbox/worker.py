@@ -120,7 +120,8 @@ class Worker:
         except WorkerDied as died:
             if died.phase != "traced" or not self.answers():
                 raise
-            # A new worker answers the grader's test submission. So the learner's submission killed the old worker.
+            # A new worker can answer the grader's test submission, so the machine can run workers. The learner's
+            # submission killed the old worker.
             yield (
                 {"from": "worker", "end": "timeout" if died.reason == "timeout" else "died of signal 9", "cpu": 0.0},
                 [],

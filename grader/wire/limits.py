@@ -22,7 +22,8 @@ MAX_CELL = 200_000  # Characters of a file or cell; longer code is searched neit
 MAX_BRACKETS = 2_000_000  # Number of brackets in all outputs of a notebook.
 
 # Limits of the process that parses submissions.
-# MiB of address space. Python code that needs more is graded without facts about it; other files are refused.
+# MiB of address space. Python code that needs more is still graded, but without the facts that parsing would find;
+# other files are refused.
 READ_MEMORY_MIB = 2048
 READ_SECONDS = 20.0  # CPU time for parsing one file.
 READ_SECONDS_TOTAL = 60.0  # CPU time for parsing all files of a submission in one command.
@@ -54,7 +55,7 @@ MAX_STDERR = 64 << 10  # Bytes of the worker's standard error that are kept for 
 MAX_RESTARTS = 8  # Number of child processes for one submission; a new child replaces a child that has ended.
 
 # Limits of a program that is admitted, compiled and run for its values.
-MAX_PROGRAM = 4 * MIB  # Bytes of bytecode. MAX_ANSWER stops even larger programs earlier.
+MAX_PROGRAM = 4 * MIB  # Bytes of bytecode. MAX_ANSWER, a limit of the child, applies first.
 MAX_PROGRAM_TEXT = 16 * MIB  # Characters of a program in canonical form.
 MAX_OPS = 20_000
 MAX_STEPS = 200_000  # Operations of a program or compiled program. Each call adds its function's operations.

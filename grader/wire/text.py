@@ -23,7 +23,7 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and isinstance(error.filename, str):
         text = text.replace(error.filename, error.filename.rpartition("/")[2])
     first, *more = [" ".join(p.split()) for p in text.strip().split("\n\n")]
-    if first.endswith(":"):  # but leave out JAX's paragraph about the mesh, because the report shows the mesh
+    if first.endswith(":"):  # leave out JAX's paragraph about the mesh, because the report shows the mesh
         others = [re.sub(r" ?See https?://\S+[^.]*\.", "", p) for p in more if not p.startswith("The mesh given has")]
         first = " ".join([first, *others])
     text = re.sub(r"0x[0-9a-f]{6,}", "0x...", first)

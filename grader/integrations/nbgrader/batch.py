@@ -353,7 +353,7 @@ class _Batch:
         for student in students:
             dated = {"timestamp": student.timestamp} if student.timestamp else {}
             found.append((student, self.gradebook.update_or_create_submission(self.assignment, student.name, **dated)))
-        del held  # until here, ``held`` had to keep the loaded rows in SQLAlchemy's session
+        del held  # SQLAlchemy's session drops rows that nothing refers to, so ``held`` kept them for the loop
         return found
 
     def _notebook(self, student: _Student, work: NotebookWork) -> Any:

@@ -33,7 +33,7 @@ from grader.integrations.nbgrader import cells, handed_in
 from grader.integrations.nbgrader.autograder import NotebookWork, Shardlings, stamp
 from grader.integrations.nbgrader.gradebook import annotate, in_order, known_cells
 from grader.integrations.nbgrader.repair import Known
-from grader.integrations.nbgrader.shown import plain_markdown as plain_markdown  # nbgrader_config.py names it here
+from grader.integrations.nbgrader.shown import plain_markdown as plain_markdown  # for nbgrader_config.py
 
 # nbgrader opens the gradebook for each step of each notebook. Without this cache, each new SQLAlchemy engine would
 # compile all queries again, which takes a fifth of the time of `nbgrader autograde`.
@@ -84,7 +84,8 @@ class Session:
     def __init__(self, coursedir: Any, parent: Any = None) -> None:
         self.coursedir = coursedir
         self.shardlings = Shardlings(root=coursedir.root, parent=parent)
-        self.shardlings.parent = None  # the settings are loaded now; ``parent`` would keep the converter in memory
+        # The settings are loaded, and a reference to ``parent`` would keep the converter in memory.
+        self.shardlings.parent = None
         self.known_of: dict[tuple[str, str], list[Known]] = {}
         self.works: dict[tuple[str, str, str], tuple[NotebookWork, Report]] = {}
         self.started = False

@@ -324,7 +324,7 @@ class Dispatch:
             if what != "grade":
                 member.state = "new"
             return
-        if isinstance(what_came, Exception):  # an error outside of the functions in ``there``
+        if isinstance(what_came, Exception):  # Dask failed: the functions in ``there`` return their errors
             if what == "about":
                 self._over(number)
                 self._refuse(member, _cannot_be_asked(what_came))

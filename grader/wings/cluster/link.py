@@ -142,7 +142,8 @@ class Dask:
 
     def leave(self, workers: list[str], key: str) -> None:
         with suppress(*NOTHING, RuntimeError, ValueError, KeyError):
-            if workers and self.client.status == "running":  # ``_run`` does not wait for grading
+            if workers and self.client.status == "running":
+                # ``_run`` does not wait for grading, unlike a submitted task.
                 self.client.sync(
                     self.client._run, there.leave, key, workers=workers, on_error="ignore",
                     callback_timeout=LEAVE_SECONDS,

@@ -77,7 +77,7 @@ def prepare(key: str, kit: bytes, folder: str, jobs: int) -> bytes:
     try:
         place = Path(tempfile.mkdtemp(prefix="shardlings-course-", dir=folder))
         bench = Bench(taken := Kit.unpacked(kit), place, jobs)
-    except Exception as error:  # the grading process refuses a worker with an error here
+    except Exception as error:  # return the error: the grading process then refuses this worker
         return Answer(problem=f"{type(error).__name__}: {error}").packed()
     _keep(key, bench)
     with _at_work(key):

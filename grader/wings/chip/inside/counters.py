@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from grader.runner.hlo_text import Computation, shapes
 from grader.runner.hlo_text import HloInstruction as Line
 
-MAX_ROUNDS = 100_000  # The number of rounds of a loop with more rounds is treated as unknown.
+MAX_ROUNDS = 100_000  # If a loop has more rounds, treat their number as unknown.
 MAX_DEEP = 60  # Limit on nested calls, and on chains of instructions that each compute a number from the previous one.
 MAX_FUSIONS = 4  # Limit on fusions inside fusions.
 INTEGER = re.compile(r"-?\d+")

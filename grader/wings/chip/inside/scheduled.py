@@ -327,7 +327,7 @@ class _Reader:
         if not axes:
             return None
         if kind == "all_reduce" and one is not whole and hlo_bytes(whole.shape) * max(map(len, groups)) == size:
-            kind = "reduce_scatter"  # an all-reduce that keeps one part of the sum sends as much as a reduce-scatter
+            kind = "reduce_scatter"  # each chip keeps one part of the sum, as after a reduce-scatter
         return Communication(kind, tuple(map(tuple, groups)), axes, size)
 
     def loop(self, one: Line, body: _BodyReading) -> Instruction:
