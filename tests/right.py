@@ -18,12 +18,12 @@ def right_sources(course: Course, name: str) -> list[str]:
     return [reference_source(exercise, perfect, one) for one in replaced]
 
 
-def right_class(course: Course, folder: Path) -> list[str]:
-    """Write a folder for each student and return their names; the first hands in all references.
+def right_class(course: Course, folder: Path, module: str = "") -> list[str]:
+    """Write a folder for each student and return their names; the first hands in all references (of one module).
 
     Student n hands in the n-th alternative of each exercise that has so many.
     """
-    names = list(course.exercises)
+    names = [name for name in course.exercises if module in ("", course.module_of[name])]
     students = []
     for number, texts in enumerate(zip_longest(*(right_sources(course, name) for name in names))):
         students.append(f"right{number}")
