@@ -222,12 +222,12 @@ class StaffNotes:
         yield from ((student, "handed in, but is not on the roster") for student in self._strangers)
         for module, points in self._points.items():
             lacking = [student for student, modules in self._in_roster if module not in modules]
-            worth = f"the maximum score does not include the module's {counted(points, 'point')}"
+            worth = f"does not include the module's {counted(points, 'point')}"
             if len(lacking) == 1:
-                yield lacking[0], f"has not handed in {module}: {worth}"
+                yield lacking[0], f"has not handed in {module}; the maximum score in the report {worth}"
             elif lacking:
                 share = f"{len(lacking)} of {len(self._in_roster)} have not handed in {module}"
-                yield "", f"{share}: {worth} ({a_few(lacking)})"
+                yield "", f"{share}; the maximum score in their reports {worth} ({a_few(lacking)})"
 
     def untimed(self) -> str:
         """Return a line that names students without submission times, who get no late penalty; '' if there are none."""

@@ -151,7 +151,10 @@ def test_a_left_out_bonus_needs_no_review(tmp_path: Path) -> None:
 
     assert told_of(ada, bob) == []
     (told,) = told_of(ada, make_report(plain, more, bonus, student="bob"))
-    assert told == ("ada", "has not handed in 04_more: the maximum score does not include the module's 3 points")
+    assert told == (
+        "ada",
+        "has not handed in 04_more; the maximum score in the report does not include the module's 3 points",
+    )
 
 
 def test_students_without_a_module_are_summarised_in_one_line(tmp_path: Path) -> None:
@@ -166,7 +169,7 @@ def test_students_without_a_module_are_summarised_in_one_line(tmp_path: Path) ->
     assert [*notes.attention([])] == [
         (
             "",
-            "7 of 8 have not handed in 04_more: the maximum score does not include the module's 3 points "
+            "7 of 8 have not handed in 04_more; the maximum score in their reports does not include the module's 3 points "
             "(s1, s2, s3, s4, s5 and 2 more)",
         )
     ]
