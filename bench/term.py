@@ -226,7 +226,7 @@ def run(place: Path, students: int, seed: int, more: list[str]) -> int:
         if added.returncode:
             return 1
     summary = json.loads((place / "out" / "summary.json").read_text())
-    swapped = [one["student"] for one in summary["attention"] if "whose submission is it?" in one["reason"]]
+    swapped = [one["student"] for one in summary["attention"] if "check whose submission this is:" in one["reason"]]
     print(f"swapped files are named of {', '.join(swapped)}; temporary folders left: {len(os.listdir(place / 'tmp'))}")
     return int(swapped != [term.students[0], term.students[-1]])
 

@@ -99,7 +99,9 @@ def test_a_person_gives_parts_of_its_points(course: Course, workers: Workers) ->
     summary = summarise([found])
     assert summary.attention == [] and summary.broken == []
     _, problems = overridden(report, None, [by_bob(3)])
-    assert problems == [f"ada {NAME}/why_it_waits: the line gives 3 points, but the most is 2; the line does nothing"]
+    assert problems == [
+        f"ada {NAME}/why_it_waits: the line gives 3 points, but at most 2 are possible; the line does nothing"
+    ]
 
 
 def test_the_class_page_names_students_with_unread_answers(course: Course, workers: Workers) -> None:

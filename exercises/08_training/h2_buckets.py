@@ -21,9 +21,9 @@ they become ready. Each bucket is sent as one flat array.
 | x, y | a device's rows: float32[B/N, D_0], float32[B/N, D_L] |
 | plan | lists of layer numbers: the buckets |
 
-A *frozen* tensor has no gradient. A *tied* tensor has several uses; its gradient is ready after the backward pass
-of the first use. `bucketed_grads` starts with h = x, computes h ← tanh(h·w) for each w, and differentiates the sum
-of (h − y)² over all devices' rows.
+A *frozen* tensor has no gradient. A *tied* tensor has several uses. The backward pass reaches its first use last, and
+only then is its gradient ready. `bucketed_grads` starts with h = x, computes h ← tanh(h·w) for each w, and
+differentiates the sum of (h − y)² over all devices' rows.
 
 **What is checked**
 

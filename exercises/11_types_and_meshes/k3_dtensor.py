@@ -45,9 +45,9 @@ Never return a layout that is only similar to the given one.
 
 **Symbols.** In the questions an array has r dimensions and a mesh has k axes.
 
-**Small case.** On the mesh above, `P(None, "tp")` is equivalent to `["R", "R", "S(1)"]`. `P(("fsdp", "dp"))` raises
-`ValueError`: the similar list `["S(0)", "S(0)", "R"]` gives four of the six parts to the wrong devices, although every
-shape is right.
+**Small case.** On the mesh above, `P(None, "tp")` is equivalent to `["R", "R", "S(1)"]`. For `P(("fsdp", "dp"))` the
+function raises `ValueError`, because no list is equivalent: `["S(0)", "S(0)", "R"]` gives blocks of the right shapes,
+but it cuts by dp first, so four of the six parts are on the wrong devices.
 
 Check your work: shardlings check k3_dtensor
 Notes on all exercises of this module: see README.md, or run shardlings show 11_types_and_meshes

@@ -96,9 +96,9 @@ def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collect
         f", and the references of {len(problems) - 1} more of {len(names)} exercises fail" if len(problems) > 1 else ""
     )
     return (
-        f"the test with the course's solutions failed: the reference of {name} {problem}{others}; "
-        f"this environment ({_environment(grader)}) cannot be trusted to grade, "
-        f"so nothing is graded; see: shardlings doctor, then shardlings verify {name}"
+        f"the test with the course's solutions failed: the reference of {name} {problem}{others}. "
+        f"Nothing is graded, because this environment ({_environment(grader)}) cannot be trusted to grade; "
+        f"run shardlings doctor, then shardlings verify {name}"
     )
 
 

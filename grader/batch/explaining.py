@@ -114,7 +114,8 @@ def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: W
     devices = course.config.devices
     if not wanted.paper and wanted.mesh is not None and (need := math.prod(wanted.mesh.values())) > devices:
         raise CourseError(
-            f"a mesh of {show_sizes(wanted.mesh)} needs {need} devices, course.yaml says devices: {devices}"
+            f"a mesh of {show_sizes(wanted.mesh)} needs {need} devices, but course.yaml says devices: {devices}; "
+            "choose a smaller mesh"
         )
     known = {dim for call in calls for dim in call.dims}
     for dim in wanted.dims:
@@ -165,7 +166,7 @@ def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, 
         return replace(about, of=replace(call, timing=timing, steps=1))
     size = sum(math.prod(a.sized(dims)) * dtype_of(a.dtype).itemsize for a in call.arrays.values())
     if size > MAX_DATA:
-        limit = f"{show_bytes(size)} of arguments are too much to run; the limit is {show_bytes(MAX_DATA)}"
+        limit = f"the arguments take {show_bytes(size)}, but the limit for a run is {show_bytes(MAX_DATA)}"
         raise ValueError(f"{limit} (with --on, all sizes are allowed, because nothing is run)")
     once = replace(call, steps=1)
     draw = rng(OPEN_SEED, f"{exercise}/explain/{dict(mesh)}")
@@ -249,9 +250,8 @@ def _measured(answer: Answered, backend: str) -> str:
     low, typical, high = quantiles(seen.measured, n=4)
     simulated = "; the time of simulated devices, not of a chip" if backend.startswith("cpu") else ""
     took = f"a call on {backend} takes {show_seconds(typical)}, the median of {len(seen.measured)} rounds of calls"
-    return (
-        f"{took}; the range of the middle half of the rounds is {(high - low) / typical:.0%} of the median{simulated}"
-    )
+    spread = f"the spread of the rounds (the range of their middle half) is {(high - low) / typical:.0%} of the median"
+    return f"{took}; {spread}{simulated}"
 
 
 def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple[Timeline | None, str]:

@@ -39,7 +39,9 @@ LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "mem
 UNREADABLE = (
     KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration, RecursionError, BadFrame,
 )  # fmt: skip
-OTHER_KIND = Fault("refused", "the reply of the process that runs the submission has the wrong kind")
+OTHER_KIND = Fault(
+    "refused", "the process that runs the submission sent a reply of a kind that the grader did not ask for"
+)
 LASTING = ("missing", "raised", "syntax", "untraceable")  # Kinds of faults that usually repeat in every run.
 
 
@@ -162,7 +164,8 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
         return Fault("timeout", f"{what} did not finish within {seconds:g} s")
     if how == "idle":
         left = (
-            f"{IDLE_SECONDS:g} s of idle time (the limit after an exercise of this submission exceeded its time limit)"
+            f"{IDLE_SECONDS:g} s of idle time; "
+            "the limit is this short because an exercise of this submission exceeded its time limit earlier"
         )
         return Fault("timeout", f"{what} did not finish within {left}")
     reason = {
@@ -188,7 +191,7 @@ def run_fault(died: WorkerDied, seconds: float) -> Fault:
     what = "reading" if died.phase == "asked" else "running"
     text = f"XLA ended the process twice while {what} this program{': ' + reason if reason else ''}"
     return (
-        Fault("broken", f"{text}; a test program of the grader fails too")
+        Fault("broken", f"{text}; a test program of the grader fails too, so the fault is the grader's")
         if died.ours
         else Fault("crashed", text, ran=True)
     )

@@ -137,9 +137,9 @@ def _notes(policy: LatePolicy, times: Mapping[str, Mapping[str, Handed]], stated
         cost = "points" if policy.trust == "file-dates" else "no points"
         notes.append(
             f"{STATED} gives no time for some submissions, so the grader uses {', '.join(weak)}. Students can set "
-            "these times, and copying files changes them. In this course, a submission that is late by one of these "
-            f"times loses {cost}. For late penalties by your own record of times, write {STATED}, with the columns "
-            "student and time, into the folder of submissions"
+            "these times, and copying files changes them. In this course, a submission loses "
+            f"{cost} if only such a time shows that it is late. To use your own record of times, write {STATED}, "
+            "with the columns student and time, into the folder of submissions"
         )
     if strangers := sorted({student for student, _ in stated} - times.keys()):
         notes.append(f"{STATED} names students without a graded submission: {a_few(strangers)}")

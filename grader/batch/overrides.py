@@ -141,7 +141,7 @@ def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]
         ]:
             problems.append(f"{line.where}: another line sets {others[0]}; this line does nothing")
         elif one.points > target.points + 1e-9:
-            worth = f"the line gives {counted(one.points, 'point')}, but the most is {tidy(target.points)}"
+            worth = f"the line gives {counted(one.points, 'point')}, but at most {tidy(target.points)} are possible"
             problems.append(f"{one.where}: {worth}; the line does nothing")
         else:
             done.append(one.check)
@@ -242,7 +242,7 @@ def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
 
 
 def _moved(one: Override, of: ByHand) -> str:
-    gave = f"the grader gave {tidy(of.was)} when {tidy(one.points)} was set by hand, and gives {tidy(of.graded)} now"
+    gave = f"the grader gives {tidy(of.graded)} now, but gave {tidy(of.was)} when {tidy(one.points)} was set by hand"
     return f"{one.where}: {gave}; check the points, then delete the line or write graded: {tidy(of.graded)} into it"
 
 

@@ -219,4 +219,4 @@ def _asked(answer: Answered) -> Iterator[str]:
 
 def _collective(one: Collective) -> str:
     place = "by the compiler" if one.by_compiler else f"line {one.line}" if one.line else "no line"
-    return f"{one.kind} over {one.over}: input {one.bytes} B, {one.sent} B sent, executions {one.count} ({place})"
+    return f"{one.kind} over {one.over}: input {one.bytes} B, sent {one.sent} B, executions {one.count} ({place})"

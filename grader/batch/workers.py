@@ -34,7 +34,9 @@ from grader.sandbox.worker import Worker, WorkerDied
 from grader.wire.limits import IDLE_SECONDS, MAX_RESTARTS
 
 GIVEN_UP = Reply(
-    Fault("crashed", "not run: other code of this submission ended the process or used up the submission's time")
+    Fault(
+        "crashed", "not run, because other code of this submission ended the process or used up the submission's time"
+    )
 )
 
 
@@ -110,7 +112,9 @@ class Children:
 
     def _give_up_after(self, hung: Ask, fault: Fault) -> None:
         """Record faults for a function that reached its time limit, and for the other functions of its exercise."""
-        other = replace(fault, message=f"not run: {hung.task} of this exercise{fault.message.removeprefix('it')}")
+        other = replace(
+            fault, message=f"not run, because {hung.task} of this exercise{fault.message.removeprefix('it')}"
+        )
         for i, ask in enumerate(self._asks):
             if i not in self._replies and ask.exercise == hung.exercise:
                 self._replies[i] = Reply(fault if ask.task == hung.task else other)

@@ -154,7 +154,7 @@ class Command(TyperCommand):
 HELP = """Grade sharded JAX programs, and work on the course.
 
 Exit codes: 0 success; 1 a submission or the course has failures; 2 the command cannot run, and one line says why;
-3 the grader failed for a submission, did not grade one, or an appeal's verdict differs from the report.
+3 the grader itself failed for a submission or did not grade it, or the verdict of an appeal differs from the report.
 """
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, help=HELP, rich_markup_mode=None)

@@ -34,7 +34,7 @@ Seeds = Annotated[
         "--seeds",
         min=1,
         max=1000,
-        help="how many course seeds to prove the course with, for example one for each future term",
+        help="how many course seeds to test the course with, for example one for each coming term",
     ),
 ]
 
@@ -246,7 +246,7 @@ def new(
     name: Annotated[
         str,
         typer.Argument(
-            help="MODULE/EXERCISE to start, such as 03_matmuls/c6_batched; for a new course, the word course"
+            help="the new exercise as MODULE/EXERCISE, such as 03_matmuls/c6_batched; for a new course, write: course"
         ),
     ],
     folder: Annotated[Path | None, typer.Argument(help="for a new course: a folder that is new or empty")] = None,

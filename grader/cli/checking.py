@@ -72,7 +72,8 @@ def _tell_compiler(compiler: Compiler) -> None:
     by = ", ".join(f"{name} {number}" for name, number in compiler.versions.items())
     tell(
         "note",
-        f"{by} compiled the programs for {compiler.on}; the compiler's order decides which collectives overlap",
+        f"{by} compiled the programs for {compiler.on}; "
+        "the order that the compiler chose decides which collectives overlap",
     )
 
 
@@ -108,7 +109,7 @@ def print_judged(course: Course, names: Sequence[str]) -> None:
     if course.solved:
         out.print(WITH_SOLUTIONS)
     elif hidden := sum(course.exercise(name).hidden_points * course.weight(name) for name in names):
-        out.print(f"Hidden checks decide on {counted(hidden, 'point')} more when your submission is graded.")
+        out.print(f"Hidden checks are worth {counted(hidden, 'point')} more; they run when your submission is graded.")
 
 
 def print_in_short(course: Course, graded: Report) -> None:

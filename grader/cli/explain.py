@@ -50,7 +50,8 @@ Profile = Annotated[
     str,
     typer.Option(
         "--profile",
-        help="ideal: all collectives can overlap with compute; v5e or another chip: only those that can on it",
+        help="ideal: all collectives can overlap with compute; "
+        "v5e or another chip: only those that can overlap on this chip",
     ),
 ]
 Dims = Annotated[

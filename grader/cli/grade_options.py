@@ -64,7 +64,7 @@ class GradeOptions:
         if self.quiet and (self.verbose or self.as_json):
             raise CourseError(f"--quiet and {'--verbose' if self.verbose else '--json'} exclude each other; pass one")
         if self.to is None:
-            raise CourseError("--out FOLDER is missing: where to write the reports")
+            raise CourseError("pass --out FOLDER, the folder to write the reports to")
 
 
 def carry_out(options: GradeOptions) -> int:

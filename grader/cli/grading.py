@@ -230,7 +230,7 @@ def finish(
         broken = broken or (report.student in graded and exit_code([report]) == BROKEN)
     folder.suspicions = suspicions.found(students)
     missing, set_aside = known.absent(students, not_graded)
-    whose = [(student, f"whose submission is it? {files}") for student, files in signed.items()]
+    whose = [(student, f"check whose submission this is: {files}") for student, files in signed.items()]
     summary = counts.summary(
         not_graded=not_graded,
         warnings=[*folder.rules.warnings(), *([course.seed_problem] if course.seed_problem else [])],
@@ -275,7 +275,7 @@ def print_batch(folder: store.Folder, done: RunOutcome, tier: str, *, as_json: b
         out.print(text, highlight=False, soft_wrap=True)
     if folder.suspicions:
         wrong = counted(len(folder.suspicions), "wrong answer")
-        text = f"{wrong} would be right with another student's numbers: {to}/integrity.json"
+        text = f"{wrong} would be right with another student's numbers; see {to}/integrity.json"
         out.print(text, highlight=False, soft_wrap=True)
     if folder.dry:
         out.print(f"\nNothing was written to {to}  (isolation: {tier})", highlight=False, soft_wrap=True)

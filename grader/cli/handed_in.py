@@ -64,5 +64,8 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], pa
     unread = {student: str(error) for student, error in failures.items()}
     signed = {student: files for student, files in named.items() if files}
     if others := [f"{student} ({files})" for student, files in signed.items()]:
-        tell("warning", f"files name another student, so check whose submissions these are: {a_few(others)}")
+        tell(
+            "warning",
+            f"files of these students name another student; check whose submissions they are: {a_few(others)}",
+        )
     return HandedIn(places, submissions, not_graded | unread, notes, signed)

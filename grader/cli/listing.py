@@ -200,4 +200,4 @@ def print_statement(exercise: Exercise, *, solved: bool) -> None:
     for check in exercise.checks.values():
         out.print(f"  {check.points:>4g}  {check.label}", markup=False, highlight=False)
     if exercise.hidden_points:
-        out.print(f"  {exercise.hidden_points:>4g}  for hidden checks, when your submission is graded")
+        out.print(f"  {exercise.hidden_points:>4g}  for hidden checks, which run when your submission is graded")

@@ -51,7 +51,7 @@ def search_path_lines() -> list[MachineCheck]:
     entries = os.environ.get("PYTHONPATH", "")
     if not entries or all(map(os.path.isabs, entries.split(os.pathsep))):
         return []
-    text = f"{entries} has an empty or relative entry, which the grader's workers do not get; write absolute paths only"
+    text = f"{entries} has an empty or relative entry, which the grader's workers ignore; write absolute paths only"
     return [MachineCheck("PYTHONPATH", False, text)]
 
 

@@ -56,7 +56,8 @@ def nbgrader_scan(
     found = course_at(course or folders.course_of(folder), [folder])
     if not found.solved:
         raise CourseError(
-            "the course has no solutions/ folder, so nothing to search for; go to the course's folder or pass --course"
+            "the search for leaks needs the solutions, and this course has no solutions/ folder; "
+            "go to the course's folder or pass --course"
         )
     if not any((folder / step).is_dir() for step in scan.STEPS):
         raise CourseError(f"{folder} is not an nbgrader course folder: it has no source/, release/ or submitted/")
@@ -82,7 +83,9 @@ def nbgrader_grade(
             help="submissions graded at a time; default: the number in nbgrader_config.py",
         ),
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="also write reports of unchanged submissions again")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="also write the results of unchanged submissions to the gradebook")
+    ] = False,
     isolation: Isolation = "auto",
     no_store: NoStore = False,
     elsewhere: ElsewhereOption = None,

@@ -71,8 +71,8 @@ BackendOption = Annotated[
     str,
     typer.Option(
         "--backend",
-        help="cpu: simulated devices alone; gpu or tpu: values are judged on GPUs or TPUs as well "
-        "(docs/wings/devices.md); tpu:v5e:2x4: that slice's compiler is used for all checks that need no execution "
+        help="cpu: only simulated devices; gpu or tpu: values are judged on GPUs or TPUs as well "
+        "(docs/wings/devices.md); tpu:v5e:2x4: checks that run no program use the compiler of that slice "
         "(docs/wings/chip.md)",
     ),
 ]

@@ -78,7 +78,7 @@ class OpenArchive:
             zips_were = ".zip file, which was" if inner == 1 else ".zip files, which were"
             notes.append(
                 f"{shown} holds {inner} {zips_were} not opened; "
-                "if it holds the submissions of a class, unpack it: "
+                f"if {shown} holds the submissions of a class, unpack it: "
                 f"unzip {shlex.quote(shown)} -d class, then grade the folder class"
             )
         manifest = self._manifest()

@@ -75,8 +75,8 @@ def find_submissions(
                 _set_aside(
                     aside,
                     student,
-                    f"{printable(str(place))}: a student's name has at most {_LONGEST} characters, all visible, "
-                    "and starts with no dot and no blank; rename it",
+                    f"{printable(str(place))}: this is no student's name; rename it to at most {_LONGEST} "
+                    "visible characters that do not start with a dot or a blank",
                 )
             else:
                 places.setdefault(student, {}).setdefault(os.path.realpath(place), place)
@@ -129,7 +129,8 @@ def _submitted(paths: list[Path]) -> list[Place]:
 def _is_there_twice(names: list[str], places: list[Place]) -> str:
     who = f"{names[0]} is" if len(names) == 1 else f"{' and '.join(names)} (names that look alike) are"
     where = " and ".join(printable(str(path)) for place in places for path in paths_of(place))
-    return f"{who} in several places: {where}; put them into one folder or rename one"
+    mend = "put the files of one student into one folder, or rename one place if they are two students"
+    return f"{who} in several places: {where}; {mend}"
 
 
 def _did_you_mean(path: Path) -> str:
@@ -204,12 +205,13 @@ def _tell_others(entries: _InFolder, exercises: Mapping[str, str], notes: list[s
         shown, suffix = printable(str(path)), path.suffix.lower()
         if suffix in SUFFIXES:
             reason = (
-                f"{shown} is not named after an exercise; rename it or put it into a folder of its own "
+                f"{shown} is not named after an exercise; rename it, or move it into a folder named after the student "
                 f"({looked_for(exercises)})"
             )
             _set_aside(aside, path.name, reason)
         elif suffix in ARCHIVES or not suffix:
-            _set_aside(aside, path.name, f"{shown} is neither a folder nor a .zip; unpack it into a folder of its own")
+            reason = f"{shown} is neither a folder nor a .zip; unpack it into a folder named after the student"
+            _set_aside(aside, path.name, reason)
         elif path.name != STATED:
             passed_over.append(printable(path.name))
     if passed_over:

@@ -23,7 +23,9 @@ def profiles_text(one: Timeline, other: Timeline) -> str:
     if ideal.step == chip.step:
         return ""
     apart = f"the step takes {show_time(ideal.step)} if every collective can overlap (as checks assume)"
-    return f"{apart}, {show_time(chip.step)} on {chip.profile}, where the core waits for {' and '.join(waits(chip))}"
+    return (
+        f"{apart}, and {show_time(chip.step)} on {chip.profile}, where the core waits for {' and '.join(waits(chip))}"
+    )
 
 
 def other_profile(line: Timeline) -> str:
@@ -55,5 +57,5 @@ def apart_text(compiled: tuple[int, int, int], clock: Timeline) -> str:
     what, (theirs, ours) = max(parts.items(), key=lambda part: sign * (part[1][0] - part[1][1]))
     if step == clock.step:
         return ""
-    both = f"{show_time(theirs)} by the compiler, {show_time(ours)} by the clock"
+    both = f"{show_time(theirs)} by the compiler, but {show_time(ours)} by the clock"
     return f"most of the difference in step time: {what} {both}"

@@ -40,7 +40,7 @@ class Travelled(BaseModel):
         devices, held = math.prod(self.mesh.values()), self.rounds.holds
         if len(held) != len(self.rounds.lines) + 1 or any(len(row) != devices for row in held):
             raise ValueError(
-                "a ring needs a row before its first round and after each round, with one entry for each device"
+                "a ring needs one row before the first round and one after each; a row has one entry for each device"
             )
         if not all(source is None or 0 <= source < devices for row in held for source in row):
             raise ValueError("data started on a device that the mesh does not have")
@@ -59,7 +59,7 @@ class Worked(BaseModel):
     def _fits(self) -> Worked:
         devices, ticks = math.prod(self.mesh.values()), self.ticks.ticks
         if len(ticks) - len(self.ticks.lines) not in (0, 1) or any(len(tick) != devices for tick in ticks):
-            raise ValueError("a pipeline needs for each tick a line number, and one entry for each device")
+            raise ValueError("each tick of a pipeline needs a line number and one entry for each device")
         for work in itertools.chain.from_iterable(ticks):
             _check_work(work, len(self.ticks.arguments), devices)
         if not set(self.ticks.axes) <= set(self.mesh):
@@ -69,7 +69,7 @@ class Worked(BaseModel):
 
 def _check_work(work: Work, arguments: int, devices: int) -> None:
     if len(work.entries) != arguments or not all(0 <= source < devices for source in work.sources):
-        raise ValueError("a device's data must list entries of each argument and only source devices of the mesh")
+        raise ValueError("the data of a device need entries for each argument, and source devices that are on the mesh")
     if not all(0 <= start < stop <= MOST_ENTRIES for spans in work.entries for start, stop in spans or ()):
         raise ValueError("a device's data have entries that are out of range")
 

@@ -238,7 +238,7 @@ def _columns(kind: str, axes: Sequence[str], mesh: Mapping[str, int], rows: Sequ
     over = " and ".join(axes)
     title = f"the {kind} along {over}" if one else f"all {kind}s along {over}"
     if len(shown) < len(points):
-        title = f"one {kind} along {over} (data move alike on all {kind}s along {over})"
+        title = f"one {kind} along {over} (data move in the same way on all {kind}s along {over})"
     names = [",".join(str(points[d][axis]) for axis in named) for d in shown]
     return _Columns(shown, named, names, title, one)
 

@@ -153,6 +153,7 @@ class Screen:
         if not session.course.solved and (hidden := session.exercise.hidden_points):
             worth = hidden * session.course.weight(session.exercise.id)
             self._line(
-                f"hidden checks decide on {counted(worth, 'point')} more when your submission is graded", "bright_black"
+                f"hidden checks are worth {counted(worth, 'point')} more; they run when your submission is graded",
+                "bright_black",
             )
         self.paper.line(Text(f"checked at {self._took}", style="bright_black"))

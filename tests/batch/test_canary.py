@@ -176,7 +176,7 @@ def test_a_reference_without_full_marks_stops_the_batch_with_one_line(broken: Gr
         "the test with the course's solutions failed: the reference of x1_gather gets 2 of 3 points on this machine (traffic: "
     )
     assert f"this environment (Python {platform.python_version()}, jax " in message and "isolation none" in message
-    assert message.endswith("so nothing is graded; see: shardlings doctor, then shardlings verify x1_gather")
+    assert message.endswith(" cannot be trusted to grade; run shardlings doctor, then shardlings verify x1_gather")
     assert "\n" not in message
 
 

@@ -153,7 +153,9 @@ def test_a_failure_of_the_grader_leaves_points_pending(grader: Grader, monkeypat
     monkeypatch.setattr(workers.runners[0].worker, "runs", lambda: False)
     report = grader.grade(submitted(RIGHT), [NAME])
     assert [results(report)[n].status for n in ("value", "traffic")] == ["broken", "broken"]
-    assert results(report)["value"].reason.endswith(": Check failed: x; a test program of the grader fails too")
+    assert results(report)["value"].reason.endswith(
+        ": Check failed: x; a test program of the grader fails too, so the fault is the grader's"
+    )
     assert report.pending == 2 and results(report)["value"].misconception == ""
 
 

@@ -77,7 +77,7 @@ def test_points_by_hand_end_the_wait_of_pending_points() -> None:
     [
         (override("c9_other"), f"alice c9_other: no exercise 'c9_other'; there are {EXERCISE}; the line does nothing"),
         (override(f"{EXERCISE}/nope"), f"alice {EXERCISE}/nope: no check 'nope'; there are check0; the line does nothing"),
-        (override(points=3), f"alice {EXERCISE}/check0: the line gives 3 points, but the most is 2; the line does nothing"),
+        (override(points=3), f"alice {EXERCISE}/check0: the line gives 3 points, but at most 2 are possible; the line does nothing"),
     ],
 )  # fmt: skip
 def test_an_override_that_does_not_fit_changes_nothing_and_is_reported(one: Override, said: str) -> None:
@@ -117,7 +117,7 @@ def test_a_result_that_changed_under_an_override_is_reported_until_checked() -> 
     first, _ = laid_over(graded(0), override())
     second, problems = laid_over(graded(2), override(), old=first)
     wanted = (
-        f"alice {EXERCISE}/check0: the grader gave 0 when 1 was set by hand, and gives 2 now; "
+        f"alice {EXERCISE}/check0: the grader gives 2 now, but gave 0 when 1 was set by hand; "
         "check the points, then delete the line or write graded: 2 into it"
     )
     assert problems == [wanted] and second.earned == 1  # it still holds

@@ -155,7 +155,7 @@ def test_asks_after_too_many_crashes_are_not_run(workers: Workers) -> None:
     found = findings(workers, text, *(cases(f"t{i}") for i in range(count)), cases("good"))
     assert found[0] == Fault("crashed", "it ended the process: exited with 1")
     assert isinstance(found[-1], Fault) and found[-1].kind == "crashed"
-    assert found[-1].message.startswith("not run: ")
+    assert found[-1].message.startswith("not run, because ")
 
 
 def test_a_file_that_ends_the_process_while_loading_fails_every_ask(workers: Workers) -> None:
@@ -176,10 +176,12 @@ def test_a_task_that_cannot_be_interrupted_is_killed(impatient: Workers) -> None
     text = "import signal\ndef a():\n    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPROF])\n    while True: pass\ndef b(): return 1\n"
     hung, other = findings(impatient, text, cases("a"), cases("b"))
     assert hung == Fault("timeout", "it did not finish within 1 s")
-    assert other == Fault("timeout", "not run: a of this exercise did not finish within 1 s")
+    assert other == Fault("timeout", "not run, because a of this exercise did not finish within 1 s")
 
 
-IDLE = "2 s of idle time (the limit after an exercise of this submission exceeded its time limit)"
+IDLE = (
+    "2 s of idle time; the limit is this short because an exercise of this submission exceeded its time limit earlier"
+)
 SLEEPER = "import time\ndef forever(): time.sleep(1e6)\ndef f(): forever()\ndef g(): forever()\ndef h(): return 1\n"
 
 
@@ -189,7 +191,7 @@ def test_no_ask_runs_after_a_function_of_the_exercise_that_sleeps(impatient: Wor
     done, one, again, other = findings(impatient, SLEEPER, cases("h"), cases("f"), cases("f"), cases("g"))
     assert values(done) == [1]
     assert one == again == Fault("timeout", "it did not finish within 1 s")
-    assert other == Fault("timeout", "not run: f of this exercise did not finish within 1 s")
+    assert other == Fault("timeout", "not run, because f of this exercise did not finish within 1 s")
     assert time.monotonic() - began < backstop(1 + GRACE_SECONDS)  # the CPU limit ends the task before the wall limit
 
 
@@ -351,7 +353,7 @@ def test_a_program_that_was_not_traced_is_refused(workers: Workers) -> None:
 )
 def test_an_answer_of_the_wrong_kind_is_refused(ask: Ask, body: dict) -> None:
     assert replies.plain_values(ask, body) == Fault(
-        "refused", "the reply of the process that runs the submission has the wrong kind"
+        "refused", "the process that runs the submission sent a reply of a kind that the grader did not ask for"
     )
 
 
@@ -459,7 +461,7 @@ def died(stderr: str, phase: str = "executing") -> WorkerDied:
         (WorkerDied("died", "E1 rendezvous.cc:31] This thread ... may be stuck"), "timeout", "the devices waited for each other without end, "),
         (died("Check failed: a == b"), "crashed", "XLA ended the process twice while running this program: Check failed: a == b"),
         (died("", "asked"), "crashed", "XLA ended the process twice while reading this program"),
-        (WorkerDied("died"), "broken", "XLA ended the process twice while running this program; a test program of the grader fails too"),
+        (WorkerDied("died"), "broken", "XLA ended the process twice while running this program; a test program of the grader fails too, so the fault is the grader's"),
     ],
 )  # fmt: skip
 def test_the_reason_why_a_program_did_not_run_is_reported(died: WorkerDied, kind: str, message: str) -> None:

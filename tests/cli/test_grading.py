@@ -214,11 +214,14 @@ def test_swapped_submissions_are_reported_and_cost_no_points(small: Path) -> Non
             archive.writestr("manifest.json", json.dumps({"student": other}))
     shutil.copy(ROOT / GOOD, made(small / "class" / "eve"))
     done = shardlings("grade", "class", "--out", "out", "--isolation", "none", cwd=small)
-    assert "files name another student" in done.stderr and "ada (bob_03_matmuls.zip names bob)" in done.stderr
+    assert (
+        "files of these students name another student" in done.stderr
+        and "ada (bob_03_matmuls.zip names bob)" in done.stderr
+    )
     summary = json.loads((small / "out" / "summary.json").read_text())
     assert [(one["student"], one["reason"]) for one in summary["attention"]] == [
-        ("ada", "whose submission is it? bob_03_matmuls.zip names bob"),
-        ("bob", "whose submission is it? ada_03_matmuls.zip names ada"),
+        ("ada", "check whose submission this is: bob_03_matmuls.zip names bob"),
+        ("bob", "check whose submission this is: ada_03_matmuls.zip names ada"),
     ]
     assert "bob_03_matmuls.zip names bob" in (small / "out" / "index.html").read_text()
     earned = {s: json.loads((small / "out" / "reports" / f"{s}.json").read_text())["earned"] for s in ("ada", "eve")}

@@ -83,7 +83,7 @@ def test_check_works_in_the_learners_release_alone(tmp_path: Path) -> None:
     assert {r["status"] for r in results if r["kind"] == "check"} == {"passed"}
     assert any("judged after you submit" in r["reason"] for r in results if r["kind"] == "number")
     shown = shardlings("check", "c1", cwd=tmp_path / "exercises").stdout
-    assert shown.endswith("Hidden checks decide on 1 point more when your submission is graded.\n")
+    assert shown.endswith("Hidden checks are worth 1 point more; they run when your submission is graded.\n")
 
 
 def test_check_notes_that_it_runs_without_a_sandbox_and_offers_isolation(tmp_path: Path) -> None:

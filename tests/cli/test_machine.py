@@ -48,7 +48,7 @@ def test_doctor_warns_of_paths_that_change_with_the_folder(entries: str, monkeyp
     monkeypatch.setenv("PYTHONPATH", entries)
     (line,) = search_path_lines()
     assert not line.ok and not line.needed
-    assert line.detail.startswith(f"{entries} has an empty or relative entry, which the grader's workers do not get")
+    assert line.detail.startswith(f"{entries} has an empty or relative entry, which the grader's workers ignore")
 
 
 @pytest.mark.parametrize("entries", ["", "/a", "/a:/b"])

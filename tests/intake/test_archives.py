@@ -128,7 +128,7 @@ def test_the_last_of_two_members_with_one_name_counts(tmp_path: Path):
 def test_a_zip_of_zips_is_not_opened_and_the_note_shows_how_to_unpack(tmp_path: Path):
     found = read_(write(tmp_path / "a class.zip", zipped({"ada.zip": "PK", "bo.ZIP": "PK", "__MACOSX/._ada.zip": ""})))
     assert found.notes[0] == (
-        "a class.zip holds 2 .zip files, which were not opened; if it holds the submissions of a class, unpack it: "
+        "a class.zip holds 2 .zip files, which were not opened; if a class.zip holds the submissions of a class, unpack it: "
         "unzip 'a class.zip' -d class, then grade the folder class"
     )
     found = read_(write(tmp_path / "one.zip", zipped({"old.zip": "PK", "c3_contracting.py": "a = 1"})))

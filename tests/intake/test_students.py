@@ -127,7 +127,9 @@ def test_a_student_with_two_submissions_is_set_aside_and_the_others_are_graded(t
     write(tmp_path / "hw/bob/c3_contracting.py")
     assert set_aside(tmp_path / "hw") == (
         ["bob"],
-        {"alice": f"alice is in several places: {shown(one)} and {shown(two)}; put them into one folder or rename one"},
+        {
+            "alice": f"alice is in several places: {shown(one)} and {shown(two)}; put the files of one student into one folder, or rename one place if they are two students"
+        },
     )
 
 
@@ -212,8 +214,8 @@ def test_names_that_no_person_can_read_are_set_aside(tmp_path: Path, monkeypatch
     graded, aside = set_aside(Path("hw"))
     assert graded == ["alice"] and set(aside) == set(odd)
     assert aside["a\nb"] == (
-        "hw/a?b: a student's name has at most 100 characters, all visible, and starts with no dot and no blank; "
-        "rename it"
+        "hw/a?b: this is no student's name; rename it to at most 100 visible characters "
+        "that do not start with a dot or a blank"
     )
 
 
@@ -235,8 +237,8 @@ def test_files_that_may_be_work_beside_the_folders_are_set_aside(tmp_path: Path,
         write(tmp_path / "hw" / name)
     graded, aside = set_aside(Path("hw"))
     assert graded == ["alice"] and list(aside) == ["bob", "carol.tar.gz", "dan.RAR", "eve.py"]
-    assert aside["bob"] == "hw/bob is neither a folder nor a .zip; unpack it into a folder of its own"
-    assert aside["eve.py"].startswith("hw/eve.py is not named after an exercise; rename it or put it into a folder")
+    assert aside["bob"] == "hw/bob is neither a folder nor a .zip; unpack it into a folder named after the student"
+    assert aside["eve.py"].startswith("hw/eve.py is not named after an exercise; rename it, or move it into a folder")
 
 
 def nothing(*paths: Path) -> str:

@@ -58,7 +58,7 @@ def test_the_installed_nbgrader_copies_without_links(monkeypatch: pytest.MonkeyP
     assert [line.split(": ")[1] for line in said] == [
         "book.db is a link and was not followed",
         "pipe is neither a file nor a folder and was not read",
-        "timestamp.txt is not a plain file, so it was not read as the submission's time",
+        "timestamp.txt is not a plain file, so the grader ignored it",
     ]
 
 
@@ -156,7 +156,7 @@ def test_a_timestamp_that_holds_no_time_is_a_note_and_ends_no_batch(tmp_path: Pa
         found[name] = handed_in.time_in(tmp_path / name)
     at = datetime(2026, 11, 1, 10, 0, 0, 500_000)
     assert found["none"] == found["empty"] == (None, []) and found["time"] == (at, [])
-    end = ", so it was not read as the submission's time"
+    end = ", so the grader ignored it"
     refused = {
         "pipe": f"timestamp.txt is not a plain file{end}",
         "folder": f"timestamp.txt cannot be read (is a directory){end}",
@@ -174,8 +174,8 @@ def test_a_submitted_entry_in_the_way_of_the_assignments_files_is_not_copied(tmp
     (folder / "k" / "x").mkdir(parents=True)
     (folder / "k" / "x" / "y.csv").write_text("replaced later")
     assert sorted(handed_in.odd_files(folder, given)) == [
-        "course.yaml is a folder with the name of a file of the assignment, and was not copied",
-        "m is a file with the name of a folder of the assignment, and was not copied",
+        "course.yaml is a folder, but the assignment has a file of this name, so it was not copied",
+        "m is a file, but the assignment has a folder of this name, so it was not copied",
     ]
     handed_in.copy(str(folder), str(tmp_path / "to"), [], SimpleNamespace(warning=lambda *words: None), given)
     assert [p.name for p in (tmp_path / "to").rglob("*") if p.is_file()] == ["y.csv"]

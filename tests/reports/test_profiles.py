@@ -43,7 +43,7 @@ def test_the_text_on_two_profiles_does_not_depend_on_their_order() -> None:
     text = profiles_text(ideal, own)
     assert text == (
         "the step takes 19.112 us if every collective can overlap (as checks assume), "
-        "28.112 us on v5p, where the core waits for all_gather and all_reduce"
+        "and 28.112 us on v5p, where the core waits for all_gather and all_reduce"
     )
     assert profiles_text(own, ideal) == text
 

@@ -166,7 +166,7 @@ def both_ways_most_chips(chip, N):
     hints=[
         "By how much does a round become shorter, for each W?",
         "Both programs end with the same last matmul. A round takes the longer of hop and matmuls; if you go both ways, the hop is half as long.",
-        "time saved = for each W (Y − 1) · (longer of hop and matmuls − longer of half the hop and matmuls); then add",
+        "For each W, a call saves (Y − 1) · (max(hop, matmuls) − max(hop / 2, matmuls)). Add both.",
     ],
 )
 def both_ways_time_saved(chip, B, D, F, G, Y):

@@ -100,9 +100,9 @@ def _why_omitted(path: str, entry: str, left: int) -> str:
 def _in_the_way(path: str, entry: str, given: Collection[str]) -> str:
     """Return why an entry is in the way of one of the assignment's own files; "" if it is not."""
     if os.path.isdir(path):
-        return "is a folder with the name of a file of the assignment, and was not copied" if entry in given else ""
+        return "is a folder, but the assignment has a file of this name, so it was not copied" if entry in given else ""
     is_parent = any(file.startswith(f"{entry}{os.sep}") for file in given)
-    return "is a file with the name of a folder of the assignment, and was not copied" if is_parent else ""
+    return "is a file, but the assignment has a folder of this name, so it was not copied" if is_parent else ""
 
 
 def _can_be_read(path: str) -> bool:
@@ -147,9 +147,9 @@ def time_in(folder: Path) -> tuple[Any, list[str]]:
             raise ValueError("too long")
         return parse_utc(text) if text else None, []
     except Refused as refusal:
-        return None, [f"{TIMESTAMP} {refusal}, so it was not read as the submission's time"]
+        return None, [f"{TIMESTAMP} {refusal}, so the grader ignored it"]
     except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError):  # dateutil's errors for invalid times
-        return None, [f"{TIMESTAMP} holds no time, so it was not read as the submission's time"]
+        return None, [f"{TIMESTAMP} holds no time, so the grader ignored it"]
 
 
 def copy(source: str, target: str, ignore: Sequence[str], log: Any, given: Collection[str] = ()) -> None:

@@ -162,7 +162,7 @@ class Server:
         try:
             width = float(request.query_params["width"])
         except (KeyError, ValueError):
-            return PlainTextResponse("width: a number of pixels\n", 400)
+            return PlainTextResponse("width must be a number of pixels\n", 400)
         # With the arguments in this order, a width of NaN becomes the smallest width.
         return HTMLResponse(self._timeline(min(WIDTHS[1], max(WIDTHS[0], width))))
 

@@ -61,7 +61,7 @@ def chip(
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier, course)
     shipped = shipped_of(found, asked.asks, place, solution)
     compiler = None if shipped else TpuCompiler(found, tier, place)
-    doing = f"compiling {counted(len(asked.asks), 'program')} for {on}, each takes seconds, and a large one a minute"
+    doing = f"compiling {counted(len(asked.asks), 'program')} for {on}; each takes seconds, a large one a minute"
     with Grader(found, tier, compiler=compiler) as grader, busy(doing, quiet=as_json):
         made, notes = chips.on_chips(grader, source, asked.asks, place, shipped)
     tell_all([f"this is {whose(found, exercise, source, solution)}", *notes])

@@ -115,8 +115,8 @@ def facts(about: OnChip) -> Iterator[tuple[str, str]]:
             what = "a matmul waits" if joined == 1 else f"{joined} matmuls wait"
             yield (
                 "joined",
-                f"{what} for a collective, because one kernel computes both the matmul and the sum; "
-                "in the source program, only the sum waits for this collective",
+                f"{what} for a collective that only a sum needs in the source program, "
+                "because one kernel computes both the matmul and the sum",
             )
         if not line.collectives:
             yield "overlap", "none: the program has no collectives"

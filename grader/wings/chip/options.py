@@ -40,7 +40,7 @@ def compiler_line(version: str | None = None) -> MachineCheck:
     if problem := compiler_problem(version):
         return MachineCheck("TPU compiler", False, f"{problem} (needed by shardlings chip and --backend tpu:SLICE)")
     return MachineCheck(
-        "TPU compiler", True, f"libtpu {version}, no TPU needed, compiles for {'; '.join(map(shown_slices, CORES))}"
+        "TPU compiler", True, f"libtpu {version} needs no TPU and compiles for {'; '.join(map(shown_slices, CORES))}"
     )
 
 

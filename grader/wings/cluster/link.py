@@ -29,7 +29,7 @@ from grader.wings.cluster.dispatch import ClusterError, Lost, WorkerState
 CONNECT_SECONDS, FETCH_SECONDS, ASK_SECONDS, LEAVE_SECONDS = 10.0, 30.0, 10.0, 5.0
 GONE_SECONDS = 60.0  # after this time without an answer, treat the scheduler as gone
 FETCHERS = 8
-PAUSED = "is paused by Dask, because its memory is almost full: dask worker --memory-limit"
+PAUSED = "is paused by Dask, because its memory is almost full; restart it with a larger dask worker --memory-limit"
 NOTHING = (OSError, TimeoutError, CancelledError, CommClosedError, KilledWorker)
 
 
@@ -48,8 +48,8 @@ class Dask:
             self.client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="shardlings")
         except (OSError, TimeoutError, CommClosedError) as error:
             raise ClusterError(
-                f"no scheduler answers at {address} ({_first_line(error)}); start one: dask scheduler, "
-                "and pass the address that it prints: --cluster tcp://HOST:8786"
+                f"no scheduler answers at {address} ({_first_line(error)}); start one with dask scheduler, "
+                "then pass the address that it prints: --cluster tcp://HOST:8786"
             ) from None
         except (ValueError, TypeError, RuntimeError, ImportError) as error:
             raise _unusable(address, error) from None

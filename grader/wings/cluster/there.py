@@ -117,7 +117,7 @@ def leave(key: str) -> None:
 def _problem(bench: Bench, kit: Kit) -> str:
     try:
         if (digest := bench.course.digest(kit.names)) != kit.digest:
-            return f"its copy of the course has the digest {digest[:12]}, not {kit.digest[:12]}"
+            return f"its copy of the course differs: its digest is {digest[:12]}, not {kit.digest[:12]}"
         left = {n: k for n in kit.names if (k := canary.key_of(bench.grader, n)) not in _proved}
         problem = canary.examine(bench.grader, list(left)) if left else ""
     except Exception as error:  # for example, the course does not load or the sandbox does not start

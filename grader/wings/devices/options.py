@@ -54,4 +54,4 @@ def accelerator(backend: Backend) -> MachineCheck:
     except NoDevices as error:
         return MachineCheck(name, False, str(error))
     devices.close()
-    return MachineCheck(name, True, f"{devices.count} x {devices.kind}; --backend {backend.name} runs programs on it")
+    return MachineCheck(name, True, f"{devices.count} x {devices.kind}; to use them: --backend {backend.name}")

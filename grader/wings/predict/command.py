@@ -184,10 +184,12 @@ def profile(
     journal = Journal.read(place / JOURNAL)
     expect_new(trace)
     if not any(entry["what"] == "prediction" for entry in journal.entries):
-        raise CourseError(f"predict first, {place} has no prediction yet: shardlings predict l2 {EXAMPLE}")
+        raise CourseError(f"{place} has no prediction yet; first run: shardlings predict l2 {EXAMPLE}")
     devices = describe(ask(given.config.devices, "devices"))
     if not (kept := journal.predictions(devices)):
-        raise CourseError(f"there is no prediction of these programs on {devices}: shardlings predict l2 {EXAMPLE}")
+        raise CourseError(
+            f"there is no prediction of these programs on {devices}; first run: shardlings predict l2 {EXAMPLE}"
+        )
     tell("note", f"timing on {devices}, about ten seconds")
     found = ask(given.config.devices, "time", *([str(trace.resolve())] if trace else []))
     measured, n = timed(found["calls"]), found["count"]

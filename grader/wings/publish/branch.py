@@ -104,8 +104,8 @@ class Repository:
             found, tree, *message = entry.splitlines()
             if f"{MARK}: {tree}" not in message:
                 raise CourseError(
-                    f"the branch {branch} has a commit that publish did not make ({found[:12]}); rename the branch, "
-                    f"git branch -m {branch} {branch}-mine, or delete it, then publish again"
+                    f"the branch {branch} has a commit that publish did not make ({found[:12]}); rename the branch "
+                    f"(git branch -m {branch} {branch}-mine) or delete it, then publish again"
                 )
 
     def _tree(self, files: Mapping[str, str]) -> str:
@@ -152,9 +152,12 @@ class Repository:
 
 def _why(stderr: str) -> str:
     if "not a git repository" in stderr:
-        return "this is not in a git repository; git init there, or publish to a folder: --students DIR"
+        return "this folder is not in a git repository; run git init in it, or publish to a folder: --students DIR"
     if "user.email" in stderr:
-        return "git does not know your name; git config user.name NAME, git config user.email MAIL, then publish again"
+        return (
+            "git does not know your name; run git config user.name NAME and git config user.email MAIL, "
+            "then publish again"
+        )
     lines = (
         [line for line in stderr.splitlines() if line.startswith(("fatal:", "error:"))] or stderr.splitlines() or [""]
     )

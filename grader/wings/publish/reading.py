@@ -119,7 +119,7 @@ def _code(text: dict[str, Statement], name: str) -> str:
     return (
         fenced(undecorated(part).strip("\n"))
         if part is not None
-        else "(declared in a loop: see the file in the course)"
+        else "(this part is declared in a loop; see the file in the course)"
     )
 
 

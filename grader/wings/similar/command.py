@@ -89,7 +89,7 @@ def read_all(
                     unread.append(f"{student} ({found.notes[0]})")
             step(student)
     if unread:
-        tell("note", f"{counted(len(unread), 'student')} left out, as no file could be read: {a_few(unread)}")
+        tell("note", f"{counted(len(unread), 'student')} left out, because no file could be read: {a_few(unread)}")
     return submissions
 
 
@@ -101,7 +101,7 @@ def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path, people:
     pairs = listed(compared, most)
     if pairs:
         say(
-            " passages  share  module  students (passages: shared by both; share: their part of the shorter code)",
+            " passages  share  module  students (passages that both share; how much of the shorter code they are)",
             style="dim",
         )
     for module, pair in pairs:
@@ -111,7 +111,7 @@ def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path, people:
     unusual = sum(pair.unusual for of in compared.values() for pair in of.pairs)
     works = sum(of.works for of in compared.values())
     compared_text = f"{counted(works, 'submission')} compared; {counted(unusual, 'pair')} unusually similar"
-    say(f"{compared_text}{' (*)' if unusual else ''}: {file} shows the pairs side by side")
+    say(f"{compared_text}{' (marked *)' if unusual else ''}: {file} shows the pairs side by side")
 
 
 def larger_groups(compared: Mapping[str, Comparison]) -> list[Group]:

@@ -49,7 +49,10 @@ def confined_words() -> Iterator[WordsOf]:
             found, _ = process.ask({"parse": "words"}, blobs, READ_SECONDS, WORDS, lambda _: None)
         except (Refused, OutOfTime):
             refused.add(text)
-            tell("note", f"not compared, because it takes too long: code that begins with {text.strip()[:40]!r}")
+            tell(
+                "note",
+                f"code that begins with {text.strip()[:40]!r} is not compared, because reading it takes too long",
+            )
             return []
         return [Word(*word) for word in found]
 

@@ -118,7 +118,7 @@ def test_a_timeline_has_a_width_within_bounds(client: Client) -> None:
     found = [client.asks(f"/{client.token}/timeline?width={w}")[:2] for w in ("800", "1e9", "-5", "wide", "inf", "nan")]
     assert [status for status, _ in found] == [200, 200, 200, 400, 200, 200]
     assert [text for _, text in found] == [
-        "<p>800</p>", "<p>12000</p>", "<p>300</p>", "width: a number of pixels\n", "<p>12000</p>",
+        "<p>800</p>", "<p>12000</p>", "<p>300</p>", "width must be a number of pixels\n", "<p>12000</p>",
         "<p>300</p>",
     ]  # fmt: skip
 

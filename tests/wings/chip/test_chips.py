@@ -362,7 +362,7 @@ def test_doctor_names_the_compiler_and_its_slices() -> None:
     from grader.wings.chip.options import compiler_line
 
     line = compiler_line()
-    assert line.ok and "no TPU needed, compiles for v4p:" in line.detail and "v5e:1x1 2x2 2x4 4x4" in line.detail
+    assert line.ok and "needs no TPU and compiles for v4p:" in line.detail and "v5e:1x1 2x2 2x4 4x4" in line.detail
 
 
 def test_the_compiler_is_where_python_finds_it() -> None:

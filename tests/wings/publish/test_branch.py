@@ -150,7 +150,7 @@ def test_errors_of_git_are_reported_in_one_line(tmp_path: Path, repo: Path, monk
     (tmp_path / "plain").mkdir()
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     with pytest.raises(
-        CourseError, match="not in a git repository; git init there, or publish to a folder: --students DIR"
+        CourseError, match="not in a git repository; run git init in it, or publish to a folder: --students DIR"
     ):
         Repository(tmp_path / "plain")
     git(repo, "config", "--unset", "user.email")
@@ -160,7 +160,7 @@ def test_errors_of_git_are_reported_in_one_line(tmp_path: Path, repo: Path, monk
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     for name in ("EMAIL", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(CourseError, match=r"git does not know your name; git config user.name"):
+    with pytest.raises(CourseError, match=r"git does not know your name; run git config user.name"):
         Repository(repo).publish("student", FILES)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CourseError, match="git is not installed; publish to a folder"):

@@ -80,7 +80,7 @@ def test_publish_errors_are_one_line(repo: Path, tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     made_up(plain)
     said = one_line(shardlings("publish", "--branch", "student", cwd=plain, GIT_CEILING_DIRECTORIES=str(tmp_path)))
-    assert "this is not in a git repository; git init there" in said
+    assert "this folder is not in a git repository; run git init in it" in said
 
 
 # -- cloned ------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def test_each_branch_is_cloned_and_its_readme_followed_to_the_end(
     stub.write_text(solved)  # the student pastes the solution after reading it
     said = run(clone, [install, "python -c 'import grader; print(grader.__file__)'", look, check, submit], offline)
     assert str(clone / ".venv") in said.splitlines()[0]
-    assert "Say what to do." in said and "Hidden checks decide on 1 point more" in said
+    assert "Say what to do." in said and "Hidden checks are worth 1 point more" in said
     assert (clone / "your_login_01_gather.zip").is_file()
     assert git(clone, "status", "--porcelain").split() == ["M", "exercises/01_gather/x1_gather.py"]
     grade_zip(repo, clone / "your_login_01_gather.zip")

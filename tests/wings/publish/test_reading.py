@@ -73,5 +73,5 @@ def test_declarations_made_in_a_loop_have_no_code_of_their_own(tmp_path: Path) -
     misconception = EXERCISE.split("\n\n\n")[-1].rstrip()
     looped = "for _ in (1,):\n" + "".join(f"    {line}\n" for line in misconception.splitlines())
     page = solution_files(made_up(tmp_path, misconception, looped))[PAGE]
-    assert "(declared in a loop: see the file in the course)" in page
+    assert "(this part is declared in a loop; see the file in the course)" in page
     assert reading.ANYBODY not in page

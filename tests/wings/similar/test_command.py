@@ -47,10 +47,10 @@ def test_a_copy_in_a_notebook_is_found_and_shown_beside_what_it_is_of(small: Pat
     assert done.exit_code == 0, done.output
     heading, first, *_ = done.stdout.splitlines()
     assert " ".join(heading.split()) == (
-        "passages share module students (passages: shared by both; share: their part of the shorter code)"
+        "passages share module students (passages that both share; how much of the shorter code they are)"
     )
     assert first.startswith("*") and first.endswith("03_matmuls  copier, s3")
-    assert "9 submissions compared; 1 pair unusually similar (*): " in done.stdout
+    assert "9 submissions compared; 1 pair unusually similar (marked *): " in done.stdout
     page = (small / "similar.html").read_text(encoding="utf-8")
     assert "copier and s3" in page and "<mark" in page and "affects no score" in page
     links = [value for name, value in Nesting(page).attributes if name == "href"]
