@@ -284,7 +284,9 @@ def draws(fn: Any) -> tuple[str, ...]:
     if len(first) < 2 or not all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in first):
         raise AuthorError(f"`draw` takes ({', '.join(p.name for p in found)}), not a generator and a shape: {such_as}")
     if unnamed := [p.name for p in rest if p.kind is p.POSITIONAL_ONLY]:
-        raise AuthorError(f"`draw` takes {unnamed[0]} by position only, but the grader passes related inputs by name")
+        raise AuthorError(
+            f"`draw` takes {unnamed[0]} by position only, but the grader passes related inputs by name: remove the /"
+        )
     return tuple(p.name for p in rest if p.default is p.empty)
 
 

@@ -67,9 +67,9 @@ def fsdp_loss(ws, x, *, mesh):
 # Answer with a table, a dict of
 # - "waiting": {"small": ..., "large": ...}
 # - "ahead": {"small": ..., "large": ...}
-# with small in ms, large in ms (bare numbers), or with units. Model: ring: a gather takes V / W,
-# W both directions of a link; a matmul takes its FLOPs at the chip's rate. Hardware: v5p: ICI
-# 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on axes that are
+# with bare numbers (small in ms, large in ms), or numbers with units. Model: ring: a gather takes
+# V / W, W both directions of a link; a matmul takes its FLOPs at the chip's rate. Hardware: v5p:
+# ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on axes that are
 # multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11, from How To
 # Scale Your Model of 2025-02-04.
 #

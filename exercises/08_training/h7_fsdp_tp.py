@@ -68,7 +68,7 @@ def mlp_2d(a, w_in, w_out, *, mesh):
 # `mlp_2d` runs with B=28672, D=4096, F=36864 in bfloat16, on a mesh of x=4, y=8. How many MB does
 # a chip send along each axis in one forward pass?
 #
-# Answer with {"x": ..., "y": ...}: x in MB, y in MB (bare numbers), or with units.
+# Answer with {"x": ..., "y": ...}. Give bare numbers (x in MB, y in MB), or numbers with units.
 # Model: one-way rings: N - 1 hops, each of 1/N of the gathered or scattered array; 1 MB is 10^6
 # bytes.
 mlp_2d_bytes = None  # TODO: your answer

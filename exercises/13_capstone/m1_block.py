@@ -92,8 +92,8 @@ def block(params, x, *, mesh):
 # over dp and sp. How long does each part take on v5p with dp=8, sp=4, tp=4, b=1, T=65536, D=8192,
 # in the forward and backward pass together?
 #
-# Answer with {"products": ..., "rows": ..., "keys": ..., "gradients": ...}: products in ms, rows
-# in ms, keys in ms, gradients in ms (bare numbers), or with units.
+# Answer with {"products": ..., "rows": ..., "keys": ..., "gradients": ...}. Give bare numbers
+# (products in ms, rows in ms, keys in ms, gradients in ms), or numbers with units.
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
 # two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked
 # or not.

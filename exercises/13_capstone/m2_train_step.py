@@ -100,7 +100,8 @@ def train_step(params, x, y, *, mesh):
 # pass. How long does a block take on v5p, forward and backward pass together, with dp=4, sp=16,
 # tp=4, b=1, D=8192? `short`: texts of T=2048. `long`: T=40960.
 #
-# Answer with {"short": ..., "long": ...}: short in ms, long in ms (bare numbers), or with units.
+# Answer with {"short": ..., "long": ...}. Give bare numbers (short in ms, long in ms), or numbers
+# with units.
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
 # two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked
 # or not; the all-reduce of gradients overlaps the backward matmuls, which are two thirds of all;

@@ -64,7 +64,7 @@ def _problem(exercise: Exercise, task: Task, outcome: Outcome) -> str:
             "or the docstring"
         )
     if not same_outcome(outcome, outcome):
-        return f"{show_outcome(outcome)}, and no learner's answer can equal this value"
+        return f"{show_outcome(outcome)}, which no learner's answer can equal: mend the reference or the case"
     return ""
 
 

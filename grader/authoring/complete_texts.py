@@ -60,7 +60,7 @@ def _equal_questions(exercise: Exercise) -> Iterator[str]:
             if all(getattr(question, part) == getattr(other, part) for part in READ):
                 yield (
                     f"{question.name}: its text, numbers and kind of answer equal those of {other.name}: "
-                    "say in each text what it asks, or give each question a title"
+                    "let the two texts differ, or give each question a title"
                 )
                 break
         known.append(question)
@@ -90,6 +90,7 @@ def _placed_options(question: Question) -> Iterator[str]:
             named = named[1:]
         if found := [*named, *PLACE.findall(plain)]:
             yield (
-                f"the option {key!r} says {found[0]!r}, which could mean another option, and the options are shuffled "
-                f"for each learner: say what {found[0]!r} means, or put a name between backticks"
+                f"the option {key!r} says {found[0]!r}. Learners could take this for another option, "
+                f"and each gets the options in a different order: say what {found[0]!r} means, "
+                "or put a name between backticks"
             )

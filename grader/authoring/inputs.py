@@ -107,13 +107,15 @@ def undecided_draws(exercise: Exercise) -> Iterator[str]:
     once, again = (plan(exercise, public=False, seed="verify") for _ in range(2))
     for first, second in zip(once, again, strict=True):
         if repr(first.cases) != repr(second.cases):
-            yield f"{first.task}: hidden cases are drawn differently each time: draw with the given rng"
+            yield f"{first.task}: two draws with one seed give different hidden cases: draw only with the given rng"
             return
         for one, other in zip(first.inputs, second.inputs, strict=True):
             for (name, drawn), (_, redrawn) in zip(arrays_of(one), arrays_of(other), strict=True):
                 if drawn.tobytes() != redrawn.tobytes():
-                    task = first.task
-                    yield f"{task}: argument {name} is drawn differently each time: draw with the given rng"
+                    yield (
+                        f"{first.task}: two draws with one seed give different values of argument {name}: "
+                        "draw only with the given rng"
+                    )
                     return
 
 
@@ -149,7 +151,7 @@ def _alike_in_all(runs: Runs) -> str:
         if all(values.shape[dim] > 1 and _alike(np.moveaxis(values, dim, 0)) for values in every):
             return (
                 f"has equal values along dimension {dim} in every draw, "
-                "so a program that puts them in a wrong order would pass"
+                "so a program that swaps them would pass: draw different values"
             )
     return _alike_floats(runs) if is_inexact(every[0].dtype) else ""
 
@@ -161,7 +163,7 @@ def _alike_floats(runs: Runs) -> str:
             where = f"of the mesh {dict(ask.mesh)}"
             return (
                 f"gives each device {where} values that another device also has, "
-                "so a program that mixes up the devices would pass"
+                "so a program that mixes up the devices would pass: draw different values for each device"
             )
     if all(_alike(drawn) for _, _, drawn in runs):
         return "does not depend on rng, so learners know its hidden values: draw with the given rng"

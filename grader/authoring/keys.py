@@ -96,7 +96,7 @@ def _scale_problems(question: Question, units: Collection[str]) -> Iterator[str]
         if alike and not any(math.isclose(size, factor, rel_tol=1e-9) for _, size in alike):
             yield (
                 f"{question.name}: the text asks {alike[0][0]!r}, but the grader reads a bare number as "
-                f"{unit or 'a number without a unit'}: name one unit in the text and in unit=..."
+                f"{unit or 'a plain number'}: name one unit in the text and in unit=..."
             )
 
 
@@ -134,7 +134,7 @@ def _implausible(question: Question, drawn: Mapping[str, Any], value: float, uni
     if factor == 1 or not value or LEAST <= value / factor <= MOST:
         return ""
     mend = f"Return seconds, bytes or FLOP, not {unit}, or choose a unit with another prefix"
-    return f"the key is {show(value, unit)}. {mend}"
+    return f"the key is {show(value, unit)}, an unlikely amount. {mend}"
 
 
 def _above_all(question: Question, drawn: Mapping[str, Any], value: float, unit: str) -> str:
@@ -159,7 +159,7 @@ def _rejected(question: Question, drawn: Mapping[str, Any], value: float, unit: 
     shown = show(value, unit)
     if abs(parse(shown, unit).value - value) <= question.rtol * abs(value):
         return ""
-    return f"the tolerance of {question.rtol:g} rejects {shown}, the key as reports show it: give a larger rtol"
+    return f"reports show the key as {shown}, which the tolerance of {question.rtol:g} rejects: give a larger rtol"
 
 
 def _constant_entries(question: Question) -> Iterator[str]:

@@ -97,7 +97,7 @@ def _templates(exercise: Exercise, texts: Iterable[Text]) -> Iterator[str]:
     shown = {one.place: found[0] for one in texts if (found := EXPRESSION.search(one.text)) and one.place not in filled}
     for place, braces in shown.items():
         if not place.endswith((".ipynb", "a comment")):
-            yield f"{place} has {braces}, and learners read the braces: use them only in questions' texts and options"
+            yield f"{place} has {braces}, which learners read as it is: use braces only in questions' texts and options"
 
 
 def _solution(exercise: Exercise, used: Mapping[str, int]) -> Iterator[tuple[str, str]]:

@@ -244,7 +244,7 @@ def _claimed(what: str, claim: float, found: Uses) -> Iterator[str]:
     if not claim / ROOM <= least <= claim * ROOM:
         yield (
             f"between(...) says that {what} programs need at least {show(claim)}, but the cheapest, {who}, "
-            f"needs {show(least)}: write that amount, or change the program"
+            f"needs {show(least)}: write the cheapest program's amount, or change the program"
         )
 
 

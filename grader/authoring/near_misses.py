@@ -84,9 +84,9 @@ def _problems(exercise: Exercise, question: Question, node: ast.FunctionDef) -> 
         shown = [params for params, is_hidden in seen if is_hidden is False]
         if hidden and shown:
             yield (
-                f"{question.name}: the tolerance of {question.rtol:g} accepts {what} in {len(hidden)} of {len(draws)} "
-                f"variants, first {show_params(hidden[0])}; "
-                "choose params with which the answers differ by more than the tolerance"
+                f"{question.name}: the tolerance of {question.rtol:g} accepts the wrong {what} "
+                f"in {len(hidden)} of {len(draws)} variants, for example with {show_params(hidden[0])}; "
+                "choose params with which the right and the wrong answer differ by more than the tolerance"
             )
 
 

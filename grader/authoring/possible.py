@@ -93,7 +93,8 @@ def _of_number(question: Question, scenario: Scenario, answer: Any) -> Iterator[
     factor, as_shown = unit_of(unit)[0], show(answer, unit)
     for known in question.published:
         if abs(answer - known * factor) <= question.rtol * known * factor:
-            yield f"the answer equals an answer that the question lists as published: {show(known * factor, unit)}"
+            listed = show(known * factor, unit)
+            yield f"the answer equals one that `published` lists, so learners can look it up: {listed}"
     if answer < scenario.least:
         yield f"the answer, {as_shown}, is below {show(scenario.least, unit)}, the least possible"
     if answer > scenario.most:
@@ -110,11 +111,10 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
         yield f"{question.name}: {found}: {MEND}"
     chooses = {"max", "min"} & set(question.fn.__code__.co_names) or CHOOSES.search(f"{question.text} {question.model}")
     if len(branches) < 2 and (chooses or branches):
-        mend = "use Scenario(branches=...) to name, for each draw, the amount that is the answer"
+        mend = "use Scenario(branches=...) to say for each draw which amount is the answer"
         if branches:
-            mend = (
-                f"in all draws the answer is {branches.pop()!r}; choose params for which another amount is the answer"
-            )
+            one = branches.pop()
+            mend = f"in all draws this amount is {one!r}; choose params that also make another amount the answer"
         yield f"{question.name}: its answer is the larger or smaller of several amounts; {mend}"
 
 

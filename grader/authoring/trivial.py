@@ -155,7 +155,7 @@ def earned(exercise: Exercise, reference: list[Answered], programs: Iterable[Tri
 
 def _problem(check: Check, programs: list[Trivial]) -> str:
     who = " and ".join(one.task.name for one in programs)
-    mend = "draw hidden cases with several results, or " if programs[0].does.startswith(KNOWS) else ""
+    mend = "draw hidden cases with different results, or " if programs[0].does.startswith(KNOWS) else ""
     return (
         f"{who}: a function that only {programs[0].does} earns {counted(check.points, 'point')} in {check.name}: "
         f"{mend}let the check come after a check of values (after=...)"

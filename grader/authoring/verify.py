@@ -246,8 +246,8 @@ def _alternative(
     failed = {r.name: r.reason for r in (*shown.results, *graded.results) if r.status not in RIGHT}
     for name, reason in failed.items():
         yield (
-            f"{who} does not pass {name}: {reason}; if the alternative is right, the check asks for more than the "
-            "statement does"
+            f"{who} does not pass {name}: {reason}; mend the alternative, or let the check require only what the "
+            "statement requires"
         )
     yield from _unlucky(grader, exercise, text.text, [text.by.of.name], seeds, who)
 
@@ -333,7 +333,7 @@ def _wrong_answer(course: Course, exercise: Exercise, misconception: Misconcepti
     given = judging.kind_of(question, params).raw(answer_by(misconception, question, params))
     result = judging.judge(question, params, exercise.misconceptions.values(), given)
     if result.status != "failed":
-        yield f"the answer of the misconception {misconception.name} gets {result.status!r}, but it should be wrong"
+        yield f"the answer of the misconception {misconception.name} must be wrong, but gets {result.status!r}"
     elif result.misconception != misconception.name:
         yield f"the answer of the misconception {misconception.name} is wrong as expected, {_other_hint(result)}"
 

@@ -180,7 +180,7 @@ class Laying:
             if unit.kind != "kernel" or (op.name not in ELEMENT_BY_ELEMENT and (cut or op is unit.root)):
                 raise _untimed(
                     f"{op.name} is outside shard_map, or in a shard_map that is not manual over every axis: only the "
-                    "compiler knows which part each device computes",
+                    "compiler knows which part each device computes, so the clock cannot time it",
                     op,
                 )
 

@@ -208,11 +208,15 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
     if axes is not None:
         chosen = {axis: tuple(axes.get(axis, ())) for axis in real}
         if not _fits(chosen, real, chips, free):
-            raise ValueError(f"the mesh {shown} does not fit on {chips} with axes={dict(axes)!r}")
+            raise ValueError(
+                f"the mesh {shown} does not fit on {chips} with axes={dict(axes)!r}; give other axes, or leave axes out"
+            )
         return Placement(chips, dict(mesh), chosen)
     for chosen in _choices(list(real.items()), chips, free):
         return Placement(chips, dict(mesh), chosen)
-    raise ValueError(f"the mesh {shown} does not fit on {chips}: each mesh axis needs whole axes of the slice")
+    raise ValueError(
+        f"the mesh {shown} does not fit on {chips}: each mesh axis must fill one or more whole axes of the slice"
+    )
 
 
 def _fits(chosen: Mapping[str, tuple[int, ...]], mesh: Mapping[str, int], chips: Slice, free: Sequence[int]) -> bool:

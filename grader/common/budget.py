@@ -24,9 +24,8 @@ class Budget(float):
     def __new__(cls, right: float, wrong: float, styles: float = 1, at: float | None = None, unit: float = 0) -> Budget:
         if not (right > 0 and styles >= 1 and LEAST_RATIO * styles * right <= wrong < math.inf):
             raise ValueError(
-                f"between({right:g}, {wrong:g}): the amount of the wrong program must be at least "
-                f"{LEAST_RATIO:g} times that of right programs, {styles * right:g}; "
-                "choose sizes where the two amounts differ more"
+                f"between({right:g}, {wrong:g}): the wrong program must need at least {LEAST_RATIO:g} times as much "
+                f"as right programs, which need up to {styles * right:g}; choose sizes where the two differ more"
             )
         if at is not None and not styles * right <= at < wrong:
             raise ValueError(

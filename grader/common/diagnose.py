@@ -51,7 +51,7 @@ def _scaled(got: Sharded, want: np.ndarray, bound: float) -> str:
     for size, sets in _axes_by_size(got).items():
         named = f"{size} times {{}}, the size of {_either([_axes(axes) for axes in sets])}"
         if abs(ratio - size) < 1e-3 * size:
-            return f"every value is {named.format('too large')}: is it summed once too often?"
+            return f"every value is {named.format('too large')}: is there one sum too many?"
         if abs(ratio * size - 1) < 1e-3:
             return f"every value is {named.format('too small')}: did you take a mean instead of a sum?"
     return f"every value is {ratio:.4g} times the expected one" if want.size > 1 else ""

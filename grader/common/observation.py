@@ -274,7 +274,7 @@ class Timing:
 
 
 def _no_clock(**_: Any) -> Any:
-    raise ValueError("there is no program whose timeline could be computed")
+    raise ValueError("this check has no program, so the clock cannot compute a timeline")
 
 
 @dataclass(frozen=True)

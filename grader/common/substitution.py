@@ -69,9 +69,10 @@ def substitution(
         own = [p for p in _primes(size) if p > devices and not any(n % p == 0 for n in others)]
         if not own:
             raise Ambiguous(
-                f"the dimension {dim} has size {size} in the judged call and {large[dim]} in the timing call: in the "
-                f"judged call, choose a size with a prime factor that is larger than {devices} (the number of devices) "
-                f"and that no other dimension has, such as {_next_prime(devices, others)}"
+                f"the dimension {dim} has size {size} in the judged call and {large[dim]} in the timing call. "
+                "The grader recognizes it by its size, so in the judged call choose a size with a prime factor that is "
+                f"larger than {devices} (the number of devices) and that no other dimension has, "
+                f"such as {_next_prime(devices, others)}"
             )
         ratios[max(own)] = ratio
     return Substitution(ratios)
@@ -82,8 +83,9 @@ def _of_axes(small: Mapping[str, int], large: Mapping[str, int]) -> Substitution
     for axis, size in small.items():
         if size != large[axis] and (not _is_prime(size) or sizes.count(size) > 1):
             raise Ambiguous(
-                f"the mesh axis {axis} has size {size} in the judged call and {large[axis]} in the timing call: "
-                "in the judged call, choose a prime size that no other axis has, such as 3 or 5"
+                f"the mesh axis {axis} has size {size} in the judged call and {large[axis]} in the timing call. "
+                "The grader recognizes it by its size, so in the judged call choose a prime size that no other axis "
+                "has, such as 3 or 5"
             )
     return Substitution({n: Fraction(large[axis], n) for axis, n in small.items() if n != large[axis]})
 

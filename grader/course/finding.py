@@ -40,8 +40,8 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), pa
     if found := courses_above(here):
         if reason := _distrust(found, here, handed_in):
             raise CourseError(
-                f"{found[0]} {reason}, and the grader runs a course's code; "
-                "pass the course that you trust, --course FOLDER"
+                f"{found[0]} {reason}. The grader runs a course's code, "
+                "so pass the course that you trust: --course FOLDER"
             )
         return load_course(found[0])
     if packaged and (PACKAGED / "course.yaml").is_file():

@@ -70,7 +70,9 @@ def _question_stub(question: Question, params: dict[str, Any] | None) -> str:
 def answer_line(question: Question) -> str:
     """Return the line for a learner's answer."""
     todo = (
-        "do not change this line: the answer is your code" if isinstance(question.answer, Code) else "TODO: your answer"
+        "do not change this line: the staff reads your code instead"
+        if isinstance(question.answer, Code)
+        else "TODO: your answer"
     )
     return f"{question.name} = None  # {todo}"
 

@@ -156,7 +156,7 @@ def _same_names(
     task: Task, word: str, what: str, names: str, shown: Mapping[str, Any], hidden: Mapping[str, Any]
 ) -> None:
     if shown.keys() != hidden.keys():
-        both = f"{', '.join(shown) or 'nothing'}, `hidden_{word}` of {', '.join(hidden) or 'nothing'}"
+        both = f"{', '.join(shown) or 'nothing'} and `hidden_{word}` gives {what} of {', '.join(hidden) or 'nothing'}"
         raise AuthorError(f"{task.name}: `{word}` gives {what} of {both}: both must name the same {names}")
 
 

@@ -280,7 +280,7 @@ def _options(word: str, options: Any) -> dict[str, str]:
             )
         if key.lower() in TELLING:
             raise AuthorError(
-                f"{word}: learners get the key {key!r}, which shows the answer; "
+                f"{word}: learners get the key {key!r}, which can give the answer away; "
                 "use a word of the entry's text as its key"
             )
     return found

@@ -124,10 +124,10 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
     if worst.exposed:
         why, where = _exposed(worst, waits=not by), _place(worst.file, worst.line)
     else:
-        why, where = f"no {kind} is exposed, but {_core(line)}", ""
+        why, where = f"each {kind} fully overlaps with compute, but {_core(line)}", ""
     raise Failure(
         f"{why}; {_gain(line, kind, needed, by)}, "
-        f"so the program's overlap saves {part} of the time that the best overlap would save; the check requires {due}",
+        f"so the program's overlap saves {part} of the time that full overlap would save; the check requires {due}",
         expected=round(at_least, 4), actual=round(found, 4), where=where,
     )  # fmt: skip
 
@@ -204,7 +204,7 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
     spent = each * devices
     if spent < useful * (1 - 1e-9):
         raise Failure(
-            f"{devices} devices spend {spent:.4g} FLOPs on matmuls, {useful:.4g} are needed; "
+            f"{devices} devices spend {spent:.4g} FLOPs on matmuls, but {useful:.4g} are needed; "
             "is part of the work missing?",
             expected=useful,
             actual=spent,
@@ -213,7 +213,7 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
     if done < useful * (1 - 1e-9):
         raise Failure(
             f"{devices} devices spend {done:.4g} FLOPs on matmuls that results depend on, "
-            f"{useful:.4g} are needed{idle_note(seen)}",
+            f"but {useful:.4g} are needed{idle_note(seen)}",
             expected=useful,
             actual=done,
         )
@@ -226,8 +226,8 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
     thrown, most = told_apart(_percent, wasted, at_most)
     raise Failure(
         f"{thrown} of the arithmetic is discarded; the budget is {most}: {devices} devices spend "
-        f"{spent:.4g} FLOPs on matmuls, {useful:.4g} are needed; "
-        "look for a stage that computes in more ticks than it must",
+        f"{spent:.4g} FLOPs on matmuls, but only {useful:.4g} are needed; "
+        "look for a stage that computes in more ticks than it needs",
         expected=at_most,
         actual=round(wasted, 6),
     )
@@ -249,7 +249,9 @@ def _exposed(c: CollectiveTime, *, waits: bool = True) -> str:
     before = f"{c.before} waits for it" if c.before else f"the end of the step waits for this {c.kind}"
     between = f": {after}, and {before}" if waits else ""
     what = f"{place}{': ' if place else ''}{c.kind} over {' and '.join(c.axes)}"
-    return f"{what} takes {show_time(c.each)}{times}, {show_time(each)} of it exposed{between}"
+    return (
+        f"{what} takes {show_time(c.each)}{times}, {show_time(each)} of it exposed, without compute beside it{between}"
+    )
 
 
 def _place(file: str | None, line: int | None) -> str:

@@ -149,7 +149,7 @@ def expect_only(seen: Seen, *kinds: str) -> None:
     for c in seen.collectives:
         if c.kind not in kinds and c.count.most:
             raise Failure(
-                f"{_line(c)}{c.kind} over {c.over} is not allowed here, only {' and '.join(kinds) or 'local work'}",
+                f"{_line(c)}{c.kind} over {c.over} is not allowed here; use only {' and '.join(kinds) or 'local work'}",
                 expected=list(kinds),
                 actual=c.kind,
                 where=_line(c).rstrip(": "),
@@ -215,7 +215,7 @@ def _expect_traffic_that_matters(seen: Seen, at_least: float, axis: Axes) -> Non
     if not sent >= at_least:
         least, needed = told_apart(show_bytes, sent, at_least)
         raise Failure(
-            f"each device sends {least}{along}{_part(seen)}, {needed} are needed"
+            f"each device sends {least}{along}{_part(seen)}, but {needed} are needed"
             + (
                 f"; {_line(idle)}{idle.kind} over {idle.over} is not counted: no result of the task depends on "
                 "its values"

@@ -39,7 +39,9 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
             raise _held_too_much(memory, needed, at_most, arguments)
         return
     if seen.timing is not None:
-        raise ValueError('a timing call is never compiled: say by="clock" or by="program"')
+        raise ValueError(
+            'a timing call is not compiled, so the compiler reports no memory: write by="clock" or by="program"'
+        )
     if not seen.keeps(BudgetUse("expect_memory", seen.memory, at_most)):
         raise Failure(
             "the program needs {} of temporary memory per device, the budget is {}".format(
@@ -63,9 +65,10 @@ def _held_too_much(memory: LiveMemory, needed: float, at_most: float, arguments:
     parts |= {"results": memory.results, "temporaries": memory.temporaries}
     held, budget = told_apart(show_bytes, needed, at_most)
     beside = "" if arguments else " beside its arguments"
+    at = memory.at or "its start"
     return Failure(
         f"the program holds {held} per device at once{beside}, the budget is {budget}: "
-        f"at {memory.at or 'its start'} {', '.join(f'{show_bytes(n)} of {name}' for name, n in parts.items())}",
+        f"at {at}, these are {', '.join(f'{show_bytes(n)} of {name}' for name, n in parts.items())}",
         expected=at_most,
         actual=needed,
         spread=MEMORY_SPREAD,
@@ -90,7 +93,7 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
     if not seen.dot_flops.least >= at_least:
         raise Failure(
             f"each device spends {_show_number(seen.dot_flops.least)} FLOPs on matmuls that are sure to run, "
-            f"{_show_number(at_least)} are needed; is part of the work missing?",
+            f"but {_show_number(at_least)} are needed; is part of the work missing?",
             expected=at_least,
             actual=seen.dot_flops.least,
         )
@@ -131,7 +134,7 @@ def _expect_mattering(seen: Seen, at_least: float) -> None:
     if not done.least >= at_least:
         raise Failure(
             f"each device spends {_show_number(done.least)} FLOPs on matmuls that results depend on, "
-            f"{_show_number(at_least)} are needed{idle_note(seen)}",
+            f"but {_show_number(at_least)} are needed{idle_note(seen)}",
             expected=at_least,
             actual=done.least,
         )

@@ -119,6 +119,6 @@ def _matter(seen: Seen, what: str) -> list[bool] | None:
     if found.kind == "broken":
         raise CannotSay(found.message)
     raise Failure(
-        f"to see which {what} matter, the grader runs the program again with changed results of its {what}, "
-        f"and this run fails: {found.message}"
+        f"the grader changes the results of the program's {what} to see which of them matter, "
+        f"and the changed program fails: {found.message}"
     )

@@ -108,7 +108,9 @@ def all_reduce_time(
     All other arguments, the models "book" and "exact", and the source are as in ``all_gather_time``.
     """
     if sharp and topology != "switch":
-        raise ValueError(f"only a switch can add in the network (SHARP); topology is {topology!r}")
+        raise ValueError(
+            f"sharp=True needs a switch that adds the arrays (SHARP): write topology='switch', not {topology!r}"
+        )
     if sharp:
         _model(model)
         check_group(n)

@@ -80,7 +80,7 @@ def _variant_problems(
             yield f"{name} has no {kind.valid}", f": {type_and_text(error)}"
     answer = question.answer
     if isinstance(answer, Order) and values.get("the right answer") == tuple(answer.options):
-        yield "learners see the items in the declared order, which is right: declare them in another order", ""
+        yield "learners see the items as you declared them, in the right order: declare them in another order", ""
     for (a, x), (b, y) in itertools.combinations(values.items(), 2):
         if kind.are_close(x, y):
             closer = f"closer than the tolerance of {question.rtol:g}" if question.rtol else "the same"

@@ -88,7 +88,7 @@ class _Matching:
                 one, two, f"the number of operations is {len(large)} where the judged program has {len(small)}"
             )
         if (self.small.main.arguments, self.small.main.results) != (self.large.main.arguments, self.large.main.results):
-            return Difference("the timed program returns the results of other operations than the judged program")
+            return Difference("the timed and the judged program return the results of different operations")
         return self.shrinking_parts()
 
     def differ(self, one: Operation, two: Operation, what: str) -> Difference:
@@ -102,7 +102,7 @@ class _Matching:
         if one.name != two.name:
             return f"the timed program has {_of(two, self.large)} where the judged program has {_of(one, self.small)}"
         if one.operands != two.operands or one.results != two.results or _bodies(one) != _bodies(two):
-            return f"{_of(two, self.large)} works on other values than in the judged program"
+            return f"{_of(two, self.large)} has operands or results that differ from those in the judged program"
         for name in ("precision", "direction", "manual"):
             if (timed := getattr(two, name)) != (judged := getattr(one, name)):
                 return f"{two.name} has {name} {timed} where the judged program has {judged}"
@@ -122,7 +122,9 @@ class _Matching:
             equal = judged.groups == timed.groups
         else:
             equal = judged.axes == timed.axes and self.devices(judged, timed)
-        return "" if equal else f"{two.name} communicates between other devices than in the judged program"
+        return (
+            "" if equal else f"{two.name} communicates between different devices in the timed and in the judged program"
+        )
 
     def devices(self, judged: Communication, timed: Communication) -> bool:
         """Return True if, except for sizes, a collective communicates between the same devices in both programs.
@@ -166,7 +168,9 @@ class _Matching:
                 arrays = [program.values[op.operands[0]] for op, program in self.both(one, two)]
                 judged, timed = (f"{array.dtype}{list(array.shape)}" for array in arrays)
                 what = f"parts of fixed size, such as those of this {one.name}, make up most of {judged}"
-                return self.differ(one, two, f"{what} in the judged program and little of {timed} in the timed program")
+                return self.differ(
+                    one, two, f"{what} in the judged program, but little of {timed} in the timed program"
+                )
         return None
 
     def grows(self, one: Operation, two: Operation) -> bool:
@@ -277,7 +281,7 @@ class _Matching:
             pairs = list(zip(self.small.values[x].shape, self.large.values[y].shape, strict=False))
             if len(self.small.values[x].shape) != len(self.large.values[y].shape):
                 timed, judged = len(self.large.values[y].shape), len(self.small.values[x].shape)
-                return f"the rank of {two.name}'s result is {timed} where the judged program has {judged}"
+                return f"the result of {two.name} has rank {timed}, but rank {judged} in the judged program"
             if one.name == "concatenate":
                 self.follows |= self.partial_sums(one, two)
             odd = [pair for pair in pairs if pair not in inherited and not self.fits(*pair)]

@@ -97,7 +97,7 @@ def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
     else:
         defined = [n for n, thing in program.space.items() if callable(thing) and not n.startswith("_")]
         meant = closest(name, defined, 0.8)
-        text = f"{name} is not defined" + (f"; if {meant} is this function, rename it to {name}" if meant else "")
+        text = f"{name} is not defined" + (f"; if you named it {meant}, rename it to {name}" if meant else "")
     return {"kind": "missing", "message": text, "line": None, "file": "", "type": ""}
 
 

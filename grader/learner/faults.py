@@ -106,7 +106,7 @@ def unbound_axis(error: BaseException) -> str | None:
 def unbound_text(axis: str, mesh: Mapping[str, int] | None) -> str:
     if axis in (mesh or {}):
         where = f"the body of a jax.shard_map over {axis!r}"
-        return f"the axis {axis!r} is not bound here: put a collective over it into {where}"
+        return f"the axis {axis!r} is not defined here: call collectives over it only in {where}"
     has = f"; the mesh has {', '.join(map(repr, mesh))}" if mesh else ""
     return f"there is no axis {axis!r} here{has}"
 

@@ -141,7 +141,9 @@ def check_functions(module: Any) -> None:
         if op.name == "sdy.mesh":
             continue
         if op.name != "func.func" or not len(op.regions[0].blocks):
-            raise ProgramRefused(f"the program has a {op.name}, and only functions with a body are allowed")
+            raise ProgramRefused(
+                f"the program has a {op.name} at its top level, where only functions with a body are allowed"
+            )
         name = op.attributes["sym_name"].value
         public = "sym_visibility" not in op.attributes or op.attributes["sym_visibility"].value == "public"
         mains += public

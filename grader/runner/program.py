@@ -180,7 +180,7 @@ def _clean(op: Any, mesh: Mapping[str, int]) -> None:
         if "mesh<" in text and op.name != "sdy.mesh":  # a sharding that contains a mesh, and does not name one
             raise ProgramRefused("uses a mesh of its own; use the mesh that the task gets")
         if "dense_resource<" in text:  # the text would have only a name of the constant and not its value
-            raise ProgramRefused("the program keeps a constant outside of its text, which is not allowed")
+            raise ProgramRefused("the program has a constant whose values are not in its text, which is not allowed")
     if op.name == "stablehlo.composite":
         op.attributes["name"] = ir.StringAttr.get(COMPOSITE)
     if op.name == "func.func":

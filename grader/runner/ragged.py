@@ -72,8 +72,8 @@ def _misfit(op: Any, members: int) -> str | None:
     slices = offsets_and_sizes[0][0][0]
     if not slices or slices % members or not operand[0] or not output[0]:
         return (
-            f"needs rows and a multiple of {members} slices, but moves {operand[0]} rows into {output[0]} "
-            f"in {slices} slices"
+            f"needs rows and a multiple of {members} slices, but has {operand[0]} rows to send, "
+            f"{output[0]} rows for the result and {slices} slices"
         )
     return None
 

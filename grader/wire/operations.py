@@ -338,7 +338,8 @@ def _check_bodies(name: str, operands: int, results: int, bodies: tuple[Body, ..
         fits = all(one == (0, results) for one in about) and (not bodies or operands == 1)
     if not fits:
         raise ValueError(
-            f"a {name} of {operands} operands and {results} results has bodies with wrong (arguments, results): {about}"
+            f"{name} has {operands} operands and {results} results, "
+            f"but its bodies have wrong numbers of (arguments, results): {about}"
         )
 
 

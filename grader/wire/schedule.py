@@ -170,7 +170,7 @@ class _Reading:
         for about in as_list(data):
             one = self.one(about, level)
             if one.op in ("collective", "start") and (one.communication is None or one.number in self.numbers):
-                raise ValueError("a collective has no groups, or the number of another collective")
+                raise ValueError("a collective has no groups of devices, or another collective has its number")
             if one.op in ("collective", "start"):
                 self.numbers.add(one.number)
             if one.op == "start":
@@ -189,7 +189,7 @@ class _Reading:
         about = data.get("communication")
         bodies = tuple(self.body(body, level + 1) for body in as_list(data.get("bodies", [])))
         if (data["op"] == "loop" and len(bodies) != 1) or (bodies and data["op"] not in ("loop", "branches")):
-            raise ValueError("an instruction of this kind cannot have these bodies")
+            raise ValueError("a loop needs one body, and only loops and branches have bodies")
         return Instruction(
             data["op"],
             as_text(data["what"]),

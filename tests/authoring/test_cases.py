@@ -58,7 +58,7 @@ def test_a_reference_result_that_no_answer_can_equal_is_reported() -> None:
         return {n}
 
     assert list(case_problems(asked(odd, [{"n": 9}]), "seed")) == [
-        "odd: for n=9 the reference returned nan, and no learner's answer can equal this value"
+        "odd: for n=9 the reference returned nan, which no learner's answer can equal: mend the reference or the case"
     ]
     assert list(case_problems(asked(grouped, [{"n": 9}]), "seed")) == [
         "grouped: for n=8 the reference returns a value that cannot be compared: return numbers, texts, lists, tuples or dicts"

@@ -89,8 +89,8 @@ def test_an_option_that_refers_to_others_by_letter_or_place_is_reported(option: 
 
     assert problems(exercise) == (
         [
-            f"which: the option 'three' says {told!r}, which could mean another option, and the options are "
-            f"shuffled for each learner: say what {told!r} means, or put a name between backticks"
+            f"which: the option 'three' says {told!r}. Learners could take this for another option, and "
+            f"each gets the options in a different order: say what {told!r} means, or put a name between backticks"
         ]
         if told
         else []
@@ -120,7 +120,7 @@ def test_two_questions_with_equal_text_and_no_title_are_reported(text: str, titl
     kept.__doc__ = text
     exercise.formula(points=1, symbols=symbols, title=title)(kept)
     told = (
-        "kept: its text, numbers and kind of answer equal those of sent: say in each text what it "
-        "asks, or give each question a title"
+        "kept: its text, numbers and kind of answer equal those of sent: "
+        "let the two texts differ, or give each question a title"
     )
     assert problems(exercise, "X devices") == ([told] if equal else [])

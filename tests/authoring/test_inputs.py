@@ -30,7 +30,9 @@ def called(**what: Any) -> Exercise:
 
 def test_values_that_do_not_come_from_the_generator_are_reported() -> None:
     exercise = called(a=normal(3), b=array(3, draw=lambda rng, shape: UNSEEDED.random(shape)))
-    assert list(undecided_draws(exercise)) == ["f: argument b is drawn differently each time: draw with the given rng"]
+    assert list(undecided_draws(exercise)) == [
+        "f: two draws with one seed give different values of argument b: draw only with the given rng"
+    ]
     assert list(undecided_draws(called(a=array(3, draw=lambda rng, shape: rng.random(shape))))) == []
 
 
@@ -118,8 +120,8 @@ def test_a_static_keyword_without_a_plain_default_is_compared(fn: Callable[..., 
     assert list(fixed_keywords(exercise)) == told
 
 
-ALONG = "f: argument a has equal values along dimension {} in every draw, so a program that puts them in a wrong order would pass"
-TWICE = "f: argument a gives each device of the mesh {'x': 4, 'y': 2} values that another device also has, so a program that mixes up the devices would pass"
+ALONG = "f: argument a has equal values along dimension {} in every draw, so a program that swaps them would pass: draw different values"
+TWICE = "f: argument a gives each device of the mesh {'x': 4, 'y': 2} values that another device also has, so a program that mixes up the devices would pass: draw different values for each device"
 FIXED = "f: argument a does not depend on rng, so learners know its hidden values: draw with the given rng"
 
 

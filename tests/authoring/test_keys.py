@@ -32,8 +32,8 @@ def test_a_worked_key_has_question_numbers_answer_and_unit(tmp_path: Path) -> No
     ("text", "unit", "value", "told"),
     [
         ("How many GiB?", "GiB", 5 * 2**30, []),
-        ("How many GiB?", "GiB", 5, ["fn: with I=1 the key is 4.65661e-09 GiB. Return seconds, bytes or FLOP, not GiB, or choose a unit with another prefix"]),
-        ("How long?", "us", 559, ["fn: with I=1 the key is 5.59e+08 us. Return seconds, bytes or FLOP, not us, or choose a unit with another prefix"]),
+        ("How many GiB?", "GiB", 5, ["fn: with I=1 the key is 4.65661e-09 GiB, an unlikely amount. Return seconds, bytes or FLOP, not GiB, or choose a unit with another prefix"]),
+        ("How long?", "us", 559, ["fn: with I=1 the key is 5.59e+08 us, an unlikely amount. Return seconds, bytes or FLOP, not us, or choose a unit with another prefix"]),
         ("How many bytes?", "B", 1e12, []),  # the unit has no prefix that could be wrong
         ("How many chips?", "", 1e9, []),
         ("How many GiB?", "ms", 1, ["fn: the text asks 'how many GiB' (an amount of data), but unit='ms' is for a time"]),
@@ -51,7 +51,7 @@ def test_a_worked_key_has_question_numbers_answer_and_unit(tmp_path: Path) -> No
         ("What size has it in units of GB?", "MB", 1e6, ["fn: the text asks 'of GB', but the grader reads a bare number as MB: name one unit in the text and in unit=..."]),
         ("How large is it, as GB?", "MB", 1e6, ["fn: the text asks 'as GB', but the grader reads a bare number as MB: name one unit in the text and in unit=..."]),
         ("How long does the second of 3 ms take?", "us", 1e-3, []),
-        ("How many percent?", "", 0.25, ["fn: the text asks 'how many percent', but the grader reads a bare number as a number without a unit: name one unit in the text and in unit=..."]),
+        ("How many percent?", "", 0.25, ["fn: the text asks 'how many percent', but the grader reads a bare number as a plain number: name one unit in the text and in unit=..."]),
         ("The link's bandwidth in GB/s is 45, its latency in ns is 3. How many us?", "us", 1e-3, []),
         ("Of 8 GB, how many MB does `a[in GiB]` take in {{ GiB }} parts?", "MB", 1e6, []),
         ("How many percent?", "percent", 0.25, []),
@@ -70,7 +70,7 @@ def test_the_keys_of_a_table_are_checked_column_by_column() -> None:
         """How many MiB, and how long?"""
         return {"bytes": I * 2**20, "time": 50 * I}
 
-    told = "sent: with I=1 the key is 5e+07 us. Return seconds, bytes or FLOP, not us, or choose a unit with another prefix"
+    told = "sent: with I=1 the key is 5e+07 us, an unlikely amount. Return seconds, bytes or FLOP, not us, or choose a unit with another prefix"
     assert list(key_problems(sent)) == [told]
 
 
@@ -130,7 +130,7 @@ def test_a_tolerance_that_rejects_the_key_as_shown_is_reported(rtol: float | Non
         return I / 3e3
 
     due = (
-        f"time: with I=1 the tolerance of {rtol:g} rejects 333.333 us, the key as reports show it: give a larger rtol"
+        f"time: with I=1 reports show the key as 333.333 us, which the tolerance of {rtol:g} rejects: give a larger rtol"
         if rtol is not None
         else ""
     )

@@ -161,11 +161,11 @@ def test_a_memory_budget_without_between_is_reported(problems: Problems) -> None
     [
         (
             "between(1.2 * whole, 2 * whole)",
-            "between(...) says that right programs need at least 115 B, but the cheapest, the reference, needs 96 B: write that amount, or change the program",
+            "between(...) says that right programs need at least 115 B, but the cheapest, the reference, needs 96 B: write the cheapest program's amount, or change the program",
         ),
         (
             "between(whole, 3 * whole)",
-            "between(...) says that wrong programs need at least 288 B, but the cheapest, held_twice, needs 192 B: write that amount, or change the program",
+            "between(...) says that wrong programs need at least 288 B, but the cheapest, held_twice, needs 192 B: write the cheapest program's amount, or change the program",
         ),
         ("between(whole, 1.85 * whole)", "the alternative quarter_beside takes 120 B, too close to the budget, 130 B"),
     ],
@@ -191,7 +191,7 @@ def test_sizes_at_which_right_and_wrong_programs_cost_alike_are_reported(problem
     assert found[0].startswith(
         "the reference does not pass memory: the check itself failed: ValueError: between(96, 134"
     )
-    assert "choose sizes where the two amounts differ more" in found[0]
+    assert "choose sizes where the two differ more" in found[0]
 
 
 def test_a_byte_budget_written_with_between_is_no_problem(declared: Problems) -> None:
@@ -203,11 +203,11 @@ def test_a_byte_budget_written_with_between_is_no_problem(declared: Problems) ->
     [
         (
             "between(needed / 2, 2 * needed)",
-            "between(...) says that right programs need at least 36 B, but the cheapest, the reference, needs 72 B: write that amount, or change the program",
+            "between(...) says that right programs need at least 36 B, but the cheapest, the reference, needs 72 B: write the cheapest program's amount, or change the program",
         ),
         (
             "between(needed, 3 * needed)",
-            "between(...) says that wrong programs need at least 216 B, but the cheapest, sent_with_a_copy, needs 144 B: write that amount, or change the program",
+            "between(...) says that wrong programs need at least 216 B, but the cheapest, sent_with_a_copy, needs 144 B: write the cheapest program's amount, or change the program",
         ),
         (
             "between(needed, 2 * needed, at=1.9 * needed)",
@@ -311,5 +311,5 @@ def test_a_between_of_collectives_must_state_the_least_wrong_number(declared: Pr
     assert declared(TIMES, SEVERAL, BUDGET="between(1, 4, at=1)") == []
     assert declared(TIMES, SEVERAL, BUDGET="between(1, 2, at=1)")[0] == (
         "gathers on (x=4) with I=8, J=3: between(...) says that wrong programs need at least 2, but the cheapest, four_gathers, "
-        "needs 4: write that amount, or change the program"
+        "needs 4: write the cheapest program's amount, or change the program"
     )

@@ -25,11 +25,11 @@ def test_a_near_miss_that_shows_in_some_draws_only_is_reported(tmp_path: Path) -
     course = made_up(tmp_path, "\n@exercise.number(", QUESTION)
     found = list(near_miss_problems(course.exercise("x1_gather")))
     assert [line.split(" in ")[0] for line in found if line.startswith("hops")] == [
-        "hops: the tolerance of 0.02 accepts X for X - 1 (a term left out)",
-        "hops: the tolerance of 0.02 accepts X - 0 for X - 1 (a count off by one)",
-        "hops: the tolerance of 0.02 accepts X - 2 for X - 1 (a count off by one)",
+        "hops: the tolerance of 0.02 accepts the wrong X for X - 1 (a term left out)",
+        "hops: the tolerance of 0.02 accepts the wrong X - 0 for X - 1 (a count off by one)",
+        "hops: the tolerance of 0.02 accepts the wrong X - 2 for X - 1 (a count off by one)",
     ]
-    assert all("in 2 of 4 variants, first X=200, Y=3; choose params" in line for line in found)
+    assert all("in 2 of 4 variants, for example with X=200, Y=3; choose params" in line for line in found)
 
 
 def test_a_near_miss_that_shows_always_or_never_is_allowed(tmp_path: Path) -> None:

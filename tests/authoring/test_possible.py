@@ -74,7 +74,7 @@ def test_an_answer_outside_the_scenarios_bounds_is_reported() -> None:
 
 def test_a_draw_with_the_published_answer_is_reported() -> None:
     assert list(question_problems(question(published=(99, 7.1)))) == [
-        "asked: the answer equals an answer that the question lists as published: 7.1 us, with n=7"
+        "asked: the answer equals one that `published` lists, so learners can look it up: 7.1 us, with n=7"
     ]
 
 
@@ -97,10 +97,10 @@ def test_a_maximum_that_takes_one_branch_in_all_draws_is_reported(how: str) -> N
     assert list(question_problems(number)) == []
     number.scenario = one
     assert list(question_problems(number)) == [
-        f"{blind}in all draws the answer is 'hops'; choose params for which another amount is the answer"
+        f"{blind}in all draws this amount is 'hops'; choose params that also make another amount the answer"
     ]
     number.scenario = lambda n: Scenario()
-    undeclared = [f"{blind}use Scenario(branches=...) to name, for each draw, the amount that is the answer"]
+    undeclared = [f"{blind}use Scenario(branches=...) to say for each draw which amount is the answer"]
     assert list(question_problems(number)) == ([] if how == "declared" else undeclared)
 
 

@@ -138,7 +138,7 @@ def test_a_function_that_solves_nothing_and_earns_points_is_reported(
     workers: Workers, tmp_path: Path, was: str, becomes: str, does: str, check: str
 ) -> None:
     found = [line for line in problems(functions(tmp_path, was, becomes), workers) if "a function that only" in line]
-    mend = "draw hidden cases with several results, or " if "public cases" in does else ""
+    mend = "draw hidden cases with different results, or " if "public cases" in does else ""
     due = (
         f"half: a function that only {does} earns {check}: {mend}let the check come after a check of values (after=...)"
     )

@@ -138,13 +138,13 @@ def test_learners_get_timing_calls_without_the_hidden_sizes(tmp_path: Path) -> N
         (ON, f'{ON}, profile="v9e"', "no such profile 'v9e'; did you mean 'v6e'?"),
         (ON, f'{ON}, axes=["x"]', "`axes` is the list ['x'], not a dict such as {\"x\": [0, 1]}"),
         (ON, f'{ON}, axes={{"x": "01"}}', "axes: x has the str '01', not positions of the slice's axes such as [0, 1]"),
-        (ON, f'{ON}, axes={{"x": [0]}}', "on='v5e:16x16': the mesh (x=256) does not fit on v5e:16x16 with axes={'x': (0,)}"),
+        (ON, f'{ON}, axes={{"x": [0]}}', "on='v5e:16x16': the mesh (x=256) does not fit on v5e:16x16 with axes={'x': (0,)}; give other axes, or leave axes out"),
         (ON, f"{ON}, dim=3", "exercise.timing: no such argument 'dim'; did you mean 'dims'?"),
         ("timing(narrow", "timing(gather", "exercise.timing times the Task gather, not a call: first write call = exercise.call(...)"),
-        ('{"I": 1 << 16, "J": 1 << 15}, h', '{"I": 1 << 16}, h', "gather: `dims` gives sizes of I, `hidden_dims` of I, J: both must name the same dimensions"),
+        ('{"I": 1 << 16, "J": 1 << 15}, h', '{"I": 1 << 16}, h', "gather: `dims` gives sizes of I and `hidden_dims` gives sizes of I, J: both must name the same dimensions"),
         ('[{"x": 256}]', '[{"x": 16, "y": 16}]', "exercise.timing has a mesh of x and y, and its call has a mesh of x: name the same axes in the same order"),
-        ('"J": 13}', '"J": 3}', "exercise.timing: the dimension J has size 3 in the judged call and 32768 in the timing call: in the judged call, choose a size with a prime factor that is larger than 5 (the number of devices) and that no other dimension has, such as 7"),
-        ('"J": 11})', '"J": 5})', "exercise.timing: hidden_dims: the dimension J has size 5 in the judged call and 32768 in the timing call: in the judged call, choose a size with a prime factor that is larger than 5 (the number of devices) and that no other dimension has, such as 7"),
+        ('"J": 13}', '"J": 3}', "exercise.timing: the dimension J has size 3 in the judged call and 32768 in the timing call. The grader recognizes it by its size, so in the judged call choose a size with a prime factor that is larger than 5 (the number of devices) and that no other dimension has, such as 7"),
+        ('"J": 11})', '"J": 5})', "exercise.timing: hidden_dims: the dimension J has size 5 in the judged call and 32768 in the timing call. The grader recognizes it by its size, so in the judged call choose a size with a prime factor that is larger than 5 (the number of devices) and that no other dimension has, such as 7"),
     ],
 )  # fmt: skip
 def test_a_wrong_timing_declaration_is_reported_in_one_line(tmp_path: Path, was: str, becomes: str, told: str) -> None:

@@ -43,7 +43,7 @@ def test_a_course_inside_a_submission_is_not_used(tmp_path: Path, monkeypatch: p
     for path in (alice, alice.parent, Path(".."), Path()):
         with pytest.raises(
             CourseError,
-            match=r"alice/course\.yaml is inside a submission \(.*pass the course that you trust, --course FOLDER",
+            match=r"alice/course\.yaml is inside a submission \(.*pass the course that you trust: --course FOLDER",
         ):
             find_course(handed_in=[path])
     assert find_course(alice, handed_in=[alice]).root == alice  # named, so trusted

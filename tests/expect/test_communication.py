@@ -80,7 +80,7 @@ def test_collectives_added_by_the_compiler_are_reported_as_such() -> None:
 
 def test_expect_only_reports_the_collective_that_is_not_allowed() -> None:
     expect_only(seen(collective("permute", "x", count=9)), "permute")
-    assert "all_gather over x is not allowed here, only permute" in reason(
+    assert "all_gather over x is not allowed here; use only permute" in reason(
         expect_only, seen(collective("all_gather", "x")), "permute"
     )
 
@@ -118,7 +118,7 @@ def test_traffic_over_one_of_several_axes_counts_each_collective_once() -> None:
     text = reason(expect_traffic, program, at_most=10, axis=("x", "y"))
     assert text == "each device sends 11 B over x or y, the budget is 10 B; most of it by all_reduce over x and y"
     text = reason(expect_traffic, program, at_least=12, axis=("x", "y"))
-    assert text == "each device sends 11 B over x or y, 12 B are needed"
+    assert text == "each device sends 11 B over x or y, but 12 B are needed"
 
 
 def test_expect_traffic_without_a_number_is_the_authors_mistake() -> None:
@@ -129,8 +129,10 @@ def test_expect_traffic_without_a_number_is_the_authors_mistake() -> None:
 def test_too_few_bytes_are_reported() -> None:
     program = seen(collective("permute", "x", sent=10), collective("all_gather", "y", sent=100))
     expect_traffic(program, at_least=110)
-    assert reason(expect_traffic, program, at_least=111) == "each device sends 110 B, 111 B are needed"
-    assert reason(expect_traffic, program, at_least=11, axis="x") == "each device sends 10 B over x, 11 B are needed"
+    assert reason(expect_traffic, program, at_least=111) == "each device sends 110 B, but 111 B are needed"
+    assert (
+        reason(expect_traffic, program, at_least=11, axis="x") == "each device sends 10 B over x, but 11 B are needed"
+    )
     expect_traffic(replace(program, measuring=True), at_least=111)
 
 
@@ -204,7 +206,7 @@ def test_groups_of_some_devices_count_under_every_axis_that_they_cross() -> None
 def test_expect_only_without_kinds_allows_no_collective() -> None:
     expect_only(seen())
     assert reason(expect_only, seen(collective("permute", "x"))) == (
-        "permute over x is not allowed here, only local work"
+        "permute over x is not allowed here; use only local work"
     )
 
 

@@ -65,7 +65,7 @@ def test_arithmetic_besides_matmuls_has_its_own_budget() -> None:
 
 def test_expect_flops_requires_matmuls_that_are_sure_to_run() -> None:
     expect_flops(seen(dot_flops=10), at_least=10)
-    told = "each device spends 0 FLOPs on matmuls that are sure to run, 10 are needed; is part of the work missing?"
+    told = "each device spends 0 FLOPs on matmuls that are sure to run, but 10 are needed; is part of the work missing?"
     for spent in (0, UNKNOWN, Interval(0, 10)):
         assert told in reason(expect_flops, seen(dot_flops=spent), at_least=10)
     with pytest.raises(ValueError, match=r"say at_most=.* or at_least="):
@@ -87,9 +87,7 @@ def test_a_budget_is_between_a_right_and_a_wrong_program() -> None:
     ("right", "wrong"), [(100, 149), (100, 100), (400, 100), (0, 1), (100, math.inf), (math.nan, 2)]
 )
 def test_between_refuses_amounts_that_are_too_close(right: float, wrong: float) -> None:
-    with pytest.raises(
-        ValueError, match=r"the amount of the wrong program must be at least 1.5 times that of right programs"
-    ):
+    with pytest.raises(ValueError, match=r"the wrong program must need at least 1.5 times as much as right programs"):
         between(right, wrong)
     assert between(100, 150) == 122
 
@@ -97,7 +95,7 @@ def test_between_refuses_amounts_that_are_too_close(right: float, wrong: float) 
 def test_between_leaves_room_for_other_styles() -> None:
     budget = between(100, 800, styles=2)
     assert (budget, budget.right, budget.wrong) == (400, 100, 800)
-    with pytest.raises(ValueError, match=r"1.5 times that of right programs, 200; choose sizes"):
+    with pytest.raises(ValueError, match=r"1.5 times as much as right programs, which need up to 200; choose sizes"):
         between(100, 290, styles=2)
 
 

@@ -64,11 +64,12 @@ return once + jnp.where(jnp.sum(a * a) < 0, again, 0)""")
     expect_traffic(program, at_least=sent / 2, axis="x")
     expect_traffic(replace(program, poison=Says([True, True])), at_least=sent, at_most=sent)
     assert reason(expect_traffic, program, at_least=sent, axis="x") == (
-        f"each device sends {sent / 2:g} B over x, {sent:g} B are needed; line 10: permute over x is not counted: no "
+        f"each device sends {sent / 2:g} B over x, but {sent:g} B are needed; line 10: permute over x is not counted: no "
         "result of the task depends on its values"
     )
     assert (
-        reason(expect_traffic, program, at_least=sent + 1) == f"each device sends {sent:g} B, {sent + 1:g} B are needed"
+        reason(expect_traffic, program, at_least=sent + 1)
+        == f"each device sends {sent:g} B, but {sent + 1:g} B are needed"
     )
 
 
@@ -113,7 +114,7 @@ WORK = 2 * 2 * 6 * 6
 @pytest.mark.parametrize(
     ("check", "needed"),
     [
-        (lambda program, n: expect_flops(program, at_least=n), f"{WORK} FLOPs on matmuls that results depend on, {2 * WORK} are needed"),
+        (lambda program, n: expect_flops(program, at_least=n), f"{WORK} FLOPs on matmuls that results depend on, but {2 * WORK} are needed"),
         (lambda program, n: expect_bubble(program, useful=8 * n, at_most=0.5), "FLOPs on matmuls that results depend on"),
     ],
 )  # fmt: skip
@@ -169,8 +170,8 @@ def test_a_program_that_hangs_when_changed_fails_a_required_collective() -> None
     one = collective("permute", "x", number=0)
     hung = made_up(one, poison=Says(Fault("timeout", "the program did not finish within 60 s, twice")))
     assert reason(expect_collectives, hung, permute={"x": 1}) == (
-        "to see which collectives matter, the grader runs the program again with changed results of its collectives, "
-        "and this run fails: the program did not finish within 60 s, twice"
+        "the grader changes the results of the program's collectives to see which of them matter, "
+        "and the changed program fails: the program did not finish within 60 s, twice"
     )
     with pytest.raises(CannotSay):
         expect_collectives(made_up(one, poison=Says(Fault("broken", "no room"))), permute={"x": 1})

@@ -211,7 +211,7 @@ def test_latency_over_several_axes():
         (lambda: all_gather_time(1, 0, "v5e"), "a group has at least one device, not 0"),
         (
             lambda: all_reduce_time(1, 4, "v5e", sharp=True),
-            "only a switch can add in the network (SHARP); topology is 'ring'",
+            "sharp=True needs a switch that adds the arrays (SHARP): write topology='switch', not 'ring'",
         ),
         (
             lambda: all_to_all_time(1, (4, 4), "v5e", model="exact"),

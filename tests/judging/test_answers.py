@@ -13,8 +13,8 @@ from grader.judging.answers import judge
 from grader.judging.kinds.quantities import QuantityKind, is_close, numbers_of
 from tests.question import declare
 
-PLAUSIBLE = "not right, and no known misconception leads to it; the size is plausible, so check the formula first, then the units"
-UNKNOWN = "not right, and no known misconception leads to it"
+PLAUSIBLE = "not right, and not the result of a known misconception; the size is plausible, so check the formula first, then the units"
+UNKNOWN = "not right, and not the result of a known misconception"
 KIB = "this looks like kB and KiB mixed up: 1 kB is 1000 B, 1 KiB is 1024 B (MB and MiB, GB and GiB likewise)"
 
 

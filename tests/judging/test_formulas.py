@@ -11,7 +11,7 @@ from grader.exercise import AuthorError, Exercise
 from grader.judging.answers import heading, judge, kind_of, read_back, render_question
 
 SYMBOLS = {"V": [1e6, 2e6, 5e6], "X": [4, 8, 16], "W": [1e9, 2e9, 3e9]}
-UNKNOWN = "not right, and no known misconception leads to it"
+UNKNOWN = "not right, and not the result of a known misconception"
 
 
 def asked() -> Exercise:

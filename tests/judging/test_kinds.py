@@ -106,14 +106,14 @@ def test_a_spec_is_read_in_every_form(value: Any) -> None:
     [
         (P("x", "y"), "not right: these axes cut other dimensions of the array"),
         (P(None, ("x", "y")), "not right: these axes cut other dimensions of the array"),
-        (P("x"), "not right, and no known misconception leads to it"),
-        (P(), "not right, and no known misconception leads to it"),
-        ("P()", "not right, and no known misconception leads to it"),
-        ("x", "not right, and no known misconception leads to it"),
+        (P("x"), "not right, and not the result of a known misconception"),
+        (P(), "not right, and not the result of a known misconception"),
+        ("P()", "not right, and not the result of a known misconception"),
+        ("x", "not right, and not the result of a known misconception"),
         (("x", "y"), "not right: these axes cut other dimensions of the array"),
         (P(("y", "x")), "a known misconception leads to this answer"),
         (P("z"), "there is no axis 'z': the mesh has x, y"),
-        ("P(x)", "not right, and no known misconception leads to it"),
+        ("P(x)", "not right, and not the result of a known misconception"),
         ("P('x', 'x')", "the axis x is named twice: an axis cuts one dimension"),
         ("P('x'", "\"P('x'\" cannot be read: write it like P(\"x\", None)"),
         ("P(__import__('os'))", "\"P(__import__('os'))\" cannot be read: write it like P(\"x\", None)"),
@@ -144,9 +144,9 @@ def test_reasons_for_wrong_specs(value: Any, reason: str) -> None:
         (
             P("x", unreduced=frozenset({"z"})),
             "P('x', unreduced={'z'})",
-            "not right, and no known misconception leads to it",
+            "not right, and not the result of a known misconception",
         ),
-        (P(unreduced=frozenset({"x"})), "P(unreduced={'x'})", "not right, and no known misconception leads to it"),
+        (P(unreduced=frozenset({"x"})), "P(unreduced={'x'})", "not right, and not the result of a known misconception"),
         (
             "P('x', unreduced={'x'})",
             "",
@@ -229,9 +229,9 @@ def test_a_choice_is_read_by_letter_or_by_text(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "read", "reason"),
     [
-        ("A", "read as A: an all-reduce", "not right, and no known misconception leads to it"),
-        (8, "read as B: 8 permutes", "not right, and no known misconception leads to it"),
-        (8.0, "read as B: 8 permutes", "not right, and no known misconception leads to it"),
+        ("A", "read as A: an all-reduce", "not right, and not the result of a known misconception"),
+        (8, "read as B: 8 permutes", "not right, and not the result of a known misconception"),
+        (8.0, "read as B: 8 permutes", "not right, and not the result of a known misconception"),
         ("D", "read as D: Nothing at all.", "a known misconception leads to this answer"),
         ("nothing", "read as D: Nothing at all.", "a known misconception leads to this answer"),
         ("E", None, "'E' is not an option: answer A, B, C or D or the text of one option"),
@@ -341,10 +341,10 @@ def test_numbers_with_names_are_a_table_without_rows(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ([[2, 3], [0, 5]], "3 of 4 are right; bytes of all_gather: not right, and no known misconception leads to it; the size is plausible, so check the formula first, then the units"),
+        ([[2, 3], [0, 5]], "3 of 4 are right; bytes of all_gather: not right, and not the result of a known misconception; the size is plausible, so check the formula first, then the units"),
         ([["1 us", 3], [0, 5]], "3 of 4 are right; bytes of all_gather: the question asks for an amount of data, you gave a time"),
         ([[1, 3000], [1, 5]], "2 of 4 are right; time of all_gather: the digits are right but the unit is not: you are off by a power of 1000"),
-        ([[1, 3], [1, 5]], "3 of 4 are right; bytes of left over: not right, and no known misconception leads to it"),
+        ([[1, 3], [1, 5]], "3 of 4 are right; bytes of left over: not right, and not the result of a known misconception"),
         ([[1, 3], [0, 0]], "a known misconception leads to this answer"),
         ([[1, -3], [0, 5]], "3 of 4 are right; time of all_gather: the answer is positive, you gave -3 us"),
         ([[1, None], [0, 5]], "time of all_gather: not answered yet"),
@@ -434,10 +434,10 @@ def test_statements_of_questions_describe_the_answers_form() -> None:
     )
     assert shown["costs"] == (
         'What does it cost?\n\nAnswer with a table, a dict of\n\n- "all_gather": {"bytes": ..., "time": ...}\n'
-        '- "left over": {"bytes": ..., "time": ...}\n\nwith bytes in MiB, time in us (bare numbers), or with units.'
+        '- "left over": {"bytes": ..., "time": ...}\n\nwith bare numbers (bytes in MiB, time in us), or numbers with units.'
     )
     assert shown["few"] == (
-        'How far, how long?\n\nAnswer with {"hops": ..., "time": ...}: hops, time in us (bare numbers), or with units.'
+        'How far, how long?\n\nAnswer with {"hops": ..., "time": ...}. Give bare numbers (hops, time in us), or numbers with units.'
     )
 
 
@@ -467,7 +467,7 @@ def test_only_tables_are_compared_with_other_students_answers() -> None:
         ("choice", {"options": ["one", "two"]}, "`options` needs at least 3 entries, so that guessing earns little; it has 2"),
         ("choice", {"options": ["one", "one", "two"]}, "`options` has 'one' twice"),
         ("choice", {"options": "abc"}, "`options` is the str 'abc', not a list of texts: write options=[...]"),
-        ("choice", {"options": {"a": "one", "b": "two", "right": "three"}}, "options: learners get the key 'right', which shows the answer; use a word of the entry's text as its key"),
+        ("choice", {"options": {"a": "one", "b": "two", "right": "three"}}, "options: learners get the key 'right', which can give the answer away; use a word of the entry's text as its key"),
         ("choice", {"options": ["one", "two", " "]}, "options: ' ' has the str ' ', not a line of 160 characters or fewer"),
         ("choice", {"options": ["one", "two", "three"], "params": {"order": [1]}}, "`params` has 'order', which names the order of the options: choose another name"),
         ("table", {"columns": {}}, "`columns` is empty: give at least one, with its unit"),

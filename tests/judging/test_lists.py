@@ -16,7 +16,7 @@ from grader.learner.answering import composed_answer
 RINGS = {"ring": "a ring", "tree": "a tree, of two levels", "line": "a line", "torus": "a torus"}
 STEPS = {"wait": "wait", "send": "send the edges", "inner": "compute the inner part"}
 DRAWN = {"wraps": {"order": ["tree", "ring", "line", "torus"]}, "steps": {"order": ["inner", "wait", "send"]}}
-UNKNOWN = "not right, and no known misconception leads to it"
+UNKNOWN = "not right, and not the result of a known misconception"
 
 
 def asked(partial: bool) -> Exercise:
@@ -159,7 +159,7 @@ def test_a_list_of_all_options_is_never_right() -> None:
         ("several", {"options": list(map(str, range(27)))}, "`options` has 27 entries: give 26 at most, because each entry has a letter"),
         ("several", {"options": RINGS, "partial": 1}, "`partial` is the int 1, not True or False"),
         ("order", {"items": ["one", "two"]}, "`items` needs at least 3 entries, so that guessing earns little; it has 2"),
-        ("order", {"items": {**STEPS, "right": "r"}}, "items: learners get the key 'right', which shows the answer; use a word of the entry's text as its key"),
+        ("order", {"items": {**STEPS, "right": "r"}}, "items: learners get the key 'right', which can give the answer away; use a word of the entry's text as its key"),
         ("order", {"items": STEPS, "params": {"order": [1]}}, "`params` has 'order', which names the order of the options: choose another name"),
         ("order", {}, "exercise.order: items=... is missing"),
     ],

@@ -214,7 +214,7 @@ def test_a_near_name_is_suggested(traced: Callable[..., Any]) -> None:
     made = load({"name": "a", "chunks": [["a.py", "def matmul_locals(a): ..."]]}, 5)
     reply, _ = answer({"kind": "array", "task": "matmul_local"}, made, 5)
     assert reply["fault"]["message"] == (
-        "matmul_local is not defined; if matmul_locals is this function, rename it to matmul_local"
+        "matmul_local is not defined; if you named it matmul_locals, rename it to matmul_local"
     )
 
 

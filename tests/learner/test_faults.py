@@ -28,7 +28,7 @@ FAULTS = {
     "unknown_axis": (f"{IMPORTS}def f(a, *, mesh):\n    return jax.shard_map(lambda a: lax.psum(a, 'z'), mesh=mesh, in_specs=P('x', 'y'), out_specs=P())(a)  # here", "raised", "there is no axis 'z' here; the mesh has 'x', 'y'"),
     "unknown_axis_unchecked": (f"{IMPORTS}def f(a, *, mesh):\n    local = lambda a: lax.all_gather(a, ('x', 'z'))  # here\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x', 'y'), out_specs=P(), check_vma=False)(a)", "raised", "there is no axis 'z' here; the mesh has 'x', 'y'"),
     "unknown_axis_in_pcast": (f"{IMPORTS}def f(a, *, mesh):\n    local = lambda a: lax.pcast(a, 'z', to='varying')  # here\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x', 'y'), out_specs=P())(a)", "raised", "there is no axis 'z' here; the mesh has 'x', 'y'"),
-    "axis_outside_shard_map": (f"{IMPORTS}def f(a, *, mesh):\n    return lax.psum(a, 'x')  # here", "raised", "the axis 'x' is not bound here: put a collective over it into the body of a jax.shard_map over 'x'"),
+    "axis_outside_shard_map": (f"{IMPORTS}def f(a, *, mesh):\n    return lax.psum(a, 'x')  # here", "raised", "the axis 'x' is not defined here: call collectives over it only in the body of a jax.shard_map over 'x'"),
     "an_assertion_of_ones_own": ("def f(a, *, mesh):\n    axes = ('z',)\n    assert not axes  # here", "raised", "AssertionError"),
     "system_exit": ("def f(a, *, mesh):\n    raise SystemExit('bye')  # here", "raised", "SystemExit: bye"),
     "interrupt": ("def f(a, *, mesh):\n    raise KeyboardInterrupt  # here", "raised", "KeyboardInterrupt"),

@@ -189,7 +189,9 @@ RESOURCE = (
 
 def test_a_constant_outside_of_the_text_is_refused() -> None:
     """Its name there depends on programs that were read before, and so would the facts of the program."""
-    with pytest.raises(ProgramRefused, match="the program keeps a constant outside of its text, which is not allowed"):
+    with pytest.raises(
+        ProgramRefused, match="the program has a constant whose values are not in its text, which is not allowed"
+    ):
         form(RESOURCE)
 
 

@@ -16,7 +16,7 @@ from grader.common.result import QuestionKind
 Want = TypeVar("Want")
 Given = TypeVar("Given")
 
-UNKNOWN = "not right, and no known misconception leads to it"
+UNKNOWN = "not right, and not the result of a known misconception"
 
 
 class AnswerKind(ABC, Generic[Want, Given]):

@@ -51,9 +51,15 @@ class TableKind(AnswerKind[Wants, Givens]):
         units = ", ".join(f"{name} in {kind.unit}" if kind.unit else name for name, kind in self.columns.items())
         row = "{" + ", ".join(f'"{name}": ...' for name in self.columns) + "}"
         if not self.rows:
-            return [f"Answer with {row}: {units} (bare numbers), or with units."]
+            return [f"Answer with {row}. Give bare numbers ({units}), or numbers with units."]
         lines = [f'- "{name}": {row}' for name in self.rows]
-        return ["Answer with a table, a dict of", "", *lines, "", f"with {units} (bare numbers), or with units."]
+        return [
+            "Answer with a table, a dict of",
+            "",
+            *lines,
+            "",
+            f"with bare numbers ({units}), or numbers with units.",
+        ]
 
     def want(self, value: Any) -> Wants:
         table = _exactly(value, self.rows) if self.rows else {"": value}

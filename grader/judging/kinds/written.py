@@ -72,7 +72,7 @@ class CodeKind(WrittenKind):
 
     @property
     def asked(self) -> Sequence[str]:
-        return [f"Answer nothing here: the staff reads your code of {self.task} and gives points for it."]
+        return [f"Answer with your code of {self.task}. Write nothing here: the staff gives points for the code."]
 
     def read_as(self, given: str) -> str:
         return f"your code of {self.task}"

@@ -1,5 +1,5 @@
 # Mistake: an option refers to its place among options, whose order is drawn
-# Message: option_above: the option 'nothing' says 'above', which could mean another option
+# Message: option_above: the option 'nothing' says 'above'. Learners could take this for another option
 """# Which collective
 
 What a matmul needs.

@@ -1,5 +1,5 @@
 # Mistake: the items are declared in the right order, and learners get the declaration
-# Message: learners see the items in the declared order, which is right: declare them in another order
+# Message: learners see the items as you declared them, in the right order: declare them in another order
 """# Rings
 
 A question about rings.

@@ -1,5 +1,5 @@
 # Mistake: a hint of a misconception has a template's braces
-# Message: the docstring of parameter_in_message_of_float32 has {{ I }}, and learners read the braces
+# Message: the docstring of parameter_in_message_of_float32 has {{ I }}, which learners read as it is
 """# Bytes
 
 How much a device holds.

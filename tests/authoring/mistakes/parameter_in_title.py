@@ -1,5 +1,5 @@
 # Mistake: a title has a template's braces
-# Message: title= of parameter_in_title has {{ I }}, and learners read the braces
+# Message: title= of parameter_in_title has {{ I }}, which learners read as it is
 """# Bytes
 
 How much a device holds.

@@ -1,5 +1,5 @@
 # Mistake: hidden cases come from another generator
-# Message: random_draw: hidden cases are drawn differently each time: draw with the given rng
+# Message: random_draw: two draws with one seed give different hidden cases: draw only with the given rng
 """# Blocks
 
 Where a block begins.

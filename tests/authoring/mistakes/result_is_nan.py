@@ -1,5 +1,5 @@
 # Mistake: the reference returns NaN
-# Message: the reference returned nan, and no learner's answer can equal this value
+# Message: the reference returned nan, which no learner's answer can equal: mend the reference or the case
 """# Blocks
 
 Where a block begins.

@@ -1,5 +1,5 @@
 # Mistake: a key shows the answer
-# Message: options: learners get the key 'right', which shows the answer
+# Message: options: learners get the key 'right', which can give the answer away
 """# Which collective
 
 What a matmul needs.

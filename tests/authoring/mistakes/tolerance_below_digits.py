@@ -1,5 +1,5 @@
 # Mistake: the tolerance is smaller than digits shown
-# Message: the tolerance of 1e-12 rejects 8.03128 MiB, the key as reports show it: give a larger rtol
+# Message: reports show the key as 8.03128 MiB, which the tolerance of 1e-12 rejects: give a larger rtol
 """# Bytes
 
 How much a device holds.

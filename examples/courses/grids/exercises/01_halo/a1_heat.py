@@ -53,5 +53,5 @@ def heat(u, *, mesh, k):
 # Question heat_clear [your code of heat]
 # Write `heat` so that another student understands it without your help.
 #
-# Answer nothing here: the staff reads your code of heat and gives points for it.
-heat_clear = None  # do not change this line: the answer is your code
+# Answer with your code of heat. Write nothing here: the staff gives points for the code.
+heat_clear = None  # do not change this line: the staff reads your code instead
