@@ -16,6 +16,7 @@ pytest.importorskip("nbgrader")
 
 from nbgrader.apps.nbgraderapp import NbGraderApp
 
+SUBCOMMANDS: dict[str, Any] = dict(cast(Any, NbGraderApp.subcommands))
 PAGE = (ROOT / "docs" / "nbgrader.md").read_text(encoding="utf-8")
 FENCED = [text for _, text in re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)]
 INLINE = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", PAGE, flags=re.MULTILINE | re.DOTALL))
@@ -35,9 +36,9 @@ def problem(line: str) -> str:
     program, name, *words = shlex.split(line, comments=True)
     if program == "jupyter":
         return "" if name in of_jupyter() else f"no command {name}"
-    if name not in NbGraderApp.subcommands:
+    if name not in SUBCOMMANDS:
         return f"no command {name}"
-    command, about = NbGraderApp.subcommands[name]
+    command, about = SUBCOMMANDS[name]
     if "DEPRECATED" in about:
         return f"{name} is deprecated"
     made = command()

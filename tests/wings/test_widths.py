@@ -113,8 +113,7 @@ def appeal() -> str:
 
 def alike() -> str:
     alike_works = [work(f"student{i}", honest(i)) for i in range(200)]
-    copiers = (LONG, *(f"copier{n}" for n in range(29)))
-    alike_works += [work(name, disguised(honest(3)) + f"\nx = '{UNBROKEN}'") for name in copiers]
+    alike_works += [work(name, disguised(honest(3)) + f"\nx = '{UNBROKEN}'") for name in (LONG, "student200")]
     compared = {"03_matmuls": compare(alike_works, ["stub"], [])}
     people = dict.fromkeys([one.student for one in alike_works], Person(UNBROKEN, "A"))
     return similar.render(compared, 20, people, words)

@@ -176,7 +176,7 @@ def test_code_that_takes_too_long_is_named_and_a_student_has_a_limit(
 
     monkeypatch.setattr(ParsingProcess, "ask", ask)
     slow = [f"# {n}: SLOW\n" for n in range(5)]
-    works = [StudentCode("eve", [Part(f"{n}.py", text) for n, text in enumerate(slow)]), work("ada", honest(1))]
+    works = [StudentCode("eve", tuple(Part(f"{n}.py", text) for n, text in enumerate(slow))), work("ada", honest(1))]
     with confined_words(works) as words_of:
         for text in (*slow, *slow):
             assert words_of(text) == []
