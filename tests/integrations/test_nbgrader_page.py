@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from functools import cache
+from typing import Any, cast
 
 import pytest
 
