@@ -41,7 +41,7 @@ NOT_RUN = {
     ("docs/wings/cluster.md", "pip install"): "needs several machines; tests/wings/cluster has a scheduler and workers on one",
     ("docs/wings/cluster-slurm.md", "pip install"): "needs a package index; tests/wings/cluster/test_pages.py makes the job",
     ("docs/nbgrader.md", "pip install"): "needs a package index; tests/integrations/test_nbgrader.py runs init",
-    ("docs/nbgrader.md", "nbgrader generate"): "tests/integrations/test_nbgrader.py runs a week with a gradebook",
+    ("docs/nbgrader.md", "nbgrader generate"): "tests/integrations/test_nbgrader.py runs a week, test_nbgrader_page.py looks at each name",
     ("docs/nbgrader.md", "shardlings submit"): "docs/index.md runs it; tests/batch/test_submit.py has the exchange",
     ("docs/nbgrader.md", "shardlings export"): "tests/integrations/test_export.py runs them",
     ("docs/students.md", "$ shardlings"): "waits for what is typed and saved; tests/watching and tests/cli/test_learner.py do that",

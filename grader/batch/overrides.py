@@ -30,14 +30,14 @@ from grader.common.result import ByHand, ExerciseReport, Report, Result, RubricI
 from grader.common.text import composed
 from grader.course.config import Config, CourseError, Strict, read_yaml
 from grader.course.loading import Course
-from grader.course.naming import only_one
+from grader.course.naming import check_named
 from grader.reports.points import counted, tidy
 
 FILE = "overrides.yaml"
 
 
 class Override(Strict):
-    """One entry of ``overrides.yaml``. ``check`` is EXERCISE/CHECK or EXERCISE; any unique prefix of a name works."""
+    """One entry of ``overrides.yaml``. ``check`` is a name as in ``check_named``."""
 
     student: str = Field(min_length=1)
     check: str = Field(pattern=r"^\w+(/\w+)?$")
@@ -196,10 +196,8 @@ def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
 
 def _in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
     """Return the override with full names. Raises CourseError if a name is unknown or ambiguous."""
-    _, slash, check = one.check.partition("/")
-    exercise = only_one(one.exercise, list(exercises), "exercise")
-    names = [result.name for result in exercises[exercise].results]
-    return one.model_copy(update={"check": exercise + slash + (only_one(check, names, "check") if slash else "")})
+    exercise, check = check_named(one.check, [*exercises], lambda name: [r.name for r in exercises[name].results])
+    return one.model_copy(update={"check": f"{exercise}/{check}" if check else exercise})
 
 
 def _target(exercise: ExerciseReport, check: str) -> ExerciseReport | Result:

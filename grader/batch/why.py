@@ -19,6 +19,7 @@ from grader.common.observation import Collective, Fault, Observation
 from grader.common.result import ExerciseReport, Report, Result
 from grader.course.config import CourseError
 from grader.course.loading import Course
+from grader.course.naming import check_named
 from grader.exercise import Call, Check, Written
 from grader.expect import show_value
 from grader.intake.submission import Submission
@@ -56,7 +57,7 @@ def why(
 
     Args:
         tier: the isolation of the workers, as for ``grade``.
-        where: the check, as ``EXERCISE/CHECK``; or only the name of a check or question, if no other exercise has it.
+        where: the check or question, by a name as in ``check_named``.
         kept: the student's stored report; None if there is none.
         make: returns a new grader, which must have no cache. The default grader uses simulated devices only.
         overrides: all overrides in ``overrides.yaml``. ``Why.lines`` shows those that concern this check.
@@ -163,30 +164,20 @@ def laid_open(course: Course, name: str, check: str, student: str, answered: lis
 
 
 def find_check(course: Course, where: str) -> tuple[str, str]:
-    """Return (exercise, check or question) for the text ``EXERCISE/CHECK`` or ``CHECK``. Raises CourseError.
+    """Return (exercise, check or question) for a name as in ``check_named``.
 
-    After ``EXERCISE/``, any unique prefix of the check's name works, as in ``overrides.yaml``.
+    Raises CourseError if the name means no check, several checks, or an exercise as a whole.
     """
-    exercise, _, check = where.rpartition("/")
-    names = course.select([exercise]) if exercise else list(course.module_of)
-    every = [(name, one) for name in names for one in (*course.exercise(name).checks, *course.exercise(name).questions)]
-    found = [pair for pair in every if pair[1] == check]
-    if exercise and not found:
-        found = [pair for pair in every if pair[1].startswith(check)]
-    if len(found) == 1:
-        return found[0]
-    raise CourseError(_not_one(exercise, check, found, every))
 
+    def names_of(exercise: str) -> list[str]:
+        loaded = course.exercise(exercise)
+        return [*loaded.checks, *loaded.questions]
 
-def _not_one(exercise: str, check: str, found: list[tuple[str, str]], every: list[tuple[str, str]]) -> str:
-    """Return the error message for a name that fits no check, or several checks (``found``)."""
-    if len({name for name, _ in found}) > 1:
-        names = ", ".join(name for name, _ in found)
-        return f"several exercises have {check}: {names}; name the exercise too: EXERCISE/{check}"
-    if found:
-        return f"{check!r} could be {', '.join(one for _, one in found)}: write more of the name"
-    listed = f" in {exercise}; it has {', '.join(one for _, one in every)}" if exercise else ""
-    return f"no check or question {check!r}{listed}"
+    exercise, check = check_named(where, [*course.module_of], names_of)
+    if not check:
+        listed = ", ".join(f"{exercise}/{one}" for one in names_of(exercise))
+        raise CourseError(f"an appeal judges one check or question; {where!r} is an exercise, so name one of {listed}")
+    return exercise, check
 
 
 def _raw(finding: Finding | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from grader.common.text import near
 from grader.course.config import CourseError
@@ -48,3 +48,32 @@ def only_one(name: str, names: Sequence[str], what: str) -> str:
     if len(found) > 1:
         raise CourseError(f"{name!r} could be {', '.join(found)}: write more of the name")
     return found[0]
+
+
+def check_named(where: str, exercises: Sequence[str], names_of: Callable[[str], Sequence[str]]) -> tuple[str, str]:
+    """Return (exercise, check or question) for ``EXERCISE/CHECK``, ``CHECK`` or ``EXERCISE``; each may be a prefix.
+
+    The check is '' for an exercise as a whole. Without an exercise, a check's name must occur in only one exercise.
+
+    Args:
+        exercises: ids of all exercises.
+        names_of: returns the names of an exercise's checks and questions.
+
+    Raises:
+        CourseError: ``where`` means no check and no exercise, or several.
+    """
+    name, slash, check = where.partition("/")
+    if slash:
+        exercise = only_one(name, exercises, "exercise")
+        return exercise, only_one(check, names_of(exercise), "check or question")
+    owners: dict[str, list[str]] = {}
+    for exercise in exercises:
+        for one in names_of(exercise):
+            owners.setdefault(one, []).append(exercise)
+    found = only_one(name, [*dict.fromkeys([*exercises, *owners])], "exercise, check or question")
+    if found in exercises:
+        return found, ""
+    if len(owners[found]) > 1:
+        several = ", ".join(owners[found])
+        raise CourseError(f"several exercises have {found}: {several}; name the exercise too: EXERCISE/{found}")
+    return owners[found][0], found

@@ -15,6 +15,9 @@ exercise, these rules decide, in this order:
 - A file called final is preferred to any other file.
 - The shallowest, then the shortest, then the alphabetically first path is preferred.
 
+Names do not show which of two zips a student handed in last. So if two zips have different answers to an exercise, and
+neither is called old or final, ``read`` raises Unreadable, unless a file outside zips is preferred to both.
+
 A note names each changed file that was not used, and the file that was used.
 """
 
@@ -24,7 +27,7 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from grader.common.text import PASSED_OVER, a_few, first_notes
@@ -33,7 +36,7 @@ from grader.intake.facts import nothing_written
 from grader.intake.listing import listing
 from grader.intake.names import OTHER_MODULE, Match, Quality, best_match, is_called_final, is_called_old, looked_for
 from grader.intake.parsers import Parsers
-from grader.intake.submission import Place, Refused, Source, Submission, fingerprint, paths_of
+from grader.intake.submission import Place, Refused, Source, Submission, Unreadable, fingerprint, paths_of
 from grader.wire import limits
 
 NOTHING_TO_GRADE = "nothing to grade"
@@ -85,11 +88,34 @@ def _chosen(
     for exercise in exercises:
         rivals = _best_first([c for c in candidates if exercise in c.serves], unchanged)
         if rivals:
+            _expect_one_zip(exercise, rivals, unchanged)
             sources[exercise] = rivals[0].source
         for other in rivals[1:]:
             if not unchanged(other):
                 ignored.setdefault(other, {})[exercise] = sources[exercise].name
     return sources, ignored
+
+
+def _expect_one_zip(exercise: str, rivals: Sequence[_Candidate], unchanged: Callable[[_Candidate], bool]) -> None:
+    """Raise Unreadable if only the names of zips decide which of two answers to an exercise is preferred."""
+    best, where = rivals[0].source, _zip_of(rivals[0])
+    if not where:
+        return
+    for other in rivals[1:]:
+        beside = _zip_of(other)
+        alike = all(called(where) == called(beside) for called in (is_called_old, is_called_final))
+        rival = beside not in ("", where) and alike and not unchanged(other)
+        if rival and fingerprint(other.source) != fingerprint(best):
+            raise Unreadable(
+                f"{where} and {beside} have different answers to {exercise}, and nothing shows which was handed in "
+                "last; remove one"
+            )
+
+
+def _zip_of(candidate: _Candidate) -> str:
+    """Return the path of the ``.zip`` that holds a source; '' if there is none."""
+    within = PurePosixPath(candidate.source.name).parents
+    return next((str(path) for path in within if path.suffix.lower() == ".zip"), "")
 
 
 def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool]) -> list[_Candidate]:

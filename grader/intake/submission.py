@@ -82,7 +82,7 @@ class SubmissionError(Exception):
 
 
 class Unreadable(SubmissionError):
-    """The machine failed to read a submission, so the submission cannot be judged."""
+    """A submission cannot be judged: the machine failed to read it, or nothing shows which of two zips counts."""
 
 
 class NothingToGrade(SubmissionError):

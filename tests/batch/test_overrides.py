@@ -75,8 +75,8 @@ def test_points_by_hand_end_the_wait_of_pending_points() -> None:
 @pytest.mark.parametrize(
     ("one", "said"),
     [
-        (override("c9_other"), f"alice c9_other: no exercise 'c9_other'; there are {EXERCISE}; the line does nothing"),
-        (override(f"{EXERCISE}/nope"), f"alice {EXERCISE}/nope: no check 'nope'; there are check0; the line does nothing"),
+        (override("c9_other"), f"alice c9_other: no exercise, check or question 'c9_other'; there are {EXERCISE}, check0; the line does nothing"),
+        (override(f"{EXERCISE}/nope"), f"alice {EXERCISE}/nope: no check or question 'nope'; there are check0; the line does nothing"),
         (override(points=3), f"alice {EXERCISE}/check0: the line gives 3 points, but at most 2 are possible; the line does nothing"),
     ],
 )  # fmt: skip

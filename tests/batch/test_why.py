@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.batch.grade import Grader
-from grader.batch.overrides import Override
+from grader.batch.overrides import Override, in_full, overridden
 from grader.batch.why import fields_that_differ, find_check, set_by_hand, why
 from grader.common.result import Report, RubricItem
 from grader.course.config import CourseError
@@ -131,17 +131,33 @@ def test_why_also_decides_questions_and_missing_work(course: Course) -> None:
 
 
 def test_an_unknown_check_is_reported_with_the_known_ones(course: Course) -> None:
-    assert find_check(course, "value") == (NAME, "value")
-    with pytest.raises(
-        CourseError, match="no check or question 'valeu' in x1_gather; it has value, traffic, gather_time"
-    ):
-        find_check(course, f"{NAME}/valeu")
+    with pytest.raises(CourseError, match="no check or question 'nope'; there are gather_time, traffic, value"):
+        find_check(course, f"{NAME}/nope")
+    with pytest.raises(CourseError, match=f"'x1' is an exercise, so name one of {NAME}/value, {NAME}/traffic"):
+        find_check(course, "x1")
 
 
-def test_a_prefix_selects_a_check_as_in_overrides(course: Course) -> None:
-    assert find_check(course, f"{NAME}/val") == (NAME, "value")
-    assert find_check(course, f"{NAME}/gather") == (NAME, "gather_time")
-    with pytest.raises(CourseError, match="'' could be value, traffic, gather_time: write more of the name"):
-        find_check(course, f"{NAME}/")
-    with pytest.raises(CourseError, match="no check or question 'val'"):
-        find_check(course, "val")
+SPELLINGS = {
+    f"{NAME}/value": "value", f"{NAME}/val": "value", "x1/VAL": "value", f"{NAME}/gather": "gather_time",
+    "value": "value", "val": "value", "gather_time": "gather_time",
+}  # fmt: skip
+NO_NAMES = [f"{NAME}/", "nope", "x2/value", f"{NAME}/nope"]
+
+
+@pytest.mark.parametrize("typed", [*SPELLINGS, *NO_NAMES])
+def test_appeals_and_overrides_take_the_same_names(course: Course, typed: str) -> None:
+    loaded = course.exercise(NAME)
+    report = make_report(exercise([result(one) for one in (*loaded.checks, *loaded.questions)], exercise=NAME))
+    override = Override.model_construct(student=report.student, check=typed, points=1.0, items=None, by="B", reason="r")
+    _, problems = overridden(report, None, [override])
+    full = in_full(override, {NAME: report.exercises[0]}).check
+    if typed in SPELLINGS:
+        assert (find_check(course, typed), full, problems) == (
+            (NAME, SPELLINGS[typed]),
+            f"{NAME}/{SPELLINGS[typed]}",
+            [],
+        )
+    else:
+        with pytest.raises(CourseError) as refused:
+            find_check(course, typed)
+        assert problems == [f"{report.student} {typed}: {refused.value}; the line does nothing"]

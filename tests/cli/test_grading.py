@@ -228,13 +228,17 @@ def test_swapped_submissions_are_reported_and_cost_no_points(small: Path) -> Non
     assert earned["ada"] == earned["eve"] > 0
 
 
-def test_the_zip_of_a_student_that_was_not_graded_is_reported(small: Path) -> None:
+def test_a_student_with_two_different_zips_is_set_aside_with_both_named(small: Path) -> None:
     for name, text in (("a.zip", (ROOT / GOOD).read_text()), ("a-1.zip", "x = 1\n")):
         with zipfile.ZipFile(made(small / "class" / "ada") / name, "w") as archive:
             archive.writestr("c1_no_communication.py", text)
-    shardlings("grade", "class", "--out", "out", "--isolation", "none", cwd=small)
+    shutil.copy(ROOT / GOOD, made(small / "class" / "eve"))
+    done = shardlings("grade", "class", "--out", "out", "--isolation", "none", cwd=small)
+    assert done.returncode == 3
     page = (small / "out" / "index.html").read_text()
-    assert "a-1.zip/c1_no_communication.py is not graded for c1_no_communication: used a.zip/" in page
+    assert "a.zip and a-1.zip have different answers to c1_no_communication" in page
+    grades = (small / "out" / "grades.csv").read_text()
+    assert [line.split(",")[0] for line in grades.splitlines()[1:] if "see Needs review" in line] == ["ada"]
 
 
 def made(folder: Path) -> Path:

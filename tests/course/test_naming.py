@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grader.course.config import CourseError
-from grader.course.naming import meant_by, only_one
+from grader.course.naming import check_named, meant_by, only_one
 
 NAMES = ["c1_local", "c10_more", "c3_contracting", "d1_ring", "d1_line"]
 
@@ -48,3 +48,22 @@ def test_an_unknown_name_lists_only_the_first_of_many_names() -> None:
         only_one("zz", [f"{letter}{number}_name" for letter in "ab" for number in range(10, 40)], "exercise")
     assert str(error.value).startswith("no exercise 'zz'; there are a10_name, a11_name,")
     assert str(error.value).endswith(", a29_name and 40 more: shardlings list")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("c1", ("c1_local", "")),
+        ("c10/loc", ("c10_more", "local_value")),
+        ("traf", ("c1_local", "traffic")),
+        ("value", "several exercises have value: c1_local, c10_more; name the exercise too: EXERCISE/value"),
+        ("c", "'c' could be c1_local, c10_more: write more of the name"),
+        ("c10/traffic", "no check or question 'traffic'; there are local_value, value"),
+    ],
+)
+def test_a_check_has_one_way_of_being_named(typed: str, meant: tuple[str, str] | str) -> None:
+    checks = {"c1_local": ["value", "traffic"], "c10_more": ["value", "local_value"]}
+    try:
+        assert check_named(typed, [*checks], checks.__getitem__) == meant
+    except CourseError as error:
+        assert str(error) == meant

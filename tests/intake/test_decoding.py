@@ -21,6 +21,7 @@ def test_a_bom_and_foreign_line_ends_are_understood(tmp_path: Path):
         (b"a = 1\nb = '\xe9'\n", "is not UTF-8 text (line 2); save it as UTF-8"),
         ("a = 1\n".encode("utf-16"), "is UTF-16 text; save it as plain UTF-8 text"),
         (rb"{\rtf1\ansi a = 1}", r"is a rich text document (RTF); save it as plain UTF-8 text"),
+        (bytes.fromhex("d0cf11e0a1b11ae1"), "is a Word document; save it as plain UTF-8 text"),
         (b"PK\x03\x04\x14", "is a Word document or another zip file; save it as plain UTF-8 text"),
         (b"a = 1\n\0", "holds a NUL byte (line 2); save it as text"),
         (b" \n", "is empty"),

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from grader.intake.submission import Unreadable
 from grader.wire import limits
 from tests.handed_in import PIECES, code, fingerprints, names, notebook, read_, read_cells, write, zipped
 
@@ -206,3 +207,31 @@ def test_a_path_called_final_takes_precedence_over_one_called_old(tmp_path: Path
     assert (
         "code/old/c3_contracting.py is not graded for c3_contracting: used code/final/c3_contracting.py" in found.notes
     )
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "used"),
+    [
+        ("ada_03_matmuls.zip", "ada_03_matmuls-1.zip", ""),
+        ("a.zip", "later/b.zip", ""),
+        ("final.zip", "a.zip", "final.zip"),
+        ("a.zip", "old.zip", "a.zip"),
+    ],
+)
+def test_the_name_of_a_zip_does_not_decide_which_of_two_answers_counts(tmp_path: Path, one: str, two: str, used: str):
+    for name, text in ((one, "a = 1\n"), (two, "a = 2\n")):
+        write(tmp_path / name, zipped({"c3_contracting.py": text}))
+    if used:
+        assert names(read_(tmp_path)) == {"c3_contracting": f"{used}/c3_contracting.py"}
+    else:
+        with pytest.raises(Unreadable, match=f"{one} and {two} have different answers to c3_contracting"):
+            read_(tmp_path)
+
+
+def test_two_zips_with_equal_or_different_exercises_are_graded(tmp_path: Path):
+    write(tmp_path / "a.zip", zipped({"c3_contracting.py": "a = 1\n"}))
+    write(tmp_path / "a-1.zip", zipped({"c3_contracting.py": "a = 1\n", "c1_local.py": "b = 1\n"}))
+    assert names(read_(tmp_path)) == {"c3_contracting": "a.zip/c3_contracting.py", "c1_local": "a-1.zip/c1_local.py"}
+    write(tmp_path / "a-2.zip", zipped({"c3_contracting.py": "a = 2\n"}))
+    write(tmp_path / "c3_contracting.py", "a = 3\n")
+    assert names(read_(tmp_path))["c3_contracting"] == "c3_contracting.py"

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from grader.batch.changes import Change, RecordedChange, by_regrade
+from grader.common.observation import Fault
 from grader.common.result import HandIn
 from grader.reports.appeal import Appeal, Code, Run, ShownArray, render_appeal
 from grader.reports.pages import render, render_fragment, render_html, summary_html
 from grader.reports.people import Person
 from grader.reports.summary import summarise
 from grader.reports.whole_class import WholeClass
+from grader.wings.chip.command import render as on_chip_page
 from grader.wings.leaderboard import command as leaderboard
 from grader.wings.leaderboard.board import Board, Place
 from grader.wings.similar import command as similar
 from grader.wings.similar.comparing import compare, words
 from tests.browser import CHROMIUM, OUTSIDE, Page, chromium
+from tests.made_up import made_up
 from tests.reports.example_reports import evil_report, exercise, layout_failure, make_report, mixed, result
 from tests.reports.test_class_page import drawn
 from tests.reports.test_programs import in_rounds
+from tests.wings.chip.test_on_chip import on_chip, schedule
 from tests.wings.similar.programs import disguised, honest, work
 
 pytestmark = [
@@ -59,11 +65,38 @@ def student(audience: str) -> str:
 def changes() -> str:
     texts = "passed -> failed; the course changed (exercise, checks or course.yaml)"
     found = [
-        Change(LONG, f"c3_contracting/{UNBROKEN}", 2, 0.25, 2, texts),
-        Change(LONG, "score", 21.5, 19.75, 22, texts),
+        change
+        for name in (LONG, *(f"student{n:03}" for n in range(499)))
+        for change in (
+            Change(name, f"c3_contracting/{UNBROKEN}", 2, 0.25, 2, texts),
+            Change(name, "score", 21.5, 19.75, 22, texts),
+        )
     ]
     told = [RecordedChange(1, "2026-11-24T12:00:00+00:00", change) for change in found]
     return render("changes.html.j2", regrades=by_regrade(told), people={LONG: Person(UNBROKEN, "A")})
+
+
+def of_nbgrader() -> str:
+    pytest.importorskip("nbgrader")
+    from grader.integrations.nbgrader import class_page
+    from grader.integrations.nbgrader.outcome import BatchOutcome
+
+    reports = {one.student: [one] for one in [*drawn(498), mixed(), mixed(student=LONG)]}
+    outcome = BatchOutcome(
+        names=dict.fromkeys(reports, UNBROKEN), attention={LONG: [f"pending {UNBROKEN}", "a " * 400]}
+    )
+    outcome.late = {"student001": LATE.model_copy(update={"penalty": 0.0}), "student002": LATE}
+    with TemporaryDirectory() as folder:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(class_page, "render_html", lambda *_, **__: "")
+            class_page.write(Path(folder), made_up(Path(folder) / "course"), reports, outcome, lambda _: None)
+        return (Path(folder) / "index.html").read_text(encoding="utf-8")
+
+
+def on_a_chip() -> str:
+    about = replace(on_chip(schedule(serial=True), schedule()), task=UNBROKEN)
+    fault = replace(about, fault=Fault("memory", f"it needs 21 of 16 GiB {UNBROKEN}"))
+    return on_chip_page([about, on_chip(schedule(kind="all_gather"), schedule()), fault])
 
 
 def appeal() -> str:
@@ -79,8 +112,8 @@ def appeal() -> str:
 
 
 def alike() -> str:
-    alike_works = [work(f"student{i}", honest(i)) for i in range(10)]
-    alike_works += [work(name, disguised(honest(3)) + f"\nx = '{UNBROKEN}'") for name in (LONG, "student10")]
+    alike_works = [work(f"student{i}", honest(i)) for i in range(200)]
+    alike_works += [work(name, disguised(honest(3)) + f"\nx = '{UNBROKEN}'") for name in (LONG, "student200")]
     compared = {"03_matmuls": compare(alike_works, ["stub"], [])}
     people = dict.fromkeys([one.student for one in alike_works], Person(UNBROKEN, "A"))
     return similar.render(compared, 20, people, words)
@@ -104,12 +137,22 @@ KINDS: dict[str, Callable[[], str]] = {
     "appeal": appeal,
     "similar": alike,
     "leaderboard": ranks,
+    "nbgrader's class": of_nbgrader,
+    "chip": on_a_chip,
 }
 
 
 SCROLLED = """[...document.querySelectorAll("table")].filter((t) => t.offsetWidth > t.parentElement.clientWidth + 1)
   .map((t) => t.textContent.trim().slice(0, 40))"""
 """JavaScript that returns tables of which a reader sees a part at a time."""
+
+
+SPLIT = """[...document.querySelectorAll("th, dt")].filter((e) => {
+  const range = document.createRange();
+  range.selectNodeContents(e);
+  return /^[a-z]{1,14}$/.test(e.textContent.trim()) && new Set([...range.getClientRects()].map((r) => r.top)).size > 1;
+}).map((e) => e.textContent.trim())"""
+"""JavaScript that returns the labels of one short word that are split into several lines."""
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +170,7 @@ def test_no_element_leaves_the_window_and_none_is_cut(kind: str, page: Page, tmp
         for _folded in range(2):
             assert page.value(OUTSIDE) == [], f"{kind} at {width} px"
             assert page.overflow() == 0, f"{kind} at {width} px"
+            assert page.value(SPLIT) == [], f"{kind} at {width} px"
             # A fragment's inline styles cannot depend on the width, so its box may scroll.
             assert kind == "exercise" or page.value(SCROLLED) == [], f"{kind} at {width} px"
             page.value("document.querySelectorAll('details').forEach((d) => { d.open = true })")

@@ -51,7 +51,7 @@ def similar(
         submissions = read_all(found, students, parsers, quiet=as_json)
     by_module = works_by_module(found, submissions, names)
     people = known.people(work.student for works in by_module.values() for work in works) if known else {}
-    with confined_words() as words_of:
+    with confined_words(work for works in by_module.values() for work in works) as words_of:
         compared = compare_all(found, by_module, names, words_of, quiet=as_json)
         write_atomic(file, render(compared, most, people, words_of))
     if as_json:

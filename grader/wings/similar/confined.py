@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from pydantic import TypeAdapter
 
 from grader.batch.confined import OutOfTime, ParsingProcess, tier_for
 from grader.cli.console import tell
+from grader.common.text import printable
 from grader.intake.submission import Refused
 from grader.sandbox.tiers import Extra
-from grader.wings.similar.comparing import WordsOf
+from grader.wings.similar.comparing import StudentCode, WordsOf
 from grader.wings.similar.tokens import Word, words
 from grader.wire.limits import READ_SECONDS
 
@@ -28,31 +29,37 @@ def access() -> Extra:
 
 
 @contextmanager
-def confined_words() -> Iterator[WordsOf]:
+def confined_words(works: Iterable[StudentCode]) -> Iterator[WordsOf]:
     """Yield a function that returns the tokens of code.
 
     If the system can fork, the function uses a separate process, in a sandbox if one works on this machine. For code
     that exceeds the limits of the separate process, the function prints a note and returns []. It does not try such
-    code again.
+    code again. All code of one student has a limit on time, too.
     """
     if not hasattr(os, "fork"):
         yield words
         return
 
     refused: set[str] = set()
+    owner = {part.text: work.student for work in works for part in work.parts}
 
     def words_of(text: str) -> Sequence[Word]:
         if text in refused:
             return []
-        blobs = [text.encode("utf-8", "replace")]
+        student, blobs = owner.get(text, ""), [text.encode("utf-8", "replace")]
+
+        def spend(seconds: float) -> None:
+            process.left[student] -= seconds
+
         try:
-            found, _ = process.ask({"parse": "words"}, blobs, READ_SECONDS, WORDS, lambda _: None)
+            seconds = min(READ_SECONDS, process.left[student])
+            if seconds <= 0:
+                raise OutOfTime
+            found, _ = process.ask({"parse": "words"}, blobs, seconds, WORDS, spend)
         except (Refused, OutOfTime):
             refused.add(text)
-            tell(
-                "note",
-                f"code that begins with {text.strip()[:40]!r} is not compared, because reading it takes too long",
-            )
+            begins = f"code that begins with {text.strip()[:40]!r}"
+            tell("note", f"{printable(student)}: {begins} is not compared, because reading it takes too long")
             return []
         return [Word(*word) for word in found]
 

@@ -10,14 +10,16 @@ from pygments.lexers.python import PythonLexer
 from typer.testing import CliRunner
 
 from grader import cli
+from grader.batch.confined import OutOfTime, ParsingProcess
 from grader.sandbox.worker import Worker
-from grader.wings.similar.confined import access
+from grader.wings.similar.comparing import Part, StudentCode
+from grader.wings.similar.confined import access, confined_words
 from grader.wings.similar.tokens import words
 from tests.browser import CHROMIUM, CONTRAST, chromium
 from tests.reports.example_reports import Nesting
 from tests.sandbox.submissions import CONFINED, LIMITS
 from tests.sandbox.test_calls import filters_at
-from tests.wings.similar.programs import disguised, honest
+from tests.wings.similar.programs import disguised, honest, work
 
 NAME = "c1_no_communication"
 
@@ -157,3 +159,29 @@ def test_lines_of_blanks_do_not_keep_code_from_being_compared(small: Path) -> No
     done = run(small)
     assert done.exit_code == 0 and "not compared" not in done.stderr
     assert "a, eve" in done.stdout
+
+
+def test_code_that_takes_too_long_is_named_and_a_student_has_a_limit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[float] = []
+    own = ParsingProcess.ask
+
+    def ask(self: ParsingProcess, request, blobs, seconds, form, spend):
+        if b"SLOW" in blobs[0]:
+            asked.append(seconds)
+            spend(seconds)
+            raise OutOfTime
+        return own(self, request, blobs, seconds, form, spend)
+
+    monkeypatch.setattr(ParsingProcess, "ask", ask)
+    slow = [f"# {n}: SLOW\n" for n in range(5)]
+    works = [StudentCode("eve", tuple(Part(f"{n}.py", text) for n, text in enumerate(slow))), work("ada", honest(1))]
+    with confined_words(works) as words_of:
+        for text in (*slow, *slow):
+            assert words_of(text) == []
+        assert words_of(works[1].parts[0].text)
+    assert asked == [20, 20, 20]  # 60 s for all code of one student; no code is tried twice
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 5
+    assert told[0] == "note: eve: not compared, because it takes too long: code that begins with '# 0: SLOW'"
