@@ -165,7 +165,7 @@ def refuse_course_beside(course: Course, place: Path) -> None:
     if place.resolve().is_relative_to(course.root.resolve()) and not course.solved:
         raise CourseError(
             f"{course.root / 'course.yaml'} is beside the learner's files, so the course's code could be a learner's; "
-            "pass the course that you trust, --course FOLDER"
+            "pass the course that you trust: --course FOLDER"
         )
 
 

@@ -142,6 +142,8 @@ def announce(folder: Folder, summary: Summary, people: People, *, quiet: bool) -
             "grade these students again, or move the files elsewhere",
         )
     if quiet:
+        for warning in summary.warnings:
+            tell("warning", warning)
         return
     if folder.dry and not changes:
         say("no score on file would change")

@@ -43,7 +43,7 @@ class Effect:
         """Whether the rule changes the points of many students (more than the fraction ``MANY``), or the class mean by
         more than ``FAR`` percentage points.
         """
-        return self.changed > MANY * self.students or abs(self.before - self.after) > FAR * self.students
+        return self.changed > MANY * self.students or abs(self.before - self.after) > FAR * self.students + 1e-6
 
     def warnings(self, rule: str, then: str) -> list[str]:
         """Return a line about a large effect; [] if the effect is small. ``then`` ends the line."""

@@ -128,7 +128,7 @@ def test_no_command_executes_a_course_among_submitted_files(words: tuple[str, ..
         shutil.rmtree(folder / "solutions")
     line = one_line(shardlings(*words, cwd=folder))
     assert re.search(r"course\.yaml is (beside the learner's files|inside a submission)", line) and line.endswith(
-        "trust, --course FOLDER"
+        "trust: --course FOLDER"
     )
     assert not mark.exists()
     # The command runs in a checkout, so it uses the checkout's course.

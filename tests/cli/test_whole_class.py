@@ -75,6 +75,8 @@ def test_names_and_large_changes_head_the_output_of_a_regrade(school: Path) -> N
     )
     course = (school / "course.yaml").read_text()
     (school / "course.yaml").write_text(course.replace("    title: Gather\n", "    title: Gather\n    weight: 2\n"))
+    quiet = shardlings(*GRADE, "--dry-run", "--quiet", cwd=school, COLUMNS="400")
+    assert "warning: Since the last run, causes other than new submissions" in quiet.stderr
     for dry in (["--dry-run"], []):
         done = shardlings(*GRADE, *dry, cwd=school, COLUMNS="400")
         warning, changes = done.stdout.splitlines()[:2]

@@ -73,7 +73,7 @@ def test_random_numbers_that_are_nearly_equal_or_shifted_fail(other: np.ndarray)
 @pytest.mark.parametrize("rate", [0.25, 0.4, 0.75])
 def test_opposite_random_numbers_fail(move: Callable[[np.ndarray], np.ndarray], rate: float) -> None:
     u = RNG.random((15, 120))
-    with pytest.raises(Failure, match=r"the first and the second have random numbers that are opposite, .* is -0\."):
+    with pytest.raises(Failure, match=r"the first and the second have random numbers that are opposite .* is -0\."):
         expect_independent({"the first": u < rate, "the second": move(1 - u) < rate})
 
 

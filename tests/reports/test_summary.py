@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from grader.common.result import ByHand, HandIn, Report
+from grader.reports.moved import Effect
 from grader.reports.pages import render_html
 from grader.reports.summary import summarise
 from grader.reports.terminal import print_summary
@@ -73,6 +74,13 @@ def test_late_penalties_for_a_tenth_of_a_class_give_a_warning() -> None:
 
 def test_late_penalties_that_move_the_mean_far_give_a_warning() -> None:
     assert "Late penalties change the points of 1 of 10 students" in summarise(late(1, 10, 2.2, earned=4)).warnings[0]
+
+
+def test_a_mean_moved_by_exactly_five_points_gives_no_warning() -> None:
+    """The sums of the percentages before and after differ from 5 points by a rounding error."""
+    effect = Effect(students=20, changed=1, before=1.1 * 575.7, after=1.1 * 575.7 + 100.00000000001)
+    assert not effect.is_large
+    assert Effect(students=20, changed=1, before=0.0, after=100.01).is_large
 
 
 def test_points_by_hand_are_counted_in_exercises_and_checks() -> None:

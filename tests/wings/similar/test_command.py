@@ -77,7 +77,7 @@ def test_a_student_of_whom_no_file_could_be_read_is_named(small: Path) -> None:
     (small / "in" / "rich" / "03_matmuls.ipynb").write_text("{")
     done = run(small)
     assert done.exit_code == 0
-    assert "1 student left out, as no file could be read: rich (03_matmuls.ipynb is not a notebook" in done.stderr
+    assert "1 student left out, because no file could be read: rich (03_matmuls.ipynb is not a notebook" in done.stderr
 
 
 @pytest.mark.parametrize("students", [0, 1])
@@ -184,4 +184,4 @@ def test_code_that_takes_too_long_is_named_and_a_student_has_a_limit(
     assert asked == [20, 20, 20]  # 60 s for all code of one student; no code is tried twice
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 5
-    assert told[0] == "note: eve: not compared, because it takes too long: code that begins with '# 0: SLOW'"
+    assert told[0] == "note: eve: code that begins with '# 0: SLOW' is not compared, because reading it takes too long"
