@@ -40,7 +40,7 @@ class ChangedRules:
 
 
 def with_new_work(old: Report, new: Report) -> Report:
-    """Return the old report, updated only where the student's work is new, or where a person gives the points.
+    """Return the old report, updated only where the student's work is new, or where points waited for a person.
 
     So any other difference between the returned report and the new report has a different cause.
     """
@@ -56,7 +56,7 @@ def with_new_work(old: Report, new: Report) -> Report:
 def _with_new_work(old: ExerciseReport, new: ExerciseReport) -> ExerciseReport:
     if old.basis.get("submission", "unknown") != new.basis.get("submission"):
         return new
-    names = {r.name for r in (*old.results, *new.results) if left_to_a_person(r)}
+    names = {r.name for r in old.results if left_to_a_person(r) and not r.by_hand}
     if not names:
         return old
     if old.by_hand or new.by_hand:

@@ -61,12 +61,15 @@ def test_new_submissions_and_first_reports_give_no_warning() -> None:
 
 
 @pytest.mark.parametrize("status", ["broken", "waiting"])
-def test_points_that_a_person_gives_or_that_were_pending_give_no_warning(status: str) -> None:
+def test_pending_points_give_no_warning_when_they_come(status: str) -> None:
+    """Points that become pending, or that a person takes back, give a warning."""
     by_hand = ByHand(by="Bob", reason="read", graded=0, was=0)
     waits = report(0, status=status)
-    assert of_ten(10, waits, report(5)) == of_ten(10, report(5), waits) == []
+    assert of_ten(10, waits, report(5)) == []
+    assert "is 50%, and 100% without this change" in of_ten(10, report(5), waits)[0]
     read = exercise([result("value", status, points=5, earned=3, by_hand=by_hand)], points=5, earned=3, basis=SAME)
     assert of_ten(10, waits, make_report(read, report(5).exercises[1])) == []
+    assert of_ten(10, make_report(read, report(5).exercises[1]), waits) != []
     whole = waits.exercises[0].model_copy(update={"earned": 3, "by_hand": by_hand})
     assert of_ten(10, waits, make_report(whole, report(5).exercises[1])) == []
 
