@@ -25,7 +25,8 @@ NUMBER = re.compile(r"(?<![a-z\d])\d+")  # A number, but not the 64 of i64.
 # The result shapes of these operations follow from operands and attributes, which other methods compare.
 FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
 ROUNDS = 2  # A loop over N devices may have N - 2 to N + 2 rounds.
-WINDOW = 3  # A window may change a dimension's size by at most this number: a window of 4 has T - 3 positions in T.
+# A window of 4 has T - 3 positions along a dimension of size T. So sizes may differ by at most WINDOW.
+WINDOW = 3
 MAX_SUMMED = 12  # ``sums`` can have a pair of sizes for each subset of the arguments, so this limits their number.
 # The judged program may read a larger fraction of an array than the timed program. For example, the first 8 rows are a
 # larger fraction of the judged program's smaller array. For each such read, take the difference between the two

@@ -166,7 +166,7 @@ def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
     return [(op, f"{name}_{n}" if n else name) for name, ops in found.items() for n, op in enumerate(ops)]
 
 
-# -- one form ----------------------------------------------------------------------------------
+# -- the canonical form ------------------------------------------------------------------------
 
 
 def _clean(op: Any, mesh: Mapping[str, int]) -> None:

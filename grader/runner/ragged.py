@@ -107,7 +107,7 @@ def most_sent(op: Any, members: int) -> int:
     return (members - 1) * min(slices * array_bytes(operand.type), array_bytes(output.type))
 
 
-# -- spelled out -------------------------------------------------------------------------------
+# -- replaced by operations that XLA:CPU can run -----------------------------------------------
 
 
 def spell_out(module: Any) -> bool:

@@ -21,8 +21,8 @@ from grader.wire.schedule import Schedule
 
 OVERLAPPED = 0.9  # A collective counts as overlapped if at least this fraction of its time overlaps with compute.
 FACTOR = 10  # If one time is more than FACTOR times another time, their difference is not shown as a percentage.
-# Differences between compiler and clock that exceed these fractions are reported: in the step's time, in the overlapped
-# part of the communication, and in the memory.
+# If the compiler's figure and the clock's figure differ by more than these fractions, the difference is reported. The
+# figures are the time of a step, the overlapped part of the communication, and the memory.
 STEP_APART, PART_APART, MEMORY_APART = 0.15, 0.10, 0.25
 
 
