@@ -23,6 +23,14 @@ def printable(name: str) -> str:
     return shown if len(shown) <= LONGEST_NAME else shown[: LONGEST_NAME - 3] + "..."
 
 
+def readable(name: str) -> str:
+    """Return a name with escapes, such as ``\\n``, in place of characters that cannot be printed.
+
+    In contrast to ``printable``, different names have different results.
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
+
+
 def composed(text: str) -> str:
     """Return the text in Unicode's composed form (NFC): macOS writes ``ë`` as two characters, other systems as one."""
     return unicodedata.normalize("NFC", text)

@@ -22,6 +22,7 @@ import pytest
 from typer.testing import CliRunner
 
 from grader.cli import app
+from grader.cli.console import BROKEN
 from grader.common.result import ExerciseReport, Report, Result
 from grader.course.loading import Course
 from grader.intake.parsers import Parsers
@@ -785,6 +786,37 @@ def test_the_grade_command_grades_a_released_notebook_without_notes(course: Cour
     report = json.loads((root / "out" / "reports" / "ada.json").read_text())
     assert report["earned"] >= report["points"]
     assert report["notes"] == [] and [e["notes"] for e in report["exercises"]] == [[]] * 3
+
+
+@pytest.mark.slow
+def test_folders_that_cannot_be_graded_stop_no_other(course: Course, root: Path) -> None:
+    """Links in place of folders are not followed, and nbgrader cannot handle some names."""
+    submitted = root / "submitted"
+    book = classroom.fill(book_of(root), course, MODULE, ALL_DONE)
+    for student in ("ada", "zoe", os.fsdecode(b"jos\xe9"), "new\nline", "o[x]"):
+        classroom.hand_in(root, student, MODULE, book)
+    (submitted / "mallory").mkdir()
+    (submitted / "mallory" / MODULE).symlink_to(submitted / "ada" / MODULE)
+    (submitted / "trudy").symlink_to("ada")
+    link = "is a link and was not followed; put the folder itself there"
+    expected = {
+        r"jos\udce9": "the folder's name is not UTF-8; rename the folder",
+        "mallory": f"submitted/mallory/{MODULE} {link}",
+        r"new\nline": "the folder's name has a line break; rename the folder",
+        "o[x]": "nbgrader takes *, ? and [ in a folder's name as a pattern; rename the folder",
+        "trudy": f"submitted/trudy {link}",
+    }
+    done = CliRunner().invoke(app, ["nbgrader", "grade", str(root), MODULE])
+    assert done.exit_code == BROKEN and "2 graded" in done.output, done.output
+    page = html.unescape((root / ".shardlings" / "pages" / MODULE / "index.html").read_text())
+    for student, reason in expected.items():
+        assert f"{student} was not graded: {reason}" in " ".join(done.output.split())
+        assert reason in page
+    assert {row[0] for row in rows(root)} == {"ada", "zoe"}
+    shutil.rmtree(submitted / "new\nline")  # nbgrader itself stops at this name
+    shutil.rmtree(submitted / os.fsdecode(b"jos\xe9"))
+    assert f"submitted/mallory/{MODULE} {link}" in nbgrader(root, "autograde", MODULE, "--force", fails=True)
+    assert not any(scores(root, "mallory").values()) and scores(root, "zoe")[C1] > 0
 
 
 # -- links, and what belongs to others ---------------------------------------------------------

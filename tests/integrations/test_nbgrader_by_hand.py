@@ -169,6 +169,26 @@ def test_scores_by_hand_and_extra_credit_agree_with_nbgraders_sums(mixed: Path) 
         assert exported(mixed) == {"ada": 4}
 
 
+@pytest.mark.slow
+def test_extra_credit_by_a_person_is_on_the_pages_with_a_warning(mixed: Path) -> None:
+    graded(mixed)
+    with classroom.gradebook_of(mixed) as gradebook:
+        for cell, points in ((folder.check_cell("plain"), 1.25), (folder.cell_name("plain", "plain_words"), 0.5)):
+            gradebook.find_grade(cell, MODULE, MODULE, "ada").extra_credit = points
+    _, own = graded(mixed)
+    assert "2.25 bonus points" in own["ada"] and exported(mixed) == {"ada": 3.25}, "the words have no score yet"
+    give(mixed, "ada", 0, cell=folder.cell_name("plain", "plain_words"))
+    for _ in range(2):
+        page, own = graded(mixed)
+        assert "1 of 3 points" in own["ada"] and "2.75 bonus points" in own["ada"] and "2.75 bonus points" in page
+        assert (
+            "set by hand by the staff, in nbgrader: 1.25 for plain, 0.5 for plain/plain_words" in own["ada"]
+            and "Results of Extra credit" not in own["ada"]
+        )
+        assert "Points set by hand change the points of 1 of 1 student" in page
+        assert exported(mixed) == {"ada": 3.75}
+
+
 READ_CODE = '''"""# Halves
 
 **Write** `half(n)`.

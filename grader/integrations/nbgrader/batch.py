@@ -31,12 +31,12 @@ from nbgrader import utils
 from nbgrader.api import Gradebook, InvalidEntry, MissingEntry
 from nbgrader.apps import AutogradeApp
 from nbgrader.converters import Autograde
-from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import AssignLatePenalties
 from sqlalchemy.exc import SQLAlchemyError
 
 from grader.common.files import write_atomic
 from grader.common.result import Report
+from grader.common.text import readable
 from grader.course.config import CourseError
 from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import by_hand, class_page, handed_in
@@ -139,7 +139,7 @@ class _Batch:
             warnings.simplefilter("ignore")  # SQLAlchemy warns about nbgrader's way to build rows
             self.gradebook = gradebook
             self._load_assignment()
-            places = self._places()
+            places = self._places(outcome)
             self._load_dates()
             if not all(self._graded_folder(name).is_dir() for name, notebooks in places.items() if notebooks):
                 # Some submissions need grading, so start workers now, while this thread reads submissions.
@@ -196,22 +196,20 @@ class _Batch:
         there: list[Any] = self.gradebook.assignment_submissions(self.assignment)
         self.dates = {str(one.student_id): (one.timestamp, one.duedate) for one in there}
 
-    def _places(self) -> dict[str, list[Path]]:
-        """Return the notebooks that nbgrader finds in ``submitted/``, keyed by student."""
-        with contextlib.suppress(NbGraderException):  # raised by nbgrader if no student submitted a notebook
-            self.converter.init_notebooks()
+    def _places(self, outcome: BatchOutcome) -> dict[str, list[Path]]:
+        """Return the notebooks in each student's folder in ``submitted/``. Note each folder that is not read."""
         submitted = self.coursedir.submitted_directory
-        pattern = self.coursedir.format_path(submitted, "(?P<student_id>.*)", "(?P<assignment_id>.*)", escape=True)
-        found = {}
-        for place in sorted(self.converter.assignments):
-            match = re.match(pattern, place)
-            if match:
-                found[match["student_id"]] = [Path(p) for p in sorted(self.converter.assignments[place])]
+        pattern = self.coursedir.format_path(submitted, "(?P<student_id>.*)", re.escape(self.assignment), escape=True)
         everybody = self.coursedir.format_path(submitted, self.coursedir.student_id, self.assignment)
-        for place in sorted(glob.glob(everybody)):
-            if match := re.match(pattern, place):
-                found.setdefault(match["student_id"], [])
-        if not found:
+        found: dict[str, list[Path]] = {}
+        for place in glob.glob(everybody):
+            match = re.fullmatch(pattern, place, re.DOTALL)
+            if match and (reason := handed_in.why_refused(self.coursedir, match["student_id"], self.assignment)):
+                outcome.failures[readable(match["student_id"])] = reason
+            elif match:
+                books = os.path.join(place, f"{self.coursedir.notebook_id}.ipynb")
+                found[match["student_id"]] = [Path(book) for book in sorted(glob.glob(books))]
+        if not found and not outcome.failures:
             raise CourseError(
                 f"nothing was handed in for {self.assignment}: "
                 f"{self.coursedir.root}/submitted/*/{self.assignment}/ is empty"

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from grader.batch.overrides import Override, overridden, with_sums
-from grader.common.result import ExerciseReport, Report, Result
+from grader.common.result import ByHand, ExerciseReport, Report, Result
 from grader.course.loading import Course
 from grader.exercise import Exercise
 from grader.integrations.nbgrader import folder
+from grader.reports.points import tidy
 
 WHO = "the staff, in nbgrader"
+EXTRA = "extra_credit"
 SAID = 1000  # a report shows at most this many characters of a person's comment
 
 
@@ -21,7 +23,7 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
     In nbgrader, an exercise has one check cell for all points that the grader gives, and a cell for each answer in
     words. If a person scores the check cell, this score replaces all points of the grader. The report then has one
     total for the exercise: this score plus the points of all answers in words. Until all of these answers are graded,
-    the score does not count.
+    the score does not count. Extra credit for an exercise becomes a bonus exercise of its own (``_extra_credit``).
 
     Args:
         submission: nbgrader's SubmittedAssignment.
@@ -29,7 +31,38 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
     grades = {grade.name: grade for book in submission.notebooks for grade in book.grades}
     comments = {comment.name: comment.manual_comment for book in submission.notebooks for comment in book.comments}
     found = [one for graded in report.exercises for one in _given(course, report.student, graded, grades, comments)]
-    return with_sums(overridden(report, None, found)[0]) if found else report
+    extra = _extra_credit(course, report, grades)
+    if not found and not extra:
+        return report
+    settled = overridden(report, None, found)[0]
+    return with_sums(settled.model_copy(update={"exercises": [*settled.exercises, *extra]}))
+
+
+def _extra_credit(course: Course, report: Report, grades: dict[str, Any]) -> list[ExerciseReport]:
+    """Return the extra credit that a person gave as a bonus exercise without checks; [] if a person gave none.
+
+    The extra credit in the cells of extensions is not included, because it has the points of the extension itself.
+    """
+    regular = [course.exercise(e.exercise) for e in report.exercises if not e.extension]
+    cells = {folder.check_cell(exercise.id): exercise.id for exercise in regular}
+    cells |= to_read(course, cells.values())
+    scored = {name: grades[cell] for cell, name in cells.items() if cell in grades and _has_score(grades[cell])}
+    given = {name: float(grade.extra_credit) for name, grade in scored.items() if grade.extra_credit}
+    if not given:
+        return []
+    total, module = round(sum(given.values()), 6), report.exercises[0].module
+    because = ", ".join(f"{tidy(points)} for {name}" for name, points in given.items())
+    return [
+        ExerciseReport(
+            exercise=f"{EXTRA}_{module}", module=module, title="Extra credit", points=total, earned=total, pending=0.0,
+            results=[], extension=True, by_hand=ByHand(by=WHO, reason=because, graded=0.0, was=0.0),
+        )
+    ]  # fmt: skip
+
+
+def _has_score(grade: Any) -> bool:
+    """Return whether a cell has a score, because nbgrader omits the extra credit of a cell without one."""
+    return grade.manual_score is not None or grade.auto_score is not None
 
 
 def _given(

@@ -9,6 +9,7 @@ from the exchange, and copies a link as a link.
 from __future__ import annotations
 
 import contextlib
+import glob
 import inspect
 import os
 import shutil
@@ -17,7 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from grader.common.text import A_LINK, printable
+from grader.common.text import A_LINK, printable, readable
 from grader.course.config import CourseError
 from grader.intake.disk import bytes_of, limit_of
 from grader.intake.submission import Refused
@@ -109,6 +110,33 @@ def _can_be_read(path: str) -> bool:
     return os.access(path, os.R_OK | os.X_OK if os.path.isdir(path) else os.R_OK)
 
 
+def why_refused(coursedir: Any, student: str, assignment: str) -> str:
+    """Return why nothing in a student's folder of ``submitted/`` is graded; "" if the folder is read.
+
+    A link in place of a folder is not followed. The gradebook holds only UTF-8 names. nbgrader's commands stop at a
+    name with a line break, and take ``*``, ``?`` and ``[`` in a name as a pattern for several folders.
+    """
+    place = Path(coursedir.format_path(coursedir.submitted_directory, student, assignment))
+    for folder in reversed([place, *place.parents][: _depth(coursedir)]):
+        if folder.is_symlink():
+            return f"{readable(os.path.relpath(folder, coursedir.root))} {A_LINK}; put the folder itself there"
+    try:
+        student.encode()
+    except UnicodeEncodeError:
+        return "the folder's name is not UTF-8; rename the folder"
+    if "\n" in student:
+        return "the folder's name has a line break; rename the folder"
+    if glob.escape(student) != student:
+        return "nbgrader takes *, ? and [ in a folder's name as a pattern; rename the folder"
+    return ""
+
+
+def _depth(coursedir: Any) -> int:
+    """Return the number of folders in a submission's path from the student's folder on."""
+    parts = Path(coursedir.directory_structure).parts
+    return len(parts) - next(n for n, part in enumerate(parts) if "{student_id}" in part)
+
+
 def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], bool]) -> str:
     """Return the reason why no notebook in a student's folder can be graded.
 
@@ -117,8 +145,8 @@ def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], b
         is_ours: returns True for the name of a notebook in the course.
     """
     wanted = " or ".join(f"{name}.ipynb" for name in known)
-    if place.is_symlink() or not place.is_dir():
-        return f"{place} is not a folder, or is a link to one"
+    if not place.is_dir():
+        return f"{place} is not a folder"
     every = (Path(where, name) for where, _, files in os.walk(place) for name in files if name.endswith(".ipynb"))
     found = [p for p in sorted(every) if ".ipynb_checkpoints" not in p.parts]
     if not found:

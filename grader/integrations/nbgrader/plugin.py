@@ -113,6 +113,8 @@ class Session:
         if (assignment, notebook) not in self.known_of:
             self.known_of[assignment, notebook] = self.known(gradebook, assignment, notebook)
         known = self.known_of[assignment, notebook]
+        if reason := handed_in.why_refused(self.coursedir, student, assignment):
+            raise Unreadable(reason)
         path = self.path(self.coursedir.submitted_directory, student, assignment, notebook)
         return self.shardlings.read(path, student, assignment, notebook, known), known
 
