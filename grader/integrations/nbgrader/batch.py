@@ -202,7 +202,7 @@ class _Batch:
         pattern = self.coursedir.format_path(submitted, "(?P<student_id>.*)", re.escape(self.assignment), escape=True)
         everybody = self.coursedir.format_path(submitted, self.coursedir.student_id, self.assignment)
         found: dict[str, list[Path]] = {}
-        for place in glob.glob(everybody):
+        for place in sorted(glob.glob(everybody)):
             match = re.fullmatch(pattern, place, re.DOTALL)
             if match and (reason := handed_in.why_refused(self.coursedir, match["student_id"], self.assignment)):
                 outcome.failures[readable(match["student_id"])] = reason
