@@ -1,0 +1,27 @@
+"""One all-reduce sums all buckets; the others send arrays of no numbers, so that there is one for each bucket.
+
+changes: honest.py
+kind: a collective that nothing needs
+earns: 0.75 of 1.5
+fails: bucketed_budget bucketed_overlap
+says: all_reduce over dp is not counted: no result of the task depends on its values
+"""
+
+
+def bucketed_grads(ws, x, y, *, plan):
+    """The gradients of the sum of squares over all rows, as ws; plan is a list of lists of layer numbers."""
+
+    def loss(ws):
+        h = x
+        for w in ws:
+            h = jnp.tanh(h @ w)
+        return jnp.sum((h - y) ** 2)
+
+    grads = jax.grad(loss)(ws)
+    order = [i for bucket in plan for i in bucket]
+    sums = [jax.lax.psum(grads[bucket[0]].ravel()[:0], "dp") for bucket in plan[1:]]
+    flat = jax.lax.psum(jnp.concatenate([grads[i].ravel() for i in order]), "dp")
+    flat = jnp.concatenate([*sums, flat])
+    for i in order:
+        grads[i], flat = flat[: ws[i].size].reshape(ws[i].shape), flat[ws[i].size :]
+    return grads
