@@ -60,7 +60,7 @@ def test_the_confined_process_reads_submissions_as_this_process_does(tmp_path: P
     write(tmp_path / "one" / ("deep é" * 20) / ("wide" * 20) / "e1_ring_gather.py", "a = 1")
     write(tmp_path / "one/05_rings.ipynb", b"\xff\xfe")
     write(tmp_path / "two/a.zip", zipped({"c3_contracting.py": "a = 1", "b/c1_local.py": "(" * 300, "x.zip": ""}))
-    write(tmp_path / "two/b.zip", zipped({"c3_contracting.py": "b = 1", "../c1_local.py": ""}))
+    write(tmp_path / "two/b.zip", zipped({"c4_same_axis_twice.py": "b = 1", "../c1_local.py": ""}))
     write(tmp_path / "two/c.zip", b"PK no zip")
     assert len(same(tmp_path / "one", parsers).notes) >= 4
     assert len(same(tmp_path / "two", parsers).notes) >= 4
