@@ -217,8 +217,8 @@ def test_running_outside_a_sandbox_that_hides_the_device_is_reported(
     devices = RealDevices(BACKENDS["gpu"], "sandlock", Limits(), 8, tell=told.append)
     assert (devices.text, [w.tier for w in devices.workers]) == ("gpu: 1 x Example 9000", ["none"])
     assert told == [
-        "the gpu cannot be reached from inside the sandbox sandlock (no device of any kind), so programs run without a "
-        "sandbox; students' Python runs in its sandbox as usual"
+        "the gpu cannot be reached from inside the sandbox sandlock (no device of any kind), so XLA programs run "
+        "without a sandbox; students' Python still runs in one"
     ]
     found["sandlock"] = found["none"]
     assert [w.tier for w in RealDevices(BACKENDS["gpu"], "sandlock", Limits(), 8, tell=told.append).workers] == [
