@@ -128,7 +128,7 @@ def test_a_student_with_two_submissions_is_set_aside_and_the_others_are_graded(t
     assert set_aside(tmp_path / "hw") == (
         ["bob"],
         {
-            "alice": f"alice has several submissions: {shown(one)} and {shown(two)}; put the files of one student into one folder; if there are two students, rename one of these paths"
+            "alice": f"alice has several submissions: {shown(one)} and {shown(two)}; put them into one folder, or rename one of them if they are from two students"
         },
     )
 
