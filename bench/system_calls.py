@@ -1,6 +1,6 @@
 """List the system calls that Python, NumPy and JAX make over the whole course, to compare with ``sandbox/calls.py``.
 
-    python bench/system_calls.py [--quick] [--students N] [--isolation TIER] [--only MODULE ...]
+    python bench/system_calls.py [--quick] [--students N] [--minutes N] [--isolation TIER] [--only MODULE ...]
 
 The script needs ``strace``. It grades the reference and every alternative of each exercise. By default it uses neither
 a sandbox nor a filter, so that no call is refused. With ``--isolation`` it uses this tier's sandbox and filter, and the
@@ -8,20 +8,25 @@ table shows the error of each refused call. It counts the calls of two kinds of 
 learner code runs, and ``run``, which compiles and executes programs. In each process, it counts only calls after the
 point at which the filter would be installed. If the arguments decide whether a call is allowed, the table shows the
 arguments. A star marks calls that ``calls.py`` does not list, and calls that the filter answers in place of the kernel.
+The first lines of the output name the versions and the number of programs. ``system_calls.txt`` is the output of the
+last run over the whole course.
 
 ``--quick`` leaves out the calls that take most of strace's time, such as ``futex`` and ``read``. ``--students`` grades
-only the first N students of ``tests/right.py``, of whom the first hands in every reference. ``--only`` names modules or
-exercises.
+only the first N students of ``tests/right.py``, of whom the first hands in every reference. ``--minutes`` grades no
+further program after N minutes. ``--only`` names modules or exercises.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
+import platform
 import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -31,6 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:1] = [str(ROOT)]
 
 from grader.batch.grade import Grader  # noqa: E402
+from grader.batch.reporting import versions  # noqa: E402
 from grader.course.config import CourseError  # noqa: E402
 from grader.course.finding import find_course  # noqa: E402
 from grader.intake.reading import read as read_submission  # noqa: E402
@@ -173,8 +179,8 @@ def read(lines: Iterable[str]) -> dict[str, Counter[str]]:
     return reading.by_role()
 
 
-def measured(command: list[str], quick: bool, tier: str) -> dict[str, Counter[str]]:
-    """Run a command under strace and return the calls of its workers, by role."""
+def measured(command: list[str], quick: bool, tier: str) -> tuple[dict[str, Counter[str]], str]:
+    """Run a command under strace. Return the calls of its workers, by role, and the command's output."""
     which = ["-e", f"trace=!{FREQUENT}"] if quick else []
     if tier == "none":
         which += ["--seccomp-bpf"] if quick else []  # Faster, but hides the calls that a filter refuses.
@@ -182,20 +188,35 @@ def measured(command: list[str], quick: bool, tier: str) -> dict[str, Counter[st
         which += ["--pidns-translation"]
     inlet, outlet = os.pipe()
     strace = ["strace", "-f", "-q", "-s", "80", "-o", f"/proc/self/fd/{outlet}", *which, *command]
-    with subprocess.Popen(strace, pass_fds=[outlet], stdout=sys.stderr), open(inlet, errors="replace") as lines:
-        os.close(outlet)
-        return read(lines)
+    with tempfile.TemporaryFile("w+") as output:
+        with subprocess.Popen(strace, pass_fds=[outlet], stdout=output), open(inlet, errors="replace") as lines:
+            os.close(outlet)
+            found = read(lines)
+        output.seek(0)
+        return found, output.read().strip()
 
 
-def grade(students: int, names: list[str], tier: str) -> None:
-    """Grade the class of right submissions with one worker of each role."""
-    course = find_course(ROOT)
+def grade(students: int, minutes: float, names: list[str], tier: str) -> None:
+    """Grade the class of right submissions with one worker of each role, and print the number of graded programs."""
+    course, until, graded = find_course(ROOT), time.monotonic() + 60 * minutes, 0
     chosen = set(course.select(names))
     with tempfile.TemporaryDirectory() as place, Grader(course, tier, 1) as grader:
-        for student in right_class(course, Path(place))[:students]:
-            submission = read_submission(Path(place, student), student, course.module_of)
-            report = grader.grade(submission, [name for name in submission.sources if name in chosen])
-            print(f"{student}: {report.earned} of {sum(one.points for one in report.exercises)} points", flush=True)
+        right = right_class(course, Path(place))[:students]
+        read = [read_submission(Path(place, student), student, course.module_of) for student in right]
+        due = [(submission, name) for submission in read for name in submission.sources if name in chosen]
+        for submission, name in due:
+            if time.monotonic() > until:
+                break
+            report, graded = grader.grade(submission, [name]), graded + 1
+            points = f"{report.earned} of {sum(one.points for one in report.exercises)} points"
+            print(f"{submission.student} {name}: {points}", file=sys.stderr, flush=True)
+    print(f"{graded} of {len(due)} references and alternatives of {len({name for _, name in due})} exercises")
+
+
+def heading(programs: str, tier: str) -> str:
+    kernel = ".".join(platform.release().split(".")[:2])
+    packages = ", ".join(f"{name} {version}" for name, version in versions().items() if name != "shardlings")
+    return f"Python {platform.python_version()}, {packages}, Linux {kernel} {platform.machine()}, isolation {tier}\n{programs}"
 
 
 def rows(found: dict[str, Counter[str]]) -> Iterator[str]:
@@ -209,6 +230,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--students", type=int, default=99)
+    parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--isolation", default="none", choices=["none", "bwrap", "sandlock"])
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--grade", action="store_true", help=argparse.SUPPRESS)
@@ -218,12 +240,13 @@ def main() -> None:
     except CourseError as error:
         sys.exit(f"system_calls: {error}")
     if args.grade:
-        grade(args.students, args.only, args.isolation)
+        grade(args.students, args.minutes, args.only, args.isolation)
         return
     command = [sys.executable, __file__, "--grade", "--students", str(args.students), "--isolation", args.isolation]
-    command += ["--only", *args.only]
-    found = defaultdict(Counter, measured(command, args.quick, args.isolation))
-    print("    trace       run    call", *rows(found), sep="\n")
+    command += ["--minutes", str(args.minutes), "--only", *args.only]
+    calls, programs = measured(command, args.quick, args.isolation)
+    found = defaultdict(Counter, calls)
+    print(heading(programs, args.isolation), "", "    trace       run    call", *rows(found), sep="\n")
     sys.exit(not any(found.values()))
 
 
