@@ -45,6 +45,7 @@ from tests.right import right_class  # noqa: E402
 
 FREQUENT = "futex,read,write,mmap,munmap,madvise,mprotect,close,lseek,clock_nanosleep,sched_yield,getrusage"
 LINE = re.compile(r"^(\d+) +(?:<\.\.\. )?(\w+)(?:\((.*)| resumed>(.*))$")
+END = re.compile(r"^(\d+) +\+\+\+ ")
 INNER_PID = re.compile(r"\d+ /\* (\d+) in strace's PID NS \*/")  # bwrap numbers the sandbox's processes anew.
 RESULT = re.compile(r"\) += (-?\d+|\?)(?: (E[A-Z]+\d*))?[^=]*$")
 # For each role of a worker, the last system call before the seccomp filter applies. For "trace" the call is in
@@ -65,7 +66,7 @@ DECIDING: dict[str, Callable[[list[str]], str]] = {
     "tgkill": _flags(2), "prlimit64": lambda a: f"{'self' if a[0] == '0' else 'pid'} {a[1]} {'set' if a[2] != 'NULL' else 'get'}",
     "clone": lambda a: next((x for x in a if "flags=" in x), a[0]), "membarrier": _flags(0), "getrandom": _flags(2),
     "rt_sigaction": lambda a: f"{a[0]} {'set' if a[1] != 'NULL' else 'get'}", "setitimer": _flags(0), "dup3": _flags(2),
-    "pipe2": _flags(1), "eventfd2": ", ".join, "memfd_create": ", ".join, "clock_gettime": lambda a: re.sub(r"\d+", "N", a[0]),
+    "pipe2": _flags(1), "eventfd2": ", ".join, "memfd_create": ", ".join, "clock_gettime": lambda a: re.sub(r"0x\w+.*", "CPU time of a process", a[0]),
     "fallocate": _flags(1), "fadvise64": _flags(3), "set_mempolicy": _flags(0), "mremap": _flags(3),
 }  # fmt: skip
 
@@ -75,23 +76,27 @@ class Thread:
     """The calls of one thread. A new stretch of calls begins when the thread starts a program or installs a filter."""
 
     stretches: list[tuple[str, Counter[str]]] = field(default_factory=lambda: [("", Counter())])
-    parent: tuple[int, int] | None = None
+    parent: tuple[Thread, int] | None = None
 
 
 class Reading:
     """The output of strace, by thread.
 
     Attributes:
-        threads: the threads by number. A thread starts with its parent's current role.
+        threads: the living threads by number. A thread starts with its parent's current role.
+        ended: the threads that have ended. Later threads may have their numbers.
     """
 
     def __init__(self) -> None:
         self.threads: dict[int, Thread] = defaultdict(Thread)
+        self.ended: list[Thread] = []
         # (thread, call) -> for a call that has not returned: its arguments, and its index in the thread's ``stretches``
         self._open: dict[tuple[int, str], tuple[str, int]] = {}
-        self._program: dict[int, str] = {}
 
     def take(self, line: str) -> None:
+        if found := END.match(line):
+            self.ended.append(self.threads.pop(int(found[1]), Thread()))
+            return
         if not (found := LINE.match(line)):
             return
         pid, call, rest, resumed = int(found[1]), found[2], found[3], found[4]
@@ -121,29 +126,26 @@ class Reading:
         elif any(call == name and text in arguments for name, text in BEGINS.values()):
             thread.stretches.append((told, Counter()))
         elif call in STARTS and result and not error and result[1].isdigit():
-            self.threads[int(result[1])].parent = pid, stretch
+            self.threads[int(result[1])].parent = thread, stretch
 
-    def role(self, pid: int, stretch: int) -> str:
+    def role(self, thread: Thread, stretch: int) -> str:
         """Return a thread's role in one stretch of its calls.
 
         The role ends in " before" if the filter was not yet installed.
         """
-        own = self.threads[pid].stretches[stretch][0]
+        own = thread.stretches[stretch][0]
         if own.endswith(" before"):
             return own
-        if stretch > 0:
-            earlier = self.role(pid, stretch - 1)
-        else:
-            parent = self.threads[pid].parent
-            earlier = self.role(*parent) if parent else ""
+        before = (thread, stretch - 1) if stretch > 0 else thread.parent
+        earlier = self.role(*before) if before else ""
         role = earlier.removesuffix(" before")
         return role if role in BEGINS and own.startswith(BEGINS[role][0]) else earlier
 
     def by_role(self) -> dict[str, Counter[str]]:
         found: dict[str, Counter[str]] = defaultdict(Counter)
-        for pid, thread in list(self.threads.items()):
+        for thread in (*self.ended, *self.threads.values()):
             for at, (_, calls) in enumerate(thread.stretches):
-                role = self.role(pid, at)
+                role = self.role(thread, at)
                 if role in BEGINS:
                     found[role] += calls
         return found
