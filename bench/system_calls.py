@@ -8,12 +8,12 @@ table shows the error of each refused call. It counts the calls of two kinds of 
 learner code runs, and ``run``, which compiles and executes programs. In each process, it counts only calls after the
 point at which the filter would be installed. If the arguments decide whether a call is allowed, the table shows the
 arguments. A star marks calls that ``calls.py`` does not list, and calls that the filter answers in place of the kernel.
-The first lines of the output name the versions and the number of programs. ``system_calls.txt`` is the output of the
-last run over the whole course.
+The first lines of the output name the versions and the number of programs. ``system_calls.txt`` is the last output that
+was kept.
 
 ``--quick`` leaves out the calls that take most of strace's time, such as ``futex`` and ``read``. ``--students`` grades
 only the first N students of ``tests/right.py``, of whom the first hands in every reference. ``--minutes`` grades no
-further program after N minutes. ``--only`` names modules or exercises.
+further program after N minutes; the first programs are from all modules. ``--only`` names modules or exercises.
 """
 
 from __future__ import annotations
@@ -201,11 +201,13 @@ def measured(command: list[str], quick: bool, tier: str) -> tuple[dict[str, Coun
 def grade(students: int, minutes: float, names: list[str], tier: str) -> None:
     """Grade the class of right submissions with one worker of each role, and print the number of graded programs."""
     course, until, graded = find_course(ROOT), time.monotonic() + 60 * minutes, 0
-    chosen = set(course.select(names))
+    modules = list(course.module_of.values())
+    rank = {name: modules[:at].count(module) for at, (name, module) in enumerate(course.module_of.items())}
+    chosen = sorted(course.select(names), key=lambda name: rank[name])
     with tempfile.TemporaryDirectory() as place, Grader(course, tier, 1) as grader:
         right = right_class(course, Path(place))[:students]
         read = [read_submission(Path(place, student), student, course.module_of) for student in right]
-        due = [(submission, name) for submission in read for name in submission.sources if name in chosen]
+        due = [(submission, name) for submission in read for name in chosen if name in submission.sources]
         for submission, name in due:
             if time.monotonic() > until:
                 break

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.system_calls import read as counted
 from grader.batch.grade import Grader
 from grader.course.finding import find_course
 from grader.intake.reading import read
@@ -125,6 +126,28 @@ def test_numbers_are_those_of_libseccomp() -> None:
     for call in CALLS:
         for column, architecture, _ in ARCHITECTURES.values():
             assert call.numbers[column] == (n if (n := resolve(architecture, call.name.encode())) >= 0 else None), call
+
+
+def test_the_table_has_the_calls_that_were_measured() -> None:
+    """``clone3`` is newer than ``NEWER``: the C library makes ``clone`` instead."""
+    rows = (ROOT / "bench" / "system_calls.txt").read_text().split(" call\n")[1].splitlines()
+    measured = {row[22:].split()[0] for row in rows}
+    assert len(measured) > 20 and measured - {call.name for call in CALLS} == {"clone3"}
+
+
+TRACED = """\
+1 execve("/usr/bin/python", ["python", "start.py", "wire", "serve", "trace"], 0x0) = 0
+1 clone(child_stack=NULL, flags=SIGCHLD) = 7
+7 prlimit64(0, RLIMIT_NOFILE, {rlim_cur=64, rlim_max=64}, NULL) = 0
+7 brk(NULL) = 0x1
+7 +++ exited with 0 +++
+1 clone(child_stack=NULL, flags=SIGCHLD) = 7
+7 wait4(-1, NULL, 0, NULL) = 8
+"""
+
+
+def test_calls_before_the_filter_are_not_counted_even_if_a_number_is_used_again() -> None:
+    assert counted(TRACED.splitlines()) == {"trace": {"brk": 1}}
 
 
 def test_a_machine_that_the_table_does_not_know_gets_no_filter() -> None:
