@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from grader.batch.changes import read_history
 from grader.batch.database import FILE, CannotWrite, Database, Stored
 from grader.batch.overrides import as_graded
+from grader.common.files import file_name
 from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.reports.points import counted
@@ -88,7 +89,7 @@ def report_in(path: Path) -> Report | None:
         found = Report.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError):
         return None
-    return found if found.student == path.stem else None
+    return found if file_name(found.student) == path.stem else None
 
 
 def has_database(folder: Path) -> bool:
@@ -156,8 +157,12 @@ def reading(folder: Path) -> Iterator[Database]:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names of the students with reports in a folder; [] if the folder does not exist."""
+    """Return the names of the students with reports in a folder; [] if the folder does not exist.
+
+    Without a database, a damaged report counts, under the name of its file.
+    """
     if not has_database(folder):
-        return sorted(path.stem for path in (folder / "reports").glob("*.json"))
+        paths = (folder / "reports").glob("*.json")
+        return sorted(found.student if (found := report_in(path)) else path.stem for path in paths)
     with reading(folder) as database:
         return database.students()

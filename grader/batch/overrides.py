@@ -352,15 +352,27 @@ def as_extensions_are(report: Report, course: Course | None) -> Report:
 
 
 def same_work(graded: Report, old: Report | None) -> dict[str, bool]:
-    """Return, for each module, whether the stored report was made from the submission that is graded now."""
+    """Return, for each module, whether the stored report was made from the submission that is graded now.
+
+    An exercise that the stored report lacks, because it is new in the course, changes nothing if the student has no new
+    file for it.
+    """
     if old is None:
         return {}
     before = {e.exercise: e.basis for e in old.exercises}
+    known = {(e.module, e.basis["files"]) for e in old.exercises if "files" in e.basis}
     same: dict[str, bool] = {}
     for exercise in graded.exercises:
-        was, now = before.get(exercise.exercise, {}), exercise.basis
-        # Reports of version 0.2.0 have no digest "files", only a digest that ignores comments.
-        part = "files" if "files" in was else "submission"
-        equal = part in was and was[part] == now.get(part)
-        same[exercise.module] = same.get(exercise.module, True) and equal
+        module, now = exercise.module, exercise.basis
+        if exercise.exercise in before:
+            equal = _same_files(before[exercise.exercise], now)
+        else:
+            equal = now.get("files") == "" or (module, now.get("files")) in known
+        same[module] = same.get(module, True) and equal
     return same
+
+
+def _same_files(was: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    # Reports of version 0.2.0 have no digest "files", only a digest that ignores comments.
+    part = "files" if "files" in was else "submission"
+    return part in was and was[part] == now.get(part)

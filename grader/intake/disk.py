@@ -74,8 +74,12 @@ def bytes_of(path: Path, most: int) -> bytes:
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         with open(os.open(path, flags), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
                 raise Refused("is not a plain file")
+            # Reading hundreds of files that are too large would take minutes.
+            if found.st_size > most:
+                raise too_large(path.suffix, most)
             return within_limit(file.read(most + 1), path.suffix, most)
     except OSError as error:
         if error.errno == errno.ELOOP and path.is_symlink():
@@ -92,8 +96,13 @@ def within_limit(data: bytes, suffix: str, most: int) -> bytes:
     """Return the bytes. Raises Refused if there are more than ``most`` bytes."""
     if len(data) <= most:
         return data
+    raise too_large(suffix, most)
+
+
+def too_large(suffix: str, most: int) -> Refused:
+    """Return the error for a file with this suffix and more than ``most`` bytes."""
     what = "clear its outputs" if suffix.lower() == ".ipynb" else "make it smaller"
-    raise Refused(f"is larger than {most // limits.MIB} MiB and was not read; {what} and hand it in again")
+    return Refused(f"is larger than {most // limits.MIB} MiB and was not read; {what} and hand it in again")
 
 
 def why_unread(error: Exception) -> str:

@@ -52,8 +52,8 @@ def find_submissions(
     - two or more submitted files, all with one student's name, and no folders and zips.
 
     In any other folder, each folder, each ``.zip`` and each file with a student's name belongs to one student. If two
-    or more folders hold submissions, a file beside these folders is graded only if its name has a student's name (see
-    ``_strays``).
+    or more folders hold submissions, or zips name two or more students, a file beside them is graded only if its name
+    has a student's name (see ``_strays``).
 
     Args:
         login: a function from a name in another system, such as Canvas, to the student's name.
@@ -151,9 +151,12 @@ def _students_at(
         return []
     entries = _sort_entries(path, exercises, notes)
     folders, zips, named = entries.folders, entries.zips, entries.named
-    stray = _strays(folders, named, exercises, parsers)
+    stray = _strays(entries, exercises, parsers)
     for file in stray:
-        reason = f"{printable(str(file))} is beside the students' folders and is in none of them; move it into one"
+        reason = (
+            f"{printable(str(file))} is beside the submissions of several students and names no student; "
+            "move it into a student's folder"
+        )
         _set_aside(aside, file.name, reason)
     named = [file for file in named if file not in stray]
     if _is_one_student(folders, zips, named, exercises):
@@ -230,19 +233,26 @@ def _is_one_student(
     return len(named) > 1 and len(owners) == 1 and not folders and not zips
 
 
-def _strays(
-    folders: Sequence[Path], named: Sequence[Path], exercises: Mapping[str, str], parsers: Parsers
-) -> list[Path]:
-    """Return the files without a student's name if several folders contain submitted files; else [].
+def _strays(entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) -> list[Path]:
+    """Return the files without a student's name if several folders hold submitted files or several zips name students.
 
-    If such a file were graded, it would merge all students' folders into one submission. Folders called old or final do
-    not count.
+    If such a file were graded, it would merge the submissions of all students into one submission. Folders and zips
+    called old or final do not count.
     """
-    unsigned = [file for file in named if is_unsigned(file.stem, exercises)]
-    if not unsigned or any(f.name in exercises.values() or f.name == "exercises" for f in folders):
+    unsigned = [file for file in entries.named if is_unsigned(file.stem, exercises)]
+    if not unsigned or any(f.name in exercises.values() or f.name == "exercises" for f in entries.folders):
         return []
-    others = (f for f in folders if not is_called_old(f.name) and not is_called_final(f.name))
-    return unsigned if sum(_holds_work(folder, exercises, parsers) for folder in others) > 1 else []
+    names = {owner(file.stem, exercises) for file in entries.zips if _names_a_student(file.stem, exercises)}
+    folders = (f for f in entries.folders if not is_called_old(f.name) and not is_called_final(f.name))
+    several = len(names) > 1 or sum(_holds_work(folder, exercises, parsers) for folder in folders) > 1
+    return unsigned if several else []
+
+
+def _names_a_student(stem: str, exercises: Mapping[str, str]) -> bool:
+    """Return True if a file name has a student's name beside the name of an exercise or module."""
+    if is_called_old(stem) or is_called_final(stem) or best_match(stem, exercises).quality == Quality.NONE:
+        return False
+    return not is_unsigned(stem, exercises)
 
 
 def _holds_work(folder: Path, exercises: Mapping[str, str], parsers: Parsers) -> bool:

@@ -364,6 +364,16 @@ def test_a_folder_of_an_older_version_is_converted_once(older: Path, wanted: Pat
     assert on_file(older, "ann") == next(r for r in AFTER if r.student == "ann")
 
 
+@pytest.mark.parametrize("name", ["Zo\u00eb", "com,ma", "index", "\u00e9" * 90])
+def test_reports_of_all_names_are_read_if_the_database_was_deleted(tmp_path: Path, name: str) -> None:
+    """The name of the report's file differs from these names, and the next run ignored such reports."""
+    grade(tmp_path, [BEFORE[0].model_copy(update={"student": name})])
+    (tmp_path / FILE).unlink()
+    assert names_in(tmp_path) == [name]
+    with Folder(tmp_path) as folder:
+        assert folder.taken.reports == 1 and folder.database.students() == [name]
+
+
 def test_drop_removes_a_students_reports_and_pages(tmp_path: Path) -> None:
     grade(tmp_path)
     with pytest.raises(CourseError, match="no report of zed in"):

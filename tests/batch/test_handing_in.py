@@ -11,7 +11,7 @@ from grader.batch.handing_in import read_stated, stated_in, times_of
 from grader.batch.late import EVERY, Handed
 from grader.batch.overrides import Adjustments
 from grader.batch.reporting import Basis
-from grader.common.result import HandIn, Report
+from grader.common.result import ExerciseReport, HandIn, Report
 from grader.course.config import CourseError
 from grader.course.loading import Course, load_course
 from grader.intake.reading import read
@@ -117,6 +117,29 @@ def test_only_equal_files_keep_their_earlier_time(course: Course, tmp_path: Path
     old = graded('"""As given.\n"""\n').model_copy(update={"hand_ins": [in_time]})
     (found,) = Adjustments(config, times=times)(graded(text), old).hand_ins
     assert found.penalty == (2.0 if late else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("file", "late"), [(None, False), ("as before", False), ("other", True)], ids=["no file", "same file", "new file"]
+)
+def test_a_new_exercise_of_a_module_keeps_the_earlier_time(course: Course, file: str | None, late: bool) -> None:
+    """A new exercise made the whole class late, because the module counted as changed for all students."""
+    basis = Basis(course, {}, "none", "cpu")
+    config = course.config.model_copy(
+        update={"modules": [m.model_copy(update={"deadline": DEADLINE}) for m in course.config.modules]}
+    )
+    times = {"ada": {MODULE: Handed(DEADLINE + timedelta(days=2), STATED, for_all=True)}}
+
+    def part(name: str, text: str | None) -> ExerciseReport:
+        sources = {} if text is None else {NAME: Source("m.ipynb", (Chunk("m.ipynb", text),))}
+        of = basis.of(Submission("ada", sources, (), ""), NAME)
+        return exercise([result("v", "passed", points=10)], exercise=name, module=MODULE, basis=of)
+
+    in_time = HandIn(module=MODULE, submitted=DEADLINE.isoformat(), source=STATED)
+    old = make_report(part(NAME, "as before"), student="ada").model_copy(update={"hand_ins": [in_time]})
+    new = make_report(part(NAME, "as before"), part("x2_new", file), student="ada")
+    (found,) = Adjustments(config, times=times)(new, old).hand_ins
+    assert (found.penalty > 0) == late
 
 
 def test_submitted_csv_in_a_students_folder_is_ignored(course: Course, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,16 @@ def test_a_file_over_the_limit_is_refused(tmp_path: Path):
         "c3_contracting.py is larger than 5 MiB and was not read; make it smaller and hand it in again",
         "05_rings.ipynb is larger than 64 MiB and was not read; clear its outputs and hand it in again",
     )
+
+
+def test_no_byte_of_a_file_over_the_limit_is_read(tmp_path: Path):
+    """A submission of 500 notebooks over the limit held up the class, because the grader read 64 MiB of each."""
+    path = write(tmp_path / "05_rings.ipynb")
+    os.truncate(path, limits.MAX_NOTEBOOK + 1)
+    tracemalloc.start()
+    assert not read_(tmp_path).sources
+    assert tracemalloc.get_traced_memory()[1] < limits.MIB
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize("fault", ["EACCES", "EPERM", "EIO", "ELOOP"])

@@ -55,6 +55,9 @@ def test_a_folder_that_holds_work_is_one_student(tmp_path: Path, work: str):
     assert find(tmp_path / "alice") == ([("alice", tmp_path / "alice")], [])
 
 
+STRAY = "{} is beside the submissions of several students and names no student; move it into a student's folder"
+
+
 @pytest.mark.parametrize("name", ["c3_contracting.py", "03_matmuls.ipynb", "c3.py", "c3_contracing (2).py"])
 def test_a_file_without_a_name_beside_students_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
     """Such a file made one student of the whole class, without a note."""
@@ -64,7 +67,18 @@ def test_a_file_without_a_name_beside_students_is_set_aside(tmp_path: Path, monk
     (tmp_path / "hw/carol").mkdir()
     graded, aside = set_aside(Path("hw"))
     assert graded == ["alice", "bob", "carol"]
-    assert aside == {name: f"hw/{name} is beside the students' folders and is in none of them; move it into one"}
+    assert aside == {name: STRAY.format(f"hw/{name}")}
+
+
+@pytest.mark.parametrize("name", ["c3_contracting.py", "03_matmuls.ipynb"])
+def test_a_file_without_a_name_beside_zips_of_students_is_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+):
+    """Such a file made one student of a class whose students handed in zips."""
+    monkeypatch.chdir(tmp_path)
+    for work in ("alice_03_matmuls.zip", "bob_03_matmuls.zip", name):
+        write(tmp_path / "hw" / work)
+    assert set_aside(Path("hw")) == (["alice", "bob"], {name: STRAY.format(f"hw/{name}")})
 
 
 def test_files_beside_one_students_work_belong_to_that_student(tmp_path: Path):
@@ -76,6 +90,8 @@ def test_files_beside_one_students_work_belong_to_that_student(tmp_path: Path):
     ):
         write(tmp_path / "alice" / work)
     write(tmp_path / "alice/first try/c3_contracting.py")
+    for name in ("alice_03_matmuls", "alice_03_matmuls-1", "old_03_matmuls", "03_matmuls", "more"):
+        write(tmp_path / "alice" / f"{name}.zip")
     assert find(tmp_path / "alice") == ([("alice", tmp_path / "alice")], [])
 
 

@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from grader.cli import app
 from grader.cli.console import BROKEN
 from grader.common.result import ExerciseReport, Report, Result
-from grader.course.loading import Course
+from grader.course.loading import Course, load_course
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Place
 from grader.integrations.nbgrader import cells, folder, scan
@@ -137,6 +137,15 @@ def test_init_twice_changes_nothing_and_keeps_the_settings(course: Course, root:
     (root / "nbgrader_config.py").write_text("# mine\n")
     assert folder.init(course, root) == []
     assert (root / "nbgrader_config.py").read_text() == "# mine\n"
+
+
+def test_the_settings_name_the_course_by_its_full_path(
+    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After init with a relative --course, no command in the new folder found the course."""
+    monkeypatch.chdir(course.root.parent)
+    folder.init(load_course(Path(course.root.name) / "course.yaml"), tmp_path)
+    assert f"course={str(course.root.resolve() / 'course.yaml')!r}" in (tmp_path / "nbgrader_config.py").read_text()
 
 
 # -- grading -----------------------------------------------------------------------------------

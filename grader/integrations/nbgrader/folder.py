@@ -82,7 +82,7 @@ def init(course: Course, folder: Path) -> list[str]:
         raise CourseError("an nbgrader course needs the author's checkout, but this course has no solutions/")
     if stale(course):
         raise CourseError("exercises/ is not current; run: shardlings build")
-    config = CONFIG.format(course_id=course.config.name, course=str(course.root / "course.yaml"))
+    config = CONFIG.format(course_id=course.config.name, course=str(course.root.resolve() / "course.yaml"))
     made = {} if (folder / "nbgrader_config.py").exists() else {"nbgrader_config.py": config}
     for module in course.config.modules:
         if module.exercises:
