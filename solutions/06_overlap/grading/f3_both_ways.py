@@ -590,7 +590,9 @@ def both_rs_reduced_last(t, w):
     return jax.lax.psum_scatter(t @ w, "y", scatter_dimension=1, tiled=True)
 
 
-@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_fast, breaks="`both_ways_matmul_rs`: 1.6 times")
+@exercise.misconception(
+    of=both_ways_matmul_rs, fails=both_rs_fast, breaks="the step takes at most 1.6 times as long as its matmuls"
+)
 def both_rs_full_product_first(t, w):
     """You computed all blocks, then sent sums round. No matmul is left to overlap the hops. Compute the next part while the sums travel."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
