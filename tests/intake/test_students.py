@@ -128,7 +128,7 @@ def test_a_student_with_two_submissions_is_set_aside_and_the_others_are_graded(t
     assert set_aside(tmp_path / "hw") == (
         ["bob"],
         {
-            "alice": f"alice is in several places: {shown(one)} and {shown(two)}; put the files of one student into one folder, or rename one place if they are two students"
+            "alice": f"alice has several submissions: {shown(one)} and {shown(two)}; put them into one folder, or rename one of them if they are from two students"
         },
     )
 
@@ -159,7 +159,7 @@ def test_names_that_differ_only_in_case_are_set_aside(tmp_path: Path):
         write(tmp_path / "hw" / name / "c3_contracting.py")
     graded, aside = set_aside(tmp_path / "hw")
     assert graded == ["bob"] and list(aside) == ["Alice", "alice"]
-    assert "Alice and alice (names that look alike) are in several places" in aside["alice"]
+    assert "Alice and alice (names that look alike) have several submissions" in aside["alice"]
 
 
 @pytest.mark.parametrize("other", ["ann  lee", "ann\u200d lee", "Ann Lee"])
@@ -203,7 +203,7 @@ def test_composed_and_decomposed_unicode_names_are_one_student(tmp_path: Path) -
     write(tmp_path / "hw" / "jos\u00e9" / "c3_contracting.py")
     write(tmp_path / "hw" / "bob" / "c3_contracting.py")
     graded, aside = set_aside(tmp_path / "hw")
-    assert graded == ["bob"] and "is in several places" in aside["jos\u00e9"]
+    assert graded == ["bob"] and "has several submissions" in aside["jos\u00e9"]
 
 
 def test_names_that_no_person_can_read_are_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
