@@ -28,10 +28,10 @@ last h, and the gradients of Σ(y · dy).
 | check | rule, per device | small case |
 |---|---|---|
 | y, dws, dx | y and gradients are those of one device | |
-| what is sent | L all-gathers, L − 1 reduce-scatters and one all-reduce, each of [B, D] over tp | (2L + 1) · 216 = 1512 bytes |
+| what is sent | at most L all-gathers, L − 1 reduce-scatters and one all-reduce, each of [B, D] over tp | (2L + 1) · 216 = 1512 bytes |
 
-Allowed: a reduce-scatter and an all-gather in place of the all-reduce. You may keep activations. Mind that dy is
-*equal* on all devices; a sum over devices would count it N times.
+Allowed: a reduce-scatter and an all-gather in place of the all-reduce; one gather for y and dx together. You may keep
+activations. Mind that dy is *equal* on all devices; a sum over devices would count it N times.
 
 **Symbols.** B rows, D width, L layers, N devices along tp; {dh}: partial sums of dh, one on each device.
 

@@ -25,14 +25,15 @@ units without communication. The gradient of x is a sum over all devices' units.
 | `init(seed, *, D, F)` | new normal weights, all numbers independent: variance 1/D for w1 and w3, 1/F for w2 |
 | `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which holds w1, then w3. If N devices cut w13 in this order, device d gets piece d of w1, then of w3 |
 
-Allowed: `init` may draw whole weights on each device and keep a part. The weights then do not depend on N.
+Allowed: one all-reduce may add the parts of y and of dx together. `init` may draw whole weights on each device and keep
+a part. The weights then do not depend on N.
 
 **What is checked**
 
 | check | rule | small case |
 |---|---|---|
 | `gated_mlp`: value | y and gradients equal those of one device; the gradients of x and b are whole | |
-| `gated_mlp`: what is sent | in each pass one all-reduce of [B, D], or a reduce-scatter and an all-gather in its place | 720 bytes |
+| `gated_mlp`: what is sent | in each pass at most one all-reduce of [B, D], or a reduce-scatter and an all-gather in its place | 720 bytes |
 | `init`: spread | each device returns its part, normal numbers, variance as above, nothing is sent | |
 | `init`: independence | devices, weights and seeds share no numbers | |
 | `fused_columns` | the order; `ValueError` if N does not divide F | |

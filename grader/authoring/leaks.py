@@ -21,7 +21,7 @@ IDIOM = 3  # A line in at least this many exercises is an idiom, which reveals n
 LEAST_OPERATORS = 2
 NAMES_ALONE = re.compile(r"[\w\s,]*")  # a line with only names, such as arguments, reveals nothing about a solution
 READ = ast.Name | ast.Attribute | ast.Subscript | ast.Constant | ast.expr_context
-"""The syntax of a value that is only read, such as ``mesh.shape["x"]``."""
+"""Syntax nodes of an expression that looks up a value and computes nothing, such as ``mesh.shape["x"]``."""
 EXPRESSION = re.compile(r"\{\{\s*[A-Za-z_][^{}]*\}\}|\{%[^{}]*%\}")
 """A statement or an expression of a template, unlike the groups {{0,1},{2,3}} of a compiled program."""
 MEND = "learners read this line, so leave it out or move it to the last hint"

@@ -206,8 +206,8 @@ def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
     if not isinstance(budget, Budget):
         what = SEPARATED[use.word]
         yield (
-            f"write the {what} budget as between(right, wrong), "
-            "with the least that right programs need and the least that wrong programs need"
+            f"write the {what} budget as between(right, wrong): "
+            "`right` is what the cheapest right program needs, `wrong` is what the cheapest wrong program needs"
         )
         return
     yield from _claimed("right", budget.right, right)

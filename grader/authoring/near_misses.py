@@ -24,7 +24,7 @@ from grader.judging.answers import kind_of, show_params, some_variants, wanted
 DRAWS = 300
 """The largest number of draws of one question for which near misses are tried."""
 COUNT = 4
-"""Integers below this number are counts, as 1 in X - 1 hops. Other numbers are sizes or rates."""
+"""Integers below this number are counts, such as the 1 in "X - 1 hops". Other numbers are sizes or rates."""
 
 
 def near_miss_problems(exercise: Exercise) -> Iterator[str]:

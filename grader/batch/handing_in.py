@@ -137,8 +137,8 @@ def _notes(policy: LatePolicy, times: Mapping[str, Mapping[str, Handed]], stated
         cost = "points" if policy.trust == "file-dates" else "no points"
         notes.append(
             f"{STATED} gives no time for some submissions, so the grader uses {', '.join(weak)}. Students can set "
-            "these times, and copying files changes them. In this course, a submission loses "
-            f"{cost} if only such a time shows that it is late. To use your own record of times, write {STATED}, "
+            "these times, and copying files changes them. In this course, a submission that is late by "
+            f"such a time loses {cost}. To use your own record of times, write {STATED}, "
             "with the columns student and time, into the folder of submissions"
         )
     if strangers := sorted({student for student, _ in stated} - times.keys()):

@@ -17,8 +17,8 @@ from grader.wire.operations import Operation, Operations
 MOVES = TAKES_PART | {"transpose", "reverse", "concatenate", "pad", "reshape", "broadcast_in_dim", "convert"}
 SENDS = {"all_gather", "permute", "all_to_all"}
 WRITES = SENDS | {"reduce_scatter"}
-"""Collectives that can write bfloat16. A reduce-scatter can, after its last addition. An all-reduce sends its sums on,
-so they stay float32."""
+"""Collectives that can write bfloat16. A reduce-scatter can round its result after the last addition. An all-reduce
+still sends the final sums to the other devices, as float32."""
 
 
 def as_stored(fused: Fused) -> Operations:

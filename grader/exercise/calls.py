@@ -111,8 +111,8 @@ def _fit_steps(task: Task, steps: Any, result: Any) -> None:
         raise AuthorError(f"{task.name}: `steps` is {declared.a(steps)}, not a count: 1, 2, 3, ...")
     if steps > 1 and (result is None or not any(leaf.feeds is not None for leaf in flat(result))):
         raise AuthorError(
-            f"{task.name}: steps={steps} needs a result with an argument's name, to pass it to the next step: "
-            'write returns=(like("params"), "loss")'
+            f"{task.name}: steps={steps} needs a result that replaces an argument in the next step: "
+            'name this result after the argument, as in returns=(like("params"), "loss")'
         )
 
 

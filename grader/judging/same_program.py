@@ -170,7 +170,7 @@ class _Matching:
                 judged, timed = (f"{array.dtype}{list(array.shape)}" for array in arrays)
                 what = f"parts of fixed size, such as those of this {one.name}, make up most of {judged}"
                 return self.differ(
-                    one, two, f"{what} in the judged program, but little of {timed} in the timed program"
+                    one, two, f"{what} in the judged program, but a small part of {timed} in the timed program"
                 )
         return None
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pint
 
 LONGEST = 100
-"""Most characters of an answer."""
+"""The largest number of characters in an answer."""
 
 
 class BadAnswer(ValueError):

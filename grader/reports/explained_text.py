@@ -97,7 +97,7 @@ def live_text(live: LiveMemory) -> str:
     """Return a text about the peak memory that a device needs when operations run in program order."""
     parts = {"arguments": live.arguments, "results": live.results, "temporaries": live.temporaries}
     held = ", ".join(f"{show_bytes(size)} {name}" for name, size in parts.items())
-    return f"{show_bytes(live.peak)} on a device at the peak, in program order (liveness analysis): {held}" + (
+    return f"{show_bytes(live.peak)} on a device at the peak, if operations run in program order (liveness analysis): {held}" + (
         f", at {live.at}" if live.at else ""
     )
 

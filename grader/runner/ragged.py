@@ -72,7 +72,7 @@ def _misfit(op: Any, members: int) -> str | None:
     slices = offsets_and_sizes[0][0][0]
     if not slices or slices % members or not operand[0] or not output[0]:
         return (
-            f"needs rows and a multiple of {members} slices, but has {operand[0]} rows to send, "
+            f"needs at least one row and a multiple of {members} slices, but has {operand[0]} rows to send, "
             f"{output[0]} rows for the result and {slices} slices"
         )
     return None

@@ -151,7 +151,10 @@ def test_a_budget_with_room_on_both_sides_is_no_problem(problems: Problems) -> N
 
 def test_a_memory_budget_without_between_is_reported(problems: Problems) -> None:
     found = problems("1.5 * whole", MISCONCEPTION)
-    told = "write the memory budget as between(right, wrong), with the least that right programs need and the least that wrong programs need"
+    told = (
+        "write the memory budget as between(right, wrong): `right` is what the cheapest right program needs, "
+        "`wrong` is what the cheapest wrong program needs"
+    )
     assert found[0] == f"memory on (x=4) with I=8, J=3: {told}"
     assert len(found) == 4 and all(problem.endswith(told) for problem in found)  # 2 meshes times 2 sets of sizes
 

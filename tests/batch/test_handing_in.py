@@ -56,7 +56,7 @@ def test_submitted_csv_overrides_file_dates_and_its_latest_line_counts(course: C
     assert times["ada"][MODULE].source == "the file's date"
     assert weak == (
         "submitted.csv gives no time for some submissions, so the grader uses the file's date in 1 case. Students can set these "
-        "times, and copying files changes them. In this course, a submission loses no points if only such a time shows that it is late. "
+        "times, and copying files changes them. In this course, a submission that is late by such a time loses no points. "
         "To use your own record of times, write submitted.csv, with the columns student and time, into the folder of submissions"
     )
 

@@ -54,10 +54,10 @@ def test_results_become_arguments_only_in_calls_with_steps() -> None:
         ),
         ({"returns": like("x", "params")}, "`returns` has only some arrays of the argument params"),
         ({"steps": 0}, "f: `steps` is the int 0, not a count"),
-        ({"steps": 3}, "f: steps=3 needs a result with an argument's name, to pass it to the next step"),
+        ({"steps": 3}, "f: steps=3 needs a result that replaces an argument in the next step: name this result after the argument"),
         (
             {"steps": 3, "returns": ("loss", like("params", "grads"))},
-            "f: steps=3 needs a result with an argument's name",
+            "f: steps=3 needs a result that replaces an argument in the next step",
         ),
         ({"wrt": ["n"]}, "f: `wrt` names 'n', and n is int32, which has no gradient"),
         ({"wrt": ["x"], "cotangent": (normal(2), None)}, "f: `cotangent` is a tuple of 2, expected one array"),

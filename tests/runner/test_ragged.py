@@ -259,7 +259,7 @@ def with_type(place: int, kind: str) -> list[str]:
         ({"types": with_type(0, "tensor<8x2xbf16>")}, r"cannot move rows of bfloat16\[8, 2\] into float32\[8, 2\]"),
         (
             {"types": with_type(0, "tensor<0x2xf32>")},
-            "needs rows and a multiple of 4 slices, but has 0 rows to send, 8 rows for the result and 4 slices",
+            "needs at least one row and a multiple of 4 slices, but has 0 rows to send, 8 rows for the result and 4 slices",
         ),
         ({"types": with_type(1, "tensor<9x2xf32>")}, "has a result of another type than its output operand"),
         (
@@ -272,7 +272,7 @@ def with_type(place: int, kind: str) -> list[str]:
         ),
         (
             {"types": TYPES[:2] + ["tensor<3xi32>"] * 4},
-            "needs rows and a multiple of 4 slices, but has 8 rows to send, 8 rows for the result and 3 slices",
+            "needs at least one row and a multiple of 4 slices, but has 8 rows to send, 8 rows for the result and 3 slices",
         ),
         ({"TARGET": "ragged_all_to_all_v2"}, "calls 'ragged_all_to_all_v2' outside XLA"),
     ],

@@ -39,7 +39,7 @@ ag_small = exercise.call(
 )  # fmt: skip
 ag_large = exercise.timing(
     ag_small, on="v5e:2x4",
-    dims={"B": 8192, "D": 32768, "F": 40960}, hidden_dims={"B": 10240, "D": 40960, "F": 43008},
+    dims={"B": 8192, "D": 32768, "F": 40960}, hidden_dims={"B": 10240, "D": 40960, "F": 40960},
 )  # fmt: skip
 rs = exercise.call(
     both_ways_matmul_rs, **scatter, dims={"B": 10, "D": 60, "F": 84}, hidden_dims={"B": 14, "D": 108, "F": 60}
@@ -124,11 +124,11 @@ def both_ag_same(small, large):
 
 @exercise.check(ag_large, points=0.5, public=True, after=[both_ag_ways, both_ag_same])
 def both_ag_fast(seen):
-    """both_ways_ag_matmul in time: matmuls overlap the hops, and the step takes at most 1.5 times as long as its matmuls"""
+    """both_ways_ag_matmul in time: matmuls overlap the hops, and the step takes at most 1.6 times as long as its matmuls"""
     expect_not_waiting(seen, "permute", on="matmul")
     expect_beside(seen, "permute", of="matmul")
     products = matmul_time(work(seen), "v5e")
-    expect_step_time(seen, at_most=between(products, 1.8 * products, at=1.5 * products))  # 1.8: hops, then matmuls
+    expect_step_time(seen, at_most=between(products, 1.8 * products, at=1.6 * products))  # 1.8: hops, then matmuls
 
 
 @exercise.check(rs, points=0.75, public=True)
@@ -162,7 +162,9 @@ def both_rs_fast(seen):
     """both_ways_matmul_rs in time: matmuls overlap the hops, and the step takes at most 1.6 times as long as its matmuls"""
     expect_beside(seen, "permute", of="matmul")
     products = matmul_time(work(seen), "v5e")
-    right, wrong = 1.29 * products, 1.97 * products  # right: the core also adds sums; wrong: hops, then matmuls
+    # Right: the core also adds sums. Wrong: hops, then matmuls. The cheapest wrong program, `both_rs_halves_one_way`, needs
+    # 1.86 products, 1.44 times as much as the reference, at both sizes.
+    right, wrong = 1.29 * products, 1.97 * products
     expect_step_time(seen, at_most=between(right, wrong, at=1.6 * products))
 
 
@@ -588,7 +590,9 @@ def both_rs_reduced_last(t, w):
     return jax.lax.psum_scatter(t @ w, "y", scatter_dimension=1, tiled=True)
 
 
-@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_fast, breaks="`both_ways_matmul_rs`: 1.6 times")
+@exercise.misconception(
+    of=both_ways_matmul_rs, fails=both_rs_fast, breaks="the step takes at most 1.6 times as long as its matmuls"
+)
 def both_rs_full_product_first(t, w):
     """You computed all blocks, then sent sums round. No matmul is left to overlap the hops. Compute the next part while the sums travel."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")

@@ -68,20 +68,19 @@ def gather_dx(seen):
 
 @exercise.check(call, points=1, after=[gather_forward, gather_dws, gather_dx])
 def gather_traffic(seen):
-    """L all-gathers, L - 1 reduce-scatters and one all-reduce (or reduce-scatter and gather), each of [B, D] over tp"""
+    """at most L all-gathers, L - 1 reduce-scatters and one all-reduce (or scatter and gather), each of [B, D] over tp"""
     n, layers = seen.mesh["tp"], seen.dims["L"]
     expect_only(seen, "all_gather", "reduce_scatter", "all_reduce")
     expect_traffic(seen, at_most=(2 * layers + 1) * 4 * seen.x.size * (n - 1) / n)
-    # The forward pass makes L results whole. The backward pass needs L sums, and the last one, dx, whole on every device.
-    # So no right program has fewer.
+    # A program may send y and dx together, in one gather.
     passes = {"all_gather": 0, "reduce_scatter": 0}
     for c in seen.collectives:
         for kind in passes:
             passes[kind] += c.count.most * (c.kind in (kind, "all_reduce"))
-    if passes != {"all_gather": layers + 1, "reduce_scatter": layers}:
+    if passes["all_gather"] > layers + 1 or passes["reduce_scatter"] > layers:
         told = " and ".join(f"{count:g} {kind}s" for kind, count in passes.items())
         raise Failure(
-            f"{told}, an all_reduce counted as one of each; with {layers} layers it is {layers + 1} and {layers}"
+            f"{told}, an all_reduce counted as one of each; with {layers} layers at most {layers + 1} and {layers} are needed"
         )
 
 
@@ -332,6 +331,15 @@ def derived_before_the_last_gather(x, ws, dy):
     mine, back = jax.vjp(columns_of, x, ws)
     dx, dws = back(cut(dy))
     return gather(mine), total(dx), dws
+
+
+@exercise.alternative()
+def y_and_dx_gathered_together(x, ws, dy):
+    """The last gather makes y and dx whole."""
+    mine, back = jax.vjp(columns_of, x, ws)
+    dx, dws = back(cut(dy))
+    y, dx = gather(jnp.stack([mine, scatter(dx)], axis=2)).transpose(2, 0, 1)
+    return y, dx, dws
 
 
 @exercise.alternative()

@@ -116,6 +116,8 @@ def fsdp_memory(seen):
     own, whole = gradients + activations, D * D
     right = own + 1.2 * whole  # a layer, and the rest of another
     wrong = own + 3.6 * whole  # three layers, and the rest of a gradient
+    # The statement allows three whole arrays, and the nearest wrong program holds four. So no sizes make it 1.5 times as
+    # much as a program that holds all that is allowed.
     most = own + 3.05 * whole  # two layers, a gradient and small arrays
     expect_memory(seen, at_most=between(4 * right, 4 * wrong, at=4 * most), by="program", arguments=False)
 

@@ -87,14 +87,14 @@ def gated_dx(seen):
 
 @exercise.check(trained, points=0.5, after=[gated_forward, gated_dx, gated_weights])
 def gated_traffic(seen):
-    """gated_mlp: one all-reduce of [B, D] in each pass, or a reduce-scatter and an all-gather in its place"""
-    # Each pass returns a sum over tp on every device. So no right program has fewer than two of each half.
+    """gated_mlp: at most one all-reduce of [B, D] in each pass, or a reduce-scatter and an all-gather in its place"""
+    # A program may send y and dx together, in one all-reduce.
     n = seen.mesh["tp"]
     expect_only(seen, "all_reduce", "reduce_scatter", "all_gather")
     for half in ("reduce_scatter", "all_gather"):
         count = sum(c.count.most for c in seen.collectives if c.kind in (half, "all_reduce"))
-        if count != 2:
-            told = f"both passes together need 2 {half}s, and have {count:g}, with each all_reduce counted as one"
+        if count > 2:
+            told = f"both passes together need at most 2 {half}s and have {count:g}; each all_reduce counts as one"
             raise Failure(told, expected=2, actual=count)
     expect_traffic(seen, at_most=2 * 2 * 4 * seen.x.size * (n - 1) / n)
 
@@ -243,7 +243,7 @@ def bias_gradient_summed(x, w1, w3, w2, b, dy):
     return written(x, w1, w3, w2, b, dy, grads_of=lambda grads: grads | {"b": total(grads["b"])})
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="in each pass one all-reduce of [B, D]")
+@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="in each pass at most one all-reduce of [B, D]")
 def bias_gradient_averaged(x, w1, w3, w2, b, dy):
     """You averaged the bias's gradient over tp. The devices' values are equal already, so this sends bytes and changes nothing."""
     return written(x, w1, w3, w2, b, dy, grads_of=lambda g: g | {"b": jax.lax.pmean(g["b"], "tp")})
@@ -272,7 +272,7 @@ def up_left_out_of_the_gate(x, w1, w3, w2, b, dy):
     return y, grads | {"x": total(dgate @ w1.T + dup @ w3.T), "w1": x.T @ dgate}
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="in each pass one all-reduce of [B, D]")
+@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="in each pass at most one all-reduce of [B, D]")
 def second_matmul_gathered(x, w1, w3, w2, b, dy):
     """You gathered the MLP units and w2, so every device repeats the whole last matmul. Multiply your own units by your own rows of w2, and all-reduce the parts of y."""
     hidden = jax.lax.all_gather(jax.nn.silu(x @ w1) * (x @ w3), "tp", axis=1, tiled=True)
@@ -289,7 +289,7 @@ def gate_as_if_it_were_a_factor(x, w1, w3, w2, b, dy):
     return y, grads | {"w1": x.T @ dgate}
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="in each pass one all-reduce of [B, D]")
+@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="in each pass at most one all-reduce of [B, D]")
 def dx_summed_in_two(x, w1, w3, w2, b, dy):
     """You all-reduced the gate's part of dx and the up's part separately. Add them first: then one all-reduce is enough."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: total(gate) + total(up))
@@ -311,7 +311,7 @@ def hidden_units_gathered(x, w1, w3, w2, b, dy):
     return y, written(x, w1, w3, w2, b, dy)[1]
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="in each pass one all-reduce of [B, D]")
+@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="in each pass at most one all-reduce of [B, D]")
 def weights_gathered(x, w1, w3, w2, b, dy):
     """You gathered the weights, so every device computes everything. Leave cut weights where they are, and send arrays of the size of x."""
     w1, w3 = (jax.lax.all_gather(w, "tp", axis=1, tiled=True) for w in (w1, w3))
@@ -322,7 +322,7 @@ def weights_gathered(x, w1, w3, w2, b, dy):
     return y, g | {"w1": own(g["w1"], axis=1), "w3": own(g["w3"], axis=1), "w2": own(g["w2"], axis=0)}
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="in each pass one all-reduce of [B, D]")
+@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="in each pass at most one all-reduce of [B, D]")
 def reduced_over_all_axes(x, w1, w3, w2, b, dy):
     """You averaged over the other axes of the mesh as well. Devices along them hold copies, so this sends many bytes and changes nothing."""
     others = tuple(axis for axis in jax.typeof(x).sharding.mesh.axis_names if axis != "tp")
@@ -540,6 +540,22 @@ def reduced_in_two_halves(x, w1, w3, w2, b, dy):
 
     y_of, dx_of = (lambda parts, b: halves(parts) + b), (lambda gate, up: halves(gate + up))
     return written(x, w1, w3, w2, b, dy, y_of=y_of, dx_of=dx_of)
+
+
+@exercise.alternative(of=gated_mlp)
+def y_and_dx_together(x, w1, w3, w2, b, dy):
+    """One all-reduce adds the parts of y and of dx."""
+    y, grads = written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: parts, dx_of=lambda gate, up: gate + up)
+    y, dx = total((y, grads["x"]))
+    return y + b, grads | {"x": dx}
+
+
+@exercise.alternative(of=gated_mlp)
+def y_and_dx_joined(x, w1, w3, w2, b, dy):
+    """One all-reduce adds one array that holds the parts of y and of dx."""
+    y, grads = written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: parts, dx_of=lambda gate, up: gate + up)
+    y, dx = jnp.split(total(jnp.concatenate([y, grads["x"]])), 2)
+    return y + b, grads | {"x": dx}
 
 
 @exercise.alternative(of=gated_mlp)
