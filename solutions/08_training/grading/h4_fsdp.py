@@ -73,9 +73,9 @@ def expect_layers(seen):
             )
 
 
-@exercise.check(step, points=0.5, public=True, after=fsdp_value)
-def fsdp_forward(seen):
-    """fsdp_loss: the forward pass has one all-gather for each layer"""
+@exercise.helper
+def expect_forward(seen):
+    """Require one all-gather for each layer in the forward pass."""
     forward = seen.only(backward=False)
     expect_collectives(forward.only(kind="all_gather"), all_gather={"dp": seen.dims["L"]})
     expect_only(forward, "all_gather", "all_reduce")
@@ -83,9 +83,14 @@ def fsdp_forward(seen):
     expect_layers(forward)
 
 
-@exercise.check(step, points=1, after=fsdp_gradients)
-def fsdp_backward(seen):
-    """fsdp_loss: the backward pass has at most one all-gather and exactly one reduce-scatter for each layer"""
+@exercise.check(step, points=0.5, public=True, after=fsdp_value)
+def fsdp_forward(seen):
+    """fsdp_loss: the forward pass has one all-gather for each layer"""
+    expect_forward(seen)
+
+
+def expect_backward(seen):
+    """Require at most one all-gather and exactly one reduce-scatter for each layer in the backward pass."""
     backward, each = seen.only(backward=True), {"dp": seen.dims["L"]}
     gathers = between(seen.dims["L"] - 1, 2 * seen.dims["L"], at=seen.dims["L"])  # the last layer may be kept
     expect_at_most(backward.only(kind="all_gather"), all_gather={"dp": gathers})
@@ -93,6 +98,12 @@ def fsdp_backward(seen):
     expect_only(backward, "all_gather", "reduce_scatter", "all_reduce")
     expect_sums_of_numbers(seen, passes=2)
     expect_layers(backward)
+
+
+@exercise.check(step, points=1, after=fsdp_gradients)
+def fsdp_backward(seen):
+    """fsdp_loss: the backward pass has at most one all-gather and exactly one reduce-scatter for each layer"""
+    expect_backward(seen)
 
 
 deep = exercise.call(
@@ -107,10 +118,13 @@ deep = exercise.call(
 )
 
 
-@exercise.check(deep, points=1, after=fsdp_gradients)
+@exercise.check(deep, points=1, after=[fsdp_gradients, fsdp_forward, fsdp_backward])
 def fsdp_memory(seen):
-    """fsdp_loss: besides its own parts, a device holds at most two gathered layers and one whole gradient"""
+    """fsdp_loss: besides its own parts, a device holds at most two gathered layers and one whole gradient, with the same
+    collectives"""
     expect_close(seen.grads["ws"], by_hand(seen.ws, seen.x)[1])
+    expect_forward(seen)
+    expect_backward(seen)
     L, D, B, N = seen.dims["L"], seen.dims["D"], seen.dims["B"], seen.mesh["dp"]
     gradients, activations = L * D * D / N, (L + 1) * B * D / N
     own, whole = gradients + activations, D * D

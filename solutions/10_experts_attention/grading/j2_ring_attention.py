@@ -137,10 +137,11 @@ def ring_sent(seen):
     expect_sent(seen, 2 * (seen.mesh["cp"] - 1))
 
 
-@exercise.check(wide, points=0.5, after=ring_whole)
+@exercise.check(wide, points=0.5, after=[ring_whole, ring_sent])
 def ring_held(seen):
-    """ring_attn forward: a device holds no more than one round needs"""
+    """ring_attn forward: a device holds no more than one round needs, and sends K and V N - 1 times"""
     expect_near(seen.out, attention_of(seen)[1])
+    expect_sent(seen, 2 * (seen.mesh["cp"] - 1))
     block, scores, rows = block_of(seen)
     round_needs = block + 2 * scores + 15 * rows * seen.dims["H"]
     wrong = 3 * block + seen.mesh["cp"] * scores  # scores of all rounds; K and V of all devices take more
@@ -148,17 +149,23 @@ def ring_held(seen):
     expect_memory(seen, at_most=budget, by="program", arguments=False)
 
 
-@exercise.check(blocks, points=0.25, after=ring_gradients)
-def ring_back(seen):
-    """ring_attn and its gradients: the backward pass sends K, V and their gradients at most N times"""
+def expect_sent_both_ways(seen):
+    """Require at most N - 1 sends of K and V forwards, and N of K, V and their gradients backwards."""
     n = seen.mesh["cp"]
     expect_sent(seen, 2 * (n - 1) + 4 * n)
     expect_traffic(seen, at_most=0, axis="tp")
 
 
-@exercise.check(long, points=0.25, after=ring_gradients)
+@exercise.check(blocks, points=0.25, after=ring_gradients)
+def ring_back(seen):
+    """ring_attn and its gradients: the backward pass sends K, V and their gradients at most N times"""
+    expect_sent_both_ways(seen)
+
+
+@exercise.check(long, points=0.25, after=[ring_gradients, ring_back])
 def ring_kept(seen):
-    """ring_attn and its gradients: no scores of a finished round are kept"""
+    """ring_attn and its gradients: no scores of a finished round are kept, and no more is sent"""
+    expect_sent_both_ways(seen)
     for name, due in gradients_of(seen).items():
         expect_near(seen.grads[name], due)
     block, scores, _ = block_of(seen)
