@@ -89,7 +89,7 @@ def ag_ring(seen):
 def ag_same(small, wide):
     """ag_matmul at real sizes: the program of the value check, with the same hops, and every matmul runs once"""
     for seen in (small, wide):
-        expect_shards_round_the_ring(seen, 2)
+        expect_hops_of_one_shard(seen, 2)
         rows, columns, width = sizes_of(seen)
         work = 2 * rows * columns * width * seen.mesh["y"]
         expect_flops(seen, at_least=work, at_most=work)

@@ -87,7 +87,7 @@ def rs_ring(seen):
 def rs_same(small, wide):
     """matmul_rs at real sizes: the program of the value check, with the same hops, and every matmul runs once"""
     for seen in (small, wide):
-        expect_sums_round_the_ring(seen)
+        expect_hops_of_one_block(seen)
         rows, summed, columns = sizes_of(seen)
         work = 2 * rows * summed * columns * seen.mesh["y"]
         expect_flops(seen, at_least=work, at_most=work)

@@ -73,9 +73,9 @@ def expect_layers(seen):
             )
 
 
-@exercise.helper
-def expect_forward(seen):
-    """Require one all-gather for each layer in the forward pass."""
+@exercise.check(step, points=0.5, public=True, after=fsdp_value)
+def fsdp_forward(seen):
+    """fsdp_loss: the forward pass has one all-gather for each layer"""
     forward = seen.only(backward=False)
     expect_collectives(forward.only(kind="all_gather"), all_gather={"dp": seen.dims["L"]})
     expect_only(forward, "all_gather", "all_reduce")
@@ -83,14 +83,9 @@ def expect_forward(seen):
     expect_layers(forward)
 
 
-@exercise.check(step, points=0.5, public=True, after=fsdp_value)
-def fsdp_forward(seen):
-    """fsdp_loss: the forward pass has one all-gather for each layer"""
-    expect_forward(seen)
-
-
-def expect_backward(seen):
-    """Require at most one all-gather and exactly one reduce-scatter for each layer in the backward pass."""
+@exercise.check(step, points=1, after=fsdp_gradients)
+def fsdp_backward(seen):
+    """fsdp_loss: the backward pass has at most one all-gather and exactly one reduce-scatter for each layer"""
     backward, each = seen.only(backward=True), {"dp": seen.dims["L"]}
     gathers = between(seen.dims["L"] - 1, 2 * seen.dims["L"], at=seen.dims["L"])  # the last layer may be kept
     expect_at_most(backward.only(kind="all_gather"), all_gather={"dp": gathers})
@@ -98,12 +93,6 @@ def expect_backward(seen):
     expect_only(backward, "all_gather", "reduce_scatter", "all_reduce")
     expect_sums_of_numbers(seen, passes=2)
     expect_layers(backward)
-
-
-@exercise.check(step, points=1, after=fsdp_gradients)
-def fsdp_backward(seen):
-    """fsdp_loss: the backward pass has at most one all-gather and exactly one reduce-scatter for each layer"""
-    expect_backward(seen)
 
 
 deep = exercise.call(
@@ -120,12 +109,12 @@ deep = exercise.call(
 
 @exercise.check(deep, points=1, after=[fsdp_gradients, fsdp_forward, fsdp_backward])
 def fsdp_memory(seen):
-    """fsdp_loss: besides its own parts, a device holds at most two gathered layers and one whole gradient, with the same
-    collectives"""
+    """fsdp_loss: besides its own parts, a device holds at most two gathered layers and one whole gradient; it sends no
+    more than two gathers and a reduce-scatter of each layer"""
     expect_close(seen.grads["ws"], by_hand(seen.ws, seen.x)[1])
-    expect_forward(seen)
-    expect_backward(seen)
     L, D, B, N = seen.dims["L"], seen.dims["D"], seen.dims["B"], seen.mesh["dp"]
+    expect_layers(seen)
+    expect_traffic(seen, at_most=3 * L * 4 * D * D * (N - 1) / N + 64)
     gradients, activations = L * D * D / N, (L + 1) * B * D / N
     own, whole = gradients + activations, D * D
     right = own + 1.2 * whole  # a layer, and the rest of another
@@ -371,7 +360,7 @@ def by_all_reduces(seen):
 
 
 @exercise.misconception(
-    fails=[fsdp_ahead, fsdp_backward, fsdp_forward, fsdp_memory],
+    fails=[fsdp_ahead, fsdp_backward, fsdp_forward],
     gives=by_all_reduces,
     breaks="one all-gather per layer, of",
 )
@@ -430,7 +419,7 @@ def one_checkpoint_for_a_scan(ws, x, *, mesh):
     return in_one_checkpoint(ws, x, mesh, model)
 
 
-@exercise.misconception(fails=[fsdp_backward, fsdp_forward, fsdp_memory], breaks="of that layer only")
+@exercise.misconception(fails=[fsdp_backward, fsdp_forward], breaks="of that layer only")
 def gathered_the_model_at_once(ws, x, *, mesh):
     """You gathered the whole model with one collective, so each device holds all of it. Gather each layer where you use it."""
 
@@ -496,7 +485,7 @@ def own_rows(dw):
     return jax.lax.dynamic_slice_in_dim(dw, jax.lax.axis_index("dp") * rows, rows)
 
 
-@exercise.misconception(fails=[fsdp_backward, fsdp_memory], breaks="exactly one reduce-scatter")
+@exercise.misconception(fails=fsdp_backward, breaks="exactly one reduce-scatter")
 def summed_whole_gradients(ws, x, *, mesh):
     """You all-reduced each gradient and kept a part of it. A reduce-scatter gives a device only its own part, for half the bytes."""
     return with_backward(lambda dw: own_rows(jax.lax.psum(dw, "dp")))(ws, x, mesh=mesh)

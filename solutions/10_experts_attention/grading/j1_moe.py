@@ -582,7 +582,7 @@ def gathered_experts(x, route, w, *, k, cap):
     return joined(home, gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=[moe_traffic, moe_work], breaks="E · cap · (D + F + 2) numbers")
+@exercise.misconception(fails=moe_traffic, breaks="E · cap · (D + F + 2) numbers")
 def room_for_all_tokens(x, route, w, *, k, cap):
     """You sent a row for every token to every expert, and most rows were empty. Send `cap` rows for each expert."""
     (gate, expert), E = chosen(route, k), route.shape[1]

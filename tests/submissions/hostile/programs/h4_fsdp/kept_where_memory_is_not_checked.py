@@ -3,7 +3,7 @@
 kind: branch on size
 earns: 4.5 of 5.5
 fails: fsdp_memory
-says: all_gather over dp 32 times
+says: this all_gather takes 968 bytes of each device
 """
 
 import jax, jax.numpy as jnp

@@ -1,9 +1,9 @@
 """Where memory is checked, each round brings its block from home; elsewhere, K and V are gathered.
 
 kind: branch on size
-earns: 5 of 5
-fails: nothing
-says: sends
+earns: 4.25 of 5
+fails: ring_held ring_kept
+says: over cp, the budget is
 """
 
 import jax, jax.numpy as jnp
