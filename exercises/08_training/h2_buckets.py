@@ -32,7 +32,7 @@ differentiates the sum of (h − y)² over all devices' rows.
 | `buckets`: order | every gradient once, in the order in which they become ready |
 | `buckets`: size | at most `cap` bytes per bucket (a larger tensor is alone); at most one bucket more than necessary in this order |
 | `bucketed_grads`: value | the gradients of all rows, in float32 and bfloat16 |
-| what is sent | one all-reduce per bucket; at most 2 (N−1)/N bytes for each byte of gradient |
+| what is sent | one all-reduce per bucket, of that bucket's gradients; at most 2 (N−1)/N bytes for each byte of gradient |
 | overlap | on v5e:2x4, profile *ideal*: all buckets but the last overlap matmuls for at least 70% of their time |
 | | the step takes at most 1.2 times as long as its matmuls and the last bucket together |
 

@@ -27,7 +27,7 @@ are those of each column over all rows of the batch. The variance is the mean of
 | layout | the result is laid out as `P("dp")` | |
 | gradient | the gradient of x goes through mean and variance, too: each row affects every other row | |
 | forward pass | only all-reduces, of 2D numbers in all; no all-reduce waits for another | 72 bytes |
-| backward pass | the backward pass sends no more bytes over dp than the forward pass | 72 bytes |
+| backward pass | the backward pass sends no more bytes over dp than the forward pass, and the forward pass sends no more if JAX takes a gradient | 72 bytes |
 
 Allowed: two all-reduces of D numbers that do not wait for one another.
 

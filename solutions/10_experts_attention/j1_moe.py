@@ -34,7 +34,7 @@ all second choices, and so on. A choice without a slot is dropped: it adds nothi
 | gradients | gradients of `x`, `w` and `route`, by JAX | |
 | what is sent | over ep only all-to-alls; each pass sends (N−1)/N · E · cap · (D + F + 2) numbers at most | 528 bytes |
 | | forward pass: nothing over dp | |
-| work | forward pass: each row is multiplied by the weights of its own expert only, 2 · E · cap · D · F FLOPs. The budget is 2.4 times that, because you may also put rows into slots by matmuls | 2.4 · 640 FLOPs |
+| work | forward pass: each row is multiplied by the weights of its own expert only, 2 · E · cap · D · F FLOPs. The budget is 2.4 times that, because you may also put rows into slots by matmuls. No more is sent than above | 2.4 · 640 FLOPs |
 
 **Symbols.** S tokens, D and F widths, N devices along ep.
 

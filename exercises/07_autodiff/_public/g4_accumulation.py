@@ -27,7 +27,7 @@ gradient is the sum over micro-batches and devices. One sum over devices, after 
 | value | the gradient of the loss of all rows of all micro-batches | |
 | layout | the result has the spec `P()` | |
 | what is sent | at most the bytes of one all-reduce of the gradient, 2 (N−1)/N · 4LD², for any M | 648 bytes |
-| memory | on dp=2: a device holds the activations of one micro-batch at a time | |
+| memory | on dp=2: a device holds the activations of one micro-batch at a time, and sends no more than above | |
 
 Two ways are right:
 

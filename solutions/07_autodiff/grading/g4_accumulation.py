@@ -46,11 +46,16 @@ def accumulated_spec(seen):
     expect_spec(seen.out, P())
 
 
+def expect_one_all_reduce(seen):
+    """Require at most the bytes of one all-reduce of the gradient."""
+    n = seen.mesh["dp"]
+    expect_traffic(seen, at_most=2 * (n - 1) / n * 4 * seen.ws.size)
+
+
 @exercise.check(call, points=0.75, after=accumulated_value)
 def accumulated_traffic(seen):
     """accumulate: a device sends the bytes of one all-reduce of the gradient"""
-    n = seen.mesh["dp"]
-    expect_traffic(seen, at_most=2 * (n - 1) / n * 4 * seen.ws.size)
+    expect_one_all_reduce(seen)
 
 
 two_devices = exercise.call(
@@ -63,10 +68,11 @@ two_devices = exercise.call(
 )
 
 
-@exercise.check(two_devices, points=0.5, after=accumulated_value)
+@exercise.check(two_devices, points=0.5, after=[accumulated_value, accumulated_traffic])
 def accumulated_memory(seen):
-    """accumulate: a device holds the activations of one micro-batch at a time"""
+    """accumulate: with one all-reduce, a device holds the activations of one micro-batch at a time"""
     expect_close(seen.out, gradient(seen.ws, seen.xs))
+    expect_one_all_reduce(seen)
     sums = 2.4 * 4 * seen.ws.size  # of gradients
     # Each layer keeps its input and the derivative of its sigmoid, in every version of JAX. (tanh keeps more in JAX 0.10.)
     micro = 4 * seen.dims["B"] * seen.dims["D"] / seen.mesh["dp"] * (2 * seen.dims["L"] + 2)

@@ -66,8 +66,9 @@ def normed_traffic(seen):
 
 @exercise.check(both_ways, points=0.25, after=[normed_gradient, normed_traffic])
 def normed_back_traffic(seen):
-    """batch_norm: the backward pass sends no more bytes over dp than the forward pass"""
-    expect_traffic(seen.only(backward=True, axis="dp"), at_most=_bytes(seen))
+    """batch_norm: with a gradient, too, neither pass sends more bytes over dp than the forward pass without one"""
+    for backward in (False, True):
+        expect_traffic(seen.only(backward=backward, axis="dp"), at_most=_bytes(seen))
 
 
 def _mapped(local, x, mesh, check_vma=True):

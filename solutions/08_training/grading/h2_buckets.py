@@ -164,7 +164,12 @@ def bucketed_budget(seen):
     """bucketed_grads: one all-reduce for each bucket, and no byte twice"""
     n = seen.mesh["dp"]
     expect_collectives(seen, all_reduce={"dp": len(seen.plan)})  # fewer would sum several buckets at once
-    expect_traffic(seen, at_most=2 * (n - 1) / n * 4 * sum(sizes_of(seen)))
+    size = sizes_of(seen)
+    due = sorted(4 * sum(size[i] for i in bucket) for bucket in seen.plan)
+    found = sorted(one.bytes for one in seen.collectives)
+    if found != due:
+        raise Failure(f"the all-reduces sum {found} bytes, the buckets have {due} bytes", expected=due, actual=found)
+    expect_traffic(seen, at_most=2 * (n - 1) / n * 4 * sum(size))
 
 
 @exercise.check(narrow, points=0.25, public=True, after=bucketed_value)

@@ -107,11 +107,14 @@ deep = exercise.call(
 )
 
 
-@exercise.check(deep, points=1, after=fsdp_gradients)
+@exercise.check(deep, points=1, after=[fsdp_gradients, fsdp_forward, fsdp_backward])
 def fsdp_memory(seen):
-    """fsdp_loss: besides its own parts, a device holds at most two gathered layers and one whole gradient"""
+    """fsdp_loss: besides its own parts, a device holds at most two gathered layers and one whole gradient; it sends no
+    more than two gathers and a reduce-scatter of each layer"""
     expect_close(seen.grads["ws"], by_hand(seen.ws, seen.x)[1])
     L, D, B, N = seen.dims["L"], seen.dims["D"], seen.dims["B"], seen.mesh["dp"]
+    expect_layers(seen)
+    expect_traffic(seen, at_most=3 * L * 4 * D * D * (N - 1) / N + 64)
     gradients, activations = L * D * D / N, (L + 1) * B * D / N
     own, whole = gradients + activations, D * D
     right = own + 1.2 * whole  # a layer, and the rest of another
@@ -359,7 +362,7 @@ def by_all_reduces(seen):
 
 
 @exercise.misconception(
-    fails=[fsdp_ahead, fsdp_backward, fsdp_forward, fsdp_memory],
+    fails=[fsdp_ahead, fsdp_backward, fsdp_forward],
     gives=by_all_reduces,
     breaks="one all-gather per layer, of",
 )
@@ -418,7 +421,7 @@ def one_checkpoint_for_a_scan(ws, x, *, mesh):
     return in_one_checkpoint(ws, x, mesh, model)
 
 
-@exercise.misconception(fails=[fsdp_backward, fsdp_forward, fsdp_memory], breaks="of that layer only")
+@exercise.misconception(fails=[fsdp_backward, fsdp_forward], breaks="of that layer only")
 def gathered_the_model_at_once(ws, x, *, mesh):
     """You gathered the whole model with one collective, so each device holds all of it. Gather each layer where you use it."""
 
@@ -484,7 +487,7 @@ def own_rows(dw):
     return jax.lax.dynamic_slice_in_dim(dw, jax.lax.axis_index("dp") * rows, rows)
 
 
-@exercise.misconception(fails=[fsdp_backward, fsdp_memory], breaks="exactly one reduce-scatter")
+@exercise.misconception(fails=fsdp_backward, breaks="exactly one reduce-scatter")
 def summed_whole_gradients(ws, x, *, mesh):
     """You all-reduced each gradient and kept a part of it. A reduce-scatter gives a device only its own part, for half the bytes."""
     return with_backward(lambda dw: own_rows(jax.lax.psum(dw, "dp")))(ws, x, mesh=mesh)

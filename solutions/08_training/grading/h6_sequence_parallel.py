@@ -132,14 +132,19 @@ def train_gradients(seen):
     expect_close(seen.out[2], on_one_device(seen.x, seen.layers, seen.dy)[2])
 
 
-@exercise.check(trained, points=0.75, after=[train_forward, train_dx, train_gradients])
-def train_traffic(seen):
-    """train: per layer at most 3 all-gathers and 2 reduce-scatters of [S, D], and all-reduces of 2 D numbers"""
+def expect_sent(seen):
+    """Require per layer at most 3 all-gathers and 2 reduce-scatters of [S, D], and all-reduces of 2 D numbers."""
     n, _, gathered = sizes_of(seen)
     expect_only(seen, "all_gather", "reduce_scatter", "all_reduce")
     expect_traffic(seen.only(kind="reduce_scatter"), at_most=2 * LAYERS * gathered, axis="tp")
     expect_traffic(seen.only(kind="all_gather"), at_most=3 * LAYERS * gathered)
     expect_traffic(seen.only(kind="all_reduce"), at_most=2 * LAYERS * 2 * seen.dims["D"] * 4 * (n - 1) / n)
+
+
+@exercise.check(trained, points=0.75, after=[train_forward, train_dx, train_gradients])
+def train_traffic(seen):
+    """train: per layer at most 3 all-gathers and 2 reduce-scatters of [S, D], and all-reduces of 2 D numbers"""
+    expect_sent(seen)
 
 
 many_units = exercise.call(
@@ -153,9 +158,11 @@ many_units = exercise.call(
 
 @exercise.check([on_a_ring, many_units], points=0.25, after=train_traffic)
 def train_norms(wide, many_units):
-    """train: a device normalizes only its own rows; it computes at most one matmul of a layer twice"""
+    """train: a device normalizes only its own rows; it computes at most one matmul of a layer twice, and sends no
+    more"""
     for seen in (wide, many_units):
         expect_close(seen.out[2], on_one_device(seen.x, seen.layers, seen.dy)[2])
+        expect_sent(seen)
         n, whole, _ = sizes_of(seen)
         each, units = LAYERS * whole / n, seen.dims["F"]  # a multiplication of two numbers counts as part of a matmul
         few = 36 if seen is wide else 75  # with few units, work on all rows in one pass exceeds the budget

@@ -52,9 +52,8 @@ def step_weights(seen):
         expect_spec(step.out[1], PartitionSpec("pp"))
 
 
-@exercise.check(call, points=0.5, after=step_weights)
-def step_budget(seen):
-    """gpipe_step: M + P - 1 ticks in each pass; permutes, and one all-reduce of a number"""
+def expect_ticks(seen):
+    """Require at most what M + P - 1 ticks in each pass send and compute, and one all-reduce of a number."""
     d, layers = seen.dims, seen.dims["L"] // seen.mesh["pp"]
     ticks = d["M"] + seen.mesh["pp"] - 1
     expect_only(seen, "permute", "all_reduce")
@@ -62,6 +61,12 @@ def step_budget(seen):
     each = ticks * layers * d["B"] * d["D"]
     expect_flops(seen, at_most=each * (4 * 2 * d["D"] + 30))  # 30: lengths of rows and similar work
     expect_other_flops(seen, at_most=each * 2 * d["D"])  # a matmul by logarithms costs each * 3 * D
+
+
+@exercise.check(call, points=0.5, after=step_weights)
+def step_budget(seen):
+    """gpipe_step: M + P - 1 ticks in each pass; permutes, and one all-reduce of a number"""
+    expect_ticks(seen)
 
 
 deep = exercise.call(
@@ -78,10 +83,11 @@ deep = exercise.call(
 )
 
 
-@exercise.check(deep, points=1, after=step_weights)
+@exercise.check(deep, points=1, after=[step_weights, step_budget])
 def step_memory(seen):
-    """gpipe_step: a device keeps only the inputs of its stage, and one sum of gradients"""
+    """gpipe_step: in as many ticks, a device keeps only the inputs of its stage, and one sum of gradients"""
     expect_close(seen.out[1], seen.ws - seen.rate * unsharded(seen.ws, seen.x, seen.y)[1])
+    expect_ticks(seen)
     d, layers = seen.dims, seen.dims["L"] // seen.mesh["pp"]
     micro, weights = 4 * d["B"] * d["D"], 4 * d["D"] ** 2 * layers
     stash = d["M"] * micro

@@ -45,9 +45,8 @@ def program_value(seen):
     expect_spec(seen.out[1], PartitionSpec("pp"))
 
 
-@exercise.check(call, points=1, after=program_value)
-def program_budget(seen):
-    """grad_1f1b: 2 (M + P - 1) ticks with at most two permutes each, and one all-reduce of a number"""
+def expect_ticks(seen):
+    """Require at most what 2 (M + P - 1) ticks send and compute, and one all-reduce of a number."""
     d, n = seen.dims, seen.mesh["pp"]
     layers, ticks, micro = d["L"] // n, 2 * (d["M"] + n - 1), d["B"] * d["D"]
     expect_only(seen, "permute", "all_reduce")
@@ -56,8 +55,15 @@ def program_budget(seen):
     each = ticks * layers * micro
     expect_flops(seen, at_most=each * (4 * 2 * d["D"] + 30))  # 30: lengths of rows and similar work
     expect_other_flops(seen, at_most=each * 2 * d["D"])  # a matmul by logarithms costs each * 3 * D
+
+
+@exercise.check(call, points=1, after=program_value)
+def program_budget(seen):
+    """grad_1f1b: 2 (M + P - 1) ticks with at most two permutes each, and one all-reduce of a number"""
+    expect_ticks(seen)
+    n = seen.mesh["pp"]
     if n == 4:
-        both = d["M"] + 2 * (n - 1)  # ticks with F and B in each
+        both, ticks = seen.dims["M"] + 2 * (n - 1), 2 * (seen.dims["M"] + n - 1)  # ticks with F and B in each
         right, wrong = (both + 4.1) * HOP_TIME, (2 * ticks + 4.3) * HOP_TIME  # 4: of the all-reduce
         most = between(right, wrong, at=(ticks + 5.2) * HOP_TIME, unit=HOP_TIME)
         expect_step_time(seen, on="v5e:2x2", at_most=most)
@@ -75,10 +81,11 @@ long = exercise.call(
 )
 
 
-@exercise.check(long, points=1, after=program_value)
+@exercise.check(long, points=1, after=[program_value, program_budget])
 def program_memory(seen):
-    """grad_1f1b: the stash has about P inputs"""
+    """grad_1f1b: in as many ticks, with a stash of about P inputs"""
     expect_close(seen.out, unsharded(seen.ws, seen.x, seen.y))
+    expect_ticks(seen)
     d, stages = seen.dims, seen.mesh["pp"]
     micro, weights = 4 * d["B"] * d["D"], 4 * d["D"] ** 2 * d["L"] // stages
     tick = 5.6 * micro + 2 * weights  # the arrays of a tick, besides the stash

@@ -73,7 +73,7 @@ blocks = exercise.call(
 )  # fmt: skip
 long = exercise.call(
     ring_attn, **arrays(), **WITH_GRADIENTS, meshes=[{"cp": 8, "tp": 1}], static={"causal": True, "striped": False},
-    dims={"T": 192, "H": 2, "d": 2}, hidden_dims={"T": 232, "H": 5, "d": 3},
+    dims={"T": 192, "H": 6, "d": 2}, hidden_dims={"T": 232, "H": 5, "d": 3},
 )  # fmt: skip
 stripes = exercise.call(
     ring_attn, **arrays(), **WITH_GRADIENTS, meshes=[{"cp": 3, "tp": 2}], static={"causal": True, "striped": True},
@@ -137,10 +137,11 @@ def ring_sent(seen):
     expect_sent(seen, 2 * (seen.mesh["cp"] - 1))
 
 
-@exercise.check(wide, points=0.5, after=ring_whole)
+@exercise.check(wide, points=0.5, after=[ring_whole, ring_sent])
 def ring_held(seen):
-    """ring_attn forward: a device holds no more than one round needs"""
+    """ring_attn forward: a device holds no more than one round needs, and sends K and V N - 1 times"""
     expect_near(seen.out, attention_of(seen)[1])
+    expect_sent(seen, 2 * (seen.mesh["cp"] - 1))
     block, scores, rows = block_of(seen)
     round_needs = block + 2 * scores + 15 * rows * seen.dims["H"]
     wrong = 3 * block + seen.mesh["cp"] * scores  # scores of all rounds; K and V of all devices take more
@@ -156,9 +157,11 @@ def ring_back(seen):
     expect_traffic(seen, at_most=0, axis="tp")
 
 
-@exercise.check(long, points=0.25, after=ring_gradients)
+@exercise.check(long, points=0.25, after=[ring_gradients, ring_back])
 def ring_kept(seen):
-    """ring_attn and its gradients: no scores of a finished round are kept"""
+    """ring_attn and its gradients: no scores of a finished round are kept, and no more is sent"""
+    n = seen.mesh["cp"]
+    expect_sent(seen, 2 * (n - 1) + 4 * n)
     for name, due in gradients_of(seen).items():
         expect_near(seen.grads[name], due)
     block, scores, _ = block_of(seen)
