@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import itertools
 import math
 import os
 import random
@@ -24,6 +25,10 @@ from tests.rewriting import Rewrite, rewrites, written_again
 from tests.texts import Text, computes, course_grader, graded, results_of, right_texts, traced_tasks
 
 AT_ONCE = 3
+MOST_AT_ONCE = 8
+# Styles that add work. A slice that goes to a barrier is a kernel of its own (docs/clock.md), so the step takes longer,
+# and a check of the step's time may rightly fail.
+SLOWER = {"product: behind a barrier"}
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,9 @@ class Found:
     other: Counter[str] = field(default_factory=Counter)
     refused: list[Refusal] = field(default_factory=list)
 
+    def ways(self) -> set[str]:
+        return {way for ways in self.by_way for way in ways.split(" + ")}
+
     def __str__(self) -> str:
         programs = len({r.program for r in self.refused})
         head = f"tried {self.tried.total()} right programs, refused {programs}; {self.other.total()} computed something else"
@@ -68,6 +76,54 @@ def programs(grader: Grader, seed: int, only: str) -> Iterator[tuple[Text, tuple
     yield from alone
     while True:
         yield pick.choice(texts), tuple(pick.sample(rewrites(), AT_ONCE))
+
+
+def cover(grader: Grader, name: str, seed: int) -> Found:
+    """Use each style in a right program of an exercise, with few programs: of each text in turn, in several styles.
+
+    Styles that add work are left out. If a program computes something else, halves of its styles are tried, and a single style with the next text.
+    """
+    found, pick = Found(), random.Random(f"{seed} {name}")
+    texts = [text for exercise, task in traced_tasks(grader, name) for text in right_texts(exercise, task)]
+    left = [way for way in rewrites() if way.name not in SLOWER]
+    pick.shuffle(left)
+    misses = 0
+    for text in itertools.cycle(pick.sample(texts, len(texts))):
+        used = _used(grader, text, fitting(text, left, pick), pick, found)
+        left = [way for way in left if way not in used]
+        misses = 0 if used else misses + 1
+        if not left or misses == len(texts):
+            return found
+    return found
+
+
+def fitting(text: Text, ways: list[Rewrite], pick: random.Random) -> tuple[Rewrite, ...]:
+    """Return the first styles that change the text one after the other, and whose helpers have different names."""
+    found: list[Rewrite] = []
+    names, module = set[str](), text.module
+    for way in ways:
+        helpers = {s.name for s in ast.parse(way.helpers).body if isinstance(s, ast.FunctionDef | ast.ClassDef)}
+        if not helpers & names and ast.unparse(changed := way(module, pick)) != ast.unparse(module):
+            names, module = names | helpers, changed
+            found.append(way)
+        if len(found) == MOST_AT_ONCE:
+            break
+    return tuple(found)
+
+
+def _used(
+    grader: Grader, text: Text, ways: tuple[Rewrite, ...], pick: random.Random, found: Found
+) -> tuple[Rewrite, ...]:
+    """Try a text in these styles, and return those in which it was right."""
+    program = written_again(text.module, ways, pick) if ways else None
+    before = found.tried.total()
+    if program:
+        try_one(grader, text, " + ".join(way.name for way in ways), program, found)
+    if found.tried.total() > before:
+        return ways
+    half = len(ways) // 2
+    parts = [ways[:half], ways[half:]] if half else []
+    return tuple(way for part in parts for way in _used(grader, text, part, pick, found))
 
 
 def search(
