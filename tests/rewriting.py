@@ -256,7 +256,9 @@ def rewrites() -> list[Rewrite]:
     from tests.helpers import EXPLICIT, HELPERS, ON_EXPLICIT, PARTIAL, REDUCED
 
     found = [_rewrite(name, calls, helpers, operators) for name, (calls, operators, helpers) in HELPERS.items()]
-    identity = "def again_kept(tree):\n    return jax.tree.map({}, tree)\n"
+    kept = (
+        "def again_kept(tree):\n    return jax.tree.map(lambda v: ({})(v) if isinstance(v, jax.Array) else v, tree)\n"
+    )
     arrays = "lambda v: v"
     found += [
         _rewrite("operands reduced", operators="MatMult=again_product", helpers=REDUCED, fits=lambda text: "reshard" in text),
@@ -275,7 +277,7 @@ def rewrites() -> list[Rewrite]:
         _rewrite("check_vma on", syntax=keyword("shard_map", "check_vma", "True")),
         _rewrite("check_vma off", syntax=keyword("shard_map", "check_vma", "False")),
         *(
-            _rewrite(f"{name} {where}", syntax=around_results("again_kept", outermost=where == "outside"), helpers=identity.format(what))
+            _rewrite(f"{name} {where}", syntax=around_results("again_kept", outermost=where == "outside"), helpers=kept.format(what))
             for where in ("inside", "outside")
             for name, what in {
                 "tree map": arrays,
