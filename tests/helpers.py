@@ -178,6 +178,90 @@ def again_cond(c, yes, no, *operands):
     return lax.switch(jnp.asarray(c).astype(jnp.int32), [no, yes], *operands)
 """
 
+# Casts to the types ``unreduced`` and ``reduced``. JAX raises a ValueError where an array does not have the type that the
+# cast needs: in bodies with check_vma=False, and for arrays that do not vary over the axis.
+TYPED = """
+def again_typed(x, name, *types):
+    try:
+        for to in types:
+            x = lax.pcast(x, name, to=to)
+    except ValueError:
+        return None
+    return x
+"""
+UNREDUCED = """
+def again_psum(x, name, **options):
+    parts = again_typed(x, name, "unreduced")
+    return lax.psum(x if parts is None else parts, name, **options)
+def again_scatter(x, name, **options):
+    parts = again_typed(x, name, "unreduced")
+    return lax.psum_scatter(x if parts is None else parts, name, **options)
+"""
+GATHERED = """
+def again_gather(x, name, **options):
+    try:
+        return lax.pcast(lax.all_gather(x, name, to="reduced", **options), name, to="varying")
+    except ValueError:
+        return lax.all_gather(x, name, **options)
+"""
+COPIES = """
+def again_cast(x, name, *, to="varying"):
+    found = again_typed(x, name, "reduced", "varying") if to == "varying" else None
+    return lax.pcast(x, name, to=to) if found is None else found
+"""
+
+# Whole arrays have the types ``unreduced`` and ``reduced`` only on a mesh with Explicit axes.
+RESHARD = """
+def again_reshard(x, spec):
+    was = jax.typeof(x).sharding.spec
+    if was.unreduced and not spec.unreduced:
+        return jax.shard_map(lambda v: lax.psum(v, tuple(was.unreduced)), in_specs=was, out_specs=spec)(x)
+    if spec.reduced and not was.reduced:
+        return jax.shard_map(lambda v: lax.pcast(v, tuple(spec.reduced), to="reduced"), in_specs=was, out_specs=spec)(x)
+    return jax.sharding.reshard(x, spec)
+"""
+REDUCED = """
+def again_product(a, b):
+    if isinstance(a, jax.Array) and isinstance(b, jax.Array) and jax.typeof(b).sharding.mesh.are_all_axes_explicit:
+        one, two = (jax.typeof(x).sharding.spec for x in (a, b))
+        cut = {n for part in one.partitions if part for n in (part if isinstance(part, tuple) else (part,))}
+        held = {n for part in two.partitions if part for n in (part if isinstance(part, tuple) else (part,))}
+        b = jax.sharding.reshard(b, P(*two.partitions, reduced={*two.reduced, *(cut - held)}))
+    return a @ b
+"""
+
+EXPLICIT = """
+def again_moved(tree, specs, mesh):
+    specs = jax.tree.broadcast(specs, tree)
+    return jax.tree.map(lambda x, spec: jax.sharding.reshard(x, jax.sharding.NamedSharding(mesh, spec)), tree, specs)
+def again_explicit(mesh):
+    return mesh.update(axis_types=(jax.sharding.AxisType.Explicit,) * len(mesh.axis_names))
+"""
+ON_EXPLICIT = """
+def again_map(f, *, mesh, in_specs, **options):
+    mesh = again_explicit(mesh)
+    return lambda *args: jax.shard_map(f, mesh=mesh, in_specs=in_specs, **options)(*again_moved(args, in_specs, mesh))
+"""
+# This helper traces the body twice, because the specs of the results name the axes over which the body sums.
+PARTIAL = """
+again_axes, again_parts = set(), [False]
+def again_psum(x, name):
+    again_axes.update((name,) if isinstance(name, str) else name)
+    return lax.pcast(x, name, to="unreduced") if again_parts[0] else lax.psum(x, name)
+def again_map(f, *, mesh, in_specs, out_specs, **options):
+    mesh = again_explicit(mesh)
+    def made(specs, parts):
+        again_parts[0] = parts
+        return jax.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=specs, **options)
+    def mapped(*args):
+        args = again_moved(args, in_specs, mesh)
+        again_axes.clear()
+        jax.eval_shape(made(out_specs, False), *args)
+        specs = jax.tree.map(lambda spec: P(*spec.partitions, unreduced=set(again_axes)), out_specs)
+        return again_moved(made(specs, True)(*args), out_specs, mesh)
+    return mapped
+"""
+
 HELPERS: dict[str, tuple[str, str, str]] = {
     **{f"product: {name}": ("", "MatMult=again_product", f"def again_product(a, b):\n    return {how}\n")
        for name, how in PRODUCTS.items()},
@@ -186,8 +270,10 @@ HELPERS: dict[str, tuple[str, str, str]] = {
         "jnp.where=again_where jnp.maximum=again_larger jnp.concatenate=again_joined jnp.zeros=again_zeros"
         " jnp.sum=again_sum jnp.tanh=lax.tanh jnp.exp=lax.exp jnp.log=lax.log jnp.sqrt=lax.sqrt jnp.square=lax.square", "", LAX),
     "methods as functions": (
-        ".sum=jnp.sum .mean=jnp.mean .reshape=jnp.reshape .T=jnp.transpose .swapaxes=jnp.swapaxes"
-        " .transpose=jnp.transpose .astype=lax.convert_element_type .ravel=jnp.ravel", "", ""),
+        ".sum=jnp.sum .mean=jnp.mean .reshape=again_reshape .T=jnp.transpose .swapaxes=jnp.swapaxes"
+        " .transpose=again_transpose .astype=lax.convert_element_type .ravel=jnp.ravel", "",
+        "def again_reshape(x, *shape):\n    return jnp.reshape(x, shape if len(shape) > 1 else shape[0])\n"
+        "def again_transpose(x, *axes):\n    return jnp.transpose(x, axes if len(axes) > 1 else axes[0] if axes else None)\n"),
     "functions as methods": (
         "jnp.sum=again_sum jnp.mean=again_mean", "",
         "def again_sum(x, *args, **options):\n    return x.sum(*args, **options)\n"
@@ -252,4 +338,8 @@ HELPERS: dict[str, tuple[str, str, str]] = {
         "    def mapped(*args):\n        with jax.set_mesh(mesh):\n            return jax.shard_map(f, **options)(*args)\n    return mapped\n"),
     "zeros like": ("jnp.zeros=again_zeros", "", "def again_zeros(shape, dtype=jnp.float32):\n    return jnp.full(shape, 0.0, dtype)\n"),
     "broadcast zeros": ("jnp.zeros=again_zeros", "", "def again_zeros(shape, dtype=jnp.float32):\n    return jnp.broadcast_to(jnp.asarray(0, dtype), shape)\n"),
+    "sums of unreduced": ("lax.psum=again_psum lax.psum_scatter=again_scatter", "", TYPED + UNREDUCED),
+    "gathers to reduced": ("lax.all_gather=again_gather", "", GATHERED),
+    "copies by reduced": ("lax.pcast=again_cast lax.pvary=again_cast", "", TYPED + COPIES),
+    "reshard by shard_map": ("jax.sharding.reshard=again_reshard reshard=again_reshard", "", RESHARD),
 }  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import itertools
 import math
 import os
 import random
@@ -24,6 +25,17 @@ from tests.rewriting import Rewrite, rewrites, written_again
 from tests.texts import Text, computes, course_grader, graded, results_of, right_texts, traced_tasks
 
 AT_ONCE = 3
+MOST_AT_ONCE = 8
+MOST_TEXTS = 5
+# Styles that make a program slower on the clock (docs/clock.md), so a check of the step's time may rightly fail
+SLOWER = {
+    "product: behind a barrier": "a slice that goes to a barrier is a kernel of its own",
+    "product: highest": "a matmul of float32 in this precision takes several passes",
+    **dict.fromkeys(
+        ("range as fori", "range as fori peeled", "range as scan peeled"),
+        "a permute at the start of a round of a loop cannot overlap with the matmul of the round before it",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -49,6 +61,9 @@ class Found:
     other: Counter[str] = field(default_factory=Counter)
     refused: list[Refusal] = field(default_factory=list)
 
+    def ways(self) -> set[str]:
+        return {way for ways in self.by_way for way in ways.split(" + ")}
+
     def __str__(self) -> str:
         programs = len({r.program for r in self.refused})
         head = f"tried {self.tried.total()} right programs, refused {programs}; {self.other.total()} computed something else"
@@ -68,6 +83,58 @@ def programs(grader: Grader, seed: int, only: str) -> Iterator[tuple[Text, tuple
     yield from alone
     while True:
         yield pick.choice(texts), tuple(pick.sample(rewrites(), AT_ONCE))
+
+
+def cover(grader: Grader, name: str, seed: int) -> Found:
+    """Use each style in a right program of an exercise, with few programs: of each text in turn, in several styles.
+
+    Styles that make programs slower are left out. If a program computes something else, halves of its styles are tried.
+    A style that makes a program wrong twice without other styles is given up.
+    """
+    found, pick = Found(), random.Random(f"{seed} {name}")
+    texts = [text for exercise, task in traced_tasks(grader, name) for text in right_texts(exercise, task)]
+    texts.sort(key=lambda text: text.by != "the reference")
+    left = [way for way in rewrites() if way.name not in SLOWER]
+    pick.shuffle(left)
+    misses = 0
+    for text in itertools.cycle(texts[:MOST_TEXTS]):
+        ways = fitting(text, left, pick)
+        used = _used(grader, text, ways, pick, found)
+        alone = {way.name: sum(n for o, n in found.other.items() if f", {way.name}: " in o) for way in ways}
+        left = [way for way in left if way not in used and alone.get(way.name, 0) < 2]
+        misses = 0 if ways else misses + 1
+        if not left or misses == MOST_TEXTS:
+            return found
+    return found
+
+
+def fitting(text: Text, ways: list[Rewrite], pick: random.Random) -> tuple[Rewrite, ...]:
+    """Return the first styles that change the text one after the other, and whose helpers have different names."""
+    found: list[Rewrite] = []
+    names, module, was = set[str](), text.module, ast.unparse(text.module)
+    for way in ways:
+        helpers = {s.name for s in ast.parse(way.helpers).body if isinstance(s, ast.FunctionDef | ast.ClassDef)}
+        if not helpers & names and (became := ast.unparse(changed := way(module, pick))) != was:
+            names, module, was = names | helpers, changed, became
+            found.append(way)
+        if len(found) == MOST_AT_ONCE:
+            break
+    return tuple(found)
+
+
+def _used(
+    grader: Grader, text: Text, ways: tuple[Rewrite, ...], pick: random.Random, found: Found
+) -> tuple[Rewrite, ...]:
+    """Try a text in these styles, and return those in which it was right."""
+    program = written_again(text.module, ways, pick) if ways else None
+    before = found.tried.total()
+    if program:
+        try_one(grader, text, " + ".join(way.name for way in ways), program, found)
+    if found.tried.total() > before:
+        return ways
+    half = len(ways) // 2
+    parts = [ways[:half], ways[half:]] if half else []
+    return tuple(way for part in parts for way in _used(grader, text, part, pick, found))
 
 
 def search(

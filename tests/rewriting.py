@@ -24,6 +24,8 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 """
 
+MODULES = ("jax", "jnp", "jax.numpy", "lax", "jax.lax", "np")
+
 
 @dataclass(frozen=True)
 class Rewrite:
@@ -34,6 +36,7 @@ class Rewrite:
         operators: helpers for binary operators, by their class in ``ast``.
         syntax: changes a module in place.
         helpers: their text.
+        fits: return whether to rewrite a module with this text; other modules stay unchanged.
     """
 
     name: str
@@ -41,9 +44,12 @@ class Rewrite:
     operators: dict[str, str]
     syntax: Callable[[ast.Module, random.Random], None] | None
     helpers: str
+    fits: Callable[[str], bool] = lambda text: True
 
     def __call__(self, module: ast.Module, pick: random.Random) -> ast.Module:
         """Return the rewritten module, with its helpers."""
+        if not self.fits(ast.unparse(module)):
+            return module
         module = _Replacing(self.calls, self.operators).visit(copy.deepcopy(module))
         if self.syntax:
             self.syntax(module, pick)
@@ -64,12 +70,15 @@ class _Replacing(ast.NodeTransformer):
             return ast.Call(ast.Name(self.calls[".T"], ast.Load()), [node.value], [])
         return node
 
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.Name(self.calls.get(node.id, node.id), node.ctx) if isinstance(node.ctx, ast.Load) else node
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        method = f".{node.func.attr}" if isinstance(node.func, ast.Attribute) else ""
-        if method in self.calls and isinstance(node.func, ast.Attribute):
-            helper = ast.Name(self.calls[method], ast.Load())
-            return ast.Call(helper, [node.func.value, *node.args], node.keywords)
+        called = node.func
+        if isinstance(called, ast.Attribute) and ast.unparse(called.value) not in MODULES:
+            helper = self.calls.get(f".{called.attr}")
+            return ast.Call(ast.Name(helper, ast.Load()), [called.value, *node.args], node.keywords) if helper else node
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
@@ -226,20 +235,35 @@ def keyword(function: str, name: str, value: str) -> Callable[[ast.Module, rando
 
 
 def _rewrite(
-    name: str, calls: str = "", helpers: str = "", operators: str = "", syntax: Callable | None = None
+    name: str,
+    calls: str = "",
+    helpers: str = "",
+    operators: str = "",
+    syntax: Callable | None = None,
+    fits: Callable[[str], bool] = lambda text: True,
 ) -> Rewrite:
     """Return a way of rewriting. ``calls`` and ``operators``: "name=helper name=helper"."""
     replaced, operated = (dict(pair.split("=") for pair in text.split()) for text in (calls, operators))
-    return Rewrite(name, replaced, operated, syntax, helpers)
+    return Rewrite(name, replaced, operated, syntax, helpers, fits)
+
+
+def _can_reshard(text: str) -> bool:
+    """Return whether helpers may move the arguments of ``shard_map``. In a vmap they would also gather its dimension."""
+    return "jax.shard_map" in text and "vmap" not in text
 
 
 def rewrites() -> list[Rewrite]:
-    from tests.helpers import HELPERS
+    from tests.helpers import EXPLICIT, HELPERS, ON_EXPLICIT, PARTIAL, REDUCED
 
     found = [_rewrite(name, calls, helpers, operators) for name, (calls, operators, helpers) in HELPERS.items()]
-    identity = "def again_kept(tree):\n    return jax.tree.map({}, tree)\n"
+    kept = (
+        "def again_kept(tree):\n    return jax.tree.map(lambda v: ({})(v) if isinstance(v, jax.Array) else v, tree)\n"
+    )
     arrays = "lambda v: v"
     found += [
+        _rewrite("operands reduced", operators="MatMult=again_product", helpers=REDUCED, fits=lambda text: "reshard" in text),
+        _rewrite("an Explicit mesh", "jax.shard_map=again_map", EXPLICIT + ON_EXPLICIT, fits=_can_reshard),
+        _rewrite("results unreduced", "lax.psum=again_psum jax.shard_map=again_map", EXPLICIT + PARTIAL, fits=_can_reshard),
         _rewrite("other variables", syntax=rename_variables),
         _rewrite("other order", syntax=reorder_statements),
         _rewrite("plain assignments", syntax=plain_assignments),
@@ -253,7 +277,7 @@ def rewrites() -> list[Rewrite]:
         _rewrite("check_vma on", syntax=keyword("shard_map", "check_vma", "True")),
         _rewrite("check_vma off", syntax=keyword("shard_map", "check_vma", "False")),
         *(
-            _rewrite(f"{name} {where}", syntax=around_results("again_kept", outermost=where == "outside"), helpers=identity.format(what))
+            _rewrite(f"{name} {where}", syntax=around_results("again_kept", outermost=where == "outside"), helpers=kept.format(what))
             for where in ("inside", "outside")
             for name, what in {
                 "tree map": arrays,

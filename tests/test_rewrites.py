@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import functools
 import random
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from grader.batch.grade import Grader
 from grader.common.result import ExerciseReport
-from tests import rewrites, texts
+from tests import rewrites, skeletons, texts
 from tests.rewriting import rewrites as ways
 from tests.rewriting import written_again
 
 PROGRAMS = 40
+LEAST = 40  # styles that change some text of an exercise
+TIMED = ["f1", "f2", "f3", "h2"]
+BY_HAND = ["m2"]  # one program takes more than half a minute of CPU time: python -m tests.rewrites --only m2
+MAPPED = "return jax.shard_map(lambda a: {}, mesh=mesh, in_specs=P('x'), out_specs={})(a)"
+# A task's last line, and a type in the program after the rewrite: U is unreduced, R is reduced.
+TYPED = {
+    "sums of unreduced": (MAPPED.format("jax.lax.psum(a, 'x')", "P()"), "{U:x}"),
+    "gathers to reduced": (MAPPED.format("jax.lax.all_gather(a, 'x')", "P('x')"), "{R:x}"),
+    "copies by reduced": (MAPPED.format("a + jax.lax.pcast(jax.numpy.ones(4), 'x', to='varying')", "P('x')"), "{R:x}"),
+    "an Explicit mesh": (MAPPED.format("2 * a", "P('x')"), "Explicit"),
+    "results unreduced": (MAPPED.format("jax.lax.psum(a, 'x')", "P()"), "P(unreduced={'x'})"),
+    "operands reduced": ("return jax.sharding.reshard(a @ jax.numpy.ones((4, 3)), P('x', None))", "{R:x}"),
+    "reshard by shard_map": ("return jax.sharding.reshard(jax.sharding.reshard(a, P('x', reduced={'y'})), P('x'))", "preduced"),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +50,22 @@ def again(way: str, text: str, seed: int = 0) -> str:
 
 @pytest.mark.slow
 def test_references_and_alternatives_in_other_styles_pass(grader: Grader) -> None:
-    found = rewrites.search(grader, 0, most=PROGRAMS, only="b c e1 f1 g2 g3 h1 j3")
+    found = rewrites.search(grader, 0, most=PROGRAMS, only="a b c e1 g2 g3 g4 h1 j3")
     assert found.refused == [], str(found)
     assert found.tried.total() == PROGRAMS and len(found.by_way) > PROGRAMS // 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exercise", TIMED)
+def test_a_timed_exercise_passes_in_every_style(grader: Grader, exercise: str) -> None:
+    found = rewrites.cover(grader, exercise, 0)
+    assert found.refused == [], str(found)
+    assert len(found.ways()) > LEAST, str(found)
+
+
+def test_every_timed_exercise_has_its_search(grader: Grader) -> None:
+    timed = {target.exercise.id.split("_")[0] for target in skeletons.targets(grader, "")}
+    assert timed == {*TIMED, *BY_HAND}
 
 
 def test_a_right_program_that_is_refused_is_found(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,6 +85,11 @@ def test_a_right_program_that_is_refused_is_found(grader: Grader, monkeypatch: p
     rewrites.try_one(grader, text, "other values", right.replace("a @ b", "2 * (a @ b)"), found)
     assert found.tried == {exercise.id: 1} and sum(found.other.values()) == 1
     assert "values differ by" in str([*found.other])
+    (context,) = (way for way in ways() if way.name == "mesh of the context")
+    program = written_again(ast.parse(right), [context], random.Random(0))
+    assert program is not None  # it sets a mesh inside jax.jit, which the grader allows and JAX alone refuses
+    rewrites.try_one(grader, text, context.name, program, found)
+    assert found.tried == {exercise.id: 2}, str(found.other)
 
 
 def test_the_same_seed_tries_the_same(grader: Grader) -> None:
@@ -69,6 +104,33 @@ def test_a_helper_takes_the_place_of_an_operator_or_a_function() -> None:
     assert "return again_product(a, b)" in again("product: einsum", "def f(a, b):\n    return a @ b")
     assert "again_psum(a, 'x')" in again("axes in tuples", "def f(a):\n    return jax.lax.psum(a, 'x')")
     assert "jnp.transpose(a)" in again("methods as functions", "def f(a):\n    return a.T")
+    both = again("methods as functions", "def f(a):\n    return a.sum(0) + jnp.sum(a, 0)")
+    assert "jnp.sum(a, 0) + jnp.sum(a, 0)" in both
+
+
+@pytest.mark.usefixtures("devices")
+@pytest.mark.parametrize("way", TYPED)
+def test_types_of_partial_sums_and_of_copies_change_no_value(way: str) -> None:
+    import jax
+    from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+    line, shown = TYPED[way]
+    explicit = "reshard" in line
+    kind = AxisType.Explicit if explicit else AxisType.Auto
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(kind, kind))
+    array = jax.device_put(np.arange(32.0).reshape(8, 4), NamedSharding(mesh, PartitionSpec("x")))
+    text = f"import jax\nfrom jax.sharding import PartitionSpec as P\ndef f(a, mesh):\n    {line}\n"
+    module = written_again(ast.parse(text), [w for w in ways() if w.name == way], random.Random(0))
+    assert module is not None
+    found = []
+    with jax.set_mesh(mesh) if explicit else contextlib.nullcontext():
+        for source in (text, module):
+            space: dict = {}
+            exec(source, space)
+            function = jax.jit(functools.partial(space["f"], mesh=mesh))
+            found.append((np.asarray(function(array)), shown in str(jax.make_jaxpr(function)(array))))
+    (due, untyped), (value, typed) = found
+    assert (value == due).all() and typed and not untyped
 
 
 def test_a_range_becomes_a_loop_of_jax() -> None:
