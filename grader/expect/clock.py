@@ -12,6 +12,7 @@ from grader.common.observation import Seen, Timing
 from grader.expect.costs import expect_other_flops, told_apart
 from grader.expect.failure import Failure
 from grader.expect.mattering import flops_that_matter, idle_note
+from grader.expect.order import can_overlap
 from grader.wire.operations import KINDS, Operations
 
 
@@ -116,7 +117,8 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
     if share is None or not share.total:
         raise Failure(f"the program has no {kind} that takes time{by}", expected=kind)
     needed = round(work * 1e12)
-    found = line.gained(kind, needed)
+    _expect_possible(line, kind, round(at_least * min(needed, line.talking(kind))))
+    found = line.gained(kind, needed) if share.hidden else 0.0  # without overlap, only missing work shortens the step
     if found >= at_least:
         return
     worst = max((c for c in line.collectives if c.kind == kind), key=lambda c: (c.exposed, -c.number))
@@ -125,11 +127,28 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
         why, where = _exposed(worst, waits=not by), _place(worst.file, worst.line)
     else:
         why, where = f"each {kind} fully overlaps with compute, but {_core(line)}", ""
+    none = not share.hidden and seen.operations is not None and not can_overlap(seen.operations, kind)
     raise Failure(
-        f"{why}; {_gain(line, kind, needed, by)}, "
+        f"{'nothing can overlap: ' if none else ''}{why}; {_gain(line, kind, needed, by)}, "
         f"so the program's overlap saves {part} of the time that full overlap would save; the check requires {due}",
         expected=round(at_least, 4), actual=round(found, 4), where=where,
     )  # fmt: skip
+
+
+def _expect_possible(line: Timeline, kind: str, saving: int) -> None:
+    """Raise Failure if overlap cannot save ``saving`` picoseconds in this program, in any order of its operations.
+
+    A program whose kernels take hardly any time has a short step, but no work that could run beside its collectives.
+    """
+    beside = line.beside(kind)
+    if beside < saving:
+        much = "nothing" if 100 * beside < saving else "too little"
+        raise Failure(
+            f"{much} can overlap: kernels and collectives other than {kind}s take {show_time(beside)}; "
+            f"the check requires that overlap saves {show_time(saving)}",
+            expected=saving / 1e12,
+            actual=beside / 1e12,
+        )
 
 
 def _core(line: Timeline) -> str:
