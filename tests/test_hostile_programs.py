@@ -34,7 +34,7 @@ KINDS = {
     "arithmetic in disguise", "groups over several axes", "overlap with work for nothing",
     "nearly equal random numbers", "a step below rounding", "guessed from other numbers", "numbers cut to integers",
     "work of other devices", "sums of one axis after the other", "branch on mesh",
-    "sums in a wider dtype",
+    "sums in a wider dtype", "branch on the number of calls", "more kept than needed",
 }  # fmt: skip
 
 
