@@ -118,7 +118,8 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
         raise Failure(f"the program has no {kind} that takes time{by}", expected=kind)
     needed = round(work * 1e12)
     _expect_possible(line, kind, round(at_least * min(needed, line.talking(kind))))
-    found = line.gained(kind, needed) if share.hidden else 0.0  # without overlap, only missing work shortens the step
+    overlaps = line.overlaps(kind)
+    found = line.gained(kind, needed) if overlaps else 0.0  # without overlap, only missing work shortens the step
     if found >= at_least:
         return
     worst = max((c for c in line.collectives if c.kind == kind), key=lambda c: (c.exposed, -c.number))
@@ -127,7 +128,7 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
         why, where = _exposed(worst, waits=not by), _place(worst.file, worst.line)
     else:
         why, where = f"each {kind} fully overlaps with compute, but {_core(line)}", ""
-    none = not share.hidden and seen.operations is not None and not can_overlap(seen.operations, kind)
+    none = not overlaps and seen.operations is not None and not can_overlap(seen.operations, kind)
     raise Failure(
         f"{'nothing can overlap: ' if none else ''}{why}; {_gain(line, kind, needed, by)}, "
         f"so the program's overlap saves {part} of the time that full overlap would save; the check requires {due}",

@@ -225,21 +225,24 @@ def test_time_that_missing_work_saves_is_no_overlap() -> None:
     program = seen(matmul(last, 2048))
     work = 1.1 * program.timeline.busy
     assert program.timeline.gained("permute", round(work)) == 1
+    assert not program.timeline.overlaps("permute")
     reason = told(expect_overlap, program, "permute", work=work / 1e12).reason
     assert reason.startswith("nothing can overlap: line ")
     assert "overlap saves 0% of the time that full overlap would save" in reason
 
 
 def test_collectives_of_other_kinds_can_overlap_too() -> None:
-    """The permutes run beside a gather, not beside kernels."""
+    """The permute runs beside a gather over the other axis. There are no kernels."""
 
     def gathered(a, w):
-        return lax.ppermute(a, "x", [(i, (i + 1) % N) for i in range(N)])[None], lax.all_gather(w, "x")
+        return lax.ppermute(a, "x", [(0, 1), (1, 0)]), lax.all_gather(w, "y", tiled=True)
 
-    shapes, out = [((N * 2048, 4096), P("x", None)), ((4096, 4096), P())], (P("x"), P())
-    line = timeline(read(gathered, shapes, out), "v5e:2x4")
+    shapes, out = [((2 * 2048, 4096), P("x", None)), ((4096, 4096), P("y"))], (P("x"), P())
+    line = timeline(read(gathered, shapes, out, mesh={"x": 2, "y": 4}), "v5e:2x4")
     gather = next(c for c in line.collectives if c.kind == "all_gather")
-    assert line.beside("permute") == line.busy + gather.each > line.busy
+    assert line.beside("permute") == gather.each > line.busy == line.shares()["permute"].hidden == 0
+    assert line.overlaps("permute") and line.overlaps("all_gather")
+    expect_overlap(Seen({"x": 2, "y": 4}, clock=lambda **_: line, timing=ON), "permute", work=gather.each / 1e12)
 
 
 def test_the_message_says_which_operation_an_exposed_permute_waits_for() -> None:
