@@ -91,6 +91,8 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
     Overlap means here that compute and collectives of the kind ``kind`` run at the same time. Without overlap, a step
     takes the time ``work`` plus the time for which the collectives occupy their busiest link. With full overlap, a step
     takes only the longer of these two times. A program's saving is the time without overlap, minus the step's time.
+    The check also fails if the collectives run beside no other work, or if the program's other work takes less time
+    than the check requires overlap to save.
 
     Use ``expect_flops`` to check that the program does all its matmuls. Additional collectives that overlap increase
     the saving, so limit them with ``expect_collectives`` or ``expect_traffic``.
