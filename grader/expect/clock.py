@@ -124,18 +124,23 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
     found = line.gained(kind, needed) if overlaps else 0.0  # without overlap, only missing work shortens the step
     if found >= at_least:
         return
-    worst = max((c for c in line.collectives if c.kind == kind), key=lambda c: (c.exposed, -c.number))
     part, due = told_apart(_percent, found, at_least, 0)
-    if worst.exposed:
-        why, where = _exposed(worst, waits=not by), _place(worst.file, worst.line)
-    else:
-        why, where = f"each {kind} fully overlaps with compute, but {_core(line)}", ""
+    why, where = _longest_exposed(line, kind, waits=not by)
     none = not overlaps and seen.operations is not None and not can_overlap(seen.operations, kind)
     raise Failure(
         f"{'nothing can overlap: ' if none else ''}{why}; {_gain(line, kind, needed, by)}, "
         f"so the program's overlap saves {part} of the time that full overlap would save; the check requires {due}",
         expected=round(at_least, 4), actual=round(found, 4), where=where,
     )  # fmt: skip
+
+
+def _longest_exposed(line: Timeline, kind: str, *, waits: bool) -> tuple[str, str]:
+    """Describe the collective of this kind with the longest exposed time, and name its place. ``waits``: see
+    ``_exposed``."""
+    worst = max((c for c in line.collectives if c.kind == kind), key=lambda c: (c.exposed, -c.number))
+    if worst.exposed:
+        return _exposed(worst, waits=waits), _place(worst.file, worst.line)
+    return f"each {kind} fully overlaps with compute, but {_core(line)}", ""
 
 
 def _expect_possible(line: Timeline, kind: str, saving: int) -> None:
