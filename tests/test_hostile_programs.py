@@ -35,6 +35,7 @@ KINDS = {
     "nearly equal random numbers", "a step below rounding", "guessed from other numbers", "numbers cut to integers",
     "work of other devices", "sums of one axis after the other", "branch on mesh",
     "sums in a wider dtype", "branch on differentiation", "sums of single numbers",
+    "branch on the number of calls", "more kept than needed",
 }  # fmt: skip
 
 

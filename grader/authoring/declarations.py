@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from grader.authoring import modes
 from grader.course.exercises import FURTHER
-from grader.exercise import Call, Exercise, Task
-from grader.exercise.declarations import judged_calls
+from grader.exercise import Exercise, Task
 
 LEAST_HINTS = 1
 PICTURE_WIDTH = 76
@@ -30,11 +29,6 @@ def declaration_problems(exercise: Exercise, most_words: int | None = None) -> I
     for task in exercise.tasks.values():
         yield from _task_problems(exercise, task)
     yield from modes.undecided_modes(exercise)
-    for call in _timed_without_values(exercise):
-        yield (
-            f"{call.task.name} is timed, but no check judges its values: "
-            "add a check of the call that exercise.timing names"
-        )
     yield from (
         f"{check.name} has no points: give points=... above 0"
         for check in exercise.checks.values()
@@ -49,12 +43,6 @@ def _task_problems(exercise: Exercise, task: Task) -> Iterator[str]:
         yield f"{task.name} has no check: add an exercise.call of it and an @exercise.check of that call"
     if not any(s.of is task for s in exercise.misconceptions.values()):
         yield f"{task.name} has no misconception to prove its checks: add an @exercise.misconception(fails=...)"
-
-
-def _timed_without_values(exercise: Exercise) -> list[Call]:
-    """Return the timing calls (``exercise.timing``) of programs whose values no check judges."""
-    calls = judged_calls(exercise.checks.values())
-    return [call for call in calls if call.timed is not None and call.timed not in calls]
 
 
 def words_in(statement: str) -> int:

@@ -59,7 +59,7 @@ def results_of_task(
     """
     checks = exercise.checks_of(exercise.tasks[task])
     names = {check.name for check in checks}
-    calls = {id(call) for check in _with_those_before(exercise, checks) for call in check.calls}
+    calls = {id(call) for check in with_those_before(exercise, checks) for call in check.calls}
     plans = [[ask for ask in asks if id(ask.of) in calls] for asks in plans]
     every = list(dict.fromkeys(ask for asks in plans for ask in asks))
     name = f"{exercise.id}.py"
@@ -70,7 +70,8 @@ def results_of_task(
     return [{r.name: r for r in results if r.name in names} for results in judged]
 
 
-def _with_those_before(exercise: Exercise, checks: Sequence[Check]) -> list[Check]:
+def with_those_before(exercise: Exercise, checks: Sequence[Check]) -> list[Check]:
+    """Return the checks, and all checks that must pass before one of them is judged."""
     found = list(checks)
     for check in found:  # the loop also visits the checks that it appends
         found += [exercise.checks[name] for name in check.after if exercise.checks[name] not in found]

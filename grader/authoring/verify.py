@@ -46,6 +46,7 @@ from grader.authoring.released import released_problems
 from grader.authoring.replaced import Replaced, amounts, replaced_texts, submission_of
 from grader.authoring.rules import rule_problems
 from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
+from grader.authoring.timed_values import timed_problems
 from grader.authoring.trivial import trivial_problems
 from grader.authoring.whole_course import course_problems
 from grader.batch.grade import Grader
@@ -155,6 +156,7 @@ def _proved(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> I
             return
         yield from _stub(course, grader, exercise)
         yield from trivial_problems(course, grader, exercise, found)
+        yield from timed_problems(exercise, found)
         yield from given_away_problems(course, grader, exercise, found)
         for misconception in exercise.misconceptions.values():
             if isinstance(misconception.of, Question) and not of_questions:

@@ -209,5 +209,20 @@ class Timeline:
         could = min(work, talks)
         return min(1.0, max(0.0, (work + talks - self.step) / could)) if could else 0.0
 
+    def beside(self, kind: str) -> int:
+        """Return the picoseconds of everything with which the collectives of a kind can overlap: all kernels, and all
+        collectives of other kinds."""
+        return self.busy + sum(share.total for other, share in self.shares().items() if other != kind)
+
+    def overlaps(self, kind: str) -> bool:
+        """Return True if a collective of this kind runs beside a kernel, or beside a collective of another kind."""
+        ends = {True: 0, False: 0}
+        for span in self.spans:
+            mine = span.kind == kind
+            if span.start < ends[not mine] and span.duration:
+                return True
+            ends[mine] = max(ends[mine], span.end)
+        return False
+
     def on_path(self, span: Span) -> bool:
         return span.number in self.critical

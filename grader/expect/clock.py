@@ -12,6 +12,7 @@ from grader.common.observation import Seen, Timing
 from grader.expect.costs import expect_other_flops, told_apart
 from grader.expect.failure import Failure
 from grader.expect.mattering import flops_that_matter, idle_note
+from grader.expect.order import can_overlap
 from grader.wire.operations import KINDS, Operations
 
 
@@ -90,6 +91,8 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
     Overlap means here that compute and collectives of the kind ``kind`` run at the same time. Without overlap, a step
     takes the time ``work`` plus the time for which the collectives occupy their busiest link. With full overlap, a step
     takes only the longer of these two times. A program's saving is the time without overlap, minus the step's time.
+    The check also fails if the collectives run beside no other work, or if the program's other work takes less time
+    than the check requires overlap to save.
 
     Use ``expect_flops`` to check that the program does all its matmuls. Additional collectives that overlap increase
     the saving, so limit them with ``expect_collectives`` or ``expect_traffic``.
@@ -116,20 +119,44 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
     if share is None or not share.total:
         raise Failure(f"the program has no {kind} that takes time{by}", expected=kind)
     needed = round(work * 1e12)
-    found = line.gained(kind, needed)
+    _expect_possible(line, kind, round(at_least * min(needed, line.talking(kind))))
+    overlaps = line.overlaps(kind)
+    found = line.gained(kind, needed) if overlaps else 0.0  # without overlap, only missing work shortens the step
     if found >= at_least:
         return
-    worst = max((c for c in line.collectives if c.kind == kind), key=lambda c: (c.exposed, -c.number))
     part, due = told_apart(_percent, found, at_least, 0)
-    if worst.exposed:
-        why, where = _exposed(worst, waits=not by), _place(worst.file, worst.line)
-    else:
-        why, where = f"each {kind} fully overlaps with compute, but {_core(line)}", ""
+    why, where = _longest_exposed(line, kind, waits=not by)
+    none = not overlaps and seen.operations is not None and not can_overlap(seen.operations, kind)
     raise Failure(
-        f"{why}; {_gain(line, kind, needed, by)}, "
+        f"{'nothing can overlap: ' if none else ''}{why}; {_gain(line, kind, needed, by)}, "
         f"so the program's overlap saves {part} of the time that full overlap would save; the check requires {due}",
         expected=round(at_least, 4), actual=round(found, 4), where=where,
     )  # fmt: skip
+
+
+def _longest_exposed(line: Timeline, kind: str, *, waits: bool) -> tuple[str, str]:
+    """Describe the collective of this kind with the longest exposed time, and name its place. ``waits``: see
+    ``_exposed``."""
+    worst = max((c for c in line.collectives if c.kind == kind), key=lambda c: (c.exposed, -c.number))
+    if worst.exposed:
+        return _exposed(worst, waits=waits), _place(worst.file, worst.line)
+    return f"each {kind} fully overlaps with compute, but {_core(line)}", ""
+
+
+def _expect_possible(line: Timeline, kind: str, saving: int) -> None:
+    """Raise Failure if overlap cannot save ``saving`` picoseconds in this program, in any order of its operations.
+
+    A program whose kernels take hardly any time has a short step, but no work that could run beside its collectives.
+    """
+    beside = line.beside(kind)
+    if beside < saving:
+        much = "nothing" if 100 * beside < saving else "too little"
+        raise Failure(
+            f"{much} can overlap: kernels and collectives other than {kind}s take {show_time(beside)}; "
+            f"the check requires that overlap saves {show_time(saving)}",
+            expected=saving / 1e12,
+            actual=beside / 1e12,
+        )
 
 
 def _core(line: Timeline) -> str:

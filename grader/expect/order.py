@@ -6,13 +6,14 @@ matmul. Operations that no result needs are left out, because the compiler drops
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal, NoReturn
 
 from grader.common.dependency import MATMUL, Dependency
 from grader.common.observation import Seen
 from grader.expect.failure import Failure
 from grader.expect.mattering import idle_ones
-from grader.wire.operations import KINDS, Operation
+from grader.wire.operations import KINDS, Operation, Operations
 
 MAX_PAIRS = 1_000_000
 
@@ -46,16 +47,32 @@ def expect_beside(seen: Seen, what: str, of: str = MATMUL) -> None:
     idle = idle_ones(seen, of)
     sources -= idle
     for number in sorted(those):
-        loop = _loop(graph, number)
-        near = {n for n in sources - {number} if _runs_with(graph, n, number)}
-        tied = near & (graph.before(number, within=loop) | graph.may(graph.results({number}), within=loop))
-        again = {_made_of(graph, n) for n in tied}  # the compiler merges equal operations into one operation
-        if not any(_made_of(graph, n) not in again for n in near - tied):
-            where = "in its round of the loop" if loop is not None else "in the program"
+        if not _is_beside(graph, sources, number):
+            where = "in its round of the loop" if _loop(graph, number) is not None else "in the program"
             why = f"has no {of} beside it: each {of} {where} waits for it or must end before it starts"
             if idle:
                 why += f"; {_name(graph, min(idle))} is not counted: no result of the task depends on its values"
             _fail(graph, number, why)
+
+
+def can_overlap(operations: Operations, kind: str) -> bool:
+    """Return True if a collective of this kind can run at the same time as a matmul on which a result depends.
+
+    Also return True if this is not known: there are no matmuls, or too many operations.
+    """
+    graph = Dependency(operations)
+    those, sources = graph.named(kind), graph.named(MATMUL)
+    unknown = not sources or len(those) * len(graph.places) > MAX_PAIRS
+    return unknown or any(_is_beside(graph, sources, n) for n in those)
+
+
+def _is_beside(graph: Dependency, sources: Collection[int], number: int) -> bool:
+    """Return True if one of the operations ``sources`` can run at the same time as the operation ``number``."""
+    loop = _loop(graph, number)
+    near = {n for n in sources if n != number and _runs_with(graph, n, number)}
+    tied = near & (graph.before(number, within=loop) | graph.may(graph.results({number}), within=loop))
+    again = {_made_of(graph, n) for n in tied}  # the compiler merges equal operations into one operation
+    return any(_made_of(graph, n) not in again for n in near - tied)
 
 
 def _those(seen: Seen, what: str) -> tuple[Dependency, set[int]]:

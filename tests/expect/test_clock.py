@@ -184,7 +184,65 @@ def test_a_permute_that_waits_for_work_is_exposed(local: Callable) -> None:
         and "so the program's overlap saves 0% of the time that full overlap would save; the check requires 50%"
         in failure.reason
     )
-    assert failure.where.startswith("line ") and failure.where in failure.reason and "\n" not in failure.reason
+    assert failure.where.startswith("line ") and "\n" not in failure.reason
+    assert failure.reason.startswith(f"nothing can overlap: {failure.where}: permute over x takes ")
+
+
+def tiny_products(a, w):
+    """A ring whose matmuls multiply one number by one number."""
+    parts = []
+    for k in range(N):
+        arriving = lax.ppermute(a, "x", [(i, (i + 1) % N) for i in range(N)]) if k < N - 1 else a
+        parts.append(a[:1, :1] @ w[:1, :1])
+        a = arriving
+    return jnp.stack(parts)
+
+
+def half_of_the_columns(a, w):
+    return local_ring(a, w[:, : w.shape[1] // 2])
+
+
+def test_a_program_with_nearly_no_compute_has_nothing_that_can_overlap() -> None:
+    """Such a program has a short step, as if all its overlap saved time."""
+    right = seen(matmul(local_ring, 2048))
+    work = right.timeline.busy / 1e12
+    for local, much in ((tiny_products, "nothing"), (half_of_the_columns, "too little")):
+        small = seen(matmul(local, 2048))
+        assert small.timeline.gained("permute", right.timeline.busy) >= 0.9
+        reason = told(expect_overlap, small, "permute", at_least=0.9, work=work).reason
+        takes = show_time(small.timeline.busy)
+        assert reason.startswith(
+            f"{much} can overlap: kernels and collectives other than permutes take {takes}; the check"
+        )
+
+
+def test_time_that_missing_work_saves_is_no_overlap() -> None:
+    """The author allows more work than this program has, and a short permute waits for all of it."""
+
+    def last(a, w):
+        return lax.ppermute((a @ w)[:8], "x", [(i, (i + 1) % N) for i in range(N)])[None]
+
+    program = seen(matmul(last, 2048))
+    work = 1.1 * program.timeline.busy
+    assert program.timeline.gained("permute", round(work)) == 1
+    assert not program.timeline.overlaps("permute")
+    reason = told(expect_overlap, program, "permute", work=work / 1e12).reason
+    assert reason.startswith("nothing can overlap: line ")
+    assert "overlap saves 0% of the time that full overlap would save" in reason
+
+
+def test_collectives_of_other_kinds_can_overlap_too() -> None:
+    """The permute runs beside a gather over the other axis. There are no kernels."""
+
+    def gathered(a, w):
+        return lax.ppermute(a, "x", [(0, 1), (1, 0)]), lax.all_gather(w, "y", tiled=True)
+
+    shapes, out = [((2 * 2048, 4096), P("x", None)), ((4096, 4096), P("y"))], (P("x"), P())
+    line = timeline(read(gathered, shapes, out, mesh={"x": 2, "y": 4}), "v5e:2x4")
+    gather = next(c for c in line.collectives if c.kind == "all_gather")
+    assert line.beside("permute") == gather.each > line.busy == line.shares()["permute"].hidden == 0
+    assert line.overlaps("permute") and line.overlaps("all_gather")
+    expect_overlap(Seen({"x": 2, "y": 4}, clock=lambda **_: line, timing=ON), "permute", work=gather.each / 1e12)
 
 
 def test_the_message_says_which_operation_an_exposed_permute_waits_for() -> None:
