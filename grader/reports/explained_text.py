@@ -97,9 +97,8 @@ def live_text(live: LiveMemory) -> str:
     """Return a text about the peak memory that a device needs when operations run in program order."""
     parts = {"arguments": live.arguments, "results": live.results, "temporaries": live.temporaries}
     held = ", ".join(f"{show_bytes(size)} {name}" for name, size in parts.items())
-    return f"{show_bytes(live.peak)} on a device at the peak, if operations run in program order (liveness analysis): {held}" + (
-        f", at {live.at}" if live.at else ""
-    )
+    when = "on a device at the peak, if operations run in program order (liveness analysis)"
+    return f"{show_bytes(live.peak)} {when}: {held}" + (f", at {live.at}" if live.at else "")
 
 
 def array_text(placed: Placed) -> str:

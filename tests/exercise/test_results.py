@@ -54,7 +54,10 @@ def test_results_become_arguments_only_in_calls_with_steps() -> None:
         ),
         ({"returns": like("x", "params")}, "`returns` has only some arrays of the argument params"),
         ({"steps": 0}, "f: `steps` is the int 0, not a count"),
-        ({"steps": 3}, "f: steps=3 needs a result that replaces an argument in the next step: name this result after the argument"),
+        (
+            {"steps": 3},
+            "f: steps=3 needs a result that replaces an argument in the next step: name this result after the argument",
+        ),
         (
             {"steps": 3, "returns": ("loss", like("params", "grads"))},
             "f: steps=3 needs a result that replaces an argument in the next step",
