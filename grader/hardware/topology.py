@@ -20,8 +20,8 @@ FLAT_SLICES: tuple[tuple[int, ...], ...] = ((1, 1), (2, 2), (2, 4), (4, 4), (4, 
 """Available slices of a 16x16 pod (v5e, v6e), shorter side first. Source: Cloud TPU documentation, 'TPU v5e'."""
 
 SMALL_SLICES: tuple[tuple[int, ...], ...] = ((1, 2, 2), (2, 2, 2), (2, 2, 4), (2, 4, 4))
-"""Slices of a 3D torus that are smaller than a 4x4x4 cube, shortest side first. Source: Cloud TPU documentation, 'TPU v4',
-'v5p'."""
+"""Slices of a 3D torus that are smaller than a 4x4x4 cube, shortest side first. Source: Cloud TPU
+documentation, 'TPU v4', 'v5p'."""
 
 
 LARGEST_SLICES: dict[str, tuple[int, ...]] = {"v5p": (16, 16, 24)}
