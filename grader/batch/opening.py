@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from grader.batch.changes import read_history
 from grader.batch.database import FILE, CannotWrite, Database, Stored
+from grader.batch.older import report_of
 from grader.batch.overrides import as_graded
 from grader.common.result import Report
 from grader.course.config import CourseError
@@ -76,7 +77,8 @@ def _take_over_run(database: Database, folder: Path) -> None:
         integrity = (folder / "integrity.json").read_text(encoding="utf-8")
         with open(folder / "grades.csv", encoding="utf-8", newline="") as file:
             rows = [(row["student"].removeprefix("'"), row["remarks"]) for row in csv.DictReader(file)]
-        absent = {student: remark for student, remark in rows if remark in (NOTHING, NOT_GRADED)}
+        there = {*database.students()}
+        absent = {s: remark for s, remark in rows if remark in (NOTHING, NOT_GRADED) and s not in there}
     except (OSError, UnicodeDecodeError, ValidationError, KeyError, csv.Error):
         return
     database.add_run("", summary, integrity, json.dumps(absent))
@@ -85,7 +87,7 @@ def _take_over_run(database: Database, folder: Path) -> None:
 def report_in(path: Path) -> Report | None:
     """Return the report in a file; None if the report is incomplete or about another student than the file's name."""
     try:
-        found = Report.loads(path.read_text(encoding="utf-8"))
+        found = report_of(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError):
         return None
     return found if found.student == path.stem else None

@@ -47,7 +47,8 @@ from grader.common.files import clear_left_behind, file_name
 from grader.common.result import ExerciseReport, Report
 from grader.course.config import CourseError, Module
 from grader.course.loading import Course
-from grader.intake.submission import Submission, Unreadable, fingerprint
+from grader.intake.facts import is_untouched
+from grader.intake.submission import Submission, Unreadable
 from grader.reports.people import People
 from grader.reports.summary import Summary
 
@@ -364,12 +365,12 @@ def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tupl
 def assignments(course: Course, submissions: Iterable[Submission], now: datetime) -> dict[str, int]:
     """Return the number of students who handed in each module, for modules that are due or that a student handed in.
 
-    Other modules are left out, because they must not count as zero points. Files unchanged from the handout (the files
-    that learners get) do not count as handed in.
+    Other modules are left out, because they must not count as zero points. A file in which the student
+    wrote nothing (``is_untouched``) does not count as handed in.
     """
     given = course.handed_out
     begun = [
-        {course.module_of[e] for e, source in one.sources.items() if fingerprint(source) not in given}
+        {course.module_of[e] for e, source in one.sources.items() if not is_untouched(source, given)}
         for one in submissions
     ]
     counts = {m.id: sum(m.id in modules for modules in begun) for m in course.config.modules}

@@ -127,6 +127,11 @@ def percent_of(report: Report) -> float | None:
     return percentage(report.earned - report.bonus, report.points) if report.points > 0 else None
 
 
+def class_percent_of(report: Report) -> float | None:
+    """Return the percentage that counts in the statistics of a class; None if the student handed in nothing."""
+    return percent_of(report) if report.handed_in else None
+
+
 def score_of(report: Report) -> str:
     """Return a score such as ``2 / 8 + 1.5 bonus points``; for a report with only extensions, a text such as
     ``1.5 of 4 bonus points``.
