@@ -143,7 +143,6 @@ def _print_pictures(paper: Paper, shown: list[Picture]) -> None:
 def print_summary(summary: Summary, console: Console, people: People = NO_PEOPLE) -> None:
     """Print the class's results, and the cases that need review. ``people``: names and sections of students."""
     paper = Paper(console)
-    print_warnings(summary, console)
     paper.line(paper.text(counted(summary.submissions, "submission"), "bold"))
     if summary.mean is not None:
         stats = {"mean": summary.mean, "median": summary.median, "min": summary.minimum, "max": summary.maximum}

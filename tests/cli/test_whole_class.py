@@ -82,6 +82,7 @@ def test_names_and_large_changes_head_the_output_of_a_regrade(school: Path) -> N
         warning, changes = done.stdout.splitlines()[:2]
         assert warning.startswith("Since the last run, causes other than new submissions change the points of 7 of 7")
         assert warning.endswith(f"Causes: {COURSE_CHANGED} (7 students).")
+        assert done.stdout.count(warning) == 1
         assert changes.startswith("changes on file: 7 students' scores")
         assert f"  {ZOE} (Name of {ZOE}, section B): 2 -> 4 of 9 (+2)\n" in done.stdout
     page = (school / "out" / "index.html").read_text(encoding="utf-8")
