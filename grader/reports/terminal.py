@@ -25,7 +25,9 @@ from grader.reports.rounds import rounds_text
 from grader.reports.summary import Summary
 from grader.reports.timeline_text import print_timeline
 from grader.reports.wording import (
+    NO_FILE,
     Audience,
+    has_file,
     place_text,
     points_of,
     reason_text,
@@ -73,8 +75,8 @@ def _print_pending(paper: Paper, graded: Report | ExerciseReport) -> None:
 def _print_exercise(paper: Paper, exercise: ExerciseReport, audience: Audience) -> None:
     worth = f"  {worth_of(exercise)}"
     paper.line(paper.text(exercise.title, "bold", 200), Text(worth, style="bold cyan"))
-    if not exercise.handed_in:
-        paper.line(paper.text("nothing was handed in for this exercise"), indent=2)
+    if not has_file(exercise):
+        paper.line(paper.text(f"{NO_FILE} for this exercise"), indent=2)
         return
     for result in exercise.results:
         _print_result(paper, result, audience)

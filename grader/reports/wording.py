@@ -12,7 +12,8 @@ from grader.reports.untrusted import clean, show_data
 Audience = Literal["student", "staff"]
 Graded = TypeVar("Graded", Report, ExerciseReport)
 
-UNFINISHED = ("not written yet", "not answered yet", "nothing was handed in")
+NO_FILE = "nothing was handed in"
+UNFINISHED = ("not written yet", "not answered yet", NO_FILE)
 SHORT = 5  # expected or actual data with fewer characters, such as "2", may occur in a reason by chance
 SAME_HINT = "as above"
 BLOCKED = "an earlier check that this one needs did not pass"
@@ -108,6 +109,12 @@ def is_begun(exercise: ExerciseReport) -> bool:
         or (r.status == "failed" and not is_unfinished(r))
         for r in exercise.results
     )
+
+
+def has_file(exercise: ExerciseReport) -> bool:
+    """Return whether the results tell more than that the submission has no file for the exercise."""
+    results = exercise.results
+    return exercise.handed_in or (bool(results) and not any(NO_FILE in result.reason for result in results))
 
 
 def first_failure(exercise: ExerciseReport) -> Result | None:
