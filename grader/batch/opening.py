@@ -18,7 +18,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from grader.batch.changes import read_history
-from grader.batch.database import FILE, CannotWrite, Database, Stored
+from grader.batch.database import FILE, SCHEMA, CannotWrite, Database, Stored
 from grader.batch.older import report_of
 from grader.batch.overrides import as_graded
 from grader.common.result import Report
@@ -99,6 +99,13 @@ def has_database(folder: Path) -> bool:
     return path.is_file() and path.stat().st_size > 0
 
 
+def _is_older(path: Path) -> bool:
+    """Return True if a database has an older schema, as the file's header shows."""
+    with open(path, "rb") as file:
+        header = file.read(64)
+    return header.startswith(b"SQLite format 3\0") and 0 < int.from_bytes(header[60:]) < SCHEMA
+
+
 @contextmanager
 def copied(folder: Path) -> Iterator[tuple[Database, TakenOver]]:
     """Yield a copy of the folder's database, in a temporary folder. Nothing is written to ``folder``."""
@@ -145,8 +152,11 @@ def _shared(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[Database]:
-    """Yield the folder's database for reading; for a folder of an older version, yield a temporary database."""
-    if not has_database(folder):
+    """Yield the folder's database for reading; for a folder of an older version, yield a converted copy.
+
+    Only commands that write to the folder convert it.
+    """
+    if not has_database(folder) or _is_older(folder / FILE):
         with copied(folder) as (database, _):
             yield database
         return

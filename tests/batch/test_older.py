@@ -55,6 +55,11 @@ def test_a_database_of_an_older_schema_is_converted_when_it_is_opened(tmp_path: 
         assert made is not None and not made.exercises[0].handed_in
         with pytest.raises(CourseError, match="damaged report of zed"):
             database.stored("zed")
+    with Folder(tmp_path, dry=True) as folder:
+        assert folder.database.made("new") is not None
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as connection:
+        version = connection.execute("PRAGMA user_version").fetchone()
+    assert version == (schema,), "neither a reader nor a dry run changes the folder"
     drop(tmp_path, ["zed"])
     with Folder(tmp_path) as folder:
         write_files(tmp_path, folder.database)
