@@ -10,7 +10,7 @@ ROOMS := clock common course exercise expect hardware intake judging learner rep
 SAMPLE := f1 g2 h1 h7 i1 k5 m1
 # The quick files of the rooms that start workers
 QUICK := $(patsubst %,batch/test_%.py,changes database grade late names overrides) \
-  $(patsubst %,cli/test_%.py,console docs imports options) $(patsubst %,sandbox/test_%.py,calls confine keeper tiers)
+  $(patsubst %,cli/test_%.py,console docs imports options) $(patsubst %,sandbox/test_%.py,calls confine keeper scratch tiers)
 # Number of future terms to prove the course for. Before a term, and after changed checks: make SEEDS=20 verify
 SEEDS ?= 1
 VENV ?= .venv

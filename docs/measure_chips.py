@@ -81,7 +81,7 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("on", choices=(*SLICES, TWO_DEVICES), help="what is here; its name in the table")
     parser.add_argument("--backend", default="tpu")
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--only", default="", help="of names that have this in them")
+    parser.add_argument("--only", default="", help="measure only references whose names contain this text")
     parser.add_argument(
         "--smaller", type=int, default=1, help="sizes divided by this: to try the command, not for the table"
     )

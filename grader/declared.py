@@ -215,7 +215,7 @@ def timing(on: Any, axes: Any, profile: Any, meshes: Sequence[Mapping[str, int]]
 
 def _places(axis: str, value: Any) -> tuple[int, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence) or not all(type(i) is int for i in value):
-        raise AuthorError(f"axes: {axis} has {a(value)}, not positions of the slice's axes such as [0, 1]")
+        raise AuthorError(f"`axes`: {axis} is {a(value)}, but must list axes of the slice by number, such as [0, 1]")
     return tuple(value)
 
 

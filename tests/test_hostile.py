@@ -28,6 +28,8 @@ from grader.sandbox.worker import Worker
 from grader.wire.frames import decode
 from tests import attack
 from tests.runner.test_program import code_of
+from tests.sandbox.submissions import call
+from tests.sandbox.test_confine import descendants
 
 ROOT = Path(__file__).resolve().parent.parent
 VERDICTS = attack.read_verdicts()
@@ -259,13 +261,22 @@ def test_a_keeper_survives_all_leftovers_and_ends_of_a_child(tier: str):
         assert stopped > 15
 
 
-@pytest.mark.skipif("sandlock" not in TIERS, reason="needs sandlock")
-def test_a_sibling_cannot_be_seen_signalled_or_written_to():
-    with Worker("trace", "sandlock", 2, SMALL) as victim:
+WRITES = 'import time\ndef write(): return open("own.txt", "w").write("CANARY")\ndef hold(): time.sleep(1e6)'
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_sibling_cannot_be_seen_signalled_or_written_to(tier: str):
+    with Worker("trace", tier, 2, SMALL) as sibling, Worker("trace", tier, 2, SMALL) as victim:
+        sibling.await_ready()
         victim.await_ready()
         assert victim.process is not None
         pid, scratch = victim.process.pid, victim.scratch
         (Path(scratch) / "work.txt").write_text("CANARY")
+        frames = victim.trace({"name": "x.py", "chunks": [["x.py", WRITES]]}, [call("write"), call("hold")])
+        assert any("values" in frame.get("body", {}) for frame, _ in frames)
+        pids = descendants(pid)
+        own = [f"/proc/{n}/root{scratch}/own.txt" for n in pids]
+        assert os.geteuid() != 0 or any(map(os.path.exists, own))
         source = f"""
 import os, resource
 def refused(act):
@@ -273,12 +284,15 @@ def refused(act):
         return repr(act())
     except (OSError, ValueError) as error:
         return ""
+def find(name, folder):
+    if name not in os.listdir(folder):
+        raise FileNotFoundError
 def go():
     pid, scratch = {pid}, {scratch!r}
-    return [refused(a) for a in (
+    acts = [
         lambda: os.kill(pid, 0), lambda: os.kill(pid, 9), lambda: os.killpg(pid, 18), lambda: os.kill(-1, 18),
         lambda: open(f"/proc/{{pid}}/status").read(), lambda: open(f"/proc/{{pid}}/mem", "rb").read(1),
-        lambda: os.listdir(f"/proc/{{pid}}/fd"), lambda: os.listdir("/proc"), lambda: os.listdir("/tmp"),
+        lambda: os.listdir(f"/proc/{{pid}}/fd"), lambda: find(str(pid), "/proc"), lambda: find(os.path.basename(scratch), os.path.dirname(scratch)),
         lambda: open(scratch + "/work.txt").read(), lambda: open(scratch + "/planted", "w"),
         lambda: os.listdir(scratch), lambda: os.rename(scratch, scratch + "x"), lambda: os.chmod(scratch, 0),
         lambda: os.utime(scratch), lambda: resource.prlimit(pid, resource.RLIMIT_CPU, (1, 1)),
@@ -286,11 +300,13 @@ def go():
         lambda: os.sched_setaffinity(os.getppid(), {{0}}), lambda: open(f"/proc/{{os.getppid()}}/mem", "rb").read(1),
         lambda: open(f"/proc/{{os.getppid()}}/environ").read(), lambda: os.fork(), lambda: os.setsid(),
         lambda: os.memfd_create("x"), lambda: os.open("/dev/kmsg", os.O_RDONLY),
-    )]
+    ]
+    acts += [lambda path=path: open(path).read() for path in {own}]
+    return [told for told in map(refused, acts) if told]
 """
-        assert ask_child("sandlock", source) == ([[""] * 25], "done")
+        assert ask_child(tier, source, beside=sibling) == ([[]], "done")
         assert victim.process.poll() is None
-        assert sorted(p.name for p in Path(scratch).iterdir()) == ["work.txt"]
+        assert {p.name for p in Path(scratch).iterdir() if p.is_file()} - {"own.txt"} == {"work.txt"}
 
 
 @pytest.mark.slow

@@ -107,8 +107,8 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
         return
     count = distinct(answers, question.rtol)
     if count < LEAST_ANSWERS:
-        found = f"its draws have {counted(count, 'different answer')}, and at least {LEAST_ANSWERS} are needed"
-        yield f"{question.name}: {found}: {MEND}"
+        found = f"its params give {counted(count, 'different right answer')}, but need to give at least {LEAST_ANSWERS}"
+        yield f"{question.name}: {found}; {MEND}"
     chooses = {"max", "min"} & set(question.fn.__code__.co_names) or CHOOSES.search(f"{question.text} {question.model}")
     if len(branches) < 2 and (chooses or branches):
         mend = "use Scenario(branches=...) to say for each draw which amount is the answer"
@@ -131,8 +131,8 @@ def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
             found.append(answer)
     least = LEAST_ANSWERS if isinstance(question.answer, Table) else min(len(answers), 2)
     if len(found) < least:
-        several = "answer" if len(found) == 1 else "different answers"
-        yield f"{question.name}: its draws have {len(found)} {several}, and at least {least} are needed: {MEND}"
+        several = counted(len(found), "different right answer")
+        yield f"{question.name}: its params give {several}, but need to give at least {least}; {MEND}"
 
 
 def distinct(answers: list[float], rtol: float) -> int:

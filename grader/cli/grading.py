@@ -185,7 +185,8 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
         counts = ", ".join(f"{module} (handed in by {n} of {len(work.places)})" for module, n in asked.items())
         notes.append(f"graded modules: {counts or 'all'}; use --only MODULE for others")
     if roster and (strangers := [s for s in work.places if roster.row_of(s) is None]):
-        notes.append(f"these submissions are graded under their own names, which the roster lacks: {a_few(strangers)}")
+        names = a_few(strangers)
+        notes.append(f"these students are not on the roster; reports use the names of their submissions: {names}")
     for note in notes:
         tell("note", note)
     return course.asked(only, ": nothing to grade")

@@ -41,8 +41,8 @@ def _fits(values: Call, timed: Call, mesh: Mapping[str, int]) -> None:
     small = mesh_beside(values, mesh)
     if list(small) != list(mesh):
         raise AuthorError(
-            f"exercise.timing has a mesh of {_names(mesh)}, and its call has a mesh of {_names(small)}: "
-            "name the same axes in the same order"
+            f"the mesh of exercise.timing has the axes {_names(mesh)}, but the mesh of its call has {_names(small)}; "
+            "use the same axes in the same order"
         )
     for hidden in (False, True):
         try:

@@ -151,10 +151,10 @@ def _submitted(paths: list[Path]) -> list[Place]:
 
 
 def _is_there_twice(names: list[str], paths: Sequence[Path]) -> str:
-    who = f"{names[0]} is" if len(names) == 1 else f"{' and '.join(names)} (names that look alike) are"
+    who = f"{names[0]} has" if len(names) == 1 else f"{' and '.join(names)} (names that look alike) have"
     where = " and ".join(printable(str(path)) for path in paths)
-    mend = "put the files of one student into one folder, or rename one place if they are two students"
-    return f"{who} in several places: {where}; {mend}"
+    mend = "put them into one folder, or rename one of them if they are from two students"
+    return f"{who} several submissions: {where}; {mend}"
 
 
 def _did_you_mean(path: Path) -> str:

@@ -86,10 +86,10 @@ class _Matching:
                 return self.differ(one, two, what)
         if len(small) != len(large) and one is not None and two is not None:
             return self.differ(
-                one, two, f"the number of operations is {len(large)} where the judged program has {len(small)}"
+                one, two, f"the timed program has {len(large)} operations, but the judged program has {len(small)}"
             )
         if (self.small.main.arguments, self.small.main.results) != (self.large.main.arguments, self.large.main.results):
-            return Difference("the timed and the judged program return the results of different operations")
+            return Difference("the results of the timed and of the judged program come from different operations")
         return self.shrinking_parts()
 
     def differ(self, one: Operation, two: Operation, what: str) -> Difference:

@@ -203,11 +203,9 @@ def expected_outcomes(cases: Cases) -> list[Outcome]:
     return [Outcome(error=o["error"]) if "error" in o else Outcome(value=decode(o["value"])) for o in cases.expected]
 
 
-OTHER = "the program that is timed is not the one whose values are judged"
-MEND = "Write one program for all sizes: it must not choose its operations by a shape"
-TOO_LARGE = (
-    "the program has too many operations to be compared with the one that is timed; use lax.fori_loop or lax.scan"
-)
+OTHER = "the timed program differs from the judged program, which runs with small arrays"
+MEND = "Write one program for all sizes: do not choose its operations by a shape"
+TOO_LARGE = "the program has too many operations for a comparison with the timed program; use lax.fori_loop or lax.scan"
 
 
 def paired(answered: Sequence[Answered]) -> list[Answered]:

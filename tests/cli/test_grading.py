@@ -113,11 +113,11 @@ def test_an_ambiguous_name_or_a_link_stops_no_other_student(small: Path) -> None
     done = shardlings("grade", "class", "--out", "out", "--isolation", "none", "--json", cwd=small)
     assert done.returncode == 3
     assert [p.stem for p in (small / "out" / "reports").iterdir()] == ["bob"]
-    assert "shardlings: alice was not graded: alice is in several places: class/alice and " in done.stderr
+    assert "shardlings: alice was not graded: alice has several submissions: class/alice and " in done.stderr
     assert "shardlings: carol was not graded: class/carol is a link and was not followed" in done.stderr
     assert [a["student"] for a in json.loads(done.stdout)["attention"]] == ["alice", "carol"]
     page = (small / "out" / "index.html").read_text()
-    assert page.index("alice is in several places") < page.index("<h2>Students")
+    assert page.index("alice has several submissions") < page.index("<h2>Students")
 
 
 @pytest.mark.skipif(

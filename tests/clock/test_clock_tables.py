@@ -39,8 +39,8 @@ def test_the_clock_page_quotes_the_figures_of_its_tables(tables: ModuleType) -> 
         pieces = tables.PIECES[math.prod(a.size for a in axes) <= 64]
         longer.setdefault(pieces, []).append(network / clock - 1)
     few, many = (f"{max(longer[pieces]):.0%}".replace("%", " %") for pieces in (24, 8))
-    many_pieces = f"on 128 chips, where each shard has 8 pieces, it takes {many} longer"
-    assert f"the network takes up to {few} longer than the clock computes; {many_pieces}" in page
+    many_pieces = f"On 128 chips, with 8 pieces in each shard, the network takes {many} longer"
+    assert f"the network takes up to {few} longer than the clock computes. {many_pieces}" in page
 
 
 def test_the_generated_clock_tables_and_picture_are_current(tables: ModuleType) -> None:

@@ -130,7 +130,7 @@ def test_a_student_with_two_submissions_is_set_aside_and_the_others_are_graded(t
     assert set_aside(tmp_path / "hw") == (
         ["bob"],
         {
-            "alice": f"alice is in several places: {shown(one)} and {shown(two)}; put the files of one student into one folder, or rename one place if they are two students"
+            "alice": f"alice has several submissions: {shown(one)} and {shown(two)}; put them into one folder, or rename one of them if they are from two students"
         },
     )
 
@@ -161,7 +161,7 @@ def test_names_that_differ_only_in_case_are_set_aside(tmp_path: Path):
         write(tmp_path / "hw" / name / "c3_contracting.py")
     graded, aside = set_aside(tmp_path / "hw")
     assert graded == ["bob"] and list(aside) == ["Alice", "alice"]
-    assert "Alice and alice (names that look alike) are in several places" in aside["alice"]
+    assert "Alice and alice (names that look alike) have several submissions" in aside["alice"]
 
 
 @pytest.mark.parametrize("other", ["ann  lee", "ann\u200d lee", "Ann Lee"])
@@ -205,7 +205,7 @@ def test_composed_and_decomposed_unicode_names_are_one_student(tmp_path: Path) -
     write(tmp_path / "hw" / "jos\u00e9" / "c3_contracting.py")
     write(tmp_path / "hw" / "bob" / "c3_contracting.py")
     graded, aside = set_aside(tmp_path / "hw")
-    assert graded == ["bob"] and "is in several places" in aside["jos\u00e9"]
+    assert graded == ["bob"] and "has several submissions" in aside["jos\u00e9"]
 
 
 def test_names_that_no_person_can_read_are_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -253,7 +253,7 @@ def test_a_file_beside_a_students_folder_that_may_hold_another_submission_sets_t
     write(tmp_path / "hw/alice/c3_contracting.py")
     write(tmp_path / "hw/bob/c3_contracting.py")
     write(tmp_path / "hw" / name)
-    reason = "put the files of one student into one folder, or rename one place if they are two students"
+    reason = "put them into one folder, or rename one of them if they are from two students"
     for paths in ([Path("hw")], [Path("hw", each) for each in ("alice", "bob", name)]):
         graded, aside = set_aside(*paths)
         assert graded == ["alice"] and aside["bob"].endswith(reason)

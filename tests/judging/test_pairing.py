@@ -78,8 +78,8 @@ def test_a_timed_program_that_differs_is_refused_with_its_line() -> None:
     assert paired(equal) == equal
     faults = [a.finding for a in timed(paired(answered(exercise(), name="tanh")))]
     told = (
-        "the program that is timed is not the one whose values are judged: the timed program has tanh of float32[1024] "
-        "where the judged program has add of float32[11]. Write one program for all sizes: it must not choose its operations by a shape"
+        "the timed program differs from the judged program, which runs with small arrays: the timed program has tanh of float32[1024] "
+        "where the judged program has add of float32[11]. Write one program for all sizes: do not choose its operations by a shape"
     )
     assert faults[0] == Fault("refused", told, 7, "", ran=True) and len(faults) == 4
 

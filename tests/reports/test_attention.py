@@ -28,13 +28,13 @@ def test_cases_that_need_review_are_first_on_the_page() -> None:
     fits = [{"student": "eli", "question": "ring_time", "fits": ["ann", "bea"]}]
     summary = summarise(
         reports,
-        not_graded={"zed": "zed is in several places: <a> and b"},
+        not_graded={"zed": "zed has several submissions: <a> and b"},
         warnings=["the seed is known"],
         suspicions=fits,
     )
     found = {a.student: a.reason for a in summary.attention}
     assert found == {
-        "zed": "not graded: zed is in several places: <a> and b",
+        "zed": "not graded: zed has several submissions: <a> and b",
         "cat": "2 points pending in c3_contracting: XLA ended its process",
         "ann": "no file can be graded; c3.rar is no .py file",
         "bea": "nothing was handed in for c3_contracting; x.ipynb is no notebook",
@@ -45,7 +45,7 @@ def test_cases_that_need_review_are_first_on_the_page() -> None:
     kinds = ["not graded", "pending", "suspicious", *["not found"] * 3, "handed in again"]
     assert [a.kind for a in summary.attention] == kinds
     page = class_page_html(summary, reports)
-    assert "zed is in several places: &lt;a&gt; and b" in page and "the seed is known" in page
+    assert "zed has several submissions: &lt;a&gt; and b" in page and "the seed is known" in page
     assert page.index("Needs review") < page.index("<h2>Students")
     console = Console(file=io.StringIO(), width=100)
     print_summary(summary, console)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import os
 import struct
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from bench.system_calls import read as counted
 from grader.batch.grade import Grader
 from grader.course.finding import find_course
 from grader.intake.reading import read
@@ -22,7 +21,7 @@ from grader.sandbox.worker import Worker
 from grader.wire.frames import decode
 from tests.commands import ROOT
 from tests.right import right_class, right_sources
-from tests.sandbox.submissions import CONFINED, LIMITS, ask, value
+from tests.sandbox.submissions import CONFINED, LIMITS, ask, processes_at, value
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="these are calls of Linux")
 PID = 4711
@@ -129,6 +128,28 @@ def test_numbers_are_those_of_libseccomp() -> None:
             assert call.numbers[column] == (n if (n := resolve(architecture, call.name.encode())) >= 0 else None), call
 
 
+def test_the_table_has_the_calls_that_were_measured() -> None:
+    """``clone3`` is newer than ``NEWER``: the C library makes ``clone`` instead."""
+    rows = (ROOT / "bench" / "system_calls.txt").read_text().split(" call\n")[1].splitlines()
+    measured = {row[22:].split()[0] for row in rows}
+    assert len(measured) > 20 and measured - {call.name for call in CALLS} == {"clone3"}
+
+
+TRACED = """\
+1 execve("/usr/bin/python", ["python", "start.py", "wire", "serve", "trace"], 0x0) = 0
+1 clone(child_stack=NULL, flags=SIGCHLD) = 7
+7 prlimit64(0, RLIMIT_NOFILE, {rlim_cur=64, rlim_max=64}, NULL) = 0
+7 brk(NULL) = 0x1
+7 +++ exited with 0 +++
+1 clone(child_stack=NULL, flags=SIGCHLD) = 7
+7 wait4(-1, NULL, 0, NULL) = 8
+"""
+
+
+def test_calls_before_the_filter_are_not_counted_even_if_a_number_is_used_again() -> None:
+    assert counted(TRACED.splitlines()) == {"trace": {"brk": 1}}
+
+
 def test_a_machine_that_the_table_does_not_know_gets_no_filter() -> None:
     assert filter_program("riscv64", 1) == b""
 
@@ -157,15 +178,6 @@ def test_every_call_answers_as_the_table_says(confined: Worker) -> None:
         if error != expected if expected is not None else error in (EPERM, ENOSYS):
             wrong[number] = (known[number].name if number in known else "", error, expected)
     assert wrong == {}
-
-
-def processes_at(folder: str) -> list[Path]:
-    """Return the processes that work in a folder, as folders of /proc."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            found += [process] if os.readlink(process / "cwd").startswith(folder) else []
-    return found
 
 
 def filters_at(folder: str) -> set[int]:
@@ -337,62 +349,3 @@ def test_right_programs_pass_in_every_sandbox(tier: str, module: str, tmp_path: 
     assert graded == sum(
         len(right_sources(course, name)) for name in course.exercises if course.module_of[name] == module
     )
-
-
-# -- the scratch folder ------------------------------------------------------------------------
-
-
-def mounts_at(folder: str) -> list[str]:
-    """Return what the processes that work in a folder have mounted there; skip the test if it is nothing."""
-    mounts = [(process / "mountinfo").read_text() for process in processes_at(folder)]
-    found = [line for text in mounts for line in text.splitlines() if f" {folder} " in line]
-    if not found or not all("tmpfs" in line for line in found):
-        pytest.skip("this machine lets no user mount a file system, or its bwrap is old")
-    return found
-
-
-@pytest.mark.parametrize("tier", CONFINED)
-def test_the_scratch_folder_is_a_file_system_of_limited_size(tier: str) -> None:
-    """Its files are in memory that the kernel counts, so they take nothing from the disk."""
-    text = "import time\nopen('mine', 'w').write('x')\ntime.sleep(1e6)"
-    with Worker("trace", tier, 2, LIMITS) as one:
-        frames = one.trace({"name": "x", "chunks": [["x", text]]}, [])
-        assert next(frames)[0]["body"] == {"started": True}
-        mounted = mounts_at(one.scratch)
-        assert all("size=66560k" in line for line in mounted)
-        assert tier == "bwrap" or all("nr_inodes=1016" in line for line in mounted)
-        for _ in range(200):
-            if any("mine" in os.listdir(f"{process}/root{one.scratch}") for process in processes_at(one.scratch)):
-                break
-            time.sleep(0.05)
-        else:
-            raise AssertionError("no process sees the file")
-        assert os.listdir(one.scratch) == []
-
-
-FILL = """
-import os
-def f():
-    made = 0
-    try:
-        for number in range({often}):
-            {how}
-            made += 1
-    except OSError as error:
-        return [made, error.errno]
-"""
-BYTES, FILES = "open(str(number), 'wb').write(b'x' * (1 << 20))", "open(str(number), 'w').close()"
-
-
-@pytest.mark.parametrize("tier", CONFINED)
-def test_writes_beyond_the_quota_fail(tier: str) -> None:
-    """However fast it is written. The keeper may also end the submission first."""
-    with Worker("trace", tier, 2, LIMITS) as one:
-        one.await_ready()
-        mounts_at(one.scratch)
-        for how, often, most in ((BYTES, 200, 65), *([(FILES, 5000, 1016)] if tier == "sandlock" else [])):
-            frames = ask(FILL.format(how=how, often=often), one)
-            assert frames[-1]["end"] == "disk"
-            if values := [frame["body"]["values"] for frame in frames if "values" in frame.get("body", {})]:
-                made, error = decode(values[0][0]["value"])
-                assert made <= most and error == errno.ENOSPC

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import operator
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -84,24 +83,6 @@ def mountinfo(folder: str) -> list[str]:
             if os.readlink(process / "cwd").startswith(folder):
                 found += (process / "mountinfo").read_text().splitlines()
     return found
-
-
-CONNECT = """
-import socket
-def f():
-    try:
-        socket.create_connection(("127.0.0.1", {port}), 1)
-    except OSError as error:
-        return type(error).__name__
-    return "reached"
-"""
-
-
-@pytest.mark.parametrize("tier", WORKING)
-def test_the_network_is_out_of_reach(tier: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, Worker("trace", tier, 8, LIMITS) as worker:
-        found = value(ask(CONNECT.format(port=server.getsockname()[1]), worker))
-    assert found == ("reached" if tier == "none" else "PermissionError")
 
 
 REACH = """
