@@ -9,14 +9,9 @@ from grader.batch.grade import Grader
 from grader.common.result import ExerciseReport, Report
 from grader.course.config import CourseError
 from grader.course.loading import Course
-from grader.intake.facts import nothing_written
+from grader.intake.facts import is_untouched
 from grader.intake.reading import NOTHING_TO_GRADE
-from grader.intake.submission import Source, Submission, fingerprint
-
-
-def is_untouched(course: Course, source: Source | None) -> bool:
-    """Return True if the learner wrote nothing: there is no file, or the file is unchanged from the handout."""
-    return source is None or fingerprint(source) in course.handed_out or nothing_written(source)
+from grader.intake.submission import Submission
 
 
 def nothing_of(asked: str, first: str, module: str, submission: Submission, place: Path) -> CourseError:
@@ -34,9 +29,8 @@ def nothing_of(asked: str, first: str, module: str, submission: Submission, plac
 
 def graded_if_begun(grader: Grader, submission: Submission, names: Sequence[str], *, public: bool) -> Report:
     """Grade the exercises ``names``. An exercise counts as not handed in if the learner did not change its file."""
-    course = grader.course
-    untouched = {source for source in set(submission.sources.values()) if is_untouched(course, source)}
-    begun = [name for name in names if submission.sources.get(name) not in {None, *untouched}]
+    course, given = grader.course, grader.course.handed_out
+    begun = [name for name in names if not is_untouched(submission.sources.get(name), given)]
     report = grader.grade(submission, begun, public=public)
     graded = {e.exercise: e for e in report.exercises}
     return report.model_copy(update={"exercises": [graded.get(name) or _not_begun(course, name) for name in names]})

@@ -9,6 +9,8 @@ The tables of the database:
 - ``run``: a row for each run that changed something: time, summary, suspicious answers, students without a report
 - ``roster``: the contents of the last class list (a CSV with a column ``id``) that a command used
 - ``person``: students' names and sections from the class list; ``shown`` is 1 once the pages show them
+- ``review``: the submissions that were set aside (``graded`` is 0), and the submissions and files that a person must
+  review; ``paths`` is a JSON list of paths relative to the database's folder
 
 The database uses SQLite's rollback journal, which works on network disks and keeps everything in one file. A killed
 process leaves at most a journal beside the database. The next process that opens the database rolls back the journal.
@@ -16,12 +18,13 @@ process leaves at most a journal beside the database. The next process that open
 
 from __future__ import annotations
 
+import json
 import shlex
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,12 +32,14 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
+from grader.batch.older import report_of
 from grader.common.result import Report
 from grader.course.config import CourseError
+from grader.intake.submission import Case
 from grader.reports.people import UNKNOWN, People, Person
 
 FILE = "grades.sqlite"
-SCHEMA = 2
+SCHEMA = 3
 APPLICATION = 0x53484152  # "SHAR"
 PATIENCE = 60.0
 """Seconds to wait while another program reads or writes the database."""
@@ -43,6 +48,9 @@ TOGETHER = 1.0
 
 _PERSON = (
     "CREATE TABLE person (student TEXT PRIMARY KEY, name TEXT NOT NULL, section TEXT NOT NULL, shown INTEGER NOT NULL)"
+)
+_REVIEW = (
+    "CREATE TABLE review (student TEXT NOT NULL, reason TEXT NOT NULL, paths TEXT NOT NULL, graded INTEGER NOT NULL)"
 )
 _TABLES = (
     "CREATE TABLE report (student TEXT PRIMARY KEY, graded BLOB NOT NULL, counts BLOB)",
@@ -53,6 +61,7 @@ _TABLES = (
     "absent TEXT NOT NULL)",
     "CREATE TABLE roster (id INTEGER PRIMARY KEY CHECK (id = 1), file BLOB NOT NULL)",
     _PERSON,
+    _REVIEW,
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {SCHEMA}",
 )
@@ -146,10 +155,9 @@ class Database:
             )
         if version == SCHEMA and self._one("PRAGMA application_id")[0] == APPLICATION:
             return
-        if version == 1 and self._one("PRAGMA application_id")[0] == APPLICATION:
+        if version and self._one("PRAGMA application_id")[0] == APPLICATION:
             with self.transaction():
-                self._do(_PERSON)
-                self._do(f"PRAGMA user_version = {SCHEMA}")
+                self._convert(version)
             return
         if version or self._one("SELECT count(*) FROM sqlite_schema")[0]:
             raise CourseError(f"{self.path} is damaged, or is not a database of grades; {_DAMAGED}")
@@ -158,6 +166,19 @@ class Database:
                 self._do(table)
             if import_into is not None:
                 import_into(self)
+
+    def _convert(self, version: int) -> None:
+        """Convert a database of an older version."""
+        for table in [_PERSON, _REVIEW][version - 1 :]:
+            self._do(table)
+        # Before version 3, the reports had an older schema.
+        for table, column in (("report", "graded"), ("report", "counts"), ("made", "graded")):
+            for (student,) in self._all(f"SELECT student FROM {table} WHERE {column} IS NOT NULL"):
+                (data,) = self._one(f"SELECT {column} FROM {table} WHERE student = ?", student)
+                with suppress(CourseError):  # the command that uses a damaged report names it
+                    report = _packed(self._unpacked(student, data))
+                    self._do(f"UPDATE {table} SET {column} = ? WHERE student = ?", report, student)
+        self._do(f"PRAGMA user_version = {SCHEMA}")
 
     def _do(self, text: str, *values: Any) -> sqlite3.Cursor:
         with _sqlite(self.path):
@@ -273,7 +294,8 @@ class Database:
     def drop(self, student: str) -> None:
         self._do("DELETE FROM report WHERE student = ?", student)
         self.forget_made(student)
-        self._do("DELETE FROM person WHERE student = ?", student)
+        for table in ("person", "review"):
+            self._do(f"DELETE FROM {table} WHERE student = ?", student)
 
     # -- changes, runs, the roster
 
@@ -307,6 +329,25 @@ class Database:
     def keep_roster(self, file: bytes) -> None:
         self._do("INSERT OR REPLACE INTO roster VALUES (1, ?)", file)
 
+    # -- cases that need review
+
+    def cases(self) -> list[Case]:
+        """Return the submissions and files that need review. Their paths are relative to the database's folder."""
+        rows = self._all("SELECT student, reason, paths, graded FROM review ORDER BY rowid")
+        return [
+            Case(student, reason, tuple(map(Path, json.loads(paths))), bool(graded))
+            for student, reason, paths, graded in rows
+        ]
+
+    def set_cases(self, cases: Sequence[Case]) -> None:
+        """Replace all submissions and files that need review."""
+        if list(cases) == self.cases():
+            return
+        self._do("DELETE FROM review")
+        for case in cases:
+            paths = json.dumps([str(path) for path in case.paths])
+            self._do("INSERT INTO review VALUES (?, ?, ?, ?)", case.student, case.reason, paths, int(case.graded))
+
     # -- names
 
     def people(self) -> dict[str, Person]:
@@ -336,7 +377,7 @@ class Database:
 
     def _unpacked(self, student: str, data: bytes) -> Report:
         try:
-            return Report.loads(self._inflated(student, data))
+            return report_of(self._inflated(student, data))
         except ValidationError:
             raise self._damaged(student) from None
 

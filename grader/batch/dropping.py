@@ -13,12 +13,15 @@ from grader.course.config import CourseError
 
 
 def drop(path: Path, names: Sequence[str]) -> None:
-    """Delete the students' database rows, then the students' files. Raises CourseError for an unknown student."""
+    """Delete the students' database rows, then the students' files. Raises CourseError for an unknown student.
+
+    A name may also be that of a submission or file that needs review, as the class page shows it.
+    """
     students = [composed(name) for name in names]
     if not has_database(path) and not (path / "reports").is_dir():
         raise CourseError(f"no reports in {path}")
     with Folder(path) as folder:
-        known = folder.database.students()
+        known = {*folder.database.students(), *(case.student for case in folder.database.cases())}
         if unknown := [student for student in students if student not in known]:
             raise CourseError(f"no report of {a_few(unknown)} in {path}")
         with folder.database.transaction():

@@ -7,7 +7,6 @@ import io
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -15,9 +14,9 @@ from grader.batch.late import EVERY, Handed
 from grader.common.text import a_few, composed
 from grader.course.config import CourseError, LatePolicy
 from grader.course.loading import Course
-from grader.intake.facts import nothing_written
+from grader.intake.facts import is_untouched
 from grader.intake.parsers import Parsers
-from grader.intake.submission import Place, Submission, fingerprint, paths_of
+from grader.intake.submission import Place, Submission, paths_of
 from grader.intake.times import STATED, handed_in_at
 from grader.reports.points import counted
 
@@ -94,8 +93,8 @@ def times_of(
 ) -> tuple[dict[str, dict[str, Handed]], list[str]]:  # fmt: skip
     """Return submission times by student and module, and notes for the staff. Without a late policy, both are empty.
 
-    Only files that differ from the handout (the files that learners get) determine a module's time. If no file differs,
-    ``begun`` is False in the module's ``Handed``.
+    If the student wrote something in a file of a module, only such files determine the module's time. Else all files
+    determine it, and the time counts only if the report says that an exercise of the module was handed in.
 
     Args:
         stated: the times in the staff's ``submitted.csv``.
@@ -107,18 +106,20 @@ def times_of(
         return {}, []
     given = course.handed_out
     times: dict[str, dict[str, Handed]] = {}
+    sources: Counter[str] = Counter()
     for student, submission in submissions.items():
         begun: dict[str, list[str]] = {}
         unchanged: dict[str, list[str]] = {}
         for exercise, source in submission.sources.items():
             module = course.module_of[exercise]
             if module in modules:
-                as_given = fingerprint(source) in given or nothing_written(source)
-                (unchanged if as_given else begun).setdefault(module, []).append(source.name)
+                (unchanged if is_untouched(source, given) else begun).setdefault(module, []).append(source.name)
         files = unchanged | begun
         own = {m: _one(places[student], student, m, names, stated, parsers) for m, names in files.items()}
-        times[student] = {m: replace(at, begun=m in begun) for m, at in own.items() if at is not None}
-    return times, _notes(course.config.late, times, stated)
+        times[student] = {m: at for m, at in own.items() if at is not None}
+        sources.update(at.source for m, at in times[student].items() if m in begun)
+    strangers = sorted({student for student, _ in stated} - times.keys())
+    return times, _notes(course.config.late, sources, strangers)
 
 
 def _one(
@@ -130,8 +131,7 @@ def _one(
     return Handed(*found) if found else None
 
 
-def _notes(policy: LatePolicy, times: Mapping[str, Mapping[str, Handed]], stated: Stated) -> list[str]:
-    sources = Counter(at.source for own in times.values() for at in own.values() if at.begun)
+def _notes(policy: LatePolicy, sources: Mapping[str, int], strangers: Sequence[str]) -> list[str]:
     notes = []
     if weak := [f"{source} in {counted(n, 'case')}" for source, n in sources.items() if source != STATED]:
         cost = "points" if policy.trust == "file-dates" else "no points"
@@ -141,6 +141,6 @@ def _notes(policy: LatePolicy, times: Mapping[str, Mapping[str, Handed]], stated
             f"such a time loses {cost}. To use your own record of times, write {STATED}, "
             "with the columns student and time, into the folder of submissions"
         )
-    if strangers := sorted({student for student, _ in stated} - times.keys()):
+    if strangers:
         notes.append(f"{STATED} names students without a graded submission: {a_few(strangers)}")
     return notes

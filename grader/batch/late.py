@@ -25,14 +25,11 @@ class Handed:
 
     Attributes:
         for_all: True if the staff's record (``submitted.csv``) gives one time for all modules.
-        begun: False if all files of the module look unchanged from the handout. The time then counts only if the files
-            earn points.
     """
 
     time: datetime
     source: str
     for_all: bool = field(default=False, compare=False)
-    begun: bool = field(default=True, compare=False)
 
 
 def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
@@ -96,7 +93,7 @@ def penalised(
         deadline = due(module.deadline, module.id, extension or {})
         days = days_late(at.time, deadline, policy)
         if days and not costs(policy, at.source):
-            text = f"{_span(at.time - deadline)} late according to {at.source}; a time from this source costs no points"
+            text = f"{span(at.time - deadline)} late according to {at.source}; a time from this source costs no points"
             found[module.id] = plain.model_copy(update={"text": text})
             continue
         spent = _fewest(policy, days, min(days, free))
@@ -148,10 +145,11 @@ def _words(policy: LatePolicy, late: timedelta, days: int, spent: int, earned: f
         capped = policy.at_most_percent < days * policy.percent_per_day
         share = f"at most {tidy(policy.at_most_percent)} %" if capped else f"{days} x {tidy(policy.percent_per_day)} %"
         cost = f"{share} of {tidy(earned)} = {counted(_penalty(policy, days, earned), 'point')} off"
-    return f"handed in {_span(late)} late: {', '.join(filter(None, (free, cost)))} (time from {source})"
+    return f"handed in {span(late)} late: {', '.join(filter(None, (free, cost)))} (time from {source})"
 
 
-def _span(late: timedelta) -> str:
+def span(late: timedelta) -> str:
+    """Return a length of time as text, rounded up to minutes, such as ``26 h`` or ``1 h 5 min``."""
     minutes = -(-late // timedelta(minutes=1))
     hours, rest = divmod(minutes, 60)
     return " ".join(filter(None, (f"{hours} h" if hours else "", f"{rest} min" if rest else ""))) or "0 min"

@@ -18,7 +18,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from grader.batch.changes import read_history
-from grader.batch.database import FILE, CannotWrite, Database, Stored
+from grader.batch.database import FILE, SCHEMA, CannotWrite, Database, Stored
+from grader.batch.older import report_of
 from grader.batch.overrides import as_graded
 from grader.common.files import file_name
 from grader.common.result import Report
@@ -77,7 +78,8 @@ def _take_over_run(database: Database, folder: Path) -> None:
         integrity = (folder / "integrity.json").read_text(encoding="utf-8")
         with open(folder / "grades.csv", encoding="utf-8", newline="") as file:
             rows = [(row["student"].removeprefix("'"), row["remarks"]) for row in csv.DictReader(file)]
-        absent = {student: remark for student, remark in rows if remark in (NOTHING, NOT_GRADED)}
+        there = {*database.students()}
+        absent = {s: remark for s, remark in rows if remark in (NOTHING, NOT_GRADED) and s not in there}
     except (OSError, UnicodeDecodeError, ValidationError, KeyError, csv.Error):
         return
     database.add_run("", summary, integrity, json.dumps(absent))
@@ -86,7 +88,7 @@ def _take_over_run(database: Database, folder: Path) -> None:
 def report_in(path: Path) -> Report | None:
     """Return the report in a file; None if the report is incomplete or about another student than the file's name."""
     try:
-        found = Report.loads(path.read_text(encoding="utf-8"))
+        found = report_of(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError):
         return None
     return found if file_name(found.student) == path.stem else None
@@ -96,6 +98,13 @@ def has_database(folder: Path) -> bool:
     """Return True if the folder has a database that is not empty. A killed process may leave an empty file."""
     path = folder / FILE
     return path.is_file() and path.stat().st_size > 0
+
+
+def _is_older(path: Path) -> bool:
+    """Return True if a database has an older schema, as the file's header shows."""
+    with open(path, "rb") as file:
+        header = file.read(64)
+    return header.startswith(b"SQLite format 3\0") and 0 < int.from_bytes(header[60:]) < SCHEMA
 
 
 @contextmanager
@@ -144,8 +153,11 @@ def _shared(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[Database]:
-    """Yield the folder's database for reading; for a folder of an older version, yield a temporary database."""
-    if not has_database(folder):
+    """Yield the folder's database for reading; for a folder of an older version, yield a converted copy.
+
+    Only commands that write to the folder convert it.
+    """
+    if not has_database(folder) or _is_older(folder / FILE):
         with copied(folder) as (database, _):
             yield database
         return

@@ -324,13 +324,9 @@ class Adjustments:
         return (with_sums(whole) if changed else graded), problems
 
     def _handed_in(self, graded: Report) -> dict[str, Handed]:
-        """Return the submission time of each module that the student handed in.
-
-        Files that earn points were handed in, although they may look unchanged to the grader.
-        """
-        earning = {e.module for e in graded.exercises if e.earned > 0}
-        times = self.times.get(graded.student, {})
-        return {module: at for module, at in times.items() if at.begun or module in earning}
+        """Return the submission time of each module that the student handed in."""
+        modules = {e.module for e in graded.exercises if e.handed_in}
+        return {module: at for module, at in self.times.get(graded.student, {}).items() if module in modules}
 
 
 def as_extensions_are(report: Report, course: Course | None) -> Report:

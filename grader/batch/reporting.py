@@ -7,13 +7,13 @@ import importlib.metadata
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import grader
 from grader.common.result import Evidence, ExerciseReport, Report, Result
 from grader.course.loading import Course
-from grader.intake.facts import has_leaderboard, pseudonym_of
+from grader.intake.facts import has_leaderboard, is_untouched, pseudonym_of
 from grader.intake.submission import Submission, exact_digest
 from grader.intake.submission import fingerprint as source_digest
 from grader.reports.points import counted
@@ -39,16 +39,18 @@ def exercise_report(basis: Basis, submission: Submission, judged: Judged, *, pub
     course, source = basis.course, submission.sources.get(judged.name)
     exercise, weight = course.exercise(judged.name), course.weight(judged.name)
     results = [r.model_copy(update={"points": r.points * weight, "earned": r.earned * weight}) for r in judged.results]
+    earned = total(r.earned for r in results)
     return ExerciseReport(
         exercise=judged.name,
         module=exercise.module,
         title=exercise.title,
         points=total(r.points for r in results),
-        earned=total(r.earned for r in results),
+        earned=earned,
         pending=total(r.points for r in results if r.waits),
         results=results,
         notes=list(judged.notes),
-        handed_in=source is not None,
+        # A file that earns points was handed in, although it may look untouched to the grader.
+        handed_in=earned > 0 or not basis.is_untouched(submission, judged.name),
         evidence=list(judged.evidence),
         pseudonym=pseudonym_of(source) if source and has_leaderboard(exercise.source) else "",
         extension=exercise.extension,
@@ -122,9 +124,18 @@ class Basis:
             own_digest(),
             self.isolation,
             public,
+            [name for name in names if self.is_untouched(submission, name)],
         ]
         parts += [self.backend] if self.backend != "cpu" else []
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def is_untouched(self, submission: Submission, name: str) -> bool:
+        """Return whether the student wrote nothing for the exercise ``name``."""
+        return is_untouched(submission.sources.get(name), self._handed_out)
+
+    @cached_property
+    def _handed_out(self) -> frozenset[str]:
+        return self.course.handed_out
 
     def of(self, submission: Submission, name: str) -> dict[str, str]:
         """Return all that one exercise's results depend on, so that a regrade can say why a result changed."""

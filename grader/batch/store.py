@@ -47,11 +47,12 @@ from grader.common.files import clear_left_behind, file_name
 from grader.common.result import ExerciseReport, Report
 from grader.course.config import CourseError, Module
 from grader.course.loading import Course
-from grader.intake.submission import Submission, Unreadable, fingerprint
+from grader.intake.facts import is_untouched
+from grader.intake.submission import Submission, Unreadable
 from grader.reports.people import People
 from grader.reports.summary import Summary
 
-__all__ = ["CannotWrite", "Folder", "Works", "assignments", "grade_batch", "on_file", "read_all", "resumable"]
+__all__ = ["CannotWrite", "Folder", "Works", "counts_now", "grade_batch", "hand_ins", "on_file", "read_all", "resumable"]
 
 STAGED = "staged"  # A folder that a killed run of an older version may have left.
 MOST_HELD = 4 << 20  # The most characters of source code that are held in memory.
@@ -361,21 +362,26 @@ def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tupl
     return found, failures
 
 
-def assignments(course: Course, submissions: Iterable[Submission], now: datetime) -> dict[str, int]:
-    """Return the number of students who handed in each module, for modules that are due or that a student handed in.
+def hand_ins(course: Course, submissions: Iterable[Submission]) -> dict[str, int]:
+    """Return the number of students who handed in each module.
 
-    Other modules are left out, because they must not count as zero points. Files unchanged from the handout (the files
-    that learners get) do not count as handed in.
+    A file in which the student wrote nothing (``is_untouched``) does not count as handed in.
     """
     given = course.handed_out
     begun = [
-        {course.module_of[e] for e, source in one.sources.items() if fingerprint(source) not in given}
+        {course.module_of[e] for e, source in one.sources.items() if not is_untouched(source, given)}
         for one in submissions
     ]
-    counts = {m.id: sum(m.id in modules for modules in begun) for m in course.config.modules}
-    due = [m for m in course.config.modules if m.exercises and (counts[m.id] or _is_due(m, now))]
-    return {m.id: counts[m.id] for m in due}
+    return {m.id: sum(m.id in modules for modules in begun) for m in course.config.modules if m.exercises}
 
 
-def _is_due(module: Module, now: datetime) -> bool:
-    return module.deadline is not None and module.deadline.astimezone() < now
+def counts_now(module: Module, handed_in: int, now: datetime) -> bool:
+    """Return True if a module counts for all students: after its deadline, or if at least one student handed it in.
+
+    The second case needs a module without a deadline. Before the deadline, one early submission must not give all other
+    students zero points.
+
+    Args:
+        handed_in: the number of students who handed in the module.
+    """
+    return handed_in > 0 if module.deadline is None else module.deadline.astimezone() < now

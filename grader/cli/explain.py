@@ -13,7 +13,6 @@ import typer
 from grader import wing
 from grader.authoring.budgets import check_lines
 from grader.batch import explaining
-from grader.batch.begun import is_untouched
 from grader.cli.backend import devices_at
 from grader.cli.checking import begun_of, own_grader, read_own
 from grader.cli.console import BROKEN, FAILED, busy, out, print_json, say, tell
@@ -38,6 +37,7 @@ from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.exercise import Exercise
 from grader.expect.clock import show_time
+from grader.intake.facts import is_untouched
 from grader.intake.reading import read
 from grader.intake.submission import Source
 from grader.reports.explained import Explained, alike, as_data
@@ -158,7 +158,7 @@ def explains_solution(course: Course, exercise: Exercise, work: Path | None, sol
     if solution or not place.is_dir():
         return True
     own = read(place, "me", course.module_of, course.handed_out).sources.get(exercise.id)
-    return is_untouched(course, own)
+    return is_untouched(own, course.handed_out)
 
 
 def whose(course: Course, exercise: Exercise, source: Source, solution: bool) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from pathlib import Path
 
 import typer
 
 from grader.batch import store
 from grader.batch.confined import parsing
 from grader.batch.grade import Grader
+from grader.batch.review import keep_cases
 from grader.batch.suspicions import Suspicions
 from grader.cli.backend import beside_at
 from grader.cli.console import (
@@ -45,12 +47,13 @@ from grader.common.result import Report
 from grader.common.text import a_few
 from grader.course.config import CourseError
 from grader.course.loading import Course
+from grader.intake.submission import Case, paths_of, reasons_of
 from grader.integrations.roster import Roster
 from grader.reports.people import People
 from grader.reports.points import counted
 from grader.reports.summary import Counts, Summary
 from grader.reports.tables import NOT_GRADED, NOTHING
-from grader.reports.terminal import print_attention, print_summary, print_warnings
+from grader.reports.terminal import print_attention, print_summary
 from grader.reports.untrusted import clean
 from grader.reports.wording import standing_of
 from grader.sandbox.tiers import best_tier
@@ -61,7 +64,7 @@ class RunOutcome:
     """The outcome of one run of ``grade``.
 
     Attributes:
-        not_graded: why a submission was not graded, by student.
+        not_graded: why this run could not grade a submission, by student.
         broken: True if the grader itself failed for a graded student.
         people: names and sections of students.
         graded, unchanged: the numbers of students with a new report and with the old report.
@@ -167,26 +170,45 @@ def run_in(
         lambda total, what: progress(total, what, quiet=quiet),
         say_graded,
     )
-    not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
-    done = finish(course, folder, graded, not_graded, known, work.signed, quiet=quiet)
+    failed = [Case(student, str(error), paths_of(work.places[student])) for student, error in failures.items()]
+    done = finish(course, folder, graded, known, [*work.cases, *failed], options.paths, quiet=quiet)
     return replace(done, graded=len(new), unchanged=len(graded) - len(new))
 
 
 def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster | None, now: datetime) -> list[str]:
-    """Return the exercises to grade, by default all in modules that are due or handed in. Print notes for the staff."""
+    """Return the exercises to grade, by default all in modules that count now. Print notes for the staff."""
     notes = list(work.notes)
     if not only:
-        asked = store.assignments(course, work.submissions.values(), now)
-        # If no module is due or handed in, ``only`` is empty, which selects all modules.
-        only = list(asked)
-        counts = ", ".join(f"{module} (handed in by {n} of {len(work.places)})" for module, n in asked.items())
-        notes.append(f"graded modules: {counts or 'all'}; use --only MODULE for others")
+        only, note = modules_now(course, work, now)
+        notes.append(note)
     if roster and (strangers := [s for s in work.places if roster.row_of(s) is None]):
         names = a_few(strangers)
         notes.append(f"these students are not on the roster; reports use the names of their submissions: {names}")
     for note in notes:
         tell("note", note)
     return course.asked(only, ": nothing to grade")
+
+
+def modules_now(course: Course, work: HandedIn, now: datetime) -> tuple[list[str], str]:
+    """Return the modules that count now (see ``store.counts_now``), and a note for the staff.
+
+    The list is empty, which selects all modules, if no module counts now and no student handed in anything.
+
+    Raises:
+        CourseError: students handed in modules, but the deadlines of all these modules are in the future.
+    """
+    modules = {m.id: m for m in course.config.modules}
+    handed_in = store.hand_ins(course, work.submissions.values())
+    asked = [name for name, number in handed_in.items() if store.counts_now(modules[name], number, now)]
+    early = [name for name, number in handed_in.items() if number and name not in asked]
+
+    def shown(names: list[str]) -> str:
+        return ", ".join(f"{name} (handed in by {handed_in[name]} of {len(work.places)})" for name in names)
+
+    if early and not asked:
+        raise CourseError(f"the deadlines of {shown(early)} are in the future; to grade now, use --only {early[0]}")
+    later = f"; not yet due: {shown(early)}" if early else ""
+    return asked, f"graded modules: {shown(asked) or 'all'}{later}; use --only MODULE for others"
 
 
 def refuse_unusable(course: Course, names: list[str]) -> None:
@@ -215,12 +237,16 @@ def refuse_on_file(folder: store.Folder, course: Course) -> None:
 
 
 def finish(
-    course: Course, folder: store.Folder, graded: Collection[str], not_graded: Mapping[str, str],
-    known: Rosters, signed: Mapping[str, str], *, quiet: bool,
+    course: Course, folder: store.Folder, graded: Collection[str], known: Rosters, cases: Sequence[Case],
+    read: Sequence[Path], *, quiet: bool,
 ) -> RunOutcome:  # fmt: skip
     """Print the changes of scores, write the files about the class, and return the outcome.
 
-    The files also list students from earlier runs.
+    The files also list students and cases from earlier runs.
+
+    Args:
+        cases: the submissions and files of this run that need review.
+        read: the paths that this run read.
     """
     students = folder.database.students()
     counts = Counts()
@@ -230,19 +256,20 @@ def finish(
             part.add(report)
         broken = broken or (report.student in graded and exit_code([report]) == BROKEN)
     folder.suspicions = suspicions.found(students)
-    missing, set_aside = known.absent(students, not_graded)
-    whose = [(student, f"check whose submission this is: {files}") for student, files in signed.items()]
+    not_graded, on_file = reasons_of(cases), keep_cases(folder.database, cases, read)
+    set_aside = reasons_of(on_file)
+    missing, pending = known.absent(students, set_aside)
     summary = counts.summary(
-        not_graded=not_graded,
+        not_graded=set_aside,
         warnings=[*folder.rules.warnings(), *([course.seed_problem] if course.seed_problem else [])],
         suspicions=folder.suspicions,
-        also=[*whose, *notes.attention(folder.adjust.problems)],
+        also=[*reasons_of(on_file, graded=True).items(), *notes.attention(folder.adjust.problems)],
         absent=len(missing),
     )
-    people = known.named.people([*students, *not_graded, *missing]) if known.named else None
+    people = known.named.people([*students, *set_aside, *missing]) if known.named else None
     shown = folder.database.people() if people is None else people
     announce(folder, summary, shown, quiet=quiet)
-    folder.finish(summary, dict.fromkeys(missing, NOTHING) | dict.fromkeys(set_aside, NOT_GRADED), people)
+    folder.finish(summary, dict.fromkeys(missing, NOTHING) | dict.fromkeys(pending, NOT_GRADED), people)
     if text := notes.untimed():
         tell("note", text)
     if missing:
@@ -267,7 +294,6 @@ def print_batch(folder: store.Folder, done: RunOutcome, tier: str, *, as_json: b
     to = folder.path
     # After a dry run, a complete summary would push the list of changes off the screen.
     if folder.dry:
-        print_warnings(summary, out)
         print_attention(summary.attention, out, done.people)
     else:
         print_summary(summary, out, done.people)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from grader.intake.parsers import Parsers
 from grader.intake.reading import read
 from grader.intake.signed import others_named
 from grader.intake.students import find_submissions
-from grader.intake.submission import Place, Submission
+from grader.intake.submission import Case, Place, Submission, paths_of
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,13 @@ class HandedIn:
     Attributes:
         places: the folders and files of each submission, by student.
         submissions: the readable submissions, by student.
-        not_graded: the reasons why submissions cannot be graded, by student.
-        signed: by student, which files name another student, such as "a1.py names bob".
+        cases: submissions that cannot be graded, and files that need review.
     """
 
     places: dict[str, Place]
     submissions: store.Works
-    not_graded: dict[str, str]
+    cases: list[Case]
     notes: list[str]
-    signed: Mapping[str, str]
 
 
 def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], parsers: Parsers) -> HandedIn:
@@ -41,7 +39,7 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], pa
     Args:
         login: returns a student's login for the name of a folder or file.
     """
-    found, notes, not_graded = find_submissions(paths, course.module_of, login, parsers)
+    found, notes, cases = find_submissions(paths, course.module_of, login, parsers)
     given = course.handed_out
     places = dict(found)
     named: dict[str, str] = {}  # student -> a note on files that name another student; '' if there are none
@@ -61,11 +59,15 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], pa
         return read_now
 
     submissions, failures = store.read_all(list(places), submission_of)
-    unread = {student: str(error) for student, error in failures.items()}
+    unread = [Case(student, str(error), paths_of(places[student])) for student, error in failures.items()]
     signed = {student: files for student, files in named.items() if files}
+    swapped = [
+        Case(student, f"check whose submission this is: {files}", paths_of(places[student]), graded=True)
+        for student, files in signed.items()
+    ]
     if others := [f"{student} ({files})" for student, files in signed.items()]:
         tell(
             "warning",
             f"files of these students name another student; check whose submissions they are: {a_few(others)}",
         )
-    return HandedIn(places, submissions, not_graded | unread, notes, signed)
+    return HandedIn(places, submissions, [*cases, *unread, *swapped], notes)

@@ -145,10 +145,10 @@ def announce(folder: Folder, summary: Summary, people: People, *, quiet: bool) -
         for warning in summary.warnings:
             tell("warning", warning)
         return
+    print_warnings(summary, out)
     if folder.dry and not changes:
         say("no score on file would change")
     if changes:
-        print_warnings(summary, out)
         say_changes(by_student(changes), people, dry=folder.dry)
     if changes and not folder.dry:
         say(

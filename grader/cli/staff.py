@@ -157,6 +157,8 @@ def export(
         say(wing.load(others[to])(found, path, found.select(only or []), isolation))
     else:
         raise CourseError(f"no export format {to!r}; the formats are {', '.join(['csv', 'canvas', *others])}")
+    if to in ("csv", "canvas") and (left_out := exports.not_graded(folder)):
+        tell("note", f"these submissions were not graded, see Needs review on the class page: {a_few(left_out)}")
     say(f"wrote {path}")
 
 

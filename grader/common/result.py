@@ -156,7 +156,8 @@ class ExerciseReport(BaseModel):
     """The results of one exercise.
 
     Attributes:
-        handed_in: False if the submission has nothing for the exercise.
+        handed_in: False if the submission has no file for the exercise, or only a file in which the student wrote
+            nothing (``grader.intake.facts.is_untouched``).
         evidence: programs and inputs that decided the results, for comparison by the command ``shardlings appeal``.
         pseudonym: the name that the learner chose for a leaderboard, as untrusted text, or empty.
         extension: whether the exercise's points are a bonus, which ``Report.points`` does not include.
@@ -210,7 +211,7 @@ class Report(BaseModel):
 
     model_config = _FROZEN
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     student: str
     course: str
     versions: dict[str, str]
@@ -235,6 +236,11 @@ class Report(BaseModel):
             penalty = sum(one.penalty for one in self.hand_ins if one.module == module)
             left += extra - (penalty * extra / earned if earned > 0 else 0.0)
         return round(min(left, self.earned), 6)
+
+    @property
+    def handed_in(self) -> bool:
+        """Whether the student handed in anything that can be graded, or has points that a person gave."""
+        return self.earned > 0 or any(e.handed_in for e in self.exercises)
 
     @property
     def unjudged(self) -> float:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import lru_cache
 
 from grader.intake.chance import could_differ
 from grader.intake.decoding import parsed
 from grader.intake.stubs import is_left, stubs_left
-from grader.intake.submission import Chunk, CodeFacts, Source
+from grader.intake.submission import Chunk, CodeFacts, Source, fingerprint
 from grader.wire import limits
 
 VARIABLE = "leaderboard_name"
@@ -80,6 +80,18 @@ def nothing_written(source: Source) -> bool:
             return False
         left += stubs
     return left > 0
+
+
+def is_untouched(source: Source | None, handed_out: Collection[str]) -> bool:
+    """Return whether the student wrote nothing, so that the source does not count as handed in.
+
+    This is so if there is no source, if it is unchanged from the handout (the files that learners get), or if it has
+    only stubs.
+
+    Args:
+        handed_out: the fingerprints of the handout's files.
+    """
+    return source is None or fingerprint(source) in handed_out or nothing_written(source)
 
 
 def pseudonym_of(source: Source) -> str:

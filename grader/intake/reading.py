@@ -32,7 +32,7 @@ from typing import Any
 
 from grader.common.text import PASSED_OVER, a_few, first_notes
 from grader.intake.disk import File
-from grader.intake.facts import nothing_written
+from grader.intake.facts import is_untouched
 from grader.intake.listing import listing
 from grader.intake.names import OTHER_MODULE, Match, Quality, best_match, is_called_final, is_called_old, looked_for
 from grader.intake.parsers import Parsers
@@ -55,7 +55,7 @@ def read(
     """
     notes: list[str] = []
     candidates, digest = _candidates(place, exercises, notes, (parsers or Parsers()).for_submission(place))
-    unchanged = cache(lambda c: fingerprint(c.source) in handed_out or nothing_written(c.source))
+    unchanged = cache(lambda c: is_untouched(c.source, handed_out))
     sources, ignored = _chosen(candidates, exercises, unchanged)
     used, unread = {id(s) for s in sources.values()}, first_notes(notes)
     notes += [note for candidate in candidates if id(candidate.source) in used for note in candidate.notes]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from grader.common.text import A_LINK, a_few, composed, first_notes, printable
@@ -14,26 +14,31 @@ from grader.intake.disk import ARCHIVES, SUFFIXES, entries_of
 from grader.intake.listing import files_in_folder
 from grader.intake.names import Quality, best_match, is_called_final, is_called_old, is_unsigned, looked_for, owner
 from grader.intake.parsers import Parsers
-from grader.intake.submission import NothingToGrade, Place, Unreadable, paths_of
+from grader.intake.submission import Case, NothingToGrade, Place, Unreadable, paths_of, reasons_of
 from grader.intake.times import STATED
 from grader.wire import limits
 from grader.wire.text import closest
 
 _LONGEST = 100  # The most characters of a student's name.
+_NO_NAME = (
+    f"this is no student's name; rename it to at most {_LONGEST} visible characters that do not start with a dot or a "
+    "blank"
+)
 _JOINERS = "\u200c\u200d"  # Invisible characters that are parts of words in several scripts.
 
 
 class FoundSubmissions(NamedTuple):
-    """The submissions in the paths of a command: (student, paths) for each student, and texts about all other files.
+    """The submissions in the paths of a command.
 
     Attributes:
+        students: (student, paths) for each student who can be graded.
         notes: a line for each file that was skipped.
-        set_aside: by student or file, why a submission cannot be graded.
+        cases: the submissions that cannot be graded, and files that may belong to a submission.
     """
 
     students: list[tuple[str, Place]]
     notes: list[str]
-    set_aside: dict[str, str]
+    cases: list[Case]
 
 
 def find_submissions(
@@ -51,9 +56,11 @@ def find_submissions(
     - a file without a student's name;
     - two or more submitted files, all with one student's name, and no folders and zips.
 
-    In any other folder, each folder, each ``.zip`` and each file with a student's name belongs to one student. If two
-    or more folders hold submissions, or zips name two or more students, a file beside them is graded only if its name
-    has a student's name (see ``_strays``).
+    In any other folder, each folder, each ``.zip`` and each file with a student's name belongs to one student. A file
+    beside the submissions of several students is graded only if its name has a student's name (see ``_strays``).
+
+    If a student has several submissions, or one submission and a file that may hold another (``_sort_others``), nothing
+    shows which was handed in last, so the student is set aside.
 
     Args:
         login: a function from a name in another system, such as Canvas, to the student's name.
@@ -63,33 +70,36 @@ def find_submissions(
         NothingToGrade: a path does not exist, or the paths hold no submission.
     """
     notes: list[str] = []
-    aside: dict[str, str] = {}
+    cases: list[Case] = []
+    others: list[Path] = []
     places: dict[str, dict[str, Path]] = {}
-    for path in map(Path, paths):
-        # Unlike Path.exists, os.path.exists never raises an exception.
-        if not os.path.exists(path):
-            raise NothingToGrade(f"no such file or folder: {printable(str(path))}{_did_you_mean(path)}")
-        for name, place in _students_at(path, exercises, notes, aside, parsers or Parsers()):
-            student = composed(login(composed(name)))
+
+    def student_of(name: str) -> str:
+        return composed(login(composed(name)))
+
+    for path in map(_expect_path, paths):
+        for name, place in _students_at(path, exercises, notes, cases, others, parsers or Parsers()):
+            student = student_of(name)
             if not _is_a_name(student):
-                _set_aside(
-                    aside,
-                    student,
-                    f"{printable(str(place))}: this is no student's name; rename it to at most {_LONGEST} "
-                    "visible characters that do not start with a dot or a blank",
-                )
+                cases.append(Case(student, f"{printable(str(place))}: {_NO_NAME}", (place,)))
             else:
                 places.setdefault(student, {}).setdefault(os.path.realpath(place), place)
-    students = _alone(places, aside)
+    groups = _by_looks(places)
+    unclear = _sort_others(others, groups, student_of, exercises, notes, cases)
+    students = _alone(groups, unclear, cases)
     if not students:
-        raise NothingToGrade("; ".join([*notes, *aside.values()]) or "nothing to grade: name a folder of submissions")
-    return FoundSubmissions(students, list(first_notes(notes)), dict(sorted(aside.items())))
+        why = [*notes, *reasons_of(cases).values()]
+        raise NothingToGrade("; ".join(why) or "nothing to grade: name a folder of submissions")
+    return FoundSubmissions(students, list(first_notes(notes)), list(dict.fromkeys(cases)))
 
 
-def _set_aside(aside: dict[str, str], name: str, reason: str) -> None:
-    known = aside.get(name, "")
-    if reason not in known:
-        aside[name] = f"{known}; {reason}" if known else reason
+def _expect_path(path: str | Path) -> Path:
+    """Return the path. Raises NothingToGrade if it does not exist."""
+    path = Path(path)
+    # Unlike Path.exists, os.path.exists never raises an exception.
+    if not os.path.exists(path):
+        raise NothingToGrade(f"no such file or folder: {printable(str(path))}{_did_you_mean(path)}")
+    return path
 
 
 def _is_a_name(student: str) -> bool:
@@ -98,21 +108,35 @@ def _is_a_name(student: str) -> bool:
     return 0 < len(student) <= _LONGEST and visible and not student.startswith(".") and student == student.strip()
 
 
-def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> list[tuple[str, Place]]:
-    """Return students with unique names, and add all other students to ``aside``.
+_Groups = Mapping[str, list[tuple[str, Place]]]
+"""(student, paths) of all submissions whose students' names look alike, by the key that ``_looks`` returns."""
 
-    Names that differ only in case are not unique, because reports are files with these names.
-    """
+
+def _by_looks(places: Mapping[str, Mapping[str, Path]]) -> _Groups:
     groups: dict[str, list[tuple[str, Place]]] = {}
     for student, found in sorted(places.items()):
         groups.setdefault(_looks(student), []).extend((student, place) for place in _submitted(list(found.values())))
-    for group in groups.values():
-        if len(group) > 1:
-            names = dict.fromkeys(student for student, _ in group)
-            reason = _is_there_twice(list(names), [place for _, place in group])
-            for name in names:
-                _set_aside(aside, name, reason)
-    return sorted(group[0] for group in groups.values() if len(group) == 1)
+    return groups
+
+
+def _alone(groups: _Groups, unclear: Mapping[str, list[Path]], cases: list[Case]) -> list[tuple[str, Place]]:
+    """Return students with one submission and a unique name, and add all other students to ``cases``.
+
+    Names that differ only in case are not unique, because reports are files with these names.
+
+    Args:
+        unclear: files that may hold another submission, by the looks of the student's name.
+    """
+    alone: list[tuple[str, Place]] = []
+    for looks, group in groups.items():
+        places: list[Place] = [*(place for _, place in group), *unclear.get(looks, ())]
+        if len(places) == 1:
+            alone.append(group[0])
+            continue
+        names = list(dict.fromkeys(student for student, _ in group))
+        paths = tuple(path for place in places for path in paths_of(place))
+        cases += [Case(name, _is_there_twice(names, paths), paths) for name in names]
+    return sorted(alone)
 
 
 def _looks(student: str) -> str:
@@ -126,9 +150,9 @@ def _submitted(paths: list[Path]) -> list[Place]:
     return [tuple(paths)] if are_parts else list(paths)
 
 
-def _is_there_twice(names: list[str], places: list[Place]) -> str:
+def _is_there_twice(names: list[str], paths: Sequence[Path]) -> str:
     who = f"{names[0]} has" if len(names) == 1 else f"{' and '.join(names)} (names that look alike) have"
-    where = " and ".join(printable(str(path)) for place in places for path in paths_of(place))
+    where = " and ".join(printable(str(path)) for path in paths)
     mend = "put them into one folder, or rename one of them if they are from two students"
     return f"{who} several submissions: {where}; {mend}"
 
@@ -142,12 +166,12 @@ def _did_you_mean(path: Path) -> str:
 
 
 def _students_at(
-    path: Path, exercises: Mapping[str, str], notes: list[str], aside: dict[str, str], parsers: Parsers
+    path: Path, exercises: Mapping[str, str], notes: list[str], cases: list[Case], others: list[Path], parsers: Parsers
 ) -> list[tuple[str, Path]]:
     if not path.is_dir():
         if path.suffix.lower() in (*SUFFIXES, ".zip"):
             return [(owner(path.stem, exercises), path)]
-        notes.append(f"skipped {printable(str(path))}: it is not a .py file, a notebook (.ipynb) or a .zip")
+        others.append(path)
         return []
     entries = _sort_entries(path, exercises, notes)
     folders, zips, named = entries.folders, entries.zips, entries.named
@@ -157,13 +181,15 @@ def _students_at(
             f"{printable(str(file))} is beside the submissions of several students and names no student; "
             "move it into a student's folder"
         )
-        _set_aside(aside, file.name, reason)
+        cases.append(Case(file.name, reason, (file,)))
     named = [file for file in named if file not in stray]
     if _is_one_student(folders, zips, named, exercises):
         return [(path.resolve().name, path)]
     loose = [(owner(file.stem, exercises), file) for file in (*zips, *named)]
     if loose or any(_holds_work(folder, exercises, parsers) for folder in folders):
-        _tell_others(entries, exercises, notes, aside)
+        links = ((link, f"{printable(str(link))} {A_LINK}; put the files themselves there") for link in entries.links)
+        cases += [Case(link.name, reason, (link,)) for link, reason in links]
+        others += entries.others
         # A student whose folder has no submitted files is graded, too, and gets zero with a reason.
         return [*((folder.name, folder) for folder in folders), *loose]
     example = f"{printable(path.resolve().name)}/alice/{next(iter(exercises), 'exercise')}.py"
@@ -199,26 +225,61 @@ def _sort_entries(folder: Path, exercises: Mapping[str, str], notes: list[str]) 
     return found
 
 
-def _tell_others(entries: _InFolder, exercises: Mapping[str, str], notes: list[str], aside: dict[str, str]) -> None:
-    """Add a note or a reason for each entry of the folder that may be a submission but belongs to no student."""
-    for link in entries.links:
-        _set_aside(aside, link.name, f"{printable(str(link))} {A_LINK}; put the files themselves there")
+def _sort_others(
+    others: Sequence[Path], groups: _Groups, student_of: Callable[[str], str], exercises: Mapping[str, str],
+    notes: list[str], cases: list[Case],
+) -> dict[str, list[Path]]:  # fmt: skip
+    """Return the files that may hold another submission of a student, by the looks of the student's name.
+
+    All other files get a case if they may belong to a submission, and a note if not.
+
+    Args:
+        others: files that are no submissions by their names: other files than ``.py`` files, notebooks and zips, and
+            ``.py`` files and notebooks that are not named after an exercise.
+    """
+    unclear: dict[str, list[Path]] = {}
     passed_over: list[str] = []
-    for path in entries.others:
-        shown, suffix = printable(str(path)), path.suffix.lower()
-        if suffix in SUFFIXES:
-            reason = (
-                f"{shown} is not named after an exercise; rename it, or move it into a folder named after the student "
-                f"({looked_for(exercises)})"
-            )
-            _set_aside(aside, path.name, reason)
-        elif suffix in ARCHIVES or not suffix:
-            reason = f"{shown} is neither a folder nor a .zip; unpack it into a folder named after the student"
-            _set_aside(aside, path.name, reason)
+    for path in others:
+        shown, why = printable(str(path)), _why_unread(path, exercises)
+        looks = (_looks(student_of(owner(name, exercises))) for name in _names_in(path))
+        looks = next((one for one in looks if one in groups), "")
+        if looks and why:
+            unclear.setdefault(looks, []).append(path)
+        elif looks:
+            student = groups[looks][0][0]
+            reason = f"{shown} is beside the submission and was not read; check whether it belongs to the submission"
+            cases.append(Case(student, reason, (path,), graded=True))
+        elif why:
+            cases.append(Case(path.name, f"{shown} {why}", (path,)))
         elif path.name != STATED:
             passed_over.append(printable(path.name))
     if passed_over:
-        notes.append(f"not read: {a_few(passed_over)}")
+        kinds = "submissions are folders, .zip files, .py files and notebooks (.ipynb)"
+        notes.append(f"not read: {a_few(passed_over)}; {kinds}")
+    return unclear
+
+
+def _why_unread(path: Path, exercises: Mapping[str, str]) -> str:
+    """Return why a file that may hold a submission cannot be read, to follow its name; '' if it can hold none."""
+    suffix = path.suffix.lower()
+    if suffix in SUFFIXES:
+        return (
+            "is not named after an exercise; rename it, or move it into a folder named after the student "
+            f"({looked_for(exercises)})"
+        )
+    if suffix in ARCHIVES or not suffix:
+        return "is neither a folder nor a .zip; unpack it into a folder named after the student, and remove it"
+    return ""
+
+
+def _names_in(path: Path) -> Iterator[str]:
+    """Yield the names that may be a student's: the file's name, also without its suffix, as in ``bob.tar.gz``."""
+    name, suffix = path.name, path.suffix
+    while suffix:
+        yield name
+        name = name.removesuffix(suffix)
+        suffix = PurePath(name).suffix if PurePath(name).suffix.lower() in (*SUFFIXES, *ARCHIVES, ".zip") else ""
+    yield name
 
 
 def _is_one_student(

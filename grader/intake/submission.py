@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -75,6 +75,32 @@ class Submission:
     notes: tuple[str, ...]
     digest: str
     unread: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A submission or a file that a person must review.
+
+    Attributes:
+        student: the student's name; for a file that belongs to no known student, the file's name.
+        reason: why a person must review it, in one line.
+        paths: the files and folders that the reason is about.
+        graded: False if the grader set the submission aside.
+    """
+
+    student: str
+    reason: str
+    paths: tuple[Path, ...]
+    graded: bool = False
+
+
+def reasons_of(cases: Iterable[Case], *, graded: bool = False) -> dict[str, str]:
+    """Return by student the reasons of all cases with this value of ``graded``."""
+    found: dict[str, dict[str, None]] = {}
+    for case in cases:
+        if case.graded == graded:
+            found.setdefault(case.student, {})[case.reason] = None
+    return {student: "; ".join(found[student]) for student in sorted(found)}
 
 
 class SubmissionError(Exception):

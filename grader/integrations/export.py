@@ -12,6 +12,7 @@ from grader.batch.opening import names_in, reading
 from grader.common.files import write_atomic
 from grader.common.result import ExerciseReport, Report
 from grader.course.config import CourseError
+from grader.intake.submission import reasons_of
 from grader.integrations.roster import Roster
 from grader.reports.tables import csv_cell, csv_lines
 from grader.reports.wording import by_hand_text
@@ -48,6 +49,12 @@ def students_in(folder: Path) -> list[str]:
     if not students:
         raise CourseError(f"no reports in {folder}; write them with: shardlings grade SUBMISSIONS --out {folder}")
     return students
+
+
+def not_graded(folder: Path) -> list[str]:
+    """Return the names of the submissions that were set aside and still need review."""
+    with reading(folder) as database:
+        return list(reasons_of(database.cases()))
 
 
 def write_csv(reports: Iterable[Report], path: Path) -> None:

@@ -13,6 +13,8 @@ from grader.common.text import composed
 from grader.course.config import CourseError
 from grader.reports.people import Person
 
+Line = tuple[int, list[str]]
+"""The number and the cells of a line."""
 PLAIN = ("id", "name", "email", "section", "extension")  # columns of a plain roster; only id is required
 
 
@@ -45,22 +47,38 @@ class Roster:
                 f"column id of a plain roster: {', '.join(PLAIN)}"
             )
         self.header = header
-        found = [dict(zip(self.header, line, strict=False)) for line in lines]
-        self.points = next((row for row in found if row["Student"].strip() == "Points Possible"), {})
-        self.rows = [row for row in found if row.get("ID", "").strip() and row["Student"].strip() != "Student, Test"]
+        found = [(number, dict(zip(self.header, line, strict=False))) for number, line in lines]
+        self.points = next((row for _, row in found if row["Student"].strip() == "Points Possible"), {})
+        found = [
+            (n, row) for n, row in found if row.get("ID", "").strip() and row["Student"].strip() != "Student, Test"
+        ]
+        self._expect_own_addresses(found)
+        self.rows = [row for _, row in found]
         self._by_name = _rows_by(self.rows, _names_of)
         # A name may be an address without its host: the name "alice" finds the student with the address alice@x.edu.
         # ``row_of`` tries such addresses only if no student has the login "alice".
         self._by_mail = _rows_by(self.rows, lambda row: {name.split("@")[0] for name in _names_of(row)})
 
-    def _in_canvas_words(self, header: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    def _expect_own_addresses(self, rows: Iterable[tuple[int, dict[str, str]]]) -> None:
+        """Raise CourseError if two lines have one e-mail address: it could join the results of two students."""
+        lines: dict[str, int] = {}
+        for number, row in rows:
+            for address in sorted(name for name in _names_of(row) if re.fullmatch(r"\S+@\S+", name)):
+                if first := lines.get(address):
+                    raise CourseError(
+                        f"{self.path}:{first} and {number}: two students have the e-mail address {address}; "
+                        "correct one, or leave the cell empty"
+                    )
+                lines[address] = number
+
+    def _in_canvas_words(self, header: list[str], lines: Iterable[Line]) -> tuple[list[str], list[Line]]:
         """Convert a plain roster to Canvas's columns and rows. Raises CourseError for an invalid line."""
         if unknown := [name for name in header if name not in PLAIN and "extension" in name]:
             raise CourseError(
                 f"the roster {self.path} has a column {unknown[0]}, which the grader ignores; rename it to extension"
             )
-        rows: dict[str, list[str]] = {}
-        for number, line in enumerate(lines, 2):
+        rows: dict[str, Line] = {}
+        for number, line in lines:
             row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}
             if not any(row.values()):
                 continue
@@ -74,7 +92,7 @@ class Roster:
                 raise CourseError(f"{self.path}:{number}: {student} appears twice; keep one line")
             self._extensions.append((number, student, row.get("extension", "")))
             cells = [row.get(name, "") for name in ("name", "email", "section")]
-            rows[student.lower()] = [cells[0] or student, student, student, *cells[1:]]
+            rows[student.lower()] = (number, [cells[0] or student, student, student, *cells[1:]])
         return ["Student", "ID", "SIS Login ID", "Email", "Section"], list(rows.values())
 
     def without(self, students: Iterable[str]) -> list[str]:
@@ -130,8 +148,8 @@ class Roster:
         return own[0] if own else module
 
 
-def _read(path: Path, data: bytes | None) -> tuple[bytes, list[str], list[list[str]]]:
-    """Return (content, column names, rows) of a CSV file. Raises CourseError."""
+def _read(path: Path, data: bytes | None) -> tuple[bytes, list[str], list[Line]]:
+    """Return (content, column names, lines) of a CSV file. Raises CourseError."""
     try:
         data = path.read_bytes() if data is None else data
         text = composed(data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n"))
@@ -142,7 +160,7 @@ def _read(path: Path, data: bytes | None) -> tuple[bytes, list[str], list[list[s
         raise CourseError(f"the roster {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     except csv.Error as error:
         raise CourseError(f"the roster {path} is not a CSV: {error}") from None
-    return data, [name.strip() for name in header], lines
+    return data, [name.strip() for name in header], list(enumerate(lines, 2))
 
 
 def _names_of(row: dict[str, str]) -> set[str]:

@@ -124,15 +124,15 @@ def _not_found(report: Report) -> str:
 
     A report needs review in each of these cases:
 
-    - An exercise is missing, and the submission has a file that the grader could not read, or that belongs to no
-      exercise. This file may hold the missing exercise. Extensions may be missing.
+    - An exercise was not handed in, and the submission has a file that the grader could not read, or that belongs to
+      no exercise. This file may hold the exercise. Extensions may be missing.
     - A file is a symbolic link, which the grader does not follow.
     """
     missing = [e.exercise for e in report.exercises if not e.extension and not e.handed_in]
     if report.exercises and not any(e.handed_in for e in report.exercises):
         lacking, unread = ["no file can be graded"], report.unread
     elif missing:
-        lacking, unread = [f"no file was found for {a_few(missing)}"], report.unread
+        lacking, unread = [f"nothing was handed in for {a_few(missing)}"], report.unread
     else:
         lacking, unread = [], [note for note in report.unread if A_LINK in note]
     return "; ".join([*lacking, *_first(unread)]) if unread else ""

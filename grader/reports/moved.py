@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from grader.common.result import ExerciseReport, Report, Result
-from grader.reports.points import counted, show_percent
-from grader.reports.wording import percent_of
+from grader.reports.points import counted, show_percent, tidy
+from grader.reports.wording import class_percent_of
 
 MANY = 0.1
 """The largest share of the students, 0 to 1, whose points a rule may change without a warning."""
@@ -15,45 +16,75 @@ FAR = 5.0
 
 
 @dataclass
+class Sums:
+    """Sums over the students of a class: percentages, bonus points, other points, and the points possible."""
+
+    percent: float = 0.0
+    bonus: float = 0.0
+    earned: float = 0.0
+    points: float = 0.0
+
+    def add(self, report: Report) -> None:
+        self.percent += class_percent_of(report) or 0.0
+        self.bonus += report.bonus
+        self.earned += report.earned - report.bonus
+        self.points += report.points
+
+    def means(self, students: int) -> Iterator[tuple[str, str]]:
+        """Yield (name, text) for each mean of the class, the most important first."""
+        yield "class mean", show_percent(self.percent / students)
+        yield "mean bonus", counted(round(self.bonus / students, 2), "point")
+        yield "mean score", f"{_tidy(self.earned / students)} of {counted(round(self.points / students, 2), 'point')}"
+
+
+def _tidy(number: float) -> int | float:
+    return tidy(round(number, 2))
+
+
+@dataclass
 class Effect:
     """The effect of one rule on the scores of a class.
 
     Attributes:
-        students: the number of students who could earn points.
+        students: the number of students who could earn points and handed in something.
         changed: the number of students with changed points.
-        before, after: the sums of the students' percentages without and with the rule.
+        before, after: the sums without and with the rule.
     """
 
     students: int = 0
     changed: int = 0
-    before: float = 0.0
-    after: float = 0.0
+    before: Sums = field(default_factory=Sums)
+    after: Sums = field(default_factory=Sums)
 
     def add(self, before: Report, after: Report) -> None:
         """Add a student, whose report is ``before`` without the rule and ``after`` with it."""
-        percents = percent_of(before), percent_of(after)
-        if percents != (None, None):
+        if (class_percent_of(before), class_percent_of(after)) != (None, None):
             self.students += 1
             self.changed += abs(before.earned - after.earned) > 1e-6 or abs(before.points - after.points) > 1e-6
-            self.before += percents[0] or 0.0
-            self.after += percents[1] or 0.0
+            self.before.add(before)
+            self.after.add(after)
 
     @property
     def is_large(self) -> bool:
         """Whether the rule changes the points of many students (more than the fraction ``MANY``), or the class mean by
         more than ``FAR`` percentage points.
         """
-        return self.changed > MANY * self.students or abs(self.before - self.after) > FAR * self.students + 1e-6
+        moved = abs(self.before.percent - self.after.percent)
+        return self.changed > MANY * self.students or moved > FAR * self.students + 1e-6
 
     def warnings(self, rule: str, then: str) -> list[str]:
-        """Return a line about a large effect; [] if the effect is small. ``then`` ends the line."""
+        """Return a line about a large effect; [] if the effect is small. ``then`` ends the line.
+
+        The line shows the first mean that the rule changes, such as the class mean.
+        """
         if not self.is_large:
             return []
-        before, after = (show_percent(total / self.students) for total in (self.before, self.after))
-        return [
-            f"{rule} change the points of {self.changed} of {counted(self.students, 'student')}: the class mean is "
-            f"{after}, and {before} without this change. {then}"
-        ]
+        pairs = zip(self.before.means(self.students), self.after.means(self.students), strict=True)
+        moved = (
+            f": the {what} is {now}, and {was} without this change" for (what, was), (_, now) in pairs if was != now
+        )
+        who = f"{self.changed} of {counted(self.students, 'student')}"
+        return [f"{rule} change the points of {who}{next(moved, '')}. {then}"]
 
 
 class MovedByRules:

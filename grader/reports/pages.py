@@ -44,6 +44,7 @@ from grader.reports.wording import (
     by_hand_text,
     count_notes,
     data_pairs,
+    has_file,
     percent_of,
     place_text,
     points_of,
@@ -233,7 +234,7 @@ def _environment() -> Environment:
     environment.globals.update(score_of=score_of, percent_of=percent_of, worth_of=worth_of)
     environment.globals.update(score_histogram=score_histogram, answer_histogram=answer_histogram)
     environment.globals.update(page_name=page_name, quote=quote, show_percent=show_percent, notes_of=count_notes)
-    environment.globals.update(several=SEVERAL, with_name=with_name)
+    environment.globals.update(several=SEVERAL, with_name=with_name, has_file=has_file)
     environment.filters.update(prose=_prose, tidy=tidy, clean=clean, code=clean_code)
     for name in environment.list_templates(extensions=["j2", "css"]):
         environment.get_template(name)

@@ -23,7 +23,7 @@ from grader.reports.rates import (
     MisconceptionCounts,
 )
 from grader.reports.untrusted import clean
-from grader.reports.wording import percent_of
+from grader.reports.wording import class_percent_of
 
 
 class Summary(BaseModel, frozen=True, extra="forbid"):
@@ -31,8 +31,10 @@ class Summary(BaseModel, frozen=True, extra="forbid"):
 
     Attributes:
         warnings: texts about the whole class, such as many changed scores, or faults of the course.
+        submissions: the number of students who handed in something that can be graded.
         mean, median, minimum, maximum: percentages of the points without bonus; None if no student has a percentage.
-        absent: the number of students on the roster without a report. All other numbers exclude these students.
+        absent: the number of students who handed in nothing that can be graded: those on the roster without a report,
+            and those whose report has no exercise that was handed in. ``submissions`` and the percentages exclude them.
     """
 
     attention: list[Attention]
@@ -67,7 +69,7 @@ class Counts:
         self._moved = MovedByRules()
         self._broken: list[BrokenResult] = []
         self._percents = array("d")
-        self._submissions = 0
+        self._submissions = self._absent = 0
 
     def add(self, report: Report) -> None:
         for part in (
@@ -75,9 +77,10 @@ class Counts:
         ):  # fmt: skip
             part.add(report)
         self._broken += broken_results(report)
-        if (percent := percent_of(report)) is not None:
+        if (percent := class_percent_of(report)) is not None:
             self._percents.append(percent)
-        self._submissions += 1
+        self._submissions += report.handed_in
+        self._absent += not report.handed_in
 
     def summary(
         self,
@@ -97,7 +100,7 @@ class Counts:
                 numbers.
             also: (student, reason) for further cases that need review. The student is "" if the reason concerns several
                 students.
-            absent: the number of students on the roster who handed in nothing.
+            absent: the number of students on the roster without a report.
         """
         percents = self._percents
         others = (
@@ -116,7 +119,7 @@ class Counts:
             checks=self._checks.rates(),
             misconceptions=self._misconceptions.counts(),
             broken=self._broken,
-            absent=absent,
+            absent=absent + self._absent,
         )
 
 

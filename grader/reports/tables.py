@@ -59,7 +59,7 @@ def write_grades_csv(
     - ``bonus``: the points of extensions (exercises for extra credit)
     - ``earned``: all other points
     - ``percent``: empty if all points are bonus points
-    - ``remarks``: late penalties, and points given by hand
+    - ``remarks``: NOTHING if the student handed in nothing, late penalties, and points given by hand
     - ``name`` and ``section``, if the roster names students
 
     An exercise's cell is empty if the report lacks the exercise.
@@ -116,5 +116,7 @@ def _grades(report: Report, names: list[str]) -> list[object]:
     earned = {e.exercise: e.earned for e in report.exercises}
     percent, required = percent_of(report), round(report.earned - report.bonus, 6)
     totals = [required, report.points, "" if percent is None else percent, report.bonus, report.pending]
-    remarked = [count_notes(report), "; ".join(remarks(report))]
+    # A file that the grader could not read may be a submission.
+    nothing = [] if report.handed_in or report.unread else [NOTHING]
+    remarked = [count_notes(report), "; ".join([*nothing, *remarks(report)])]
     return [report.student, *(earned.get(name, "") for name in names), *totals, *remarked]

@@ -25,7 +25,9 @@ from grader.reports.rounds import rounds_text
 from grader.reports.summary import Summary
 from grader.reports.timeline_text import print_timeline
 from grader.reports.wording import (
+    NO_FILE,
     Audience,
+    has_file,
     place_text,
     points_of,
     reason_text,
@@ -73,8 +75,8 @@ def _print_pending(paper: Paper, graded: Report | ExerciseReport) -> None:
 def _print_exercise(paper: Paper, exercise: ExerciseReport, audience: Audience) -> None:
     worth = f"  {worth_of(exercise)}"
     paper.line(paper.text(exercise.title, "bold", 200), Text(worth, style="bold cyan"))
-    if not exercise.handed_in:
-        paper.line(paper.text("nothing was handed in for this exercise"), indent=2)
+    if not has_file(exercise):
+        paper.line(paper.text(f"{NO_FILE} for this exercise"), indent=2)
         return
     for result in exercise.results:
         _print_result(paper, result, audience)
@@ -143,7 +145,6 @@ def _print_pictures(paper: Paper, shown: list[Picture]) -> None:
 def print_summary(summary: Summary, console: Console, people: People = NO_PEOPLE) -> None:
     """Print the class's results, and the cases that need review. ``people``: names and sections of students."""
     paper = Paper(console)
-    print_warnings(summary, console)
     paper.line(paper.text(counted(summary.submissions, "submission"), "bold"))
     if summary.mean is not None:
         stats = {"mean": summary.mean, "median": summary.median, "min": summary.minimum, "max": summary.maximum}

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from grader.common.result import Report
 from grader.reports.answers import NumericAnswers
 from grader.reports.people import NO_PEOPLE, UNKNOWN, People
-from grader.reports.wording import percent_of
+from grader.reports.wording import class_percent_of
 
 
 class WholeClass:
@@ -20,7 +20,8 @@ class WholeClass:
         module_of: the module of each exercise, in the order of the reports.
         points: the largest number of points that any student could earn, without extensions (exercises for extra
             credit).
-        percents: each student's percentage of the points, without students who could earn no points.
+        percents: each student's percentage of the points, without students who could earn no points or handed in
+            nothing.
         sections: the ``percents`` of each section's students. The key "" is for students without a section. Empty if
             the roster has no sections.
         late: whether any report has a submission time.
@@ -49,7 +50,7 @@ class WholeClass:
         self.courses[report.course] = None
         self.module_of |= {e.exercise: e.module for e in report.exercises}
         self.points = max(self.points, report.points)
-        if (percent := percent_of(report)) is not None:
+        if (percent := class_percent_of(report)) is not None:
             self.percents.append(percent)
             if self._has_sections:
                 section = self.people.get(report.student, UNKNOWN).section

@@ -12,7 +12,8 @@ from grader.reports.untrusted import clean, show_data
 Audience = Literal["student", "staff"]
 Graded = TypeVar("Graded", Report, ExerciseReport)
 
-UNFINISHED = ("not written yet", "not answered yet", "nothing was handed in")
+NO_FILE = "nothing was handed in"
+UNFINISHED = ("not written yet", "not answered yet", NO_FILE)
 SHORT = 5  # expected or actual data with fewer characters, such as "2", may occur in a reason by chance
 SAME_HINT = "as above"
 BLOCKED = "an earlier check that this one needs did not pass"
@@ -110,6 +111,12 @@ def is_begun(exercise: ExerciseReport) -> bool:
     )
 
 
+def has_file(exercise: ExerciseReport) -> bool:
+    """Return whether the results tell more than that the submission has no file for the exercise."""
+    results = exercise.results
+    return exercise.handed_in or (bool(results) and not any(NO_FILE in result.reason for result in results))
+
+
 def first_failure(exercise: ExerciseReport) -> Result | None:
     """Return the first failed or broken result; None if there is none.
 
@@ -125,6 +132,11 @@ def first_failure(exercise: ExerciseReport) -> Result | None:
 def percent_of(report: Report) -> float | None:
     """Return the earned percentage of all points except bonus points; None if there are only bonus points."""
     return percentage(report.earned - report.bonus, report.points) if report.points > 0 else None
+
+
+def class_percent_of(report: Report) -> float | None:
+    """Return the percentage that counts in the statistics of a class; None if the student handed in nothing."""
+    return percent_of(report) if report.handed_in else None
 
 
 def score_of(report: Report) -> str:

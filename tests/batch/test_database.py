@@ -196,7 +196,7 @@ def test_a_report_is_stored_as_graded_and_as_adjusted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("PRAGMA user_version = 9", "was written by a newer shardlings (schema 9, and this version reads 2); install"),
+        ("PRAGMA user_version = 9", "was written by a newer shardlings (schema 9, and this version reads 3); install"),
         (
             "PRAGMA application_id = 7",
             "is damaged, or is not a database of grades; restore the file from a copy, or move it",

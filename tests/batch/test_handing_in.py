@@ -85,7 +85,8 @@ def test_files_that_look_unchanged_have_a_time_that_counts_only_if_they_earn_poi
         update={"modules": [m.model_copy(update={"deadline": DEADLINE}) for m in course.config.modules]}
     )
     for status, penalties in (("failed", []), ("passed", [2.0])):
-        graded = make_report(exercise([result("v", status, points=2)], module=MODULE), student="ada")
+        part = exercise([result("v", status, points=2)], module=MODULE, handed_in=status == "passed")
+        graded = make_report(part, student="ada")
         assert [h.penalty for h in Adjustments(config, times=times)(graded, None).hand_ins] == penalties
 
 

@@ -72,7 +72,8 @@ def _interrupted(*_: object, **__: object) -> str:
 def test_a_database_of_the_first_schema_gets_names(tmp_path: Path) -> None:
     run(tmp_path, None)
     with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as connection:
-        connection.execute("DROP TABLE person")
+        for table in ("person", "review"):
+            connection.execute(f"DROP TABLE {table}")
         connection.execute("PRAGMA user_version = 1")
     run(tmp_path, {"bob": Person("Bob Hatter")})
     assert "Bob Hatter" in pages(tmp_path, "bob")[0]

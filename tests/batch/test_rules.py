@@ -10,6 +10,7 @@ from grader.batch.changes import COURSE
 from grader.batch.overrides import with_sums
 from grader.batch.rules import ChangedRules, with_new_work
 from grader.common.result import ByHand, ExerciseReport, HandIn, Report
+from grader.reports.moved import Effect
 from tests.reports.example_reports import exercise, make_report, result
 
 SAME = {"submission": "s", "files": "f", "course": "c"}
@@ -98,7 +99,20 @@ def test_removed_exercises_and_changed_weights_give_a_warning() -> None:
     short = make_report(*report(5).exercises[:1])
     assert f"Causes: {COURSE} (2 students)." in of_ten(2, report(5), short)[0]
     (line,) = of_ten(2, report(5), twice(report(5)))
-    assert "is 100%, and 100% without this change" in line
+    assert "the mean score is 11 of 11 points, and 10 of 10 points without this change" in line
+
+
+def test_a_warning_names_a_mean_that_changes() -> None:
+    """Before, the line said that the class mean is 100%, and 100% without this change."""
+
+    def bonus(points: float) -> Report:
+        more = exercise([result("w", points=9, earned=points)], exercise="z9", extension=True, basis=SAME)
+        return with_sums(report(5).model_copy(update={"exercises": [*report(5).exercises, more]}))
+
+    (line,) = of_ten(2, bonus(9), bonus(4))
+    assert "of 10 students: the mean bonus is 0.8 points, and 1.8 points without this change. Causes" in line
+    effect = Effect(students=3, changed=3)
+    assert effect.warnings("Rules", "Why.") == ["Rules change the points of 3 of 3 students. Why."]
 
 
 def twice(graded: Report) -> Report:

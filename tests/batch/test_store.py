@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from grader.batch import store
 from grader.batch.database import FILE
-from grader.batch.store import Folder, assignments
+from grader.batch.store import Folder, counts_now, hand_ins
 from grader.common.result import ExerciseReport, Report, Result
-from grader.course.config import CourseError
+from grader.course.config import CourseError, Module
 from grader.course.finding import find_course
 from grader.course.loading import Course
 from grader.intake.submission import Chunk, Source, Submission, Unreadable
@@ -217,16 +217,23 @@ def test_notes_of_an_earlier_run_are_kept(tmp_path: Path, two: Course) -> None:
     assert whole.notes == ["02_more: an earlier run graded these exercises, with jax 0.1"]
 
 
-def test_an_assignment_is_graded_if_it_is_due_or_handed_in(two: Course) -> None:
+def test_students_who_handed_in_a_module_are_counted(two: Course) -> None:
     def handed_in(*names: str) -> Submission:
         return Submission("ada", {n: Source(n, (Chunk(n, "x = 1"),)) for n in names}, (), "")
 
+    assert hand_ins(two, [handed_in("y1_more"), handed_in()]) == {"01_gather": 0, "02_more": 1}
+
+
+@pytest.mark.parametrize(
+    ("deadline", "handed_in", "counts"),
+    [(None, 0, False), (None, 1, True), (-1, 0, True), (-1, 1, True), (1, 0, False), (1, 1, False)],
+)
+def test_a_module_counts_after_its_deadline_or_if_it_has_none_when_handed_in(
+    deadline: int | None, handed_in: int, counts: bool
+) -> None:
     now = datetime(2026, 11, 1, tzinfo=UTC)
-    assert assignments(two, [handed_in("y1_more"), handed_in()], now) == {"02_more": 1}
-    assert assignments(two, [handed_in()], now) == {}
-    text = (two.root / "course.yaml").read_text()
-    (two.root / "course.yaml").write_text(text.replace("id: 02_more,", "id: 02_more, deadline: 2026-10-31 12:00:00,"))
-    assert assignments(find_course(two.root), [handed_in()], now) == {"02_more": 0}
+    due = None if deadline is None else now + timedelta(days=deadline)
+    assert counts_now(Module(id="01_gather", title="Gather", deadline=due), handed_in, now) == counts
 
 
 def test_locking_a_folder_clears_files_of_killed_runs(tmp_path: Path) -> None:

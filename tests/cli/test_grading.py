@@ -18,7 +18,7 @@ from grader.cli import app
 from tests.batch.test_grade import RIGHT
 from tests.commands import GOOD, ROOT, bad_line, one_line, shardlings
 from tests.handed_in import write
-from tests.made_up import made_up
+from tests.made_up import COURSE, made_up
 
 
 def test_grade_suggests_the_nearest_path_for_a_missing_one(tmp_path: Path) -> None:
@@ -177,6 +177,33 @@ def test_grades_of_two_modules_add_up_in_one_folder(tmp_path: Path) -> None:
     assert "01_layout" in (out / "index.html").read_text() and "03_matmuls" in (out / "index.html").read_text()
 
 
+def test_an_early_submission_makes_no_module_count_before_its_deadline(tmp_path: Path) -> None:
+    """Otherwise one early submission would give all other students zero points."""
+    made_up(tmp_path)
+    shutil.copytree(tmp_path / "solutions" / "01_gather", tmp_path / "solutions" / "02_more")
+    old, new = (tmp_path / "solutions" / "02_more" / f"{name}.py" for name in ("x1_gather", "y1_more"))
+    old.rename(new)
+    later = "  - {id: 02_more, title: More, exercises: [y1_more], deadline: 2100-01-01}\n"
+    (tmp_path / "course.yaml").write_text(f"{COURSE}{later}")
+    for student, name in (("ada", "x1_gather"), ("bob", "x1_gather"), ("bob", "y1_more")):
+        (tmp_path / "class" / student).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "class" / student / f"{name}.py").write_text("gather_time = 3\n")
+    words = ("grade", "class", "--out", "graded", "--isolation", "none")
+    done = shardlings(*words, cwd=tmp_path)
+    assert done.returncode == 0 and (
+        "graded modules: 01_gather (handed in by 2 of 2); not yet due: 02_more (handed in by 1 of 2); "
+        "use --only MODULE for others" in done.stderr
+    ), done.stderr
+    for student in ("ada", "bob"):
+        report = json.loads((tmp_path / "graded" / "reports" / f"{student}.json").read_text())
+        assert {e["module"] for e in report["exercises"]} == {"01_gather"}
+    (tmp_path / "course.yaml").write_text(f"{COURSE}    deadline: 2100-01-01\n{later}")
+    assert one_line(shardlings(*words, cwd=tmp_path)) == (
+        "shardlings: the deadlines of 01_gather (handed in by 2 of 2), 02_more (handed in by 1 of 2) are in the future; "
+        "to grade now, use --only 01_gather"
+    )
+
+
 def test_an_unusable_exercise_does_not_stop_other_modules(with_bad: Path) -> None:
     (with_bad / "class" / "alice").mkdir(parents=True)
     (with_bad / "class" / "alice" / "x1_gather.py").write_text("gather_time = 3\n")
@@ -237,8 +264,27 @@ def test_a_student_with_two_different_zips_is_set_aside_with_both_named(small: P
     assert done.returncode == 3
     page = (small / "out" / "index.html").read_text()
     assert "a.zip and a-1.zip have different answers to c1_no_communication" in page
-    grades = (small / "out" / "grades.csv").read_text()
-    assert [line.split(",")[0] for line in grades.splitlines()[1:] if "see Needs review" in line] == ["ada"]
+
+    def pending() -> list[str]:
+        grades = (small / "out" / "grades.csv").read_text()
+        return [line.split(",")[0] for line in grades.splitlines()[1:] if "see Needs review" in line]
+
+    assert pending() == ["ada"]
+    # A run that reads only other folders must not forget the student.
+    shutil.copytree(small / "class" / "eve", small / "later" / "eve")
+    later = shardlings("grade", "later", "--out", "out", "--isolation", "none", cwd=small)
+    assert later.returncode == 0 and " 0 not graded, 1 needs review" in later.stdout
+    assert pending() == ["ada"]
+    (small / "out" / "index.html").unlink()
+    assert shardlings("pages", "out", cwd=small).returncode == 0
+    assert "a.zip and a-1.zip have different answers" in (small / "out" / "index.html").read_text()
+    exported = shardlings("export", "out", "--to", "csv", cwd=small)
+    assert "these submissions were not graded, see Needs review on the class page: ada" in exported.stderr
+    (small / "class" / "ada" / "a-1.zip").unlink()
+    done = shardlings("grade", "class", "--out", "out", "--isolation", "none", cwd=small)
+    assert done.returncode == 0 and pending() == []
+    assert "different answers" not in (small / "out" / "index.html").read_text()
+    assert "not graded" not in shardlings("export", "out", "--to", "csv", cwd=small).stderr
 
 
 def made(folder: Path) -> Path:

@@ -23,4 +23,6 @@ def test_a_submission_that_is_read_again_belongs_to_the_same_student(
     write(tmp_path / "class" / "bob" / "x1_gather.py", b"x = 2\n")
     work = handed_in(course, [tmp_path / "class"], str, Parsers())
     assert [work.submissions[student].student for student in ("ada", "bob")] == ["ada", "bob"]
-    assert work.signed == {"ada": "bob_x1_gather.py names bob"}
+    (case,) = work.cases
+    assert (case.student, case.graded) == ("ada", True)
+    assert case.reason == "check whose submission this is: bob_x1_gather.py names bob"

@@ -59,7 +59,7 @@ def test_one_run_drops_no_student_and_lists_only_cases_for_a_person(school: Path
     found = {one["student"]: one["reason"] for one in summary(school)["attention"]}
     line = f"6 of 7 students have not handed in 02_more: {ZOE}, late, s2, s3, s4 and 1 more"
     assert {*found} == {"twice", "s3", ""} and found[""] == line, found
-    assert found["s3"].startswith("no file was found for x2_more; these files are not named after an exercise")
+    assert found["s3"].startswith("nothing was handed in for x2_more; these files are not named after an exercise")
     for text in (done.stdout, (school / "out" / "index.html").read_text(encoding="utf-8")):
         assert text.count("have not handed in 02_more") == 1 and line in text
 
@@ -82,6 +82,7 @@ def test_names_and_large_changes_head_the_output_of_a_regrade(school: Path) -> N
         warning, changes = done.stdout.splitlines()[:2]
         assert warning.startswith("Since the last run, causes other than new submissions change the points of 7 of 7")
         assert warning.endswith(f"Causes: {COURSE_CHANGED} (7 students).")
+        assert done.stdout.count(warning) == 1
         assert changes.startswith("changes on file: 7 students' scores")
         assert f"  {ZOE} (Name of {ZOE}, section B): 2 -> 4 of 9 (+2)\n" in done.stdout
     page = (school / "out" / "index.html").read_text(encoding="utf-8")

@@ -96,3 +96,13 @@ def test_archives_larger_together_than_the_limit_are_not_opened(tmp_path: Path, 
     assert any("b.zip/c3_contracting.py is not graded" in note for note in found.notes)
     assert not any("c.zip" in note for note in found.notes)
     assert "more than 0 MiB of .zip files were submitted; the rest was not opened; make them smaller" in found.notes
+
+
+@pytest.mark.parametrize("name", ["rest.tar.gz", "rest.RAR", "more/rest.7z"])
+def test_an_archive_in_a_students_folder_that_is_not_read_is_named(tmp_path: Path, name: str) -> None:
+    """Before, only an archive beside the folders was named, so the exercises in this one were missing without a word."""
+    write(tmp_path / "c1_local.py")
+    write(tmp_path / name)
+    found = read_(tmp_path)
+    note = f"{name} is an archive that the grader does not read; unpack it, or make a .zip"
+    assert found.notes == found.unread == (note,)

@@ -9,21 +9,23 @@ import pytest
 from grader.common.text import printable
 from grader.intake.reading import read
 from grader.intake.students import find_submissions
-from grader.intake.submission import NothingToGrade, Place
+from grader.intake.submission import NothingToGrade, Place, reasons_of
 from grader.wire import limits
 from tests.handed_in import EXERCISES, LOOKED_FOR, notebook, write, zipped
+
+KINDS = "submissions are folders, .zip files, .py files and notebooks (.ipynb)"
 
 
 def find(*paths: Path) -> tuple[list[tuple[str, Place]], list[str]]:
     found = find_submissions(paths, EXERCISES)
-    assert found.set_aside == {}
+    assert found.cases == []
     return found.students, found.notes
 
 
 def set_aside(*paths: Path) -> tuple[list[str], dict[str, str]]:
     """Return the students that are graded, and the names that are set aside."""
     found = find_submissions(paths, EXERCISES)
-    return [student for student, _ in found.students], found.set_aside
+    return [student for student, _ in found.students], reasons_of(found.cases)
 
 
 def test_each_sub_folder_zip_or_named_file_is_a_student(tmp_path: Path):
@@ -42,7 +44,7 @@ def test_each_sub_folder_zip_or_named_file_is_a_student(tmp_path: Path):
         ("dan", tmp_path / "dan_c3_contracting.py"),
         ("empty", tmp_path / "empty"),
     ]
-    assert notes == ["not read: README.md"]
+    assert notes == [f"not read: README.md; {KINDS}"]
 
 
 @pytest.mark.parametrize(
@@ -253,8 +255,39 @@ def test_files_that_may_be_work_beside_the_folders_are_set_aside(tmp_path: Path,
         write(tmp_path / "hw" / name)
     graded, aside = set_aside(Path("hw"))
     assert graded == ["alice"] and list(aside) == ["bob", "carol.tar.gz", "dan.RAR", "eve.py"]
-    assert aside["bob"] == "hw/bob is neither a folder nor a .zip; unpack it into a folder named after the student"
+    unpack = "unpack it into a folder named after the student, and remove it"
+    assert aside["bob"] == f"hw/bob is neither a folder nor a .zip; {unpack}"
     assert aside["eve.py"].startswith("hw/eve.py is not named after an exercise; rename it, or move it into a folder")
+
+
+@pytest.mark.parametrize("name", ["bob.zip", "bob.tar.gz", "bob.7z", "Bob.ipynb", "bob_c3_contracting.tgz", "bob.py"])
+def test_a_file_beside_a_students_folder_that_may_hold_another_submission_sets_the_student_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Before, only the zip did; the folder was graded beside the others."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "hw/alice/c3_contracting.py")
+    write(tmp_path / "hw/bob/c3_contracting.py")
+    write(tmp_path / "hw" / name)
+    reason = "put them into one folder, or rename one of them if they are from two students"
+    for paths in ([Path("hw")], [Path("hw", each) for each in ("alice", "bob", name)]):
+        graded, aside = set_aside(*paths)
+        assert graded == ["alice"] and aside["bob"].endswith(reason)
+        assert {"hw/bob", f"hw/{name}"} <= {*aside["bob"].replace(";", "").split()}
+
+
+@pytest.mark.parametrize("name", ["bob.pdf", "bob.docx", "bob_c3_contracting.rtf", "bob.zip.part"])
+def test_a_file_beside_a_students_folder_that_is_not_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "hw/bob/c3_contracting.py")
+    write(tmp_path / "hw" / name)
+    found = find_submissions([Path("hw")], EXERCISES)
+    assert [student for student, _ in found.students] == ["bob"] and found.notes == []
+    (case,) = found.cases
+    assert (case.student, case.graded, case.paths) == ("bob", True, (Path("hw", name),))
+    assert case.reason.startswith(f"hw/{name} is beside the submission and was not read")
 
 
 def nothing(*paths: Path) -> str:
@@ -275,7 +308,7 @@ def test_a_path_without_submissions_gives_an_error_with_the_next_step(tmp_path: 
     assert nothing(Path("submissions")) == (
         f"nothing to grade in submissions: {LOOKED_FOR}, as in submissions/alice/c1_local.py"
     )
-    assert nothing(Path("notes.txt")) == "skipped notes.txt: it is not a .py file, a notebook (.ipynb) or a .zip"
+    assert nothing(Path("notes.txt")) == f"not read: notes.txt; {KINDS}"
 
 
 def test_one_useless_path_among_others_gives_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -284,7 +317,7 @@ def test_one_useless_path_among_others_gives_a_note(tmp_path: Path, monkeypatch:
     write(tmp_path / "alice/c3_contracting.py")
     found, notes = find(Path("README.md"), Path("alice"))
     assert [student for student, _ in found] == ["alice"]
-    assert notes == ["skipped README.md: it is not a .py file, a notebook (.ipynb) or a .zip"]
+    assert notes == [f"not read: README.md; {KINDS}"]
 
 
 def test_every_submission_that_is_found_can_be_read(tmp_path: Path):

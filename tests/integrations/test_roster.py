@@ -44,6 +44,22 @@ def test_a_student_id_takes_precedence_over_an_email_prefix(tmp_path: Path) -> N
     assert found.login("alice@other.edu") == "bob" and found.login("al") == "alice"
 
 
+@pytest.mark.parametrize(
+    "text", ["id,email\nalice,Al@u.edu\n\nbob,al@U.EDU\n", "id,email\nal@u.edu,\n\nbob,al@u.edu\n"]
+)
+def test_two_lines_with_one_address_are_refused(tmp_path: Path, text: str) -> None:
+    """The submission al@u.edu could belong to both students."""
+    with pytest.raises(CourseError, match=r"r\.csv:2 and 4: two students have the e-mail address al@u\.edu; correct"):
+        roster(tmp_path, text)
+
+
+@pytest.mark.parametrize("placeholder", ["", "n/a", "-", "@", "none"])
+def test_a_placeholder_for_an_address_may_repeat(tmp_path: Path, placeholder: str) -> None:
+    found = roster(tmp_path, f"id,email\nalice,{placeholder}\nbob,{placeholder}\n")
+    assert [found.login(name) for name in ("alice", "bob")] == ["alice", "bob"]
+    assert roster(tmp_path, "id,email\nAl@u.edu,al@u.edu\n").login("al") == "Al@u.edu"
+
+
 def test_a_gradebook_of_canvas_is_distinguished_by_its_header(tmp_path: Path) -> None:
     found = roster(tmp_path, CANVAS)
     assert not found.plain and found.login("liddell_7_1_2_x") == "alice" and not found.has_extensions

@@ -37,7 +37,7 @@ def test_cases_that_need_review_are_first_on_the_page() -> None:
         "zed": "not graded: zed has several submissions: <a> and b",
         "cat": "2 points pending in c3_contracting: XLA ended its process",
         "ann": "no file can be graded; c3.rar is no .py file",
-        "bea": "no file was found for c3_contracting; x.ipynb is no notebook",
+        "bea": "nothing was handed in for c3_contracting; x.ipynb is no notebook",
         "dan": "book.db is a link and was not followed",
         "eli": "the answer to ring_time is wrong, but would be right for the numbers of ann, bea",
         "gus": "c3 (1).py is not graded for c3: used c3.py",

@@ -97,7 +97,7 @@ def test_the_sections_of_the_class_page_are_in_order() -> None:
 def test_missing_students_are_mentioned_only_if_there_are_any() -> None:
     assert "roster" not in class_page_html(summarise(a_class()), a_class())
     page = class_page_html(summarise(a_class(), absent=2), a_class())
-    assert "2 students on the roster handed in nothing: 0 points in <code>grades.csv</code>" in page
+    assert "2 students handed in nothing that can be graded: 0 points in <code>grades.csv</code>" in page
 
 
 def test_long_parts_are_folded_and_nothing_is_lost() -> None:

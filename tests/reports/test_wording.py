@@ -141,3 +141,14 @@ def test_a_hint_of_several_results_is_shown_once_in_an_exercise() -> None:
     assert re.findall(r"hint: (.*?) *\n", text) == ["gather each layer", "as above", "sum the rows", "sum the rows"]
     assert render_html(make_report(*two)).count("gather each layer") == 1
     assert render_fragment(two[0]).count("gather each layer") == 1
+
+
+def test_results_of_a_file_in_which_nothing_was_written_are_shown() -> None:
+    """The exercise does not count as handed in, but its results show which line to begin with."""
+    blank = exercise([result("v", "failed", reason="line 9: f: not written yet")], handed_in=False)
+    none = exercise([result("v", "failed", reason="f: nothing was handed in for this exercise")], handed_in=False)
+    for one, said in ((blank, "line 9: f: not written yet"), (none, "nothing was handed in for this exercise")):
+        assert said in printed(make_report(one))
+        page = render_html(make_report(one))
+        assert ("not written yet" in page) is (one is blank)
+        assert ("Nothing was handed in for this exercise." in page) is (one is none)

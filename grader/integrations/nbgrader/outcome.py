@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC
+from datetime import UTC, timedelta
 from typing import Any
 
+from grader.batch.late import span
 from grader.common.result import HandIn
 from grader.common.text import a_few
 from grader.integrations.nbgrader.autograder import NotebookWork
@@ -76,9 +77,7 @@ class BatchOutcome:
 
 def _late(submission: Any) -> HandIn:
     """Return the time of a late submission, and the penalty that nbgrader's plugin gave."""
-    minutes = max(1, round(submission.total_seconds_late / 60))
-    days, hours = minutes // 1440, minutes // 60 % 24
-    span = f"{days} d {hours} h" if days else f"{hours} h {minutes % 60} min"
+    late = timedelta(seconds=submission.total_seconds_late)
     penalty = sum(notebook.late_submission_penalty or 0.0 for notebook in submission.notebooks)
     cost = f": {counted(penalty, 'point')} off" if penalty else ""
     return HandIn(
@@ -86,7 +85,7 @@ def _late(submission: Any) -> HandIn:
         submitted=submission.timestamp.replace(tzinfo=UTC).isoformat(timespec="seconds"),
         source="nbgrader",
         penalty=penalty,
-        text=f"handed in late by {span}{cost}",
+        text=f"handed in {span(late)} late{cost}",
     )
 
 

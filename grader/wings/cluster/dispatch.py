@@ -204,9 +204,8 @@ class Dispatch:
         at = self.link.address
         if not (self.members or self.refusals or self.proved):
             if now - began > self.patience.first:
-                raise ClusterError(
-                    f"no workers at {at}; start one on each machine: dask worker {at} --nthreads 1, then run this again"
-                )
+                start = f"dask worker {at} --host OWN_ADDRESS --dashboard-address 127.0.0.1:0 --nthreads 1"
+                raise ClusterError(f"no workers at {at}; start one on each machine: {start}; then run this again")
         elif not self.proved and self.members and all(m.state == "refused" for m in self.members.values()):
             raise ClusterError(self._nobody("no worker can grade"))
         elif now - self.usable_at > self.patience.none:

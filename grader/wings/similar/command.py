@@ -19,7 +19,7 @@ from grader.course.release import handed_out_texts
 from grader.intake.parsers import Parsers
 from grader.intake.reading import read
 from grader.intake.students import find_submissions
-from grader.intake.submission import Place, Submission, Unreadable
+from grader.intake.submission import Place, Submission, Unreadable, reasons_of
 from grader.reports.pages import render_template
 from grader.reports.people import People, with_name
 from grader.reports.points import counted
@@ -45,8 +45,8 @@ def similar(
     names = found.asked(only or [], ": nothing to compare")
     known = roster_in(roster)
     with parsing() as parsers:
-        students, notes, aside = find_submissions(paths, found.module_of, known.login if known else str, parsers)
-        for note in (*notes, *aside.values()):
+        students, notes, cases = find_submissions(paths, found.module_of, known.login if known else str, parsers)
+        for note in (*notes, *reasons_of(cases).values()):
             tell("note", note)
         submissions = read_all(found, students, parsers, quiet=as_json)
     by_module = works_by_module(found, submissions, names)

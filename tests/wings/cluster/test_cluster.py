@@ -297,5 +297,6 @@ def test_the_error_without_workers_shows_how_to_start_one(here: Path, there: Mac
     assert code == 2, said
     assert said.splitlines()[-1] == (
         f"shardlings: no workers at {there.address}; start one on each machine: "
-        f"dask worker {there.address} --nthreads 1, then run this again"
+        f"dask worker {there.address} --host OWN_ADDRESS --dashboard-address 127.0.0.1:0 --nthreads 1; "
+        "then run this again"
     )

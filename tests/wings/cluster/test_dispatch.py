@@ -309,7 +309,9 @@ def test_the_batch_stops_with_one_line_if_no_worker_is_left(why: str) -> None:
 
 
 def test_the_error_without_workers_shows_how_to_start_one() -> None:
-    with pytest.raises(ClusterError, match=f"no workers at {AT}; start one on each machine: dask worker {AT} "):
+    with pytest.raises(
+        ClusterError, match=f"no workers at {AT}; start one on each machine: dask worker {AT} --host OWN_ADDRESS "
+    ):
         Batch(Cluster(), "ada").run()
 
 

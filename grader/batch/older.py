@@ -1,0 +1,35 @@
+"""Read reports that older versions of the grader wrote."""
+
+from __future__ import annotations
+
+import json
+
+from pydantic import ValidationError
+
+from grader.common.result import Report
+from grader.reports.wording import is_begun
+
+
+def report_of(text: str) -> Report:
+    """Return the report in a JSON text of any schema version. Raises pydantic.ValidationError for any other text.
+
+    In schema version 1, ``handed_in`` was True for each exercise with a file, even if the student wrote nothing in it.
+    The results show which exercises these are.
+    """
+    try:
+        return Report.loads(text)
+    except ValidationError:
+        found = _of_version_1(text)
+        if found is None:
+            raise
+    exercises = [e if is_begun(e) else e.model_copy(update={"handed_in": False}) for e in found.exercises]
+    return found.model_copy(update={"exercises": exercises})
+
+
+def _of_version_1(text: str) -> Report | None:
+    """Return the report with the number of the current schema; None if the text is no report of version 1."""
+    try:
+        data = json.loads(text)
+        return Report.model_validate(data | {"schema_version": 2}) if data["schema_version"] == 1 else None
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None

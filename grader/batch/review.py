@@ -1,0 +1,51 @@
+"""Keep the submissions and files that need review until a run reads them again.
+
+A run reads only the folders that its command names. So a submission that an earlier run set aside would disappear from
+the class page if a later run read other folders.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from grader.batch.database import Database
+from grader.intake.submission import Case
+from grader.reports.attention import name_of
+
+
+def keep_cases(database: Database, found: Sequence[Case], read: Iterable[Path]) -> list[Case]:
+    """Add the cases of this run to those in the database, and return all of them.
+
+    An earlier case stays until all its files were read again or no longer exist.
+
+    Args:
+        found: the cases of this run.
+        read: the paths that this run read.
+    """
+    base = _real(database.path).parent
+    now = [_real(path) for path in read]
+    cases: dict[Case, None] = {}
+    for case in database.cases():
+        left = tuple(path for path in case.paths if _is_left(base / path, now))
+        if left:
+            cases[replace(case, paths=left)] = None
+    for case in found:
+        # The paths are relative, so that the folder of reports and the submissions can move together.
+        paths = tuple(Path(os.path.relpath(_real(path), base)) for path in case.paths)
+        cases[replace(case, student=name_of(case.student), paths=paths)] = None
+    database.set_cases(list(cases))
+    return list(cases)
+
+
+def _real(path: Path) -> Path:
+    """Return the absolute path. Links are followed, except if the path itself is a link."""
+    return Path(os.path.realpath(path.parent)) / path.name if path.name else Path(os.path.realpath(path))
+
+
+def _is_left(path: Path, read: Sequence[Path]) -> bool:
+    """Return whether the file still exists and no path in ``read`` is or contains it."""
+    path = Path(os.path.normpath(path))
+    return os.path.lexists(path) and not any(path.is_relative_to(one) for one in read)

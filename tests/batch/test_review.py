@@ -1,0 +1,84 @@
+"""Submissions and files that need review stay in the database until a run reads them again."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from grader.batch.database import FILE, Database
+from grader.batch.dropping import drop
+from grader.batch.review import keep_cases
+from grader.batch.store import Folder
+from grader.intake.submission import Case, reasons_of
+from tests.handed_in import write
+
+
+def review(out: Path, found: list[Case], *read: Path) -> dict[str, str]:
+    """Do with a folder what a run does that reads these paths. Return the reasons by student."""
+    database = Database(out / FILE)
+    try:
+        return reasons_of(keep_cases(database, found, read))
+    finally:
+        database.close()
+
+
+@pytest.fixture
+def term(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for file in ("week1/bob/a.zip", "week1/bob.zip", "week1/eve.tar.gz", "week2/ada/c3.py"):
+        write(tmp_path / file)
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path)
+    twice = Case("bob", "bob is in several places", (Path("week1/bob"), Path("week1/bob.zip")))
+    archive = Case("eve.tar.gz", "eve.tar.gz is no folder", (Path("week1/eve.tar.gz"),))
+    assert list(review(Path("out"), [twice, archive], Path("week1"))) == ["bob", "eve.tar.gz"]
+    return tmp_path
+
+
+def test_a_case_stays_until_a_run_reads_its_files(term: Path) -> None:
+    for _ in range(2):
+        assert list(review(Path("out"), [], Path("week2"))) == ["bob", "eve.tar.gz"]
+    again = Case("bob", "bob is in several places", (Path("week2/bob"), Path("week1/bob")))
+    both = review(term / "out", [again], Path("week2"), term / "week1" / "eve.tar.gz")
+    assert both == {"bob": "bob is in several places"}, "equal reasons are one"
+    assert list(review(Path("out"), [], Path("week2"), Path("week1/bob"))) == ["bob"], "bob.zip was not read"
+    assert review(Path("out"), [], Path("week1")) == {}
+
+
+def test_a_case_is_gone_with_its_files(term: Path) -> None:
+    (term / "week1" / "eve.tar.gz").unlink()
+    assert list(review(Path("out"), [], Path("week2"))) == ["bob"]
+    shutil.rmtree(term / "week1")
+    assert review(Path("out"), [], Path("week2")) == {}
+
+
+def test_the_folder_of_reports_and_the_submissions_can_move_together(
+    term: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (term / "moved").mkdir()
+    for name in ("out", "week1", "week2"):
+        shutil.move(term / name, term / "moved" / name)
+    monkeypatch.chdir(term / "moved" / "week2")
+    assert list(review(Path("../out"), [], Path("."))) == ["bob", "eve.tar.gz"]
+    assert review(Path("../out"), [], Path("../week1")) == {}
+
+
+def test_a_name_that_no_database_can_hold_is_kept_as_pages_show_it(term: Path) -> None:
+    odd = Case("a\udcff\nb", "no name", (Path("week2/a\udcff"),))
+    for name in review(Path("out"), [odd], Path("week2")):
+        assert name.isprintable()
+    write(term / "week2" / "a\udcff")
+    assert len(review(Path("out"), [odd], Path("week2"))) == 3
+    assert len(review(Path("out"), [], Path("week1/x"))) == 3
+
+
+def test_drop_removes_a_case(term: Path) -> None:
+    drop(Path("out"), ["eve.tar.gz"])
+    assert list(review(Path("out"), [], Path("week2"))) == ["bob"]
+
+
+def test_a_dry_run_keeps_no_case(term: Path) -> None:
+    with Folder(Path("out"), dry=True) as folder:
+        assert keep_cases(folder.database, [], [Path("week1")]) == []
+    assert list(review(Path("out"), [], Path("week2"))) == ["bob", "eve.tar.gz"]
