@@ -52,7 +52,17 @@ from grader.intake.submission import Submission, Unreadable
 from grader.reports.people import People
 from grader.reports.summary import Summary
 
-__all__ = ["CannotWrite", "Folder", "Works", "counts_now", "grade_batch", "hand_ins", "on_file", "read_all", "resumable"]
+__all__ = [
+    "CannotWrite",
+    "Folder",
+    "Works",
+    "counts_now",
+    "grade_batch",
+    "hand_ins",
+    "on_file",
+    "read_all",
+    "resumable",
+]
 
 STAGED = "staged"  # A folder that a killed run of an older version may have left.
 MOST_HELD = 4 << 20  # The most characters of source code that are held in memory.
