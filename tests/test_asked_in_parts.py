@@ -68,7 +68,7 @@ trees, steps, relations = (pytest.mark.parametrize("course", [f"{page}_0"], indi
 @pytest.mark.parametrize(
     ("was", "becomes", "told"),
     [
-        ("(local)\n", "(params)\n", "with check_vma=True, on the mesh (x=4, y=2), grads['b']: on device (x=0, y=0), all values are wrong, the first at [0]; every value is 4 times too large, the size of axis x: is there one sum too many?"),
+        ("(local)\n", "(params)\n", "with check_vma=True, on the mesh (x=4, y=2), grads['b']: on device (x=0, y=0), all values are wrong, the first at [0]; every value is 4 times too large, and 4 is the size of axis x: is there one sum too many?"),
         ('psum((loss, grads), "x")', 'psum(loss, "x"), jax.tree.map(lambda g: jax.lax.pmax(g, "x"), grads)', "with check_vma=True, on the mesh (x=4, y=2), grads['b']: on device (x=0, y=0), "),
         ('return jax.lax.psum((loss, grads), "x")', 'return jax.lax.psum(loss, "x"), {"w": grads["w"]}', "loss_and_grads: returned a dict of 'w' at [1], expected {'b', 'w'}"),
         ('return jax.lax.psum((loss, grads), "x")', "pass", "loss_and_grads: returned None, expected (loss, {'b', 'w'})"),

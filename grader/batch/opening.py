@@ -171,7 +171,7 @@ def reading(folder: Path) -> Iterator[Database]:
 def names_in(folder: Path) -> list[str]:
     """Return the names of the students with reports in a folder; [] if the folder does not exist.
 
-    Without a database, a damaged report counts, under the name of its file.
+    Without a database, the list also has students with damaged reports. Their names come from the reports' file names.
     """
     if not has_database(folder):
         paths = (folder / "reports").glob("*.json")

@@ -150,8 +150,8 @@ def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
 def explains_solution(course: Course, exercise: Exercise, work: Path | None, solution: bool) -> bool:
     """Return True to explain the solution's function, False to explain the learner's. Raises CourseError."""
     if solution and (work is not None or not course.solved):
-        why = "with --work, the learner's function is explained" if work else "there are no solutions here"
-        raise CourseError(f"--solution: {why}")
+        why = "--work explains the learner's function" if work else "there are no solutions here"
+        raise CourseError(f"--solution cannot be used: {why}")
     if work is not None or not course.solved:
         return False
     place = course.root / "exercises"

@@ -49,7 +49,7 @@ def _scaled(got: Sharded, want: np.ndarray, bound: float) -> str:
     if not all(scaled):
         return ""
     for size, sets in _axes_by_size(got).items():
-        named = f"{size} times {{}}, the size of {_either([_axes(axes) for axes in sets])}"
+        named = f"{size} times {{}}, and {size} is the size of {_either([_axes(axes) for axes in sets])}"
         if abs(ratio - size) < 1e-3 * size:
             return f"every value is {named.format('too large')}: is there one sum too many?"
         if abs(ratio * size - 1) < 1e-3:

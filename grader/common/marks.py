@@ -102,7 +102,10 @@ class MarkWalk:
         return [Held((marks,) * self.devices) for marks in each]
 
     def entries_in(self, marks: int, argument: int) -> tuple[int, bool]:
-        """Return an argument's entries in ``marks``, as bits, and whether they are exact (no vague mark)."""
+        """Return the marked entries of one argument, as bits, and whether they are exact.
+
+        They are not exact if ``marks`` has the argument's vague mark, which may stand for entries that are not used.
+        """
         start, stop = self.first[argument : argument + 2]
         found, vague = marks >> start & (1 << stop - start) - 1, 1 << stop - start - 1
         return found & ~vague, not found & vague

@@ -47,8 +47,8 @@ class Scenario:
         holds: bytes that one chip has to hold.
         least, most: bounds on the answer. For a time, ``least`` may be the latency of the hops; for a rate, ``most``
             may be a link's bandwidth.
-        branches: for an answer that is the larger or smaller of several amounts: the names of the amounts that decide
-            it in this draw (see ``larger``).
+        branches: names of amounts. If the answer is the largest or smallest of several amounts, this is the amount that
+            decides it in this draw (see ``larger``).
     """
 
     mesh: Mapping[str, int] = field(default_factory=dict)

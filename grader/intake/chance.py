@@ -15,7 +15,7 @@ NAMES = frozenset({
     "dir", "eval", "exec", "compile", "__import__", "importlib", "builtins", "operator", "attrgetter", "methodcaller",
     "pickle", "breakpoint", "input", "process_index", "devices", "live_arrays", "memory_stats",
 })  # fmt: skip
-SEEDED = {"random"}  # ``random`` is allowed in ``jax.random``, because its numbers depend only on a key
+SEEDED = {"random"}  # allowed as ``jax.random``, whose numbers depend only on a key
 PLAIN = frozenset(
     ["__name__", "__doc__", "__init__", "__call__", "__post_init__", "__enter__", "__exit__", "__wrapped__", "__file__"]
 )

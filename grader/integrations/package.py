@@ -67,7 +67,9 @@ def project_file() -> str:
     try:
         python = importlib.metadata.metadata("shardlings")["Requires-Python"]
     except importlib.metadata.PackageNotFoundError:
-        raise CourseError("cannot find out which Python shardlings needs; install it with pip") from None
+        raise CourseError(
+            "shardlings is not installed as a package, so its required Python is unknown; install shardlings with pip"
+        ) from None
     return TOOL.format(
         version=json.dumps(__version__),
         python=json.dumps(python or ">=3.11"),

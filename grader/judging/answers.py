@@ -331,7 +331,7 @@ def nearest_misconceptions(
     for misconception in misconceptions_of(question, misconceptions):
         try:
             wrong = wanted(question, misconception.fn, params, kind)
-        except Exception:  # the misconception's function fails for these parameters, which ``verify`` reports
+        except Exception:  # the misconception's function cannot take these parameters; ``verify`` reports such failures
             continue
         distance = kind.distance(given, wrong)
         if distance is not None:

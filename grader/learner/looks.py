@@ -120,7 +120,7 @@ def settled(
     files: Collection[str],
     export: Callable[[Callable], bytes],
 ) -> bytes:
-    """Return the program ``export(task)``. In the export, learner code that inspects an array gets a computed array.
+    """Return the program ``export(task)``. While the task is traced, code that inspects an array sees a computed array.
 
     Raises ValueDependent if the program depends on the values of computed arrays.
 

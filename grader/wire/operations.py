@@ -322,7 +322,7 @@ class _OperationsDecoder:
     def used(self, numbers: Any) -> tuple[int, ...]:
         self.uses += len(as_list(numbers))
         if self.uses > MAX_USES:
-            raise ValueError(f"values are used more than {MAX_USES:,} times")
+            raise ValueError(f"the operands of all operations are more than {MAX_USES:,} values")
         found = tuple(as_size(n, most=len(self.values) - 1) for n in numbers)
         if not self.made.issuperset(found):
             raise ValueError("a value is used before it is defined")

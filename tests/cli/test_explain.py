@@ -233,4 +233,4 @@ def test_explain_prefers_the_learners_function_to_the_solution(tmp_path: Path) -
     assert "devices do not communicate" in mine.stdout
     assert shardlings("explain", "x1", "--solution", cwd=tmp_path).stderr == theirs
     wrong = shardlings("explain", "x1", "--solution", cwd=tmp_path / "exercises")
-    assert one_line(wrong) == "shardlings: --solution: there are no solutions here"
+    assert one_line(wrong) == "shardlings: --solution cannot be used: there are no solutions here"

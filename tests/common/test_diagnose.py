@@ -19,10 +19,10 @@ BOUND = 1e-4
 
 def test_a_factor_equal_to_an_axis_size_is_reported() -> None:
     assert explain(sharded(4 * A), A, BOUND) == (
-        "; every value is 4 times too large, the size of axis x: is there one sum too many?"
+        "; every value is 4 times too large, and 4 is the size of axis x: is there one sum too many?"
     )
     assert explain(sharded(A / 2), A, BOUND) == (
-        "; every value is 2 times too small, the size of axis y: did you take a mean instead of a sum?"
+        "; every value is 2 times too small, and 2 is the size of axis y: did you take a mean instead of a sum?"
     )
     assert explain(sharded(3 * A), A, BOUND) == "; every value is 3 times the expected one"
 
@@ -163,20 +163,20 @@ def test_parts_are_called_elements_rows_and_columns_by_rank() -> None:
 
 def test_a_factor_equal_to_the_size_of_two_axes_is_reported() -> None:
     assert explain(sharded(8 * A), A, BOUND) == (
-        "; every value is 8 times too large, the size of the axes x and y together: is there one sum too many?"
+        "; every value is 8 times too large, and 8 is the size of the axes x and y together: is there one sum too many?"
     )
 
 
 @pytest.mark.parametrize(
     ("factor", "named"),
     [
-        (2, "2 times too large, the size of either axis dp, axis tp or axis sp: is there one sum too many?"),
+        (2, "2 times too large, and 2 is the size of either axis dp, axis tp or axis sp: is there one sum too many?"),
         (
             1 / 4,
-            "4 times too small, the size of either the axes dp and tp together, the axes dp and sp together "
+            "4 times too small, and 4 is the size of either the axes dp and tp together, the axes dp and sp together "
             "or the axes tp and sp together: did you take a mean instead of a sum?",
         ),
-        (8, "8 times too large, the size of the axes dp and tp and sp together: is there one sum too many?"),
+        (8, "8 times too large, and 8 is the size of the axes dp and tp and sp together: is there one sum too many?"),
     ],
 )
 def test_all_axes_of_the_size_of_a_factor_are_named(factor: float, named: str) -> None:

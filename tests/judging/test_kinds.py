@@ -179,7 +179,8 @@ def test_a_wrong_order_of_axes_in_a_tuple_is_reported() -> None:
 
     reason = judge(layout, {}, [], composed_answer(P(("y", "x")))).reason
     assert (
-        reason == "each dimension has the right axes, but a tuple has the wrong order: its first axis is the major one"
+        reason
+        == "each dimension has the right axes, but a tuple has its axes in the wrong order: put the major one first"
     )
 
 

@@ -138,7 +138,7 @@ def test_the_number_of_uses_of_values_is_limited() -> None:
         return {"mesh": [["x", 2]], "values": [[[], "int32", 1]] * 2, "main": [[0], [all_of_it], [1]]}
 
     assert len(from_json(program(MAX_USES - 1)).main.operations[0].operands) == MAX_USES - 1
-    with pytest.raises(BadFrame, match="values are used more than"):
+    with pytest.raises(BadFrame, match="the operands of all operations are more than"):
         from_json(program(MAX_USES))
 
 

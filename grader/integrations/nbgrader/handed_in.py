@@ -234,8 +234,8 @@ def guard() -> None:
         method = getattr(BaseConverter, name, None)
         if method is None or list(inspect.signature(method).parameters) != parameters:
             raise CourseError(
-                f"nbgrader {nbgrader.__version__} has no BaseConverter.{name}({', '.join(parameters)}), "
-                "so it would follow links in students' submissions; install nbgrader 0.9.6"
+                f"nbgrader {nbgrader.__version__} has no BaseConverter.{name}({', '.join(parameters)}). "
+                "The grader replaces this method so that nbgrader follows no links in students' submissions; install nbgrader 0.9.6"
             )
     nbgraders = BaseConverter.init_assignment
 

@@ -75,7 +75,7 @@ class SubmittedCell:
     number: int
     kind: str
     text: str
-    marked: str = ""  # the name of a released cell, from this cell's nbgrader metadata
+    marked: str = ""  # the released cell that this cell claims to be: a name in its nbgrader metadata, or ""
     ident: str = ""
     defines: tuple[str, ...] = ()  # the tasks of released cells that this cell defines
     known: Known | None = None

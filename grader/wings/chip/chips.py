@@ -68,9 +68,7 @@ def asked(
         left_out = [line for line in left_out if "devices" not in line]
     else:
         try:
-            placed(
-                on, mesh
-            )  # raises ValueError if the mesh does not fit the slice, whose chips may have two devices each
+            placed(on, mesh)  # raises ValueError if the mesh does not fit the slice
         except ValueError as error:
             raise CourseError(str(error)) from None
     return Asked(list({ask.same: ask for ask in asks}.values()), left_out)

@@ -274,7 +274,7 @@ def show_programs(found: dict[str, Any], kept: Sequence[Prediction]) -> None:
     say(source() + "\n")
     for case in cases_on(n):
         if case.program == "matmul":
-            cost = f"{case.flops(n):.3g} FLOPs on each device; time = FLOPs / flops"
+            cost = f"{case.flops(n):.3g} FLOPs on each device; time = these FLOPs / your rate `flops`"
         else:
             cost = f"{counted(case.hops(n), 'hop')}, {case.crossed(n) / 1e6:.3g} MB over each link; time = hops * alpha + bytes / beta"
         say(f"  {case.program:10} {case.size_text:>7}  {cost}")

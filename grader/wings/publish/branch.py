@@ -42,7 +42,8 @@ class Repository:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._dropped = folder, frozenset[str]()
-        # In a git hook, these variables name the hook's repository, which may differ from the folder's repository.
+        # In a git hook, environment variables such as GIT_DIR name the hook's repository. It may differ from the
+        # folder's repository, so git runs without these variables.
         named = self._run("rev-parse", "--local-env-vars").split()
         self._dropped = frozenset(name for name in named if not name.startswith("GIT_CONFIG"))
         self._run("rev-parse", "--git-dir")

@@ -1,5 +1,5 @@
 # Mistake: the check compares with something else
-# Message: the reference does not pass wrong_reference_value: on the mesh (x=4, y=2), on device (x=0, y=0), all values are wrong, the first at [0, 0]; every value is 2 times too small, the size of axis y: did you take a mean instead of a sum?; expected 
+# Message: the reference does not pass wrong_reference_value: on the mesh (x=4, y=2), on device (x=0, y=0), all values are wrong, the first at [0, 0]; every value is 2 times too small, and 2 is the size of axis y: did you take a mean instead of a sum?; expected 
 """# Gather
 
 Every device gets the whole of A.

@@ -105,7 +105,7 @@ class Numbers:
     computations: Mapping[str, Computation]
     lines: Computation
     # Known integers among the computation's inputs. A computation has one parameter, a tuple, and the key is an index
-    # into this tuple. Only a fusion has several parameters, and the key is a parameter's number.
+    # into this tuple. A fusion is the exception: it has several parameters, and the keys are the parameters' numbers.
     known: Mapping[int, int]
     level: int = 0  # of nested fusions
     found: dict[str, int | None] = field(default_factory=dict)
