@@ -222,9 +222,9 @@ class _Matching:
     def may_count_dimensions(self, op: Operation, number: int) -> bool:
         """Return True if a number in an attribute may be the index of a dimension.
 
-        Unlike sizes, such an index is equal in both programs. An index is less than the rank. A size that differs between
-        the programs has a prime factor larger than the number of devices. So a number up to the number of devices cannot
-        be such a size.
+        Unlike sizes, such an index is equal in both programs. An index is less than the rank. A size that differs
+        between the programs has a prime factor larger than the number of devices. So a number up to the number of
+        devices cannot be such a size.
         """
         ranks = [len(self.small.values[v].shape) for v in (*op.operands, *op.results)]
         return number < max(ranks, default=0) and number <= math.prod(self.small.mesh.values())

@@ -178,10 +178,7 @@ def test_a_wrong_order_of_axes_in_a_tuple_is_reported() -> None:
         return P(("x", "y"))
 
     reason = judge(layout, {}, [], composed_answer(P(("y", "x")))).reason
-    assert (
-        reason
-        == "each dimension has the right axes, but a tuple has its axes in the wrong order: put the major one first"
-    )
+    assert reason == "each dimension has the right axes, but a tuple has the wrong order: put its major axis first"
 
 
 ENTRY = st.sampled_from([None, "x", "y", "z"]) | st.permutations(["x", "y", "z"]).flatmap(

@@ -235,7 +235,8 @@ def guard() -> None:
         if method is None or list(inspect.signature(method).parameters) != parameters:
             raise CourseError(
                 f"nbgrader {nbgrader.__version__} has no BaseConverter.{name}({', '.join(parameters)}). "
-                "The grader replaces this method so that nbgrader follows no links in students' submissions; install nbgrader 0.9.6"
+                "The grader replaces this method so that nbgrader follows no links in students' submissions; "
+                "install nbgrader 0.9.6"
             )
     nbgraders = BaseConverter.init_assignment
 

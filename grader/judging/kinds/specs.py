@@ -93,7 +93,7 @@ class SpecKind(AnswerKind[Layout, Layout]):
             return "not right: these are not the unreduced axes" if given.entries == want.entries else UNKNOWN
         ours, theirs = want.entries, given.entries
         if [sorted(e) for e in theirs] == [sorted(e) for e in ours]:
-            return "each dimension has the right axes, but a tuple has its axes in the wrong order: put the major one first"
+            return "each dimension has the right axes, but a tuple has the wrong order: put its major axis first"
         if sorted(a for e in theirs for a in e) == sorted(a for e in ours for a in e):
             return "not right: these axes cut other dimensions of the array"
         return UNKNOWN
