@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -196,7 +197,8 @@ def _timed(report: Report) -> set[str]:
 
 
 class StaffNotes:
-    """Collects notes for the staff from reports: unknown students, missing modules, and missing submission times."""
+    """Collects notes for the staff from reports: students who are unknown or have two reports, modules and submission times
+    that are missing."""
 
     def __init__(self, course: Course, known: Rosters) -> None:
         self._known = known
@@ -204,6 +206,7 @@ class StaffNotes:
             {m.id for m in course.config.modules if m.deadline is not None} if course.config.late else set[str]()
         )
         self._strangers: list[str] = []
+        self._by_login: dict[str, list[str]] = {}
         self._untimed: list[str] = []
         self._points: dict[str, float] = {}  # Points by module, without bonus exercises, which are optional.
         # Each student, the modules in the student's report, and the modules that the student handed in.
@@ -214,8 +217,10 @@ class StaffNotes:
     def add(self, report: Report) -> None:
         required = [e for e in report.exercises if not e.extension]
         self._points |= {e.module: sum(x.points for x in required if x.module == e.module) for e in required}
-        if self._known.named and self._known.named.row_of(report.student) is None:
-            self._strangers.append(report.student)
+        if (roster := self._known.named) is not None:
+            self._by_login.setdefault(roster.login(report.student), []).append(report.student)
+            if roster.row_of(report.student) is None:
+                self._strangers.append(report.student)
         graded = self._shared(e.module for e in report.exercises)
         handed_in = self._shared(e.module for e in report.exercises if e.handed_in)
         self._modules.append((report.student, graded, handed_in))
@@ -235,6 +240,11 @@ class StaffNotes:
         """
         yield from ((student, f"override: {problem}") for student, problem in problems)
         yield from ((student, "handed in, but is not on the roster") for student in self._strangers)
+        for login, names in self._by_login.items():
+            for name in names if len(names) > 1 else ():
+                if name != login:
+                    mend = f"remove one of the two reports: shardlings drop OUT {shlex.quote(name)}"
+                    yield name, f"is the same student as {login} on the roster; {mend}"
         yield from (("", text) for module in self._points if (text := self._lacking(module)))
 
     def _lacking(self, module: str) -> str:

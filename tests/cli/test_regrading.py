@@ -136,6 +136,17 @@ def test_a_name_in_another_case_is_the_same_student_from_the_first_run_on(tmp_pa
     assert names_on_file(tmp_path, str)("Ada") == "ADA"
 
 
+def test_a_student_with_reports_under_two_names_needs_review(tmp_path: Path) -> None:
+    """A run without a roster names students by their folders, a later run with a roster by their logins."""
+    (tmp_path / "roster.csv").write_text("id,name,email\nada,Ada Lee,ada@uni.edu\nbob,Bob Ray,bob@uni.edu\n")
+    roster = Roster(tmp_path / "roster.csv")
+    notes = StaffNotes(find_course(ROOT), Rosters(roster, roster))
+    for student in ("ada", "ada@uni.edu", "bob@uni.edu"):
+        notes.add(make_report(exercise([result("v", points=2)]), student=student))
+    mend = "remove one of the two reports: shardlings drop OUT ada@uni.edu"
+    assert [*notes.attention([])] == [("ada@uni.edu", f"is the same student as ada on the roster; {mend}")]
+
+
 def test_a_left_out_bonus_needs_no_review(tmp_path: Path) -> None:
     (tmp_path / "roster.csv").write_text("id\nada\nbob\n")
     roster = Roster(tmp_path / "roster.csv")
