@@ -197,8 +197,7 @@ def _timed(report: Report) -> set[str]:
 
 
 class StaffNotes:
-    """Collects notes for the staff from reports: students who are unknown or have two reports, modules and submission times
-    that are missing."""
+    """Collects notes for the staff from reports: unknown students, double reports, missing modules, missing times."""
 
     def __init__(self, course: Course, known: Rosters) -> None:
         self._known = known
