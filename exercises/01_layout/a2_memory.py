@@ -65,9 +65,9 @@ weights_in_all = None  # TODO: your answer
 
 
 # Question placed_and_unplaced [MB]
-# `host` is a NumPy array, bfloat16[8192, 5120], and `mesh` has x=8, y=6: all the chips of a host.
-# `a = jnp.asarray(host)` and `b = jax.device_put(host, NamedSharding(mesh, P()))`. How many MB do
-# `a` and `b` take together, in the memory of all chips?
+# `host` is a NumPy array, bfloat16[8192, 5120], and `mesh` has x=8, y=6. `a = jnp.asarray(host)`
+# and `b = jax.device_put(host, NamedSharding(mesh, P()))`. How many MB do `a` and `b` take
+# together, in the memory of all chips?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: 1 MB is 10^6 bytes.

@@ -2,7 +2,7 @@
 
 Between blocks of H5 all devices hold all of `x`, and would compute equal norms. Here the axis tp cuts the rows:
 `x[S_tp, D]`. A block gathers rows just before its first matmul. The all-reduce after its
-second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then work on a device's own rows.
+second matmul becomes a reduce-scatter. Norm, bias, residual and dropout work on a device's own rows.
 
 ```
                 rows          whole          whole           rows
@@ -30,9 +30,9 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
 |---|---|---|
 | `train`: y and gradients | those of one device | |
 | `train`: what is sent | per layer: at most 3 all-gathers and 2 reduce-scatters of [S, D] | 81,000 bytes |
-| | per layer also all-reduces of 2D numbers in total | 1080 bytes |
-| `train`: work | on tp=8: a device normalizes only its own rows; it computes at most one matmul of a layer twice, and sends no more than above | |
-| `train`: memory | on tp=8: for each layer a device keeps only its rows and its `hidden`; it keeps gathered rows [S, D] of at most one layer | |
+| | per layer all-reduces of 2D numbers | 1080 bytes |
+| `train`: work | on tp=8: a device normalizes only its own rows; at most one matmul of a layer runs twice; no more is sent | |
+| `train`: memory | on tp=8: for each layer a device keeps only its rows and its `hidden`; gathered rows [S, D] of at most one layer | |
 | `drop`: value | a share of about `rate` becomes 0; devices along dp hold copies; copies of a row stay equal; nothing is sent | |
 | `drop`: masks | masks depend on seed and place, not on values; masks of rows, devices and seeds are independent, even if one mask is shifted | |
 
@@ -40,7 +40,7 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout then wo
 `hidden` = tanh(…), float32[S, F/N].
 
 **Small case.** S=60, D=90, tp=4: a device has 15 rows, 5400 bytes. A gather or a scatter sends 3 · 5400 = 16,200 bytes,
-so the five collectives of a layer send 81,000 bytes. The gradients of `scale` and `bias` send 2 · 3/4 · 720 = 1080
+so a layer's five collectives send 81,000 bytes. The gradients of `scale` and `bias` send 2 · 3/4 · 720 = 1080
 bytes.
 
 Check your work: shardlings check h6_sequence_parallel
@@ -107,15 +107,15 @@ block_bytes = None  # TODO: your answer
 # the forward pass for the backward pass?
 #
 # Answer in GB (a bare number), or with a unit.
-# Model: bfloat16; 1 GB is 10^9 bytes; of each layer `x` and `hidden` are kept as `train` has
-# them.
+# Model: bfloat16; 1 GB is 10^9 bytes; of each layer a device keeps its own rows of `x` and its
+# `hidden`, no gathered rows.
 kept_bytes = None  # TODO: your answer
 
 
 # ## Going further
 #
 # **Parts and copies.** A scale multiplies only the rows of its device, so each device has a *part* of the scale's
-# gradient. Parts have to be summed over the devices. Copies would be averaged, but these gradients are not copies. The
+# gradient. Parts have to be summed over the devices. The
 # gradients of `w1` and `w2` need no sum, because the gathers brought all rows.
 #
 # **Gathering again.** A device does not keep the gathered rows of the forward pass, which have [S, D] numbers for each

@@ -38,8 +38,8 @@ all second choices, and so on. A choice without a slot is dropped: it adds nothi
 
 **Symbols.** S tokens, D and F widths, N devices along ep.
 
-**Small case.** A device has 6 tokens of D=5; 8 experts, F=4, k=2, cap=2, N=4. Its 12 choices go into 8 · 2 = 16 slots,
-some of them empty. 12 of these 16 slots are for other devices: the device sends 12 · 5 · 4 = 240 bytes to the experts,
+**Small case.** A device has 6 tokens of D=5; 8 experts, F=4, k=2, cap=2, N=4. Its 12 choices go into 8 · 2 = 16 slots.
+12 of these 16 slots are for other devices: the device sends 12 · 5 · 4 = 240 bytes to the experts,
 and 12 · 4 · 4 = 192 bytes of results. The budget allows 2 further numbers for each slot.
 
 Check your work: shardlings check j1_moe
@@ -81,13 +81,13 @@ moe_bytes = None  # TODO: your answer
 
 # Question moe_hides_from [a number]
 # An expert has 3 matrices of D·F parameters each. A token has D numbers, and so has its result.
-# Tokens are bfloat16 and go to experts on a ring of 8 v4p chips. Every chip gets the same number
+# Tokens are bfloat16 and go to experts on a ring of 4 v5p chips. Every chip gets the same number
 # of tokens. From which F on do the two all-to-alls take no longer than the matmuls?
 #
 # Answer with a bare number.
 # Model: ring: an all-to-all of V bytes in all takes V / (4·W), W both directions of a link;
 # matmuls take FLOPs / C; latency and dropped choices are left out.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); bf16 2.75e14 FLOP/s;
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
 moe_hides_from = None  # TODO: your answer
 

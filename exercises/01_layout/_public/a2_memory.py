@@ -117,7 +117,7 @@ def weights_in_all(I, J, X, Y, Z):
     ],
 )
 def placed_and_unplaced(I, J, X, Y):
-    """`host` is a NumPy array, bfloat16[{{ I }}, {{ J }}], and `mesh` has x={{ X }}, y={{ Y }}: all the chips of a host.
+    """`host` is a NumPy array, bfloat16[{{ I }}, {{ J }}], and `mesh` has x={{ X }}, y={{ Y }}.
     `a = jnp.asarray(host)` and `b = jax.device_put(host, NamedSharding(mesh, P()))`. How many MB do `a`
     and `b` take together, in the memory of all chips?"""
     raise NotImplementedError()

@@ -40,7 +40,7 @@ S is a multiple of N and at least the number of parameters. You choose the order
 | layout | a device holds 1/N of the moments, and all parameters | 264 bytes of moments |
 | what is sent | a device sends at most 2 (N−1)/N · 4S bytes, and 32 bytes more for single numbers | 792 bytes |
 
-**Symbols.** N devices along dp, ‖g‖ the norm over all parameters.
+**Symbols.** B rows, D, F and K widths, N devices along dp, ‖g‖ the norm over all parameters.
 
 **Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters. m and v have S = 132 elements each, and the last 15 belong to
 no parameter. On dp=4 a device has 33 elements each of m and v: 264 bytes instead of 1056. Both the reduce-scatter and

@@ -27,14 +27,14 @@ Device i has the T/N positions that begin at i · T/N. With `striped` it has eve
 |---|---|---|
 | value | right for blocks, with and without `causal`, and for stripes | |
 | gradients | gradients of q, k and v | |
-| sent, forward | forward pass: K and V are sent N − 1 times | 2 · 7 blocks |
-| memory, forward | forward pass, cp=7: what one round needs; not K and V of all devices, nor scores of all rounds; no more is sent than above | |
-| sent, with gradients | with gradients: K, V and their gradients are sent at most N more times; nothing over tp | 2 · 3 + 4 · 4 blocks (cp=4) |
-| memory, with gradients | with gradients, cp=8: a device keeps no scores or weights of a finished round; no more is sent than above | |
+| sent, forward | K and V are sent N − 1 times | 2 · 7 blocks |
+| memory, forward | cp=7: what one round needs; not K and V of all devices, nor scores of all rounds; no more is sent than above | |
+| sent, with gradients | K, V and their gradients are sent at most N more times; nothing over tp | 2 · 3 + 4 · 4 blocks (cp=4) |
+| memory, with gradients | cp=8: a device keeps no scores or weights of a finished round; no more is sent than above | |
 
-Each block that you send may hold one more number per row. You may use JAX's gradients with `jax.checkpoint` around each round. JAX
-then keeps each round's K and V. You may also write your own backward pass, which sends K, V and their gradients round
-the ring.
+Each block that you send may hold one more number per row. You may use JAX's gradients with `jax.checkpoint` around each
+round. JAX then keeps each round's K and V. You may also write your own backward pass, which sends K, V and their
+gradients round the ring.
 
 **Symbols.** T positions, N devices along cp, H (in a question Q) query heads of d numbers; mass: Σ e^(score − max).
 

@@ -412,7 +412,9 @@ def both_ag_gathered(a, w):
 
 
 @exercise.misconception(
-    of=both_ways_ag_matmul, fails=both_ag_fast, breaks="in time, on eight v5e chips: matmuls run beside the hops"
+    of=both_ways_ag_matmul,
+    fails=both_ag_fast,
+    breaks="in time, on eight v5e chips, profile *ideal*: matmuls run beside the hops",
 )
 def both_ag_late_in_a_loop(a, w):
     """Each round of your loop receives halves and multiplies those halves, so hops and matmuls take turns. Send and multiply the current halves in one round, or unroll the loop with unroll=True."""
@@ -606,7 +608,9 @@ def both_rs_full_product_first(t, w):
 
 
 @exercise.misconception(
-    of=both_ways_matmul_rs, fails=both_rs_fast, breaks="in time, on eight v5e chips: matmuls run beside the hops"
+    of=both_ways_matmul_rs,
+    fails=both_rs_fast,
+    breaks="in time, on eight v5e chips, profile *ideal*: matmuls run beside the hops",
 )
 def both_rs_late_in_a_loop(t, w):
     """Each round of your loop adds parts and sends those sums, so matmuls and hops take turns. Send the current sums and compute the next parts in one round, or unroll the loop with unroll=True."""

@@ -316,7 +316,7 @@ def buckets_frozen_too(tensors, cap):
     return filled(ready([[name, size, True] for name, size, _ in tensors]), cap)
 
 
-@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary in this order")
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary")
 def buckets_room_for_frozen(tensors, cap):
     """You kept room for frozen tensors, so buckets are sent half empty. Count only tensors that get a gradient."""
     trainable = {name for name, _, trains in tensors if trains}
@@ -412,7 +412,7 @@ def buckets_larger_one_joined(tensors, cap):
     return found
 
 
-@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary in this order")
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary")
 def buckets_tied_counted_twice(tensors, cap):
     """You counted the bytes of a tied tensor once for each of its uses. It is sent once: count its bytes once."""
     size = {}
@@ -435,13 +435,13 @@ def buckets_larger_one_with_others(tensors, cap):
     return found
 
 
-@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary in this order")
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary")
 def buckets_never_full(tensors, cap):
     """You begin a new bucket if the next tensor makes a bucket exactly full. A bucket may hold `cap` bytes."""
     return filled(ready(tensors), cap - 1)
 
 
-@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary in this order")
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary")
 def buckets_of_one(tensors, cap):
     """You sent each tensor alone, so each tensor has its own overhead. Fill the buckets."""
     return [[name] for name, _ in ready(tensors)]

@@ -447,13 +447,13 @@ def gathered_for_each_matmul(x, layers, dy):
     return written(x, layers, dy, due_of=gather, again=True)
 
 
-@exercise.misconception(of=train, fails=train_memory, breaks="only its rows and its `hidden`, no gathered")
+@exercise.misconception(of=train, fails=train_memory, breaks="gathered rows [S, D] of at most one layer")
 def gathered_rows_kept(x, layers, dy):
     """You kept the gathered rows of the forward pass for the backward pass: an array [S, D] for each layer, on each device. Keep only the device's own rows of x, and gather again. If JAX differentiates the layers, put jax.checkpoint around each layer, with its gather inside."""
     return differentiated(x, layers, dy)
 
 
-@exercise.misconception(of=train, fails=train_memory, breaks="only its rows and its `hidden`, no gathered")
+@exercise.misconception(of=train, fails=train_memory, breaks="gathered rows [S, D] of at most one layer")
 def gathered_rows_of_two_kept(x, layers, dy):
     """You kept the gathered rows of some layers for the backward pass: an array [S, D] for each of them, on each device. Keep only the device's own rows of x for each layer, and gather again."""
     return written(x, layers, dy, hold=2)
@@ -467,7 +467,7 @@ def sums_averaged_again(x, layers, dy):
     return written(x, layers, dy, grads_of=lambda grads: again(summed(grads)))
 
 
-@exercise.misconception(of=train, fails=train_norms, breaks="at most one matmul of a layer twice")
+@exercise.misconception(of=train, fails=train_norms, breaks="at most one matmul of a layer runs twice")
 def layers_run_again(x, layers, dy):
     """Your backward pass runs the whole layer again, with its second matmul. Compute at most `hidden` again: the
     gradients do not need the result of the second matmul."""

@@ -666,6 +666,12 @@ def hides_one_of_the_two(chip, N, matrices):
 
 
 @exercise.misconception(of=moe_hides_from)
+def hides_in_one_direction(chip, N, matrices):
+    """You counted one direction of each link. On a ring, an all-to-all sends in both directions."""
+    return moe_hides_from(chip=chip, N=N, matrices=matrices) * 2
+
+
+@exercise.misconception(of=moe_hides_from)
 def hides_a_devices_part(chip, N, matrices):
     """You took V for the bytes of one device. V is the bytes of all devices of the ring."""
     return moe_hides_from(chip=chip, N=N, matrices=matrices) / N

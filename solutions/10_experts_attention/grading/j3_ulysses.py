@@ -277,6 +277,12 @@ def time_one_way_only(chip, B, T, N):
 
 
 @exercise.misconception(of=ulysses_time)
+def time_in_one_direction(chip, B, T, N):
+    """You counted one direction of each link. On a ring, an all-to-all sends in both directions."""
+    return 2 * all_to_all_time(2 * B * T * 128 * 128, N, chip)
+
+
+@exercise.misconception(of=ulysses_time)
 def time_of_a_block(chip, B, T, N):
     """You took V for one device's block. V is the bytes of the whole array."""
     return all_to_all_time(2 * B * T * 128 * 128, N, chip) / N
