@@ -86,8 +86,8 @@ pending_bytes = None  # TODO: your answer
 
 
 # Question pieces_that_meet [a number]
-# A mesh has axes x=36 and y=16. In `A[i, j] · B[j, k]` both operands are cut along j by both
-# axes, `A` as `P(None, ("x", "y"))` and `B` as `P(("y", "x"), None)`. On how many of the 576
+# A mesh has axes x=76 and y=100. In `A[i, j] · B[j, k]` both operands are cut along j by both
+# axes, `A` as `P(None, ("x", "y"))` and `B` as `P(("y", "x"), None)`. On how many of the 7600
 # devices do the columns of `A` and the rows of `B` have the same indices?
 #
 # Answer with a bare number.

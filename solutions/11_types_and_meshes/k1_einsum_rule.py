@@ -130,8 +130,8 @@ def pending_bytes(B, N, E, F, H, X):
 @exercise.number(
     points=0.5,
     unit="",
-    params={"X": [16, 36], "Y": [16, 28, 36, 40, 64]},
-    where=lambda X, Y: X * Y <= 1024 and math.gcd(X - 1, Y - 1) > 2 and (X - 1) % (Y - 1) > 0 and (Y - 1) % (X - 1) > 0,
+    params={"X": [16, 28, 36, 40, 52, 56, 76], "Y": [28, 40, 56, 64, 92, 100, 120, 136]},
+    where=lambda X, Y: math.gcd(X - 1, Y - 1) > 2 and (X - 1) % (Y - 1) > 0 and (Y - 1) % (X - 1) > 0,
     model="device (i, j) has index i along x and j along y; in a tuple the first axis makes the largest blocks",
     hints=[
         "Which part of dimension j does device (i, j) hold in each operand?",
