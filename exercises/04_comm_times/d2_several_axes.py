@@ -82,8 +82,8 @@ def axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
 # long does the all-gather over x to `A[I, J_Y]` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: every axis is a ring; bandwidth only, V / (n·W) for n axes at once, with W both
-# directions of one link.
+# Model: every axis is a ring; bandwidth only, V / (n·W) for n axes at once and twice that for an
+# all-reduce, with W both directions of one link.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
@@ -95,8 +95,8 @@ gather_cut_elsewhere_time = None  # TODO: your answer
 # long does the all-gather over x and y to `A[I, J_Z]` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: every axis is a ring; bandwidth only, V / (n·W) for n axes at once, with W both
-# directions of one link.
+# Model: every axis is a ring; bandwidth only, V / (n·W) for n axes at once and twice that for an
+# all-reduce, with W both directions of one link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
@@ -108,8 +108,8 @@ gather_two_axes_time = None  # TODO: your answer
 # with x=12, y=4, z=16. How long does the all-reduce over z take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: every axis is a ring; bandwidth only, V / (n·W) for n axes at once, with W both
-# directions of one link.
+# Model: every axis is a ring; bandwidth only, V / (n·W) for n axes at once and twice that for an
+# all-reduce, with W both directions of one link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.

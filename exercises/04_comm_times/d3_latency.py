@@ -40,7 +40,7 @@ with (N − 1)/N. On a ring the questions use the book's V/W.
 | small and large arrays over two and three axes | |
 | large arrays on rings and lines | 17.5 µs, `"bandwidth"` |
 
-**Symbols.** V: bytes of the array after the gather over these axes. N, X, Y: chips along an axis. W1: one-way bandwidth
+**Symbols.** V: bytes of the array after the gather over these axes. N: chips along an axis, or of all axes. W1: one-way bandwidth
 of a link. W = 2·W1: both-way bandwidth.
 
 **Small case** (ideal times). A line of 4 v5e chips, W1 = 4.5e10 bytes/s, gathers bfloat16[256, 256], V = 131 kB.

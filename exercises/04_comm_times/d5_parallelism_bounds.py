@@ -133,7 +133,7 @@ best_fsdp_chips = None  # TODO: your answer
 #
 # Answer in token (a bare number), or with a unit.
 # Model: data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of
-# V / W each, W the slice's DCN bandwidth.
+# V / W each, W the slice's one-way DCN bandwidth.
 # Hardware: v5e: bf16 1.97e14 FLOP/s; table 2026-11, from How To Scale Your Model of 2025-02-04.
 dcn_least_batch = None  # TODO: your answer
 

@@ -22,7 +22,7 @@ of links, inside nodes and between nodes, work at the same time. So the slower l
 | `bytes` | V |
 | `gpus`, `node` | GPUs in the collective: at most `node`, or a multiple of it; GPUs in a node |
 | `gpu_egress`, `node_egress` | Wg, Wn, bytes/s |
-| `k` | for all-to-alls: a row has data for at most k parts. A part is a GPU (one node) or a node (several nodes) |
+| `k` | for all-to-alls: a row of the array goes to at most k parts. A part is a GPU (one node) or a node (several nodes) |
 
 **What is checked**
 

@@ -85,8 +85,8 @@ scatter_from_bus_time = None  # TODO: your answer
 
 # Question puzzle_bus_bandwidth [GB/s]
 # A benchmark on 8 H100 GPUs of one node prints the bus bandwidth of an all-reduce, 255 GB/s. For
-# a reduce-scatter it prints 28.7 GB/s, computed as (bytes that *come out* of a rank) · (n-1)/n /
-# t. What is the reduce-scatter's bus bandwidth?
+# a reduce-scatter it prints 28.7 GB/s, computed as (bytes of a rank's *output*) · (n-1)/n / t.
+# What is the reduce-scatter's bus bandwidth?
 #
 # Answer in GB/s (a bare number), or with a unit.
 # Model: bus bandwidth: the bytes that a rank must send, over time.

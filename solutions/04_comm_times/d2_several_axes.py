@@ -110,7 +110,7 @@ question = {
         "I": [3072, 6144, 9216], "J": [9216, 12288, 18432],
     },
     "where": lambda chip, X, Y, Z, I, J: len({X, Y, Z}) == 3,
-    "model": "every axis is a ring; bandwidth only, V / (n·W) for n axes at once, with W both directions of one link",
+    "model": "every axis is a ring; bandwidth only, V / (n·W) for n axes at once and twice that for an all-reduce, with W both directions of one link",
 }  # fmt: skip
 
 

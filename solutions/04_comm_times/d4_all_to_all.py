@@ -33,7 +33,7 @@ V/N² / W1.
 | behind a switch | N − 1 | about V / (N·W1) | 4.1 µs |
 | over two and three unequal axes | for each axis the rule above, for n chips and V·n/N bytes; the slowest axis counts | rings: V·n / (4·N·W) | |
 
-**Symbols.** V: bytes of the array that these chips hold together. N: all chips. n, X, Y: chips along an axis. W1:
+**Symbols.** V: bytes of the array that these chips hold together. N: chips in the exchange. n, X, Y: chips along an axis. W1:
 one-way bandwidth of a wire. W = 2·W1: both-way bandwidth.
 
 **Small case** (ideal times). N=8 chips exchange bfloat16[1024, 8192], 16.8 MB. A v4p ring (W = 9.0e10 bytes/s) takes 47

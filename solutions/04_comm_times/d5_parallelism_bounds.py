@@ -184,7 +184,7 @@ def best_fsdp_chips(B, F, N):
     unit="token",
     params={"chip": ["v5p", "v5e", "v6e"], "dcn": [6.25, 3.125, 12.5], "P": [3, 4, 5, 6, 8], "n": [256, 128]},
     where=lambda chip, dcn, P, n: CHIPS[chip].dcn == dcn * 1e9,
-    model="data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of V / W each, W the slice's DCN bandwidth",
+    model="data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of V / W each, W the slice's one-way DCN bandwidth",
     hints=[
         "How many FLOPs does one slice compute, and how many bytes does it send over the data-centre network?",
         "For each weight, the backward pass of a slice computes 4 FLOPs per token, and its all-reduce takes 4 bytes. The slice's chips divide these FLOPs and bytes among themselves.",

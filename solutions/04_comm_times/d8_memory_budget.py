@@ -29,7 +29,7 @@ seconds.
 | check | rule | small case |
 |---|---|---|
 | `kv_cache_bytes`: many models, dtypes and batches | 2 · layers · *KV* heads · head dimension · bytes per number, per token of each sequence | |
-| `decode_step_time`: small batches, whose steps wait for the weights | KV bytes / (N·W_hbm) + **max**(weight bytes / (N·W_hbm), 2·B·P / (N·C)) | 2.5 ms |
+| `decode_step_time`: small batches, whose steps wait for the weights | KV bytes / (N·W_hbm) + **max**(bytes of all weights / (N·W_hbm), 2·B·P / (N·C)) | 2.5 ms |
 | `decode_step_time`: batches large enough to be bound by arithmetic | the same formula | 21 ms |
 
 **Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. If all is

@@ -11,7 +11,7 @@ result without an error:
 ```
    device   real rows   sum of losses   its own mean
      0          3             6              2
-     1          1             8              8        mean of means: 5
+     1          1             8              8        mean of 2, 8: 5
      2          0             0             0/0       right: 14 / 4 = 3.5
 ```
 

@@ -15,7 +15,7 @@ than plain data parallelism.
 ```
 
 **Write** `zero1_step(params, opt, x, y, *, mesh)`. The loss is the mean of `(tanh(x·a + c)·b −
-y)²` over all rows and columns. Let g be the gradient of all parameters together. The first step has t = 1. Step t is
+y)²` over all rows and columns. Let g be the gradient of all parameters together. The first step has t = 1 (`opt` t + 1). Step t is
 
     g ← g / max(1, ‖g‖)     m ← 0.9 m + 0.1 g     v ← 0.99 v + 0.01 g²
     u = m / (1 − 0.9^t) / (√(v / (1 − 0.99^t)) + 0.01)
@@ -41,9 +41,9 @@ S is a multiple of N and at least the number of parameters. You choose the order
 
 **Symbols.** B rows, D, F and K widths, N devices along dp, ‖g‖ the norm over all parameters.
 
-**Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters. m and v have S = 132 elements each, and the last 15 belong to
-no parameter. On dp=4 a device has 33 elements each of m and v: 264 bytes instead of 1056. Both the reduce-scatter and
-the all-gather send 3/4 · 528 = 396 bytes.
+**Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters. m and v have S = 132 elements each; 15 of them belong to no
+parameter. On dp=4 a device has 33 elements each of m and v: 264 bytes instead of 1056. The reduce-scatter and the
+all-gather send 3/4 · 528 = 396 bytes each.
 
 ## Going further
 

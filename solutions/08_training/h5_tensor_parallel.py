@@ -25,7 +25,7 @@ units without communication. The gradient of x is a sum over all devices' units.
 | `init(seed, *, D, F)` | new normal weights, all numbers independent: variance 1/D for w1 and w3, 1/F for w2 |
 | `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which holds w1, then w3. If N devices cut w13 in this order, device d gets piece d of w1, then of w3 |
 
-Allowed: one all-reduce may add the parts of y and of dx together. `init` may draw whole weights on each device and keep
+Allowed: one all-reduce for the parts of y and of dx together. `init` may draw whole weights on each device and keep
 a part. The weights then do not depend on N.
 
 **What is checked**
@@ -41,7 +41,7 @@ a part. The weights then do not depend on N.
 **Symbols.** B rows, D width, F units of the MLP, N devices along tp.
 
 **Small case.** B=5, D=12, F=36, float32, tp=4: 9 units on a device. y has 240 bytes; an all-reduce sends 2 · 3/4 · 240
-= 360 bytes. Both passes send 720 bytes. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.
+= 360 bytes. Both passes together send 720 bytes. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.
 
 ## Going further
 

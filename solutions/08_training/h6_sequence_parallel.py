@@ -30,7 +30,7 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout work on
 |---|---|---|
 | `train`: y and gradients | those of one device | |
 | `train`: what is sent | per layer: at most 3 all-gathers and 2 reduce-scatters of [S, D] | 81,000 bytes |
-| | per layer all-reduces of 2D numbers | 1080 bytes |
+| | per layer all-reduces of 2·D numbers | 1080 bytes |
 | `train`: work | on tp=8: a device normalizes only its own rows; at most one matmul of a layer runs twice; no more is sent | |
 | `train`: memory | on tp=8: for each layer a device keeps only its rows and its `hidden`; gathered rows [S, D] of at most one layer | |
 | `drop`: value | a share of about `rate` becomes 0; devices along dp hold copies; copies of a row stay equal; nothing is sent | |

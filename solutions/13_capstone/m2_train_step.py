@@ -10,7 +10,7 @@ Loss and norm concern all devices; a device has only its rows and parameters.
                                      +--> squares, summed over tp
 ```
 
-**Start**: copy your function for one device from M1. A notebook has it already.
+**Start**: copy the body of your `shard_map` from M1. A notebook has it already.
 
 **Write** `train_step(params, x, y, *, mesh)` with `jax.shard_map`. Names in capitals and `norm` are given.
 
@@ -19,7 +19,7 @@ Loss and norm concern all devices; a device has only its rows and parameters.
 | `params` | float32, shapes beside `PARAMS` | `PARAMS` |
 | `x`, `y` | float32[B, T, D] | `ROWS` |
 | returns: new parameters | as `params` | `PARAMS` |
-| loss, ‖g‖ | float32[] | whole on every device |
+| loss, ‖g‖ | numbers | whole on every device |
 
 The loss is the mean of (block − y)² over all numbers. g is its gradient. ‖g‖ is the norm of g before clipping. New
 parameters are p − RATE·g·min(1, LIMIT/‖g‖).

@@ -154,5 +154,5 @@ def scatter_from_bus_time(n, MB, busbw):
 )
 def puzzle_bus_bandwidth(n, ar, percent):
     """A benchmark on {{ n }} H100 GPUs of one node prints the bus bandwidth of an all-reduce, {{ ar }} GB/s. For a reduce-scatter
-    it prints {{ (ar * percent / 100 / n) | round(1) }} GB/s, computed as (bytes that *come out* of a rank) · (n-1)/n / t. What is the reduce-scatter's bus bandwidth?"""
+    it prints {{ (ar * percent / 100 / n) | round(1) }} GB/s, computed as (bytes of a rank's *output*) · (n-1)/n / t. What is the reduce-scatter's bus bandwidth?"""
     raise NotImplementedError()

@@ -31,13 +31,13 @@ differentiates the sum of (h − y)² over all devices' rows.
 | check | rule |
 |---|---|
 | `buckets`: order | every gradient once, in the order in which they become ready |
-| `buckets`: size | at most `cap` bytes per bucket (a larger tensor is alone); at most one bucket more than necessary |
-| `bucketed_grads`: value | the gradients of all rows, in float32 and bfloat16 |
+| `buckets`: size | at most `cap` bytes per bucket (a tensor above `cap` is alone); at most one bucket too many |
+| `bucketed_grads`: value | gradients over all rows, for float32 and bfloat16 inputs |
 | what is sent | one all-reduce per bucket, of that bucket's gradients; at most 2 (N−1)/N bytes for each byte of gradient |
 | overlap | on v5e:2x4, profile *ideal*: all buckets but the last overlap matmuls for at least 70% of their time |
-| | the step takes at most 1.2 times as long as its matmuls and the last bucket together |
+| | it takes at most 1.2 times as long as its matmuls and the last all-reduce together |
 
-Allowed: a smaller first bucket; any order within it.
+Allowed: a smaller first bucket; any order within a bucket.
 
 **Symbols.** B rows, N devices along dp, L layers, D_l widths; n buckets, o overhead of a bucket.
 
@@ -49,7 +49,7 @@ the buckets are [w2, w1] and [embed].
 **How large.** A ring all-reduces w = W/2 bytes/s, where W is the both-way bandwidth of a link. Suppose that gradients
 of s bytes in all become ready at this rate, too. Each bucket also costs an overhead o. With n equal buckets the first
 bucket starts after the time s/(n·w). The ring is busy for s/w + n·o. The backward pass takes s/w, so the exposed
-time is s/(n·w) + n·o. Their product does not depend on n, so their sum is smallest when they are equal. If the backward pass takes a time T shorter than s/w, the first bucket starts after T/n. If T is much longer
+time is s/(n·w) + n·o. The product of the two terms does not depend on n, so their sum is smallest when they are equal. If the backward pass takes a time T shorter than s/w, the first bucket starts after T/n. If T is much longer
 than s/w, only the last bucket is exposed.
 
 **In time.** The grader's clock computes the times of this picture for four layers in bfloat16, with 4096 rows on each
@@ -192,7 +192,7 @@ def buckets_order(seen):
 
 @exercise.check(cases, points=0.5, public=True, after=buckets_order)
 def buckets_size(seen):
-    """buckets: within the cap, and at most one bucket more than needed"""
+    """buckets: within the cap, and at most one bucket too many"""
     complain(seen, lambda args, got, want: problem_of_size(**args, found=got, least=len(want)))
 
 

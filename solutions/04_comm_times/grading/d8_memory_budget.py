@@ -159,7 +159,7 @@ def step_never_computes(flops, **rest):
 @exercise.misconception(
     of=decode_step_time,
     fails=[step_small_batch, step_large_batch],
-    breaks="**max**(weight bytes / (N·W_hbm), 2·B·P / (N·C))",
+    breaks="**max**(bytes of all weights / (N·W_hbm), 2·B·P / (N·C))",
 )
 def step_all_added(params, weight_bytes, chips, hbm_bandwidth, flops, **rest):
     """You added reading the weights and computing with them. They overlap: take the longer one."""

@@ -99,7 +99,7 @@ def buckets_order(seen):
 
 @exercise.check(cases, points=0.5, public=True, after=buckets_order)
 def buckets_size(seen):
-    """buckets: within the cap, and at most one bucket more than needed"""
+    """buckets: within the cap, and at most one bucket too many"""
     complain(seen, lambda args, got, want: problem_of_size(**args, found=got, least=len(want)))
 
 
@@ -316,7 +316,7 @@ def buckets_frozen_too(tensors, cap):
     return filled(ready([[name, size, True] for name, size, _ in tensors]), cap)
 
 
-@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary")
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket too many")
 def buckets_room_for_frozen(tensors, cap):
     """You kept room for frozen tensors, so buckets are sent half empty. Count only tensors that get a gradient."""
     trainable = {name for name, _, trains in tensors if trains}
@@ -399,7 +399,7 @@ def buckets_full_or_overfull(tensors, cap):
     return found
 
 
-@exercise.misconception(of=buckets, fails=buckets_size, breaks="a larger tensor is alone")
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="a tensor above `cap` is alone")
 def buckets_larger_one_joined(tensors, cap):
     """You put a tensor that is larger than the cap into the bucket that was open. Such a tensor must be alone in a bucket."""
     found, held = [[]], 0
@@ -412,7 +412,7 @@ def buckets_larger_one_joined(tensors, cap):
     return found
 
 
-@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary")
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket too many")
 def buckets_tied_counted_twice(tensors, cap):
     """You counted the bytes of a tied tensor once for each of its uses. It is sent once: count its bytes once."""
     size = {}
@@ -422,7 +422,7 @@ def buckets_tied_counted_twice(tensors, cap):
     return filled(list(size.items())[::-1], cap)
 
 
-@exercise.misconception(of=buckets, fails=buckets_size, breaks="a larger tensor is alone")
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="a tensor above `cap` is alone")
 def buckets_larger_one_with_others(tensors, cap):
     """You put more tensors into the bucket of a tensor that is larger than the cap. Such a tensor must be alone in a bucket."""
     found, held = [], cap
@@ -435,13 +435,13 @@ def buckets_larger_one_with_others(tensors, cap):
     return found
 
 
-@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary")
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket too many")
 def buckets_never_full(tensors, cap):
     """You begin a new bucket if the next tensor makes a bucket exactly full. A bucket may hold `cap` bytes."""
     return filled(ready(tensors), cap - 1)
 
 
-@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary")
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket too many")
 def buckets_of_one(tensors, cap):
     """You sent each tensor alone, so each tensor has its own overhead. Fill the buckets."""
     return [[name] for name, _ in ready(tensors)]
@@ -473,7 +473,7 @@ def back_into(grads, bucket, flat):
         grads[i], flat = flat[:size].reshape(grads[i].shape), flat[size:]
 
 
-@exercise.misconception(of=bucketed_grads, fails=bucketed_narrow, breaks="in float32 and bfloat16")
+@exercise.misconception(of=bucketed_grads, fails=bucketed_narrow, breaks="for float32 and bfloat16 inputs")
 def bucketed_in_float32(ws, x, y, *, plan):
     """You send and return the gradients in float32. Gradients must have the dtype of ws. float32 sends twice as many bytes and gains nothing."""
     return [g.astype(jnp.float32) for g in bucketed_grads(ws, x, y, plan=plan)]
@@ -489,7 +489,7 @@ def bucketed_sent_in_float32(ws, x, y, *, plan):
     return grads
 
 
-@exercise.misconception(of=bucketed_grads, fails=bucketed_value, breaks="the gradients of all rows")
+@exercise.misconception(of=bucketed_grads, fails=bucketed_value, breaks="gradients over all rows")
 def bucketed_not_written_back(ws, x, y, *, plan):
     """You reduced a flat copy but returned the original gradients. Cut the reduced array and return its pieces."""
     grads, sent = own_grads(ws, x, y), 0
@@ -499,7 +499,7 @@ def bucketed_not_written_back(ws, x, y, *, plan):
     return grads
 
 
-@exercise.misconception(of=bucketed_grads, fails=bucketed_value, breaks="the gradients of all rows")
+@exercise.misconception(of=bucketed_grads, fails=bucketed_value, breaks="gradients over all rows")
 def bucketed_last_not_sent(ws, x, y, *, plan):
     """You never send the last bucket. Send the gradients that remain at the end."""
     grads = own_grads(ws, x, y)
@@ -508,7 +508,7 @@ def bucketed_last_not_sent(ws, x, y, *, plan):
     return grads
 
 
-@exercise.misconception(of=bucketed_grads, fails=bucketed_value, breaks="the gradients of all rows")
+@exercise.misconception(of=bucketed_grads, fails=bucketed_value, breaks="gradients over all rows")
 def bucketed_in_another_order(ws, x, y, *, plan):
     """You cut a bucket in a different order than you joined it. Use one order for both."""
     grads = own_grads(ws, x, y)
@@ -517,7 +517,7 @@ def bucketed_in_another_order(ws, x, y, *, plan):
     return grads
 
 
-@exercise.misconception(of=bucketed_grads, fails=bucketed_value, breaks="the gradients of all rows")
+@exercise.misconception(of=bucketed_grads, fails=bucketed_value, breaks="gradients over all rows")
 def bucketed_mean(ws, x, y, *, plan):
     """You took the mean over devices. The loss is a sum over all rows, so its gradient is a sum too."""
     grads = own_grads(ws, x, y)
@@ -577,7 +577,7 @@ def bucketed_behind_a_barrier(ws, x, y, *, plan):
 @exercise.misconception(
     of=bucketed_grads,
     fails=bucketed_overlap,
-    breaks="at most 1.2 times as long as its matmuls and the last bucket together",
+    breaks="at most 1.2 times as long as its matmuls and the last all-reduce together",
 )
 def bucketed_under_idle_work(ws, x, y, *, plan):
     """Your buckets are sent beside work that no gradient needs. Send each bucket as soon as its gradients are ready, so that it overlaps the backward pass of the layers below."""

@@ -459,7 +459,7 @@ def gathered_rows_of_two_kept(x, layers, dy):
     return written(x, layers, dy, hold=2)
 
 
-@exercise.misconception(of=train, fails=train_traffic, breaks="all-reduces of 2D numbers")
+@exercise.misconception(of=train, fails=train_traffic, breaks="all-reduces of 2·D numbers")
 def sums_averaged_again(x, layers, dy):
     """You reduced the gradients of scale and bias twice. After the psum all devices have equal sums, and the pmean only
     sends them again."""
