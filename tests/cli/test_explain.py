@@ -164,7 +164,7 @@ def test_explain_without_a_file_for_the_exercise_gives_a_one_line_error(tmp_path
     assert "no file for c3_contracting in" in one_line(done)
 
 
-@pytest.mark.parametrize(("number", "columns"), [(0, "160"), (1, "77")])
+@pytest.mark.parametrize(("number", "columns"), [(0, "200"), (1, "77")])
 def test_the_explain_page_shows_the_printed_output(number: int, columns: str) -> None:
     """Except line numbers in solutions, which change."""
     page = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ changes: honest.py
 kind: a collective that nothing needs
 earns: 0.75 of 1.5
 fails: bucketed_budget bucketed_overlap
-says: all_reduce over dp is not counted: no result of the task depends on its values
+says: the all-reduces sum [0, 0, 444] bytes
 """
 
 
