@@ -81,13 +81,13 @@ moe_bytes = None  # TODO: your answer
 
 # Question moe_hides_from [a number]
 # An expert has 3 matrices of D·F parameters each. A token has D numbers, and so has its result.
-# Tokens are bfloat16 and go to experts on a ring of 4 v5p chips. Every chip gets the same number
+# Tokens are bfloat16 and go to experts on a ring of 16 v4p chips. Every chip gets the same number
 # of tokens. From which F on do the two all-to-alls take no longer than the matmuls?
 #
 # Answer with a bare number.
 # Model: ring: an all-to-all of V bytes in all takes V / (4·W), W both directions of a link;
 # matmuls take FLOPs / C; latency and dropped choices are left out.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); bf16 2.75e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
 moe_hides_from = None  # TODO: your answer
 

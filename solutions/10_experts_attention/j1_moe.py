@@ -111,7 +111,7 @@ def moe_bytes(S, D, k, room, N):
 @exercise.number(
     points=0.5,
     unit="",
-    params={"chip": ["v4p", "v5p"], "N": [4, 8, 16], "matrices": [3]},
+    params={"chip": ["v4p", "v5p"], "N": [4, 8, 12, 16], "matrices": [3]},
     model="ring: an all-to-all of V bytes in all takes V / (4·W), W both directions of a link; matmuls take FLOPs / C; latency and dropped choices are left out",
     hints=[
         "Write the time of the all-to-alls and the time of the matmuls for r rows on each of N devices. What cancels?",
