@@ -38,7 +38,8 @@ def timed_problems(exercise: Exercise, reference: Sequence[Answered]) -> Iterato
     reference, reported = without_trials(reference), set[str]()
     for timed in (a.ask for a in reference if isinstance(a.ask.of, Call) and a.ask.of.timing):
         judged = partner(timed, reference)
-        where = f"on {show_device(judged.ask.mesh)} with {show_sizes(judged.ask.dims)}"
+        sizes = show_sizes(judged.ask.dims)
+        where = f"on {show_device(judged.ask.mesh)}" + (f" with {sizes}" if sizes else "")
         for problem in (*_unjudged(exercise, judged, reference), *_independent(exercise, timed, judged, reference)):
             if problem not in reported:
                 reported.add(problem)
@@ -99,7 +100,7 @@ def _moved(result: Sharded) -> Sharded:
 
 
 def _failing(exercise: Exercise, ask: Ask, answered: list[Answered]) -> Iterator[Check]:
-    """Yield the checks of the ask's call that fail."""
+    """Yield the checks of the ask's call that do not pass."""
     for check in exercise.checks.values():
-        if ask.of in check.calls and judge_check(check, answered, public=False).status == "failed":
+        if ask.of in check.calls and judge_check(check, answered, public=False).status != "passed":
             yield check

@@ -243,22 +243,28 @@ def bucketed_value(seen):
     expect_close(seen.out, grads_on_one_device(seen.ws, seen.x, seen.y))
 
 
-@exercise.check(values, points=0.5, public=True, after=bucketed_value)
-def bucketed_budget(seen):
-    """bucketed_grads: one all-reduce for each bucket, and no byte twice"""
-    n = seen.mesh["dp"]
+@exercise.helper
+def expect_buckets(seen, each):
+    """Require one all-reduce for each bucket, of its numbers of ``each`` bytes."""
     expect_collectives(seen, all_reduce={"dp": len(seen.plan)})
     size = sizes_of(seen)
-    due = sorted(4 * sum(size[i] for i in bucket) for bucket in seen.plan)
+    due = sorted(each * sum(size[i] for i in bucket) for bucket in seen.plan)
     found = sorted(one.bytes for one in seen.collectives)
     if found != due:
         raise Failure(f"the all-reduces sum {found} bytes, the buckets have {due} bytes", expected=due, actual=found)
-    expect_traffic(seen, at_most=2 * (n - 1) / n * 4 * sum(size))
 
 
-@exercise.check(narrow, points=0.25, public=True, after=bucketed_value)
+@exercise.check(values, points=0.5, public=True, after=bucketed_value)
+def bucketed_budget(seen):
+    """bucketed_grads: one all-reduce for each bucket, and no byte twice"""
+    expect_buckets(seen, 4)
+
+
+@exercise.check(narrow, points=0.25, public=True, after=bucketed_budget)
 def bucketed_narrow(seen):
-    """bucketed_grads in bfloat16 (the timed dtype): every device holds the gradients of all rows, and sends bfloat16"""
+    """bucketed_grads in bfloat16 (the timed dtype): every device holds the gradients of all rows, and sends bfloat16 in
+    the same buckets"""
     expect_close(seen.out, grads_on_one_device(seen.ws, seen.x, seen.y))
     n, size = seen.mesh["dp"], sum(sizes_of(seen))
     expect_traffic(seen, at_most=between(2 * (n - 1) / n * 2 * size, 2 * (n - 1) / n * 4 * size))
+    expect_buckets(seen, 2)

@@ -69,6 +69,7 @@ def normed_back_traffic(seen):
     """batch_norm: with a gradient, too, neither pass sends more bytes over dp than the forward pass without one"""
     for backward in (False, True):
         expect_traffic(seen.only(backward=backward, axis="dp"), at_most=_bytes(seen))
+    expect_not_waiting(seen.only(backward=False), "all_reduce", on="all_reduce")
 
 
 def _mapped(local, x, mesh, check_vma=True):

@@ -73,7 +73,7 @@ blocks = exercise.call(
 )  # fmt: skip
 long = exercise.call(
     ring_attn, **arrays(), **WITH_GRADIENTS, meshes=[{"cp": 8, "tp": 1}], static={"causal": True, "striped": False},
-    dims={"T": 192, "H": 6, "d": 2}, hidden_dims={"T": 232, "H": 5, "d": 3},
+    hidden_static={"causal": True, "striped": True}, dims={"T": 192, "H": 6, "d": 2}, hidden_dims={"T": 232, "H": 5, "d": 3},
 )  # fmt: skip
 stripes = exercise.call(
     ring_attn, **arrays(), **WITH_GRADIENTS, meshes=[{"cp": 3, "tp": 2}], static={"causal": True, "striped": True},
