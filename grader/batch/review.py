@@ -16,17 +16,19 @@ from grader.intake.submission import Case
 from grader.reports.attention import name_of
 
 
-def keep_cases(database: Database, found: Sequence[Case], read: Iterable[Path]) -> list[Case]:
+def keep_cases(database: Database, out: Path, found: Sequence[Case], read: Iterable[Path]) -> list[Case]:
     """Add the cases of this run to those in the database, and return all of them.
 
     An earlier case stays until all its files were read again or no longer exist.
 
     Args:
+        out: the folder of reports. The database of a dry run is elsewhere.
         found: the cases of this run.
         read: the paths that this run read.
     """
-    base = _real(database.path).parent
-    now = [_real(path) for path in read]
+    base = Path(os.path.realpath(out))
+    # A path that is a link stands for itself (a case may be about the link) and for what it leads to.
+    now = [place for path in read for place in (_real(path), Path(os.path.realpath(path)))]
     cases: dict[Case, None] = {}
     for case in database.cases():
         left = tuple(path for path in case.paths if _is_left(base / path, now))

@@ -205,8 +205,9 @@ def modules_now(course: Course, work: HandedIn, now: datetime) -> tuple[list[str
     def shown(names: list[str]) -> str:
         return ", ".join(f"{name} (handed in by {handed_in[name]} of {len(work.places)})" for name in names)
 
-    if early and not asked:
-        raise CourseError(f"the deadlines of {shown(early)} are in the future; to grade now, use --only {early[0]}")
+    ahead = early or [name for name in handed_in if modules[name].deadline is not None]
+    if ahead and not asked:
+        raise CourseError(f"the deadlines of {shown(ahead)} are in the future; to grade now, use --only {ahead[0]}")
     later = f"; not yet due: {shown(early)}" if early else ""
     return asked, f"graded modules: {shown(asked) or 'all'}{later}; use --only MODULE for others"
 
@@ -256,7 +257,7 @@ def finish(
             part.add(report)
         broken = broken or (report.student in graded and exit_code([report]) == BROKEN)
     folder.suspicions = suspicions.found(students)
-    not_graded, on_file = reasons_of(cases), keep_cases(folder.database, cases, read)
+    not_graded, on_file = reasons_of(cases), keep_cases(folder.database, folder.path, cases, read)
     set_aside = reasons_of(on_file)
     missing, pending = known.absent(students, set_aside)
     summary = counts.summary(

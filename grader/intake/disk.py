@@ -16,6 +16,7 @@ from grader.wire import limits
 SUFFIXES = (".py", ".ipynb")
 # Suffixes of archives that the grader does not read, but that may hold submissions.
 ARCHIVES = (".7z", ".bz2", ".gz", ".rar", ".tar", ".tbz", ".tgz", ".txz", ".xz", ".zst")
+AN_ARCHIVE = "is an archive that the grader does not read; unpack it, or make a .zip"
 MACHINE_FAULTS = {
     errno.EACCES,
     errno.EPERM,

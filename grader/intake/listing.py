@@ -8,12 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from grader.common.text import A_LINK, printable
-from grader.intake.disk import ARCHIVES, SUFFIXES, File, bytes_of, entries_of, limit_of, why_unread
+from grader.intake.disk import AN_ARCHIVE, ARCHIVES, SUFFIXES, File, bytes_of, entries_of, limit_of, why_unread
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Refused
 from grader.wire import limits
-
-AN_ARCHIVE = "is an archive that the grader does not read; unpack it, or make a .zip"
 
 
 def files_in_zip(path: Path, name: str, prefix: str, notes: list[str], parsers: Parsers) -> list[File]:

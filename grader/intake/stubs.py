@@ -20,6 +20,8 @@ def stubs_left(tree: ast.Module) -> int | None:
             if not (isinstance(node.value, ast.Constant) and node.value.value is None):
                 return None
             left += 1
+        elif not isinstance(node, ast.Import | ast.ImportFrom | ast.Expr | ast.Pass):
+            return None
     return left
 
 

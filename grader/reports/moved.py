@@ -19,19 +19,25 @@ FAR = 5.0
 class Sums:
     """Sums over the students of a class: percentages, bonus points, other points, and the points possible."""
 
+    students: int = 0
     percent: float = 0.0
     bonus: float = 0.0
     earned: float = 0.0
     points: float = 0.0
 
     def add(self, report: Report) -> None:
-        self.percent += class_percent_of(report) or 0.0
+        percent = class_percent_of(report)
+        if percent is None:
+            return
+        self.students += 1
+        self.percent += percent
         self.bonus += report.bonus
         self.earned += report.earned - report.bonus
         self.points += report.points
 
-    def means(self, students: int) -> Iterator[tuple[str, str]]:
+    def means(self) -> Iterator[tuple[str, str]]:
         """Yield (name, text) for each mean of the class, the most important first."""
+        students = max(self.students, 1)
         yield "class mean", show_percent(self.percent / students)
         yield "mean bonus", counted(round(self.bonus / students, 2), "point")
         yield "mean score", f"{_tidy(self.earned / students)} of {counted(round(self.points / students, 2), 'point')}"
@@ -69,8 +75,8 @@ class Effect:
         """Whether the rule changes the points of many students (more than the fraction ``MANY``), or the class mean by
         more than ``FAR`` percentage points.
         """
-        moved = abs(self.before.percent - self.after.percent)
-        return self.changed > MANY * self.students or moved > FAR * self.students + 1e-6
+        was, now = (one.percent / max(one.students, 1) for one in (self.before, self.after))
+        return self.changed > MANY * self.students or abs(was - now) > FAR + 1e-6
 
     def warnings(self, rule: str, then: str) -> list[str]:
         """Return a line about a large effect; [] if the effect is small. ``then`` ends the line.
@@ -79,7 +85,7 @@ class Effect:
         """
         if not self.is_large:
             return []
-        pairs = zip(self.before.means(self.students), self.after.means(self.students), strict=True)
+        pairs = zip(self.before.means(), self.after.means(), strict=True)
         moved = (
             f": the {what} is {now}, and {was} without this change" for (what, was), (_, now) in pairs if was != now
         )

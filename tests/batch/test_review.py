@@ -19,7 +19,7 @@ def review(out: Path, found: list[Case], *read: Path) -> dict[str, str]:
     """Do with a folder what a run does that reads these paths. Return the reasons by student."""
     database = Database(out / FILE)
     try:
-        return reasons_of(keep_cases(database, found, read))
+        return reasons_of(keep_cases(database, out, found, read))
     finally:
         database.close()
 
@@ -80,5 +80,6 @@ def test_drop_removes_a_case(term: Path) -> None:
 
 def test_a_dry_run_keeps_no_case(term: Path) -> None:
     with Folder(Path("out"), dry=True) as folder:
-        assert keep_cases(folder.database, [], [Path("week1")]) == []
+        assert len(keep_cases(folder.database, folder.path, [], [Path("week2")])) == 2
+        assert keep_cases(folder.database, folder.path, [], [Path("week1")]) == []
     assert list(review(Path("out"), [], Path("week2"))) == ["bob", "eve.tar.gz"]

@@ -143,7 +143,8 @@ def test_a_student_with_reports_under_two_names_needs_review(tmp_path: Path) -> 
     notes = StaffNotes(find_course(ROOT), Rosters(roster, roster))
     for student in ("ada", "ada@uni.edu", "bob@uni.edu"):
         notes.add(make_report(exercise([result("v", points=2)]), student=student))
-    mend = "remove one of the two reports: shardlings drop OUT ada@uni.edu"
+    again = "grade all folders of this student again with the roster"
+    mend = f"{again}, then remove this report: shardlings drop OUT ada@uni.edu"
     assert [*notes.attention([])] == [("ada@uni.edu", f"is the same student as ada on the roster; {mend}")]
 
 

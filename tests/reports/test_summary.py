@@ -80,9 +80,9 @@ def test_late_penalties_that_move_the_mean_far_give_a_warning() -> None:
 
 def test_a_mean_moved_by_exactly_five_points_gives_no_warning() -> None:
     """The sums of the percentages before and after differ from 5 points by a rounding error."""
-    effect = Effect(students=20, changed=1, before=Sums(1.1 * 575.7), after=Sums(1.1 * 575.7 + 100.00000000001))
+    effect = Effect(students=20, changed=1, before=Sums(20, 1.1 * 575.7), after=Sums(20, 1.1 * 575.7 + 100.00000000001))
     assert not effect.is_large
-    assert Effect(students=20, changed=1, before=Sums(0.0), after=Sums(100.01)).is_large
+    assert Effect(students=20, changed=1, before=Sums(20, 0.0), after=Sums(20, 100.01)).is_large
 
 
 def test_points_by_hand_are_counted_in_exercises_and_checks() -> None:
