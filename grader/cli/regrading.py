@@ -243,10 +243,8 @@ class StaffNotes:
             for name in names if len(names) > 1 else ():
                 if name != login:
                     mend = "grade all folders of this student again with the roster, then remove this report"
-                    yield (
-                        name,
-                        f"is the same student as {login} on the roster; {mend}: shardlings drop OUT {shlex.quote(name)}",
-                    )
+                    drop = f"shardlings drop OUT {shlex.quote(name)}"
+                    yield name, f"is the same student as {login} on the roster; {mend}: {drop}"
         yield from (("", text) for module in self._points if (text := self._lacking(module)))
 
     def _lacking(self, module: str) -> str:
