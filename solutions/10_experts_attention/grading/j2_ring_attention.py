@@ -157,7 +157,7 @@ def ring_back(seen):
     expect_traffic(seen, at_most=0, axis="tp")
 
 
-@exercise.check(long, points=0.25, after=[ring_gradients, ring_back])
+@exercise.check(long, points=0.25, after=[ring_gradients, ring_stripes, ring_back])
 def ring_kept(seen):
     """ring_attn and its gradients: no scores of a finished round are kept, and no more is sent"""
     n = seen.mesh["cp"]
