@@ -8,7 +8,8 @@ import ast
 def stubs_left(tree: ast.Module) -> int | None:
     """Return the number of stubs in a file or cell; None if it has any other function, class or assigned value.
 
-    A stub is a function or class without code (see ``is_left``), or a variable with the value None.
+    A stub is a function or class without code (see ``is_left``), or a variable with the value None or no value. All
+    other statements are ignored, because the setup cells of notebooks have them.
     """
     left = 0
     for node in tree.body:
@@ -16,13 +17,15 @@ def stubs_left(tree: ast.Module) -> int | None:
             if not is_left(node):
                 return None
             left += 1
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            if not (isinstance(node.value, ast.Constant) and node.value.value is None):
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(_target(node), ast.Name):
+            if not (node.value is None or isinstance(node.value, ast.Constant) and node.value.value is None):
                 return None
             left += 1
-        elif not isinstance(node, ast.Import | ast.ImportFrom | ast.Expr | ast.Pass):
-            return None
     return left
+
+
+def _target(node: ast.Assign | ast.AnnAssign) -> ast.expr:
+    return node.targets[0] if isinstance(node, ast.Assign) else node.target
 
 
 def is_left(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:

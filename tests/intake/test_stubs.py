@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from grader.intake.facts import nothing_written
+from grader.intake.submission import Chunk, Source
 from tests.handed_in import names, read_, write
 
 OLD_STUB = '''"""C3, as it was in another year."""
@@ -29,3 +33,19 @@ def test_an_edited_copy_takes_precedence_over_a_stub_of_any_edition(tmp_path: Pa
     assert names(read_(tmp_path)) == {"c3_contracting": "c3_contracting (1).py"}
     write(tmp_path / "c3_contracting (1).py", OLD_STUB + "\n")
     assert names(read_(tmp_path)) == {"c3_contracting": "c3_contracting.py"}
+
+
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        ("scatter_time = None", False),
+        ("scatter_time: float", False),
+        ("scatter_time: float | None = None", False),
+        ("scatter_time: float = 12.5", True),
+        ("scatter_time = 12.5", True),
+        ("if True:\n    import jax.numpy as jnp", False),
+    ],
+)
+def test_a_value_counts_as_written_with_or_without_an_annotation(line: str, written: bool) -> None:
+    text = OLD_STUB.replace("scatter_time = None  # TODO: your answer", line)
+    assert nothing_written(Source("c3.py", (Chunk("c3.py", text),))) is not written
