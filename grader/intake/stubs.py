@@ -18,7 +18,7 @@ def stubs_left(tree: ast.Module) -> int | None:
                 return None
             left += 1
         elif isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(_target(node), ast.Name):
-            if not (node.value is None or isinstance(node.value, ast.Constant) and node.value.value is None):
+            if not (node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)):
                 return None
             left += 1
     return left
