@@ -53,6 +53,12 @@ def test_two_lines_with_one_address_are_refused(tmp_path: Path, text: str) -> No
         roster(tmp_path, text)
 
 
+def test_a_student_may_have_a_line_for_each_section_of_a_gradebook(tmp_path: Path) -> None:
+    text = CANVAS.replace(",alice,", ",al@u.edu,")
+    student = text.splitlines(keepends=True)[-1]
+    assert roster(tmp_path, text + student.replace(",A\n", ",B\n")).login("al") == "al@u.edu"
+
+
 @pytest.mark.parametrize("placeholder", ["", "n/a", "-", "@", "none"])
 def test_a_placeholder_for_an_address_may_repeat(tmp_path: Path, placeholder: str) -> None:
     found = roster(tmp_path, f"id,email\nalice,{placeholder}\nbob,{placeholder}\n")
