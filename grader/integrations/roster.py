@@ -60,19 +60,16 @@ class Roster:
         self._by_mail = _rows_by(self.rows, lambda row: {name.split("@")[0] for name in _names_of(row)})
 
     def _expect_own_addresses(self, rows: Iterable[tuple[int, dict[str, str]]]) -> None:
-        """Raise CourseError if two students have one e-mail address: it could join their results.
-
-        Two lines with one ID are about one student, for example in two sections.
-        """
-        lines: dict[str, tuple[int, str]] = {}
+        """Raise CourseError if two lines have one e-mail address: it could join the results of two students."""
+        lines: dict[str, int] = {}
         for number, row in rows:
             for address in sorted(name for name in _names_of(row) if re.fullmatch(r"\S+@\S+", name)):
-                first, student = lines.setdefault(address, (number, row["ID"]))
-                if student != row["ID"]:
+                if first := lines.get(address):
                     raise CourseError(
-                        f"{self.path}:{first} and {number}: two students have the e-mail address {address}; "
-                        "correct one, or leave the cell empty"
+                        f"{self.path}:{first} and {number}: two lines have the e-mail address {address}; "
+                        "give each student one line, with an address of its own or none"
                     )
+                lines[address] = number
 
     def _in_canvas_words(self, header: list[str], lines: Iterable[Line]) -> tuple[list[str], list[Line]]:
         """Convert a plain roster to Canvas's columns and rows. Raises CourseError for an invalid line."""
