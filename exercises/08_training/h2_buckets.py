@@ -19,7 +19,7 @@ they become ready. Each bucket is sent as one flat array.
 | `bucketed_grads(ws, x, y, *, plan)` | returns the gradients, shaped as `ws`, whole |
 | ws | list of float32[D_l, D_(l+1)], whole |
 | x, y | a device's rows: float32[B/N, D_0], float32[B/N, D_L] |
-| plan | lists of layer numbers: the buckets |
+| plan | lists of layer numbers (buckets) |
 
 A *frozen* tensor has no gradient. A *tied* tensor has several uses. The backward pass reaches its first use last, and
 only then is its gradient ready. `bucketed_grads` starts with h = x, computes h ← tanh(h·w) for each w, and
@@ -34,7 +34,7 @@ differentiates the sum of (h − y)² over all devices' rows.
 | `bucketed_grads`: value | gradients over all rows, for float32 and bfloat16 inputs |
 | what is sent | one all-reduce per bucket, of that bucket's gradients; at most 2 (N−1)/N bytes for each byte of gradient |
 | overlap | on v5e:2x4, profile *ideal*: all buckets but the last overlap matmuls for at least 70% of their time |
-| | it takes at most 1.2 times as long as its matmuls and the last all-reduce together |
+| | a step takes at most 1.2 times as long as its matmuls and the last all-reduce together |
 
 Allowed: a smaller first bucket; any order within a bucket.
 
