@@ -64,9 +64,11 @@ class OpenArchive:
         for number, member in enumerate(self._zip.infolist()):
             inside = member.filename.replace("\\", "/")  # some Windows programs write "\" between folders
             times[inside] = member.date_time
-            if member.is_dir() or any(is_skipped(part) for part in inside.split("/")):
+            if inside.endswith("/") or any(is_skipped(part) for part in inside.split("/")):
                 continue
-            if why := _unsafe(member, inside.split("/")):
+            if not inside:
+                notes.append(f"{shown} holds a file without a name, which was not read")
+            elif why := _unsafe(member, inside.split("/")):
                 notes.append(f"{printable(inside)} in {shown} {why}")
             elif Path(inside).suffix.lower() in SUFFIXES:
                 if inside in files:

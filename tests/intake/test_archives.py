@@ -67,6 +67,13 @@ def test_unsafe_members_are_refused(tmp_path: Path, info: zipfile.ZipInfo, note:
     assert found.notes == (note,)
 
 
+def test_a_member_without_a_name_is_noted(tmp_path: Path):
+    data = zipped({"nameless.py": "a = 1", "c1_local.py": "a = 1"}).replace(b"nameless.py", b"\0ameless.py")
+    found = read_(write(tmp_path / "a.zip", data))
+    assert names(found) == {"c1_local": "c1_local.py"}
+    assert found.notes == ("a.zip holds a file without a name, which was not read",)
+
+
 def test_an_encrypted_member_is_refused(tmp_path: Path):
     data = bytearray(zipped({"c3_contracting.py": "a = 1"}))
     data[6] |= 1  # set the "encrypted" flag in the file's header and in the zip's directory

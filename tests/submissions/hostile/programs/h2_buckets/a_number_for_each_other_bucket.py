@@ -1,8 +1,8 @@
 """One all-reduce sums all gradients but a number for each other bucket, which has an all-reduce of its own.
 
 kind: sums of single numbers
-earns: 0.75 of 1.5
-fails: bucketed_budget bucketed_overlap
+earns: 0.5 of 1.5
+fails: bucketed_budget bucketed_narrow bucketed_overlap
 says: the all-reduces sum [4, 4, 436] bytes
 """
 

@@ -2,8 +2,8 @@
 
 changes: honest.py
 kind: a collective that nothing needs
-earns: 0.75 of 1.5
-fails: bucketed_budget bucketed_overlap
+earns: 0.5 of 1.5
+fails: bucketed_budget bucketed_narrow bucketed_overlap
 says: the all-reduces sum [0, 0, 444] bytes
 """
 
