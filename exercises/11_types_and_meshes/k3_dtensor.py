@@ -39,7 +39,7 @@ a spec with unreduced axes.
 | `to_dtensor`: order | `ValueError`: a tuple whose axes are not in the mesh's order |
 | both: refused | `ValueError`: parts that are not equal, or an axis that is used twice |
 | | a dimension that the array lacks (0 is the first; −1 is invalid), an axis that the mesh lacks |
-| | a list not as long as the mesh; other placements, such as `"P(max)"` or `"SS(0, 3)"` |
+| | a list with more or fewer placements than mesh axes; other placements, such as `"P(max)"` or `"SS(0, 3)"` |
 
 Never return a layout that is only similar to the given one.
 

@@ -33,7 +33,7 @@ gradients with `jax.grad`.
 | weights | the forward pass, in `shard_map`, sends over x only weights, by gathers: 8DF/Y · (X−1)/X bytes | 720 bytes |
 | activations | the forward pass sends over y one gather and one scatter: 8BD/X · (Y−1)/Y bytes | 96 bytes |
 | backward pass | it sends at most twice the forward bytes over x, and at most 1.5 times the forward bytes over y | 1440 and 144 bytes |
-| both passes | matmuls take at most 15BDF/(XY) FLOPs (12BDF/(XY) are needed, and 2BDF/(XY) more to compute H again). Other operations take at most 2BDF/(XY) FLOPs | 3600 and 480 FLOPs |
+| both passes | matmuls take at most 15BDF/(XY) FLOPs. (A program needs 12BDF/(XY), or 14BDF/(XY) if it computes H again.) Other operations take at most 2BDF/(XY) FLOPs | 3600 and 480 FLOPs |
 
 Allowed: permutes in place of a collective; gathering weights and activations again in the backward pass.
 

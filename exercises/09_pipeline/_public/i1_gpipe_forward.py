@@ -124,7 +124,7 @@ learns = exercise.call(gpipe_forward, **arrays, wrt=("ws", "x"), cotangent=norma
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "P": [4, 8], "M": [6, 8], "T": [2048, 4096], "D": [2048, 3584]},
-    model="all devices in step: a stage's arithmetic at the peak rate, then a hop of its output at W1, one direction of a link",
+    model="all devices work in step: each computes its stage at the peak rate, then sends the output one hop at W1, the bandwidth of one direction of a link",
     hints=[
         "How many ticks does it take until the last stage has computed the last micro-batch?",
         "M + P − 1 ticks of arithmetic. Between two ticks there is one hop, and no hop follows the last tick.",

@@ -475,7 +475,7 @@ def step_same(small, large):
         last = 1 - 1 / (2 * seen.mesh["sp"])
         expect_flops(seen, at_least=3 * (dense + scored * (1 - last)))
         if seen.dot_flops.most < 3 * (dense + last * scored):
-            raise Failure("queries do not meet all positions before them")
+            raise Failure("a query does not attend to all positions before it")
         needed = sum(due_over(seen, 2, 4, 3))
         expect_traffic(seen, at_least=0.99 * needed)
 

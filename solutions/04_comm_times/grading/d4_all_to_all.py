@@ -508,7 +508,7 @@ def line_exchange_cut_by_y(Y, **rest):
 
 
 def traded(I, J, axes):
-    """Return the array before and after: first these axes cut its rows, then its columns."""
+    """Return the array's shape and spec before and after an all-to-all that moves the axes from its rows to its columns."""
     return [((I, J), P(axes)), ((I, J), P(None, axes))]
 
 

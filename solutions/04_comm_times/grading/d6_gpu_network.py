@@ -509,7 +509,7 @@ def sharp_reduce_eighth(**params):
 
 @exercise.misconception(of=ragged_exchange_time)
 def ragged_exchange_one_place(**params):
-    """You took one part per token for the dense array. It has a part for each of the 8 experts."""
+    """You took one part per token for the dense array. The dense array has 8 parts per token, one for each expert."""
     return ragged_exchange_time(**params) / 8
 
 

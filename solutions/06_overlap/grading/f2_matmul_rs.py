@@ -333,7 +333,7 @@ def rs_own_block_first_to_the_left(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_value, breaks="Out equals T @ W")
 def rs_wrong_sign(t, w):
-    """Your blocks run in the wrong direction, so you add parts of different blocks. If you send to the next device, the number of the block that arrives is one lower, not higher."""
+    """Your blocks run in the wrong direction, so you add parts of different blocks. If you send to the next device, the number of each arriving block is one lower than that of the block before it, not one higher."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
     total = t @ columns[:, (me - 1) % n]

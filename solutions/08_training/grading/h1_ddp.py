@@ -21,7 +21,7 @@ def small(rng, shape):
 
 @exercise.helper
 def unequally_many(rng, shape, mesh):
-    """Draw real rows: a different number on each device, and none on one device."""
+    """Draw which rows are real, not padding. Each device has another number of them, and one device has none."""
     n = mesh["dp"]
     rows = shape[0] // n
     counts = rng.permutation(rows + 1)[:n]

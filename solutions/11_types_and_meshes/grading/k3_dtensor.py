@@ -363,7 +363,7 @@ def each_axis_divides_alone(placements, shape, mesh):
     return to_spec(placements, tuple(size * math.prod(mesh.values()) for size in shape), mesh)
 
 
-@exercise.misconception(of=to_spec, fails=spec_refused, breaks="a list not as long as the mesh")
+@exercise.misconception(of=to_spec, fails=spec_refused, breaks="a list with more or fewer placements than mesh axes")
 def length_not_asked(placements, shape, mesh):
     """You accepted a list that is not as long as the mesh. The list needs exactly one placement for each axis."""
     padded = [*placements, *["R"] * len(mesh)][: len(mesh)]
