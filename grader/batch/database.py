@@ -171,7 +171,7 @@ class Database:
         """Convert a database of an older version."""
         for table in [_PERSON, _REVIEW][version - 1 :]:
             self._do(table)
-        # Before version 3, the reports had an older schema.
+        # Databases before version 3 hold reports of an older schema, so this converts the reports, too.
         for table, column in (("report", "graded"), ("report", "counts"), ("made", "graded")):
             for (student,) in self._all(f"SELECT student FROM {table} WHERE {column} IS NOT NULL"):
                 (data,) = self._one(f"SELECT {column} FROM {table} WHERE student = ?", student)

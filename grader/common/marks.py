@@ -87,7 +87,8 @@ class MarkWalk:
         self.parts: dict[int, tuple[tuple[int, ...], Held]] = {}
         shapes = [program.values[value].shape for value in program.main.arguments]
         counts = [shape[0] if shape and 1 < shape[0] <= MOST_ENTRIES else 0 for shape in shapes]
-        # The position of each argument's first bit. An argument has a bit for each entry, and one for "some entries".
+        # The position of each argument's first bit. An argument has a bit for each entry of its first dimension, unless
+        # it has too many, and one bit that says "some entries, unknown which".
         self.first = list(accumulate((count + 1 for count in counts), initial=0))
         self.vague_bits = sum(1 << stop - 1 for stop in self.first[1:])
         self.entry_bits = (1 << self.first[-1]) - 1 - self.vague_bits

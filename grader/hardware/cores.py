@@ -51,9 +51,9 @@ CORES: dict[str, Core] = {
     # Google's page on v6e says two matrix units. But the compiler estimates 2,977,840 cycles for a matmul of 8192^3,
     # which needs at least 2.8 units, and the peak rate in the hardware table needs four units.
     "v6e": Core(1.75e9, 4, 256, "v6e", (), DERIVED),
-    # By the compiler's cycles, a core does 3.2 * 2 * 256^2 FLOPs per cycle in a matmul of 8192^3. One matrix unit does
-    # 2 * 256^2 FLOPs per cycle, so a core has more than two units. The bandwidth between the two cores of a chip is six
-    # times the bandwidth of a link (Google Cloud documentation, 'TPU7x').
+    # The compiler estimates a matmul of 8192^3 at 3.2 * 2 * 256^2 FLOPs per cycle of a core. One matrix unit does
+    # 2 * 256^2 FLOPs per cycle, so a core needs at least four units. The bandwidth between the two cores of a chip is
+    # six times the bandwidth of a link (Google Cloud documentation, 'TPU7x').
     "7x": Core(2.2e9, 8, 256, "tpu7x", (), DERIVED, devices=2, between=6 * CHIPS["7x"].ici),
 }  # fmt: skip
 """The matrix units of each chip, by ``Chip.name``."""

@@ -230,9 +230,8 @@ def _columns(kind: str, axes: Sequence[str], mesh: Mapping[str, int], rows: Sequ
         return where[tuple({**points[device], **dict.fromkeys(zeros, 0)}.items())]
 
     others = [axis for axis in mesh if axis not in axes]
-    first = [
-        at_zero(d, others) for d in range(len(points))
-    ]  # for each device, the device at its place on the shown ring
+    # maps each device to the device in the same position on the ring that the picture shows
+    first = [at_zero(d, others) for d in range(len(points))]
     ring = [at_zero(d, axes) for d in range(len(points))]
     one = all(_alike(row, first, ring) for row in rows)
     shown = sorted(set(first)) if one else list(range(len(points)))

@@ -11,7 +11,7 @@ from grader.reports.untrusted import clean
 # from each other, on light and dark pages and for all kinds of colour vision.
 TINTS = ("#24bcff", "#cc8c00", "#21776b", "#9329f8", "#000088", "#6b0000", "#ffe80d", "#87ffe5")
 FILL, CHIP = 0.24, 0.35  # The opacity of a fill in a picture, and of a box that moves in an animation.
-# Colours of marks (Okabe and Ito). Marks also differ in shape or number.
+# Colours of marks (Okabe and Ito). Colour is never the only difference: marks also differ in shape, or carry a number.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#7a7a7a")
 
 _CHAR, _LINE, _PAD = 6.7, 14, 12  # pixels of an 11-pixel label: a character's width, a line's height, the padding

@@ -120,7 +120,7 @@ class Worker:
         except WorkerDied as died:
             if died.phase != "traced" or not self.answers():
                 raise
-            # A new worker can answer the grader's test submission, so the machine can run workers. The learner's
+            # A new worker has just answered the grader's test submission, so the machine is not at fault. The learner's
             # submission killed the old worker.
             yield (
                 {"from": "worker", "end": "timeout" if died.reason == "timeout" else "died of signal 9", "cpu": 0.0},

@@ -36,7 +36,7 @@ JAX differentiates `block`. With `check_vma` on, JAX adds the sums that gradient
 | forward, dp | nothing | |
 | backward, tp | at most the forward bytes, and one all-reduce of the gradients of `before` and `between` | 16128 + 2688 bytes |
 | backward, sp | at most twice the forward bytes | 768 bytes |
-| backward, dp and sp | one all-reduce of the block's parameter gradients over dp and sp | 185472 bytes |
+| backward, dp and sp | one all-reduce of the block's parameter gradients | 185472 bytes |
 | work | at most one more forward pass of matmuls than necessary | |
 | sp=4, dp=1 | all rules hold on this mesh too | |
 

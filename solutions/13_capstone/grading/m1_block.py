@@ -1051,7 +1051,7 @@ def cast_in_turn(params):
     return params
 
 
-@exercise.misconception(fails=block_backward, breaks="one all-reduce of the block's parameter gradients over dp and sp")
+@exercise.misconception(fails=block_backward, breaks="one all-reduce of the block's parameter gradients")
 def cast_to_one_axis_after_the_other(params, x, *, mesh):
     """You cast parameters to dp and to sp one after the other, so JAX sums their gradients over each axis separately.
     One cast to both axes sends a quarter less on four devices."""
