@@ -1,8 +1,8 @@
 """Each backward tick computes its stage three times, one of them without products.
 
 kind: arithmetic in disguise
-earns: 3 of 4
-fails: program_budget
+earns: 2 of 4
+fails: program_budget program_memory
 says: FLOPs besides matmuls
 """
 
