@@ -18,6 +18,8 @@ from tests.test_site import built
 
 MODES: dict[Literal["light", "dark"], str] = {"light": "default", "dark": "slate"}
 """The site's name for each mode."""
+JUDGED: dict[str, int] = {"light": 1280, "dark": 400}
+"""The width at which axe-core judges each mode. Colours do not depend on the width, nor the layout on the mode."""
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 SETTLED = """async () => {
   for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
@@ -65,8 +67,9 @@ def test_everyone_can_use_every_page(tmp_path: Path) -> None:
                 for width in (400, 1280):
                     page.set_viewport_size({"width": width, "height": 900})
                     page.evaluate(SETTLED)
-                    violations = Axe().run(page).response["violations"]
-                    found += [(name, width, mode, v["id"], [n["target"] for n in v["nodes"]]) for v in violations]
                     found += [(name, width, mode, "is wider than its window")] if page.evaluate(WIDER) else []
+                    if width == JUDGED[mode]:
+                        violations = Axe().run(page).response["violations"]
+                        found += [(name, width, mode, v["id"], [n["target"] for n in v["nodes"]]) for v in violations]
         browser.close()
     assert found == []
