@@ -136,7 +136,7 @@ def show_html(fragment: str) -> None:
 
 
 def explained(name: str, namespace: dict[str, Any], wanted: explaining.Wanted) -> list[Explained]:
-    """Explain the notebook's own functions. Raises CourseError with a message of one line."""
+    """Explain the notebook's own functions. Raises CourseError with one line if they cannot be explained."""
     course = course_around()
     exercise, task = explaining.chosen(course, name)
     asks, _ = explaining.asks_of(course, exercise, explaining.calls_of(exercise, task), wanted)

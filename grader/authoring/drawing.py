@@ -267,7 +267,7 @@ def too_large() -> str:
 
 
 def main() -> None:
-    """Print the values of the exercises that the command line names. Output of authors' code goes to standard error."""
+    """Print the drawn values of each exercise in ``sys.argv``. Output of authors' code goes to standard error."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 

@@ -1,4 +1,7 @@
-"""Let only a few threads work at a time, in order. While a thread's child process sleeps, one more thread may work."""
+"""Let only a few threads work at a time, in the order of their numbers.
+
+While a thread's child process sleeps, one more thread may work.
+"""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class RunOutcome:
 
     Attributes:
         not_graded: why this run could not grade a submission, by student.
-        broken: True if the grader itself failed for a graded student.
+        broken: True if the grader itself failed in a check of at least one student.
         people: names and sections of students.
         graded, unchanged: the numbers of students with a new report and with the old report.
     """

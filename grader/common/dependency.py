@@ -129,7 +129,7 @@ class Dependency:
     # -- may -----------------------------------------------------------------------------------
 
     def may(self, values: Collection[int], *, within: int | None = None, enter: bool = False) -> set[int]:
-        """Return the operations that wait for one or more of ``values`` on some path.
+        """Return the operations that wait for at least one of ``values`` on at least one path through the program.
 
         Args:
             values: numbers of values.
@@ -190,7 +190,7 @@ class Dependency:
     # -- must ----------------------------------------------------------------------------------
 
     def must(self, values: Collection[int], *, enter: bool = False) -> set[int]:
-        """Return the operations that wait for one or more of ``values`` on every path. ``enter``: see ``may``."""
+        """Return the operations that wait for at least one of ``values`` on every path. ``enter``: see ``may``."""
         return _Surely(self, frozenset(values), enter).found()
 
 

@@ -193,7 +193,7 @@ class MarkWalk:
         return [self.union(brought)] * len(op.results)
 
     def union(self, brought: Sequence[Held]) -> Held:
-        """Join the marks of all operands, for a value that depends on all of them, but perhaps not on all entries."""
+        """Join all operands' marks, for a value that depends on every operand, but perhaps not on all its entries."""
         return self.each(lambda d: (joined(self.vague(held.marks[d]) for held in brought),))
 
     def some(self, brought: Sequence[Held]) -> Held:

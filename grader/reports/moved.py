@@ -36,7 +36,7 @@ class Sums:
         self.points += report.points
 
     def means(self) -> Iterator[tuple[str, str]]:
-        """Yield (name, text) for each mean of the class, the most important first."""
+        """Yield the name and the text of each of the class's mean scores, such as ("mean bonus", "1.5 points")."""
         students = max(self.students, 1)
         yield "class mean", show_percent(self.percent / students)
         yield "mean bonus", counted(round(self.bonus / students, 2), "point")

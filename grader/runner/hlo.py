@@ -133,7 +133,7 @@ def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set
 
 
 def applied(one: HloInstruction, opcode: str, named: Mapping[str, str]) -> Interval:
-    """Return how often one execution of an instruction runs its computation: once per element in a reduction."""
+    """Return how often one execution of an instruction runs its computation. A reduction runs it once per element."""
     sizes = [math.prod(d) for o in one.operands for _, d in shapes(named.get(o, ""))[:1]]
     if opcode in ("fusion", "call", "async_start", "custom_call"):
         return Interval.of(1)
