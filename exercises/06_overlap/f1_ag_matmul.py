@@ -144,6 +144,6 @@ ag_matmul_time = None  # TODO: your answer
 # (`shardlings chip f1 --on v5e:2x4 --solution`).
 #
 # **In real systems.** This is a "collective matmul". XLA calls it a "windowed einsum". An
-# exercise of HighPerfLLMs2024 (session 4) cuts columns of activations and columns of weights in this way.
+# exercise of HighPerfLLMs2024 (session 4) cuts the columns of the activations and the columns of the weights.
 #
 # **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.

@@ -20,7 +20,8 @@ of links, inside nodes and between nodes, work at the same time. So the slower l
 |---|---|
 | `kind` | `"all_gather"`, `"reduce_scatter"`, `"all_reduce"`, `"sharp_all_reduce"` or `"all_to_all"` |
 | `bytes` | V |
-| `gpus`, `node` | GPUs in the collective: at most `node`, or a multiple of it; GPUs in a node |
+| `gpus` | GPUs in the collective: at most `node`, or a multiple of `node` |
+| `node` | GPUs in a node |
 | `gpu_egress`, `node_egress` | Wg, Wn, bytes/s |
 | `k` | for all-to-alls: a row of the array goes to at most k parts. A part is a GPU (one node) or a node (several nodes) |
 

@@ -428,7 +428,7 @@ def ring_gather_array_as_shard(N, **rest):
 
 @exercise.misconception(of=ring_scatter_time)
 def ring_scatter_cut_by_x(X, Y, **rest):
-    """You divided by X to get V. The reduce-scatter runs along x; y cuts the array before it."""
+    """You divided by X to get V. Before the reduce-scatter along x, only y cuts the array."""
     return Y / X * ring_scatter_time(X=X, Y=Y, **rest)
 
 

@@ -144,7 +144,7 @@ def ring_scatter_small_added(**params):
 
 @exercise.misconception(of=ring_scatter_small_time)
 def ring_scatter_small_half_round(X, **rest):
-    """You went both ways round. Your ring goes one way, so the farthest contribution travels N - 1 hops."""
+    """You counted hops in both directions. The ring of this exercise sends in one direction, so the farthest contribution travels N - 1 hops."""
     return ring_scatter_small_time(X=X, **rest) * (X // 2) / (X - 1)
 
 

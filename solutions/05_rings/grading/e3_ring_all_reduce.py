@@ -95,7 +95,7 @@ def reduced_over_the_heads(a):
 
 @exercise.misconception(fails=ring_reduce_value, breaks="every device holds the sum")
 def reduced_into_the_wrong_slots(a):
-    """You started with your own chunk, so the first phase ended one device early. Device i holds the sum of chunk i + 1, not i."""
+    """You started with your own chunk, so the first phase ended one device early. So device i holds the sum of chunk i + 1. It should hold the sum of chunk i."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = summed_chunk(chunks, me)

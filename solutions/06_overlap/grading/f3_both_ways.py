@@ -377,7 +377,7 @@ def both_ag_one_record(a, w):
 
 @exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_value, breaks="C equals A @ W")
 def both_ag_swapped(a, w):
-    """You joined the halves in the wrong order. The rows that went back are the lower ones."""
+    """You joined the halves in the wrong order. The rows that went to the previous device are the second half."""
     c, half = both_ways_ag_matmul(a, w), a.shape[0] // 2
     return jnp.concatenate([c[half:], c[:half]])
 
@@ -554,7 +554,7 @@ def both_rs_records_swapped(t, w):
 
 @exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_value, breaks="(Out equals T @ W)")
 def both_rs_swapped(t, w):
-    """You joined the halves in the wrong order. The rows that went back are the lower ones."""
+    """You joined the halves in the wrong order. The rows that went to the previous device are the second half."""
     out, half = both_ways_matmul_rs(t, w), t.shape[0] // 2
     return jnp.concatenate([out[half:], out[:half]])
 

@@ -300,13 +300,13 @@ def loop_added(chip, T, X, D, E):
 
 @exercise.misconception(of=loop_time)
 def loop_of_hops(chip, T, X, D, E):
-    """You counted the hops only. With many columns the bytes take longer."""
+    """You counted the hops only. With many columns, the time of the bytes is longer than the latency of the hops."""
     return _loop_time(chip, T, X, (D, E), lambda hops, sent: hops)
 
 
 @exercise.misconception(of=loop_time)
 def loop_of_bytes(chip, T, X, D, E):
-    """You counted the bytes only. With few columns the hops take longer."""
+    """You counted the bytes only. With few columns, the latency of the hops is longer than the time of the bytes."""
     return _loop_time(chip, T, X, (D, E), lambda hops, sent: sent)
 
 

@@ -86,7 +86,7 @@ def off_of_mean_loss(w, rows, targets):
 
 @exercise.alternative(of=grad_vma_on)
 def on_of_mean_loss(w, rows, targets):
-    """Differentiate the loss of all rows. With types JAX gives the whole gradient of this loss."""
+    """Differentiate the loss of all rows. With check_vma=True, JAX gives the whole gradient of this loss."""
     return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w)
 
 

@@ -853,7 +853,7 @@ def hides_with_one_product(chip, N, Q):
 
 @exercise.misconception(of=stripes_save)
 def saved_with_a_full_first_round(chip, T, N, H):
-    """You counted the first round of blocks in full. A query does not see the later half of its own block either."""
+    """You counted the first round of blocks in full. In its own block, a query sees only the positions up to its own: half of the block on average."""
     rows = T // N
     return matmul_time(4 * 128 * H * (N * rows**2 - N * rows * (rows + 1) / 2), chip)
 

@@ -342,7 +342,7 @@ def axes_by_stride(groups, mesh):
 
 @exercise.alternative(of=global_shapes)
 def shapes_by_trial(hlo, mesh):
-    """Try every order of axes for each dimension, until one gives the grid's line."""
+    """For each dimension, try every order of axes until one gives the devices along that dimension of the grid."""
     ids = np.arange(prod(mesh.values())).reshape(tuple(mesh.values()))
     answer = []
     for local, sharding in parameters(hlo):
