@@ -295,7 +295,7 @@ def _is_one_student(
 
 
 def _strays(entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) -> list[Path]:
-    """Return the files without a student's name if several folders hold submitted files or several zips name students.
+    """Return the files without a student's name if several folders hold submitted files or other files name students.
 
     If such a file were graded, it would merge the submissions of all students into one submission. Folders and zips
     called old or final do not count.
@@ -303,7 +303,8 @@ def _strays(entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) 
     unsigned = [file for file in entries.named if is_unsigned(file.stem, exercises)]
     if not unsigned or any(f.name in exercises.values() or f.name == "exercises" for f in entries.folders):
         return []
-    names = {owner(file.stem, exercises) for file in entries.zips if _names_a_student(file.stem, exercises)}
+    files = (*entries.zips, *entries.named)
+    names = {owner(file.stem, exercises) for file in files if _names_a_student(file.stem, exercises)}
     folders = (f for f in entries.folders if not is_called_old(f.name) and not is_called_final(f.name))
     several = len(names) > 1 or sum(_holds_work(folder, exercises, parsers) for folder in folders) > 1
     return unsigned if several else []
