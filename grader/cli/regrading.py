@@ -24,7 +24,7 @@ from grader.integrations.roster import Roster
 from grader.reports.people import People, with_name
 from grader.reports.points import counted, tidy
 from grader.reports.summary import Summary
-from grader.reports.tables import EARLIER, NOT_GRADED, NOTHING
+from grader.reports.tables import ASIDE, NOT_GRADED, NOTHING
 from grader.reports.terminal import print_warnings
 from grader.reports.untrusted import clean
 
@@ -58,7 +58,7 @@ class Rosters:
         return (
             dict.fromkeys(missing, NOTHING)
             | dict.fromkeys(sorted(set_aside - {*reported.values()}), NOT_GRADED)
-            | {student: EARLIER for student, name in reported.items() if name in set_aside}
+            | {student: ASIDE for student, name in reported.items() if name in set_aside}
         )
 
 

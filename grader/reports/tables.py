@@ -44,7 +44,7 @@ def _no_formula(text: str) -> str:
 
 NOTHING = "nothing handed in"
 NOT_GRADED = "not graded: see Needs review"
-EARLIER = "points of an earlier run; the last submission is not graded: see Needs review"
+ASIDE = "a submission of the student is not graded: see Needs review"
 ABOUT = ("name", "section")
 
 
@@ -71,7 +71,7 @@ def write_grades_csv(
         whole: facts about the class, counted over all of ``reports`` in advance.
         reports: an iterable, which is read only once.
         known: remarks by student. A student without a report has NOTHING (0 points) or NOT_GRADED (all points are
-            pending). A student with a report has EARLIER if the last submission could not be graded.
+            pending). A student with a report has ASIDE if another submission could not be graded.
     """
     names = list(whole.module_of)
     header = [
@@ -93,7 +93,7 @@ def write_grades_csv(
         totals = [0, whole.points, percent, 0, pending, 0]
         return [student, *(cell for _ in names), *totals, remark, *_about(student, whole.people)]
 
-    without = (row(student, remark) for student, remark in sorted(known.items()) if remark != EARLIER)
+    without = (row(student, remark) for student, remark in sorted(known.items()) if remark != ASIDE)
     graded = (
         [*_grades(report, names, known.get(report.student, "")), *_about(report.student, whole.people)]
         for report in reports

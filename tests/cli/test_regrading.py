@@ -14,7 +14,7 @@ from grader.common.result import ExerciseReport, Report
 from grader.course.finding import find_course
 from grader.integrations.roster import Roster
 from grader.reports.summary import Counts
-from grader.reports.tables import EARLIER, NOT_GRADED, NOTHING, write_grades_csv
+from grader.reports.tables import ASIDE, NOT_GRADED, NOTHING, write_grades_csv
 from grader.reports.whole_class import WholeClass
 from tests.commands import GOOD, ROOT, one_line, shardlings
 from tests.reports.example_reports import exercise, make_report, result
@@ -48,8 +48,8 @@ def test_grades_csv_says_whose_files_are_missing_or_not_graded(tmp_path: Path) -
     (tmp_path / "roster.csv").write_text("id,name\nada,A\nbob,B\ncy,C\nzoe,Z\n")
     roster = Roster(tmp_path / "roster.csv")
     known = Rosters(roster, roster).remarks(["Ada", "cy"], {"bob": "bob is there twice", "cy": "", "readme.py": ""})
-    assert known == {"zoe": NOTHING, "bob": NOT_GRADED, "readme.py": NOT_GRADED, "cy": EARLIER}
-    assert Rosters(None, None).remarks(["ada"], ["ada", "bob"]) == {"bob": NOT_GRADED, "ada": EARLIER}
+    assert known == {"zoe": NOTHING, "bob": NOT_GRADED, "readme.py": NOT_GRADED, "cy": ASIDE}
+    assert Rosters(None, None).remarks(["ada"], ["ada", "bob"]) == {"bob": NOT_GRADED, "ada": ASIDE}
     reports = [make_report(exercise([result()]), student=name) for name in ("Ada", "cy")]
     write_grades_csv(WholeClass(reports), reports, tmp_path / "grades.csv", known)
     with open(tmp_path / "grades.csv", encoding="utf-8", newline="") as file:
