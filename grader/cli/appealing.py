@@ -61,7 +61,8 @@ def decide_again(options: AppealOptions) -> int:
     known = rosters(to, roster_in(options.roster)).named
     login = known.login if known else str
     with parsing(options.isolation) as parsers:
-        students, _, cases = find_submissions(paths, found.module_of, names_on_file(to, login) if to else login, parsers)
+        names = names_on_file(to, login) if to else login
+        students, _, cases = find_submissions(paths, found.module_of, names, parsers)
         if student not in (there := dict(students)):
             where = ", ".join(map(str, paths))
             missing = f"no student {student!r} in {where}; the students there are {a_few(sorted(there))}"
