@@ -94,10 +94,7 @@ def write_grades_csv(
         return [student, *(cell for _ in names), *totals, remark, *_about(student, whole.people)]
 
     without = (row(student, remark) for student, remark in sorted(known.items()) if remark != ASIDE)
-    graded = (
-        [*_grades(report, names, known.get(report.student, "")), *_about(report.student, whole.people)]
-        for report in reports
-    )
+    graded = ([*_grades(r, names, known.get(r.student, "")), *_about(r.student, whole.people)] for r in reports)
     rows = chain([header], graded, without)
     write_atomic(path, csv_lines([csv_cell(value) for value in row] for row in rows))
 

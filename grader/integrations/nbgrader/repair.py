@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -133,8 +133,7 @@ def repair(
     _recognise(cells, known, notes)
     ours = {"", *given, *(k.source.strip() for k in known if k.restored)}
     chunks = _chunks([c for c in cells if c.is_code and c.text.strip() not in ours], notes, parsers)
-    as_given = {f"cell {c.number}" for c in cells if c.text.strip() in handed_out}
-    chunks = [_not_written(chunk) if chunk.name in as_given else chunk for chunk in chunks]
+    chunks = _without_written(chunks, {f"cell {c.number}" for c in cells if c.text.strip() in handed_out})
     ends = tuple(checked_after((c.checks for c in raw), chunks))
     source = Source(path.name, (NO_CHECK, *chunks), ends)
     found = first_notes(notes)
@@ -276,10 +275,13 @@ def _chunks(cells: list[SubmittedCell], notes: list[str], parsers: Parsers) -> l
     return [one.chunk for one in found]
 
 
-def _not_written(chunk: Chunk) -> Chunk:
-    """Return a cell of the handout with facts that tell that the learner wrote nothing in it."""
-    facts = looked_at(chunk)
-    return replace(chunk, facts=replace(facts, stubs=facts.stubs or 0))
+def _without_written(chunks: Sequence[Chunk], handed_out: Collection[str]) -> list[Chunk]:
+    """Return the cells. The facts of those in ``handed_out`` (names) tell that the learner wrote nothing in them."""
+    facts = {chunk.name: looked_at(chunk) for chunk in chunks if chunk.name in handed_out}
+    return [
+        replace(chunk, facts=replace(known, stubs=known.stubs or 0)) if (known := facts.get(chunk.name)) else chunk
+        for chunk in chunks
+    ]
 
 
 def _nodes(cells: list[SubmittedCell], known: Sequence[Known]) -> list[NotebookNode]:
