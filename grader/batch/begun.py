@@ -7,10 +7,10 @@ from pathlib import Path
 
 from grader.batch.grade import Grader
 from grader.common.result import ExerciseReport, Report
+from grader.common.text import NOTHING_TO_GRADE
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.intake.facts import is_untouched
-from grader.intake.reading import NOTHING_TO_GRADE
 from grader.intake.submission import Submission
 
 

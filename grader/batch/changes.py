@@ -167,7 +167,8 @@ def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
     """Return the reason if a person changed the points; '' if no person changed them."""
     before, after = was.by_hand, now.by_hand
     same = before is not None and after is not None and (before.by, before.reason) == (after.by, after.reason)
-    if before == after or (same and was.earned == now.earned):
+    # If the points set by hand change, the author and the reason may stay equal.
+    if was.earned == now.earned and (same or before == after):
         return ""
     if after is not None:
         return by_hand_text(after, now.status if isinstance(now, Result) else "")

@@ -32,7 +32,7 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from grader.batch.older import report_of
+from grader.batch.older import report_of, set_aside_in
 from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.intake.submission import Case
@@ -178,6 +178,8 @@ class Database:
                 with suppress(CourseError):  # the command that uses a damaged report names it
                     report = _packed(self._unpacked(student, data))
                     self._do(f"UPDATE {table} SET {column} = ? WHERE student = ?", report, student)
+        if last := self.last_run():
+            self.set_cases(set_aside_in(last[0]))
         self._do(f"PRAGMA user_version = {SCHEMA}")
 
     def _do(self, text: str, *values: Any) -> sqlite3.Cursor:

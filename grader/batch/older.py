@@ -1,4 +1,4 @@
-"""Read reports that older versions of the grader wrote."""
+"""Read reports and summaries that older versions of the grader wrote."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import json
 from pydantic import ValidationError
 
 from grader.common.result import Report
+from grader.intake.submission import Case
+from grader.reports.attention import UNGRADED
 from grader.reports.wording import is_begun
 
 
@@ -24,6 +26,18 @@ def report_of(text: str) -> Report:
             raise
     exercises = [e if is_begun(e) else e.model_copy(update={"handed_in": False}) for e in found.exercises]
     return found.model_copy(update={"exercises": exercises})
+
+
+def set_aside_in(summary: str) -> list[Case]:
+    """Return the submissions that a run set aside, from the JSON text of its summary, which does not tell their paths.
+
+    Return [] if the text is no summary.
+    """
+    try:
+        found = [one for one in json.loads(summary)["attention"] if one["kind"] == "not graded"]
+        return [Case(one["student"], one["reason"].removeprefix(UNGRADED), ()) for one in found]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return []
 
 
 def _of_version_1(text: str) -> Report | None:

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from grader.batch.changes import read_history
 from grader.batch.database import FILE, SCHEMA, CannotWrite, Database, Stored
-from grader.batch.older import report_of
+from grader.batch.older import report_of, set_aside_in
 from grader.batch.overrides import as_graded
 from grader.common.files import file_name
 from grader.common.result import Report
@@ -83,6 +83,7 @@ def _take_over_run(database: Database, folder: Path) -> None:
     except (OSError, UnicodeDecodeError, ValidationError, KeyError, csv.Error):
         return
     database.add_run("", summary, integrity, json.dumps(absent))
+    database.set_cases(set_aside_in(summary))
 
 
 def report_in(path: Path) -> Report | None:

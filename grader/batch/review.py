@@ -16,23 +16,29 @@ from grader.intake.submission import Case
 from grader.reports.attention import name_of
 
 
-def keep_cases(database: Database, out: Path, found: Sequence[Case], read: Iterable[Path]) -> list[Case]:
+def keep_cases(
+    database: Database, out: Path, found: Sequence[Case], read: Iterable[Path], graded: Iterable[str] = ()
+) -> list[Case]:
     """Add the cases of this run to those in the database, and return all of them.
 
-    An earlier case stays until all its files were read again or no longer exist.
+    An earlier case stays until all its files were read again. If they no longer exist where they were, it stays until a
+    run reads a submission of its student.
 
     Args:
         out: the folder of reports. The database of a dry run is elsewhere.
         found: the cases of this run.
         read: the paths that this run read.
+        graded: the students whose submissions this run read.
     """
     base = Path(os.path.realpath(out))
     # A path that is a link stands for itself (a case may be about the link) and for what it leads to.
     now = [place for path in read for place in (_real(path), Path(os.path.realpath(path)))]
+    seen = {*graded, *(name_of(case.student) for case in found)}
     cases: dict[Case, None] = {}
     for case in database.cases():
-        left = tuple(path for path in case.paths if _is_left(base / path, now))
-        if left:
+        left = tuple(path for path in case.paths if not _is_read(base / path, now))
+        there = any(os.path.lexists(base / path) for path in left)
+        if there or (case.student not in seen and (left or not case.paths)):
             cases[replace(case, paths=left)] = None
     for case in found:
         # The paths are relative, so that the folder of reports and the submissions can move together.
@@ -47,7 +53,7 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path.parent)) / path.name if path.name else Path(os.path.realpath(path))
 
 
-def _is_left(path: Path, read: Sequence[Path]) -> bool:
-    """Return whether the file still exists and no path in ``read`` is or contains it."""
+def _is_read(path: Path, read: Sequence[Path]) -> bool:
+    """Return whether a path in ``read`` is or contains the file."""
     path = Path(os.path.normpath(path))
-    return os.path.lexists(path) and not any(path.is_relative_to(one) for one in read)
+    return any(path.is_relative_to(one) for one in read)

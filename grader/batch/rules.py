@@ -29,7 +29,7 @@ class ChangedRules:
         """Add a student. ``old``: the student's report of the last run, if there is one."""
         before = with_new_work(old, new) if old else new
         self._effect.add(before, new)
-        if (before.earned, before.points) != (new.earned, new.points):
+        if (before.earned, before.points, before.handed_in) != (new.earned, new.points, new.handed_in):
             self._causes.update(list(dict.fromkeys(_causes(before, new))))
 
     def warnings(self) -> list[str]:
@@ -70,10 +70,15 @@ def _causes(before: Report, after: Report) -> list[str]:
     found = [COURSE] if was.keys() - {e.exercise for e in after.exercises} else []
     for new in after.exercises:
         old = was[new.exercise]
-        if (old.earned, old.points, old.extension) != (new.earned, new.points, new.extension):
+        # The class's mean leaves out students who handed in nothing, so a change of ``handed_in`` changes the mean.
+        if _counted(old) != _counted(new):
             found += [BY_HAND] if _by_hand(old) != _by_hand(new) else causes_of(old, new)
     penalties = [{one.module: one.penalty for one in report.hand_ins if one.penalty} for report in (before, after)]
     return [*found, *([LATE] if penalties[0] != penalties[1] else [])]
+
+
+def _counted(exercise: ExerciseReport) -> tuple[float, float, bool, bool]:
+    return exercise.earned, exercise.points, exercise.extension, exercise.handed_in
 
 
 def _by_hand(exercise: ExerciseReport) -> dict[str, float]:

@@ -205,19 +205,19 @@ class Folder:
             self.database.forget_made(student)
 
     def finish(
-        self, summary: Summary, absent: Mapping[str, str] = MappingProxyType({}), people: People | None = None
+        self, summary: Summary, remarks: Mapping[str, str] = MappingProxyType({}), people: People | None = None
     ) -> None:
         """End the run: commit the transaction that ``settle`` began, then write the files. A dry run is rolled back.
 
         Args:
-            absent: for each student of the class without a report, the reason, as a remark for ``grades.csv``.
+            remarks: remarks for ``grades.csv`` by student, such as the reason why a student has no report.
             people: names and sections from the roster (class list); None keeps those of the last run.
         """
         if self.dry:
             self.database.roll_back()
             return
         text = json.dumps(summary.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-        run = (text, json.dumps(self.suspicions, indent=2) + "\n", json.dumps(dict(absent)))
+        run = (text, json.dumps(self.suspicions, indent=2) + "\n", json.dumps(dict(remarks)))
         if self.database.last_run() != run:
             self.database.add_run(self.when, *run)
         if people is not None:

@@ -19,6 +19,7 @@ from grader.common.text import a_few, composed
 from grader.course.config import CourseError
 from grader.intake.reading import read
 from grader.intake.students import find_submissions
+from grader.intake.submission import reasons_of
 from grader.reports.appeal import render_appeal
 from grader.reports.points import counted
 from grader.reports.untrusted import clean
@@ -60,10 +61,12 @@ def decide_again(options: AppealOptions) -> int:
     known = rosters(to, roster_in(options.roster)).named
     login = known.login if known else str
     with parsing(options.isolation) as parsers:
-        students, _, _ = find_submissions(paths, found.module_of, names_on_file(to, login) if to else login, parsers)
+        names = names_on_file(to, login) if to else login
+        students, _, cases = find_submissions(paths, found.module_of, names, parsers)
         if student not in (there := dict(students)):
             where = ", ".join(map(str, paths))
-            raise CourseError(f"no student {student!r} in {where}; the students there are {a_few(sorted(there))}")
+            missing = f"no student {student!r} in {where}; the students there are {a_few(sorted(there))}"
+            raise CourseError(reasons_of(cases).get(student, missing))
         submission = read(there[student], student, found.module_of, found.handed_out, parsers)
     kept = store.on_file(to, student) if to else None
     tier = best_tier(options.isolation)

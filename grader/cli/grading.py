@@ -52,7 +52,7 @@ from grader.integrations.roster import Roster
 from grader.reports.people import People
 from grader.reports.points import counted
 from grader.reports.summary import Counts, Summary
-from grader.reports.tables import NOT_GRADED, NOTHING
+from grader.reports.tables import NOTHING
 from grader.reports.terminal import print_attention, print_summary
 from grader.reports.untrusted import clean
 from grader.reports.wording import standing_of
@@ -257,9 +257,10 @@ def finish(
             part.add(report)
         broken = broken or (report.student in graded and exit_code([report]) == BROKEN)
     folder.suspicions = suspicions.found(students)
-    not_graded, on_file = reasons_of(cases), keep_cases(folder.database, folder.path, cases, read)
+    not_graded, on_file = reasons_of(cases), keep_cases(folder.database, folder.path, cases, read, graded)
     set_aside = reasons_of(on_file)
-    missing, pending = known.absent(students, set_aside)
+    remarks = known.remarks(students, set_aside)
+    missing = [student for student, remark in remarks.items() if remark == NOTHING]
     summary = counts.summary(
         not_graded=set_aside,
         warnings=[*folder.rules.warnings(), *([course.seed_problem] if course.seed_problem else [])],
@@ -270,7 +271,7 @@ def finish(
     people = known.named.people([*students, *set_aside, *missing]) if known.named else None
     shown = folder.database.people() if people is None else people
     announce(folder, summary, shown, quiet=quiet)
-    folder.finish(summary, dict.fromkeys(missing, NOTHING) | dict.fromkeys(pending, NOT_GRADED), people)
+    folder.finish(summary, remarks, people)
     if text := notes.untimed():
         tell("note", text)
     if missing:

@@ -24,6 +24,7 @@ from grader.integrations.roster import Roster
 from grader.reports.people import People, with_name
 from grader.reports.points import counted, tidy
 from grader.reports.summary import Summary
+from grader.reports.tables import ASIDE, NOT_GRADED, NOTHING
 from grader.reports.terminal import print_warnings
 from grader.reports.untrusted import clean
 
@@ -43,15 +44,22 @@ class Rosters:
     named: Roster | None
     plain: Roster | None
 
-    def absent(self, students: Collection[str], not_graded: Collection[str]) -> tuple[list[str], list[str]]:
-        """Return (students of the class without a submission, names of submissions that could not be graded).
+    def remarks(self, students: Collection[str], not_graded: Collection[str]) -> dict[str, str]:
+        """Return the remarks for ``grades.csv`` on missing submissions, and on submissions that could not be graded.
 
-        The second list leaves out students with a report of an earlier run. ``students``: the students with reports.
+        Args:
+            students: the students with reports.
+            not_graded: the names of submissions that could not be graded.
         """
         login = self.plain.login if self.plain else str
-        set_aside = {login(name) for name in not_graded} - {login(student) for student in students}
+        set_aside = {login(name) for name in not_graded}
+        reported = {student: login(student) for student in students}
         missing = self.plain.without([*students, *not_graded]) if self.plain else []
-        return missing, sorted(set_aside)
+        return (
+            dict.fromkeys(missing, NOTHING)
+            | dict.fromkeys(sorted(set_aside - {*reported.values()}), NOT_GRADED)
+            | {student: ASIDE for student, name in reported.items() if name in set_aside}
+        )
 
 
 def rosters(to: Path | None, named: Roster | None) -> Rosters:

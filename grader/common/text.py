@@ -12,6 +12,7 @@ A_LINK = "is a link and was not followed"
 LONGEST_NAME = 1000
 """The largest number of characters of a shown name or path. File names in a zip can be longer than on a disk."""
 PASSED_OVER = "is not graded for"
+NOTHING_TO_GRADE = "nothing to grade"
 
 
 def printable(name: str) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.common.text import printable
-from grader.intake.disk import AN_ARCHIVE, ARCHIVES, SUFFIXES, is_skipped, limit_of, within_limit
+from grader.intake.disk import SUFFIXES, is_skipped, limit_of, why_not_read, within_limit
 from grader.intake.submission import Refused
 from grader.wire import limits
 
@@ -74,8 +74,8 @@ class OpenArchive:
                 if inside in files:
                     notes.append(f"{printable(inside)} is in {shown} twice; the grader reads the last one")
                 files[inside] = number
-            elif Path(inside).suffix.lower() in ARCHIVES:
-                notes.append(f"{printable(inside)} in {shown} {AN_ARCHIVE}")
+            elif why := why_not_read(inside):
+                notes.append(f"{printable(inside)} in {shown} {why}")
             else:
                 inner += inside.lower().endswith(".zip")
         if inner:

@@ -16,7 +16,7 @@ from grader.wire import limits
 SUFFIXES = (".py", ".ipynb")
 # Suffixes of archives that the grader does not read, but that may hold submissions.
 ARCHIVES = (".7z", ".bz2", ".gz", ".rar", ".tar", ".tbz", ".tgz", ".txz", ".xz", ".zst")
-AN_ARCHIVE = "is an archive that the grader does not read; unpack it, or make a .zip"
+DOCUMENTS = (".doc", ".docx", ".odt", ".pages", ".pdf", ".rtf")
 MACHINE_FAULTS = {
     errno.EACCES,
     errno.EPERM,
@@ -64,6 +64,21 @@ def entries_of(folder: Path, notes: list[str]) -> list[os.DirEntry[str]]:
 def is_skipped(part: str) -> bool:
     """Return True for the name of a file or folder that never belongs to a submission."""
     return (part.startswith(".") and part not in (".", "..")) or part in SKIPPED_FOLDERS
+
+
+def why_not_read(name: str) -> str:
+    """Return why a file that may hold work is not read, as its name shows; '' if it can be read, or holds no work.
+
+    A ``.py`` file, notebook or ``.zip`` may have got a second suffix, as in "c3.py.txt".
+    """
+    *inner, last = ("", *(suffix.lower() for suffix in PurePosixPath(name).suffixes))
+    if last in ARCHIVES:
+        return "is an archive that the grader does not read; unpack it, or make a .zip"
+    if last in (*SUFFIXES, ".zip"):
+        return ""
+    if last in DOCUMENTS or {*inner} & {*SUFFIXES, ".zip"}:
+        return "is not a .py file, a notebook (.ipynb) or a .zip, so it was not read"
+    return ""
 
 
 def bytes_of(path: Path, most: int) -> bytes:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from grader.common.text import A_LINK, printable
-from grader.intake.disk import AN_ARCHIVE, ARCHIVES, SUFFIXES, File, bytes_of, entries_of, limit_of, why_unread
+from grader.intake.disk import SUFFIXES, File, bytes_of, entries_of, limit_of, why_not_read, why_unread
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Refused
 from grader.wire import limits
@@ -71,8 +71,8 @@ def files_in_folder(root: Path, notes: list[str], parsers: Parsers) -> Iterator[
                 yield from files_in_zip(place, name, f"{name}/", notes, parsers) if zips.may_open(place) else ()
             elif suffix in SUFFIXES:
                 yield File(name, lambda place=place, suffix=suffix: bytes_of(place, limit_of(suffix)))
-            elif suffix in ARCHIVES:
-                notes.append(f"{printable(name)} {AN_ARCHIVE}")
+            elif why := why_not_read(entry.name):
+                notes.append(f"{printable(name)} {why}")
         folders = deeper
         if folders and depth == limits.MAX_FOLDERS_DEEP:
             notes.append(f"folders deeper than {limits.MAX_FOLDERS_DEEP} levels were not read")

@@ -30,7 +30,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from grader.common.text import PASSED_OVER, a_few, first_notes
+from grader.common.text import NOTHING_TO_GRADE, PASSED_OVER, a_few, first_notes
 from grader.intake.disk import File
 from grader.intake.facts import is_untouched
 from grader.intake.listing import listing
@@ -38,8 +38,6 @@ from grader.intake.names import OTHER_MODULE, Match, Quality, best_match, is_cal
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, Refused, Source, Submission, Unreadable, fingerprint, paths_of
 from grader.wire import limits
-
-NOTHING_TO_GRADE = "nothing to grade"
 
 
 def read(

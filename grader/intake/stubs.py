@@ -29,9 +29,13 @@ def _target(node: ast.Assign | ast.AnnAssign) -> ast.expr:
 
 
 def is_left(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
-    """Return whether a definition contains only docstrings and ``raise NotImplementedError(...)``."""
-    *words, last = node.body
-    raised = last.exc if isinstance(last, ast.Raise) else None
-    raised = raised.func if isinstance(raised, ast.Call) else raised
-    is_words = all(isinstance(w, ast.Expr) and isinstance(w.value, ast.Constant) for w in words)
-    return is_words and isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
+    """Return whether a definition is empty: only docstrings, ``...``, ``pass`` and ``raise NotImplementedError``."""
+    return all(map(_is_empty, node.body))
+
+
+def _is_empty(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Raise):
+        raised = statement.exc.func if isinstance(statement.exc, ast.Call) else statement.exc
+        return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
+    is_constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return is_constant or isinstance(statement, ast.Pass)

@@ -52,8 +52,8 @@ def find_submissions(
 
     A folder belongs to one student, and has the student's name, if it directly contains one of these:
 
-    - a module's folder or ``exercises/``;
-    - a file without a student's name;
+    - a module's folder or ``exercises/``, or a file without a student's name, unless other entries of the folder are
+      submissions of several students;
     - two or more submitted files, all with one student's name, and no folders and zips.
 
     In any other folder, each folder, each ``.zip`` and each file with a student's name belongs to one student. A file
@@ -174,15 +174,14 @@ def _students_at(
         others.append(path)
         return []
     entries = _sort_entries(path, exercises, notes)
-    folders, zips, named = entries.folders, entries.zips, entries.named
-    stray = _strays(entries, exercises, parsers)
+    zips, stray = entries.zips, _strays(entries, exercises, parsers)
     for file in stray:
         reason = (
             f"{printable(str(file))} is beside the submissions of several students and names no student; "
             "move it into a student's folder"
         )
         cases.append(Case(file.name, reason, (file,)))
-    named = [file for file in named if file not in stray]
+    folders, named = ([path for path in paths if path not in stray] for paths in (entries.folders, entries.named))
     if _is_one_student(folders, zips, named, exercises):
         return [(path.resolve().name, path)]
     loose = [(owner(file.stem, exercises), file) for file in (*zips, *named)]
@@ -285,27 +284,36 @@ def _names_in(path: Path) -> Iterator[str]:
 def _is_one_student(
     folders: Sequence[Path], zips: Sequence[Path], named: Sequence[Path], exercises: Mapping[str, str]
 ) -> bool:
-    modules = set(exercises.values())
-    if any(f.name in modules or f.name == "exercises" for f in folders):
-        return True
-    if any(is_unsigned(f.stem, exercises) for f in named):
+    if any(_is_of_course(folder, exercises) for folder in folders) or any(
+        is_unsigned(f.stem, exercises) for f in named
+    ):
         return True
     owners = {owner(f.stem, exercises) for f in named}
     return len(named) > 1 and len(owners) == 1 and not folders and not zips
 
 
-def _strays(entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) -> list[Path]:
-    """Return the files without a student's name if several folders hold submitted files or several zips name students.
+def _is_of_course(folder: Path, exercises: Mapping[str, str]) -> bool:
+    """Return True if a folder has the name of a module, or of the folder with all modules, and not of a student."""
+    return folder.name in exercises.values() or folder.name == "exercises"
 
-    If such a file were graded, it would merge the submissions of all students into one submission. Folders and zips
-    called old or final do not count.
+
+def _strays(entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) -> list[Path]:
+    """Return the files and folders without a student's name that are beside the submissions of several students.
+
+    If such a file or folder were graded, it would merge the submissions of all students into one submission. There are
+    several students if several other folders hold submitted files, or if several files have students' names. Folders
+    and files called old or final do not count.
     """
-    unsigned = [file for file in entries.named if is_unsigned(file.stem, exercises)]
-    if not unsigned or any(f.name in exercises.values() or f.name == "exercises" for f in entries.folders):
+    unsigned = [folder for folder in entries.folders if _is_of_course(folder, exercises)]
+    unsigned += [file for file in entries.named if is_unsigned(file.stem, exercises)]
+    if not unsigned:
         return []
-    names = {owner(file.stem, exercises) for file in entries.zips if _names_a_student(file.stem, exercises)}
-    folders = (f for f in entries.folders if not is_called_old(f.name) and not is_called_final(f.name))
-    several = len(names) > 1 or sum(_holds_work(folder, exercises, parsers) for folder in folders) > 1
+    files = (*entries.zips, *entries.named)
+    names = {owner(file.stem, exercises) for file in files if _names_a_student(file.stem, exercises)}
+    others = (
+        f for f in entries.folders if f not in unsigned and not is_called_old(f.name) and not is_called_final(f.name)
+    )
+    several = len(names) > 1 or sum(_holds_work(folder, exercises, parsers) for folder in others) > 1
     return unsigned if several else []
 
 

@@ -59,17 +59,21 @@ class Roster:
         # ``row_of`` tries such addresses only if no student has the login "alice".
         self._by_mail = _rows_by(self.rows, lambda row: {name.split("@")[0] for name in _names_of(row)})
 
-    def _expect_own_addresses(self, rows: Iterable[tuple[int, dict[str, str]]]) -> None:
-        """Raise CourseError if two lines have one e-mail address: it could join the results of two students."""
+    def _expect_own_addresses(self, rows: Sequence[tuple[int, dict[str, str]]]) -> None:
+        """Raise CourseError if two lines have one e-mail address: it could join the results of two students.
+
+        The same holds for an address that is the id of another line. Only a plain roster has ids that the staff wrote.
+        """
         lines: dict[str, int] = {}
+        ids = {row["ID"].lower() for _, row in rows} if self.plain else set[str]()
         for number, row in rows:
-            for address in sorted(name for name in _names_of(row) if re.fullmatch(r"\S+@\S+", name)):
-                if first := lines.get(address):
+            for name in sorted(n for n in _names_of(row) if n in ids or re.fullmatch(r"\S+@\S+", n)):
+                if first := lines.get(name):
                     raise CourseError(
-                        f"{self.path}:{first} and {number}: two lines have the e-mail address {address}; "
+                        f"{self.path}:{first} and {number}: two lines have the id or e-mail address {name}; "
                         "give each student one line, with an address of its own or none"
                     )
-                lines[address] = number
+                lines[name] = number
 
     def _in_canvas_words(self, header: list[str], lines: Iterable[Line]) -> tuple[list[str], list[Line]]:
         """Convert a plain roster to Canvas's columns and rows. Raises CourseError for an invalid line."""

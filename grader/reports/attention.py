@@ -17,6 +17,8 @@ LONGEST = 5000
 MOST_NOTES = 3
 SEVERAL = "several students"
 """Shown in place of a student's name if a reason concerns several students."""
+UNGRADED = "not graded: "
+"""The beginning of the reason of a submission that was not graded."""
 ENDED = "XLA ended the process twice"
 Kind = Literal[
     "not graded", "pending", "by hand", "suspicious", "look", "not found", "handed in again", "late", "class"
@@ -63,7 +65,7 @@ class AttentionList:
 
     def attention(self, not_graded: Mapping[str, str], suspicions: Iterable[Mapping[str, Any]] = ()) -> list[Attention]:
         """Return all students whose cases need review, sorted by the kind of review (``ORDER``)."""
-        ungraded = [(student, f"not graded: {reason}") for student, reason in sorted(not_graded.items())]
+        ungraded = [(student, f"{UNGRADED}{reason}") for student, reason in sorted(not_graded.items())]
         found = self._found | {
             "not graded": ungraded,
             "suspicious": [(one["student"], _fits_others(one)) for one in suspicions],

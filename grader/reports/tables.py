@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from grader.common.files import write_atomic
 from grader.common.result import Report
+from grader.common.text import NOTHING_TO_GRADE
 from grader.reports.people import UNKNOWN, People
 from grader.reports.points import tidy
 from grader.reports.untrusted import clean
@@ -43,6 +44,7 @@ def _no_formula(text: str) -> str:
 
 NOTHING = "nothing handed in"
 NOT_GRADED = "not graded: see Needs review"
+ASIDE = "a submission of the student is not graded: see Needs review"
 ABOUT = ("name", "section")
 
 
@@ -50,7 +52,7 @@ def write_grades_csv(
     whole: WholeClass,
     reports: Iterable[Report],
     path: str | os.PathLike[str],
-    absent: Mapping[str, str] = MappingProxyType({}),
+    known: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write one line per submission, in the order of the reports, and one column per exercise, in course order.
 
@@ -59,7 +61,8 @@ def write_grades_csv(
     - ``bonus``: the points of extensions (exercises for extra credit)
     - ``earned``: all other points
     - ``percent``: empty if all points are bonus points
-    - ``remarks``: NOTHING if the student handed in nothing, late penalties, and points given by hand
+    - ``remarks``: the remark in ``known``, NOTHING if the student handed in nothing, late penalties, and points given
+      by hand
     - ``name`` and ``section``, if the roster names students
 
     An exercise's cell is empty if the report lacks the exercise.
@@ -67,8 +70,8 @@ def write_grades_csv(
     Args:
         whole: facts about the class, counted over all of ``reports`` in advance.
         reports: an iterable, which is read only once.
-        absent: for each student without a report, the reason: NOTHING (the student gets 0 points) or NOT_GRADED (all
-            points are pending).
+        known: remarks by student. A student without a report has NOTHING (0 points) or NOT_GRADED (all points are
+            pending). A student with a report has ASIDE if another submission could not be graded.
     """
     names = list(whole.module_of)
     header = [
@@ -90,8 +93,8 @@ def write_grades_csv(
         totals = [0, whole.points, percent, 0, pending, 0]
         return [student, *(cell for _ in names), *totals, remark, *_about(student, whole.people)]
 
-    without = (row(student, remark) for student, remark in sorted(absent.items()))
-    graded = ([*_grades(report, names), *_about(report.student, whole.people)] for report in reports)
+    without = (row(student, remark) for student, remark in sorted(known.items()) if remark != ASIDE)
+    graded = ([*_grades(r, names, known.get(r.student, "")), *_about(r.student, whole.people)] for r in reports)
     rows = chain([header], graded, without)
     write_atomic(path, csv_lines([csv_cell(value) for value in row] for row in rows))
 
@@ -112,11 +115,12 @@ def csv_lines(rows: Iterable[Iterable[object]]) -> Iterator[str]:
     return (writer.writerow(row) for row in rows)
 
 
-def _grades(report: Report, names: list[str]) -> list[object]:
+def _grades(report: Report, names: list[str], known: str) -> list[object]:
     earned = {e.exercise: e.earned for e in report.exercises}
     percent, required = percent_of(report), round(report.earned - report.bonus, 6)
     totals = [required, report.points, "" if percent is None else percent, report.bonus, report.pending]
     # A file that the grader could not read may be a submission.
-    nothing = [] if report.handed_in or report.unread else [NOTHING]
-    remarked = [count_notes(report), "; ".join([*nothing, *remarks(report)])]
+    unread = [note for note in report.unread if not note.startswith(NOTHING_TO_GRADE)]
+    nothing = NOTHING if not report.handed_in and not unread else ""
+    remarked = [count_notes(report), "; ".join(filter(None, [known, nothing, *remarks(report)]))]
     return [report.student, *(earned.get(name, "") for name in names), *totals, *remarked]

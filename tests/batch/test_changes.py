@@ -129,6 +129,8 @@ def test_changes_of_points_by_hand_and_penalties_give_their_reasons() -> None:
     by_hand = Adjustments(overrides=[hand])(one(FAILED), None)
     text = "set by hand by Bob: oral exam; the grader gave 0"
     assert lines(one(FAILED), by_hand)[0] == f"alice: c3_contracting/value 0 -> 1 of 2: {text}"
+    more = Adjustments(overrides=[hand.model_copy(update={"points": 2})])(one(FAILED), None)
+    assert lines(by_hand, more)[0] == f"alice: c3_contracting/value 1 -> 2 of 2: {text}"
     assert (
         lines(by_hand, one(FAILED))[0]
         == "alice: c3_contracting/value 1 -> 0 of 2: no longer set by hand by Bob: oral exam"

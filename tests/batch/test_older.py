@@ -16,8 +16,14 @@ from grader.batch.opening import reading
 from grader.batch.store import Folder
 from grader.batch.written import write_files
 from grader.course.config import CourseError
+from grader.intake.submission import Case
 from tests.batch.test_database import BEFORE, grade, tree
 from tests.reports.example_reports import exercise, make_report, result
+
+SET_ASIDE = [
+    {"student": "ian", "reason": "not graded: ian has two zips", "kind": "not graded"},
+    {"student": "a", "reason": "a file is a link", "kind": "not found"},
+]
 
 
 def in_version_1(data: bytes | None) -> bytes | None:
@@ -43,11 +49,15 @@ def test_a_database_of_an_older_schema_is_converted_when_it_is_opened(tmp_path: 
         connection.execute("UPDATE report SET graded = x'00' WHERE student = 'zed'")
         connection.execute("UPDATE made SET graded = older(graded)")
         connection.execute("DROP TABLE review")
+        connection.execute(
+            "UPDATE run SET summary = json_set(summary, '$.attention', json(?))", (json.dumps(SET_ASIDE),)
+        )
         if schema == 1:
             connection.execute("DROP TABLE person")
         connection.execute(f"PRAGMA user_version = {schema}")
     with reading(tmp_path) as database:
-        assert database.students() == ["a", "ann", "b", "c", "d", "zed"] and database.cases() == []
+        assert database.students() == ["a", "ann", "b", "c", "d", "zed"]
+        assert database.cases() == [Case("ian", "ian has two zips", ())]
         stored = [database.stored("ann"), database.stored("a")]
         assert [one.counts.exercises[0].handed_in for one in stored if one] == [False, True]
         assert [one.graded.schema_version for one in stored if one] == [2, 2]
@@ -78,3 +88,12 @@ def test_a_report_file_of_schema_version_1_is_converted(tmp_path: Path) -> None:
         assert database.students() == ["a", "b", "c", "d"]
         found = database.stored("a")
     assert found is not None and found.counts == BEFORE[0]
+
+
+def test_submissions_set_aside_are_read_from_the_summary_if_the_database_is_missing(tmp_path: Path) -> None:
+    grade(tmp_path, BEFORE)
+    summary = json.loads((tmp_path / "summary.json").read_text()) | {"attention": SET_ASIDE}
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
+    (tmp_path / FILE).unlink()
+    with Folder(tmp_path) as folder:
+        assert folder.database.cases() == [Case("ian", "ian has two zips", ())]

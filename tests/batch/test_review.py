@@ -15,11 +15,11 @@ from grader.intake.submission import Case, reasons_of
 from tests.handed_in import write
 
 
-def review(out: Path, found: list[Case], *read: Path) -> dict[str, str]:
+def review(out: Path, found: list[Case], *read: Path, graded: tuple[str, ...] = ()) -> dict[str, str]:
     """Do with a folder what a run does that reads these paths. Return the reasons by student."""
     database = Database(out / FILE)
     try:
-        return reasons_of(keep_cases(database, out, found, read))
+        return reasons_of(keep_cases(database, out, found, read, graded))
     finally:
         database.close()
 
@@ -46,11 +46,15 @@ def test_a_case_stays_until_a_run_reads_its_files(term: Path) -> None:
     assert review(Path("out"), [], Path("week1")) == {}
 
 
-def test_a_case_is_gone_with_its_files(term: Path) -> None:
+def test_a_case_outlives_its_files_until_their_folder_or_its_student_is_read_again(term: Path) -> None:
     (term / "week1" / "eve.tar.gz").unlink()
-    assert list(review(Path("out"), [], Path("week2"))) == ["bob"]
-    shutil.rmtree(term / "week1")
-    assert review(Path("out"), [], Path("week2")) == {}
+    assert list(review(Path("out"), [], Path("week2"), graded=("bob",))) == ["bob", "eve.tar.gz"], "bob.zip is there"
+    shutil.copytree(term / "out", term / "elsewhere" / "out")
+    assert list(review(Path("out"), [], Path("week1"))) == []
+    assert list(review(Path("elsewhere/out"), [], Path("week2"))) == ["bob", "eve.tar.gz"], "no path leads to week1"
+    assert list(review(Path("elsewhere/out"), [], Path("week1"), graded=("bob",))) == ["eve.tar.gz"]
+    again = Case("eve.tar.gz", "eve.tar.gz is still no folder", (Path("week1/eve.tar.gz"),))
+    assert review(Path("elsewhere/out"), [again], Path("week1")) == {"eve.tar.gz": "eve.tar.gz is still no folder"}
 
 
 def test_the_folder_of_reports_and_the_submissions_can_move_together(

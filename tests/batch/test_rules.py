@@ -54,6 +54,15 @@ def test_a_change_that_moves_the_mean_far_gives_a_warning() -> None:
     assert "1 of 10 students: the class mean is 90%, and 100% without" in line and "the grader changed" in line
 
 
+def test_a_student_who_no_longer_counts_as_handed_in_is_a_named_cause() -> None:
+    def nothing(grader: str, *, handed_in: bool) -> Report:
+        (one, _) = report(0, SAME | {"grader": grader}).exercises
+        return make_report(one.model_copy(update={"handed_in": handed_in}))
+
+    (line,) = warnings([(nothing("g", handed_in=True), nothing("h", handed_in=False)), *[(report(5), report(5))] * 3])
+    assert "Causes: the grader changed (1 student)." in line
+
+
 def test_new_submissions_and_first_reports_give_no_warning() -> None:
     assert of_ten(10, report(5), report(0, SAME | {"submission": "t", "course": "d"})) == []
     assert of_ten(10, None, report(0)) == []

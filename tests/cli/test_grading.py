@@ -118,6 +118,8 @@ def test_an_ambiguous_name_or_a_link_stops_no_other_student(small: Path) -> None
     assert [a["student"] for a in json.loads(done.stdout)["attention"]] == ["alice", "carol"]
     page = (small / "out" / "index.html").read_text()
     assert page.index("alice has several submissions") < page.index("<h2>Students")
+    appeal = shardlings("appeal", "alice", "c1/value", "class", "--isolation", "none", cwd=small)
+    assert appeal.returncode == 2 and "shardlings: alice has several submissions: class/alice and " in appeal.stderr
 
 
 @pytest.mark.skipif(

@@ -14,6 +14,8 @@ from grader.common.result import ExerciseReport, Report
 from grader.course.finding import find_course
 from grader.integrations.roster import Roster
 from grader.reports.summary import Counts
+from grader.reports.tables import ASIDE, NOT_GRADED, NOTHING, write_grades_csv
+from grader.reports.whole_class import WholeClass
 from tests.commands import GOOD, ROOT, one_line, shardlings
 from tests.reports.example_reports import exercise, make_report, result
 
@@ -41,13 +43,18 @@ def grades(term: Path) -> dict[str, dict[str, str]]:
         return {line["student"]: line for line in csv.DictReader(file)}
 
 
-def test_absent_separates_students_without_files_from_those_set_aside(tmp_path: Path) -> None:
-    """A submission that was set aside has a line in ``grades.csv``, with and without a roster."""
-    (tmp_path / "roster.csv").write_text("id,name\nada,A\nbob,B\nzoe,Z\n")
+def test_grades_csv_says_whose_files_are_missing_or_not_graded(tmp_path: Path) -> None:
+    """A submission that was set aside has a remark in ``grades.csv``, with and without a roster and a report."""
+    (tmp_path / "roster.csv").write_text("id,name\nada,A\nbob,B\ncy,C\nzoe,Z\n")
     roster = Roster(tmp_path / "roster.csv")
-    found = Rosters(roster, roster).absent(["Ada"], {"bob": "bob is there twice", "readme.py": "is beside folders"})
-    assert found == (["zoe"], ["bob", "readme.py"])
-    assert Rosters(None, None).absent(["ada"], ["ada", "bob"]) == ([], ["bob"])
+    known = Rosters(roster, roster).remarks(["Ada", "cy"], {"bob": "bob is there twice", "cy": "", "readme.py": ""})
+    assert known == {"zoe": NOTHING, "bob": NOT_GRADED, "readme.py": NOT_GRADED, "cy": ASIDE}
+    assert Rosters(None, None).remarks(["ada"], ["ada", "bob"]) == {"bob": NOT_GRADED, "ada": ASIDE}
+    reports = [make_report(exercise([result()]), student=name) for name in ("Ada", "cy")]
+    write_grades_csv(WholeClass(reports), reports, tmp_path / "grades.csv", known)
+    with open(tmp_path / "grades.csv", encoding="utf-8", newline="") as file:
+        rows = {row["student"]: row["remarks"] for row in csv.DictReader(file)}
+    assert rows == {"Ada": "", **known}
 
 
 @pytest.mark.slow

@@ -106,3 +106,16 @@ def test_an_archive_in_a_students_folder_that_is_not_read_is_named(tmp_path: Pat
     found = read_(tmp_path)
     note = f"{name} is an archive that the grader does not read; unpack it, or make a .zip"
     assert found.notes == found.unread == (note,)
+
+
+@pytest.mark.parametrize("name", ["c3_contracting.py.txt", "more/03_matmuls.IPYNB.json", "c3.zip.part", "answers.PDF"])
+def test_a_file_of_another_type_that_may_hold_work_is_named(tmp_path: Path, name: str) -> None:
+    """Before, the exercises in such a file were missing, and nothing named the file."""
+    write(tmp_path / "c1_local.py")
+    write(tmp_path / name)
+    note = f"{name} is not a .py file, a notebook (.ipynb) or a .zip, so it was not read"
+    found = read_(tmp_path)
+    assert found.notes == found.unread == (note,)
+    path = tmp_path / "hand.zip"
+    path.write_bytes(zipped({"c1_local.py": "x = 1", name: "x"}))
+    assert read_(path).unread == (note.replace(name, f"{name} in hand.zip"),)

@@ -49,3 +49,20 @@ def test_an_edited_copy_takes_precedence_over_a_stub_of_any_edition(tmp_path: Pa
 def test_a_value_counts_as_written_with_or_without_an_annotation(line: str, written: bool) -> None:
     text = OLD_STUB.replace("scatter_time = None  # TODO: your answer", line)
     assert nothing_written(Source("c3.py", (Chunk("c3.py", text),))) is not written
+
+
+@pytest.mark.parametrize(
+    ("body", "written"),
+    [
+        ("pass", False),
+        ("...", False),
+        ('"""Only words."""', False),
+        ("pass\n    raise NotImplementedError", False),
+        ("return None", True),
+        ("raise ValueError", True),
+        ("raise", True),
+    ],
+)
+def test_a_function_without_code_is_empty_in_each_way_to_write_it(body: str, written: bool) -> None:
+    text = OLD_STUB.replace('# TODO\n    raise NotImplementedError("matmul")', body)
+    assert body in text and nothing_written(Source("c3.py", (Chunk("c3.py", text),))) is not written

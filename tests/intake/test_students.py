@@ -72,13 +72,26 @@ def test_a_file_without_a_name_beside_students_is_set_aside(tmp_path: Path, monk
     assert aside == {name: STRAY.format(f"hw/{name}")}
 
 
-@pytest.mark.parametrize("name", ["c3_contracting.py", "03_matmuls.ipynb"])
-def test_a_file_without_a_name_beside_zips_of_students_is_set_aside(
+@pytest.mark.parametrize("name", ["exercises", "03_matmuls"])
+def test_a_folder_of_the_course_beside_students_is_set_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ):
-    """Such a file made one student of a class whose students handed in zips."""
+    """Such a folder, for example from a zip that was unpacked there, made one student of the whole class."""
     monkeypatch.chdir(tmp_path)
-    for work in ("alice_03_matmuls.zip", "bob_03_matmuls.zip", name):
+    for work in ("alice/c3_contracting.py", "bob/03_matmuls/c1_local.py", f"{name}/c3_contracting.py"):
+        write(tmp_path / "hw" / work)
+    write(tmp_path / "hw/carol_03_matmuls.ipynb")
+    assert set_aside(Path("hw")) == (["alice", "bob", "carol"], {name: STRAY.format(f"hw/{name}")})
+
+
+@pytest.mark.parametrize("kind", ["03_matmuls.zip", "c3_contracting.py", "03_matmuls.ipynb"])
+@pytest.mark.parametrize("name", ["c3_contracting.py", "03_matmuls.ipynb"])
+def test_a_file_without_a_name_beside_files_of_students_is_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
+):
+    """Such a file made one student of a class whose students handed in zips or loose files."""
+    monkeypatch.chdir(tmp_path)
+    for work in (f"alice_{kind}", f"bob_{kind}", name):
         write(tmp_path / "hw" / work)
     assert set_aside(Path("hw")) == (["alice", "bob"], {name: STRAY.format(f"hw/{name}")})
 

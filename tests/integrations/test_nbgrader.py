@@ -227,7 +227,7 @@ def test_late_penalties_are_the_configured_plugins(course: Course, root: Path) -
     with classroom.gradebook_of(root) as gradebook:
         gradebook.update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
     warning = grade(root).warnings[0]
-    assert warning.startswith("Late penalties change the points of 2 of 3 students: the class mean is 0%, and ")
+    assert warning.startswith("Late penalties change the points of 2 of 2 students: the class mean is 0%, and ")
     pages = root / ".shardlings" / "pages" / MODULE
     page = (pages / "index.html").read_text()
     assert 'href="./ada.html"' in page and warning in page.split("<main")[0]
@@ -721,6 +721,8 @@ def test_all_cases_that_need_review_are_listed_with_their_reason(course: Course,
     classroom.hand_in(root, "dan", MODULE, b"{")
     foreign = book_of(root) | {"cells": [nbformat.v4.new_code_cell("def local_shape():\n    return 1")]}
     classroom.hand_in(root, "eve", MODULE, foreign)
+    classroom.hand_in(root, "jo", MODULE, book_of(root))
+    (root / "submitted" / "jo" / MODULE / f"{MODULE}-Copy1.ipynb").write_text(json.dumps(book_of(root)))
     for who, name in {
         "fay": "my work.ipynb",
         "gus": "01_layout.ipynb",
@@ -742,6 +744,9 @@ def test_all_cases_that_need_review_are_listed_with_their_reason(course: Course,
         ],
         "hal": ["not graded: handed in without a notebook"],
         "ivy": [f"not graded: no {MODULE}.ipynb was handed in: a/{MODULE}.ipynb is in a subfolder; move it out"],
+        "jo": [
+            f"the student wrote nothing in the graded notebook, and these notebooks were not read: {MODULE}-Copy1.ipynb"
+        ],
     }
     printed = shardlings(
         root, "nbgrader", "grade", ".", MODULE, fails=True

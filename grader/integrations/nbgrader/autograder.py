@@ -32,6 +32,7 @@ from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.course.finding import find_course
 from grader.course.loading import Course
+from grader.course.release import handed_out_texts
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Submission
 from grader.integrations.nbgrader import folder
@@ -75,6 +76,7 @@ class Shardlings(LoggingConfigurable):
         self._coming: dict[str, Future[Report]] = {}
         self._stopped = False
         self._proved: set[str] = set()
+        self._cells: dict[str, frozenset[str]] = {}
         self.remember = True  # cache results for later runs, see ``common.cache``
         self.elsewhere: Elsewhere | None = None
         self._remembering = ExitStack()
@@ -135,9 +137,16 @@ class Shardlings(LoggingConfigurable):
         points = {k.name: k.points for k in known if k.graded and k.points is not None}
         self._agree(assignment, exercise_of, points)
         given = folder.texts_given(course) if names else frozenset()
-        repaired = repair(path, student, known, names, given, self.parsers)
+        handed_out = self._handed_out(notebook) if names else frozenset[str]()
+        repaired = repair(path, student, known, names, given, self.parsers, handed_out)
         fingerprint = self.grader.fingerprint(repaired.submission, names)
         return NotebookWork(student, assignment, notebook, repaired, names, fingerprint, points, exercise_of)
+
+    def _handed_out(self, module: str) -> frozenset[str]:
+        """Return the texts of the code cells of a module's notebook, as learners get them."""
+        if module not in self._cells:
+            self._cells[module] = frozenset(text.strip() for text in handed_out_texts(self.loaded, module))
+        return self._cells[module]
 
     def _agree(self, assignment: str, exercise_of: Mapping[str, str], points: Mapping[str, float]) -> None:
         again = "run: shardlings nbgrader init DIR && nbgrader generate_assignment --force " + assignment

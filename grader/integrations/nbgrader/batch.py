@@ -156,7 +156,8 @@ class _Batch:
                         outcome.failures[name] = str(error)
                         advance(name)
                         continue
-                    outcome.needs_review(name, *student.notes, *not_understood(student.works, self.known))
+                    reasons = not_understood(student.works, self.known, self._folder(name))
+                    outcome.needs_review(name, *student.notes, *reasons)
                     if not student.works:
                         outcome.failures[name] = handed_in.why_ungraded(
                             self._folder(name), self.known, settings.is_ours

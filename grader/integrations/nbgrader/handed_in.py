@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from grader.common.text import A_LINK, printable, readable
+from grader.common.text import A_LINK, a_few, printable, readable
 from grader.course.config import CourseError
 from grader.intake.disk import bytes_of, limit_of
 from grader.intake.submission import Refused
@@ -147,8 +147,7 @@ def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], b
     wanted = " or ".join(f"{name}.ipynb" for name in known)
     if not place.is_dir():
         return f"{place} is not a folder"
-    every = (Path(where, name) for where, _, files in os.walk(place) for name in files if name.endswith(".ipynb"))
-    found = [p for p in sorted(every) if ".ipynb_checkpoints" not in p.parts]
+    found = _notebooks_in(place)
     if not found:
         return "handed in without a notebook"
     shown = printable(str(found[0].relative_to(place)))
@@ -157,6 +156,19 @@ def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], b
     if found[0].stem not in known:
         return f"no {wanted} was handed in: {shown} is another assignment's notebook"
     return f"no {wanted} was handed in: {shown} is in a subfolder; move it out"
+
+
+def unread_beside(place: Path, known: Collection[str]) -> list[str]:
+    """Return a reason for review if a student's folder has other notebooks than ``known`` (names without suffix)."""
+    others = [printable(str(path.relative_to(place))) for path in _notebooks_in(place) if path.stem not in known]
+    if not others:
+        return []
+    return [f"the student wrote nothing in the graded notebook, and these notebooks were not read: {a_few(others)}"]
+
+
+def _notebooks_in(place: Path) -> list[Path]:
+    every = (Path(where, name) for where, _, files in os.walk(place) for name in files if name.endswith(".ipynb"))
+    return [path for path in sorted(every) if ".ipynb_checkpoints" not in path.parts]
 
 
 def time_in(folder: Path) -> tuple[Any, list[str]]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, timedelta
+from pathlib import Path
 from typing import Any
 
 from grader.batch.late import span
 from grader.common.result import HandIn
 from grader.common.text import a_few
 from grader.integrations.nbgrader.autograder import NotebookWork
+from grader.integrations.nbgrader.handed_in import unread_beside
 from grader.integrations.nbgrader.repair import Known
 from grader.reports.points import counted
 
@@ -93,8 +95,11 @@ def _in(names: set[str], of: Mapping[str, str]) -> list[str]:
     return sorted(of[name] for name in names & of.keys())
 
 
-def not_understood(works: Mapping[str, NotebookWork], known: Mapping[str, list[Known]]) -> list[str]:
-    """Return, for each notebook that contains nothing to grade, the reason why a person must look at it."""
+def not_understood(works: Mapping[str, NotebookWork], known: Mapping[str, list[Known]], place: Path) -> list[str]:
+    """Return, for each notebook that contains nothing to grade, the reason why a person must look at it.
+
+    If the student wrote nothing in any notebook, also return a reason if the student's folder ``place`` has others.
+    """
     reasons: list[str] = []
     for name, work in works.items():
         solutions = {k.name for k in known[name] if k.solution}
@@ -102,4 +107,4 @@ def not_understood(works: Mapping[str, NotebookWork], known: Mapping[str, list[K
             reasons += work.repaired.submission.notes[:1] if not work.repaired.untouched else []
         elif solutions and solutions <= work.repaired.missing:
             reasons.append(f"nothing of this assignment is in {name}.ipynb: is it another assignment's notebook?")
-    return reasons
+    return reasons + (unread_beside(place, known) if works and all(w.repaired.is_blank for w in works.values()) else [])

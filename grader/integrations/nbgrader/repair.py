@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from nbformat.notebooknode import NotebookNode
 
 from grader.common.text import a_few, first_notes, printable
 from grader.intake.disk import bytes_of
+from grader.intake.facts import look, looked_at, nothing_written
 from grader.intake.notebooks import checked_after, definitions_in
 from grader.intake.parsers import ParsedCell, Parsers
 from grader.intake.submission import Chunk, Refused, Source, Submission
@@ -27,7 +28,9 @@ from grader.integrations.nbgrader.shown import shortened
 from grader.wire import limits
 
 # While grading, `check` does nothing, so that cells that call it do not fail.
-NO_CHECK = Chunk("the check cells", "def check(*args, **kwargs):\n    return None\n")
+_NO_CHECK = "def check(*args, **kwargs):\n    return None\n"
+# No student wrote this code, so it has no stubs and no other definitions that count as written.
+NO_CHECK = Chunk("the check cells", _NO_CHECK, replace(look(_NO_CHECK), stubs=0))
 _IMPORT_CHECK = re.compile(r"^([ \t]*)from grader\.[\w.]+ import check\b[^\n]*", re.MULTILINE)
 PUT_BACK = "This cell was missing in the submission. It was restored, empty, to hold the comment."
 
@@ -101,10 +104,15 @@ class Repaired:
     untouched: frozenset[str] = frozenset()
     missing: frozenset[str] = field(default=frozenset())
 
+    @property
+    def is_blank(self) -> bool:
+        """True if the student wrote no code in the notebook."""
+        return all(map(nothing_written, self.submission.sources.values()))
+
 
 def repair(
     path: Path, student: str, known: Sequence[Known], exercises: Iterable[str], given: frozenset[str] = frozenset(),
-    parsers: Parsers | None = None,
+    parsers: Parsers | None = None, handed_out: frozenset[str] = frozenset(),
 ) -> Repaired:  # fmt: skip
     """Repair the notebook at ``path``, as the module describes.
 
@@ -113,6 +121,7 @@ def repair(
         exercises: the exercises that the grader grades in this notebook.
         given: texts of cells that are not the learner's work.
         parsers: parsers of the notebook; the default parsers run in this process.
+        handed_out: texts of code cells as learners get them. Such a cell holds nothing that the learner wrote.
 
     Raises:
         Unreadable: the machine fails to read the file.
@@ -124,6 +133,7 @@ def repair(
     _recognise(cells, known, notes)
     ours = {"", *given, *(k.source.strip() for k in known if k.restored)}
     chunks = _chunks([c for c in cells if c.is_code and c.text.strip() not in ours], notes, parsers)
+    chunks = _without_written(chunks, {f"cell {c.number}" for c in cells if c.text.strip() in handed_out})
     ends = tuple(checked_after((c.checks for c in raw), chunks))
     source = Source(path.name, (NO_CHECK, *chunks), ends)
     found = first_notes(notes)
@@ -263,6 +273,15 @@ def _chunks(cells: list[SubmittedCell], notes: list[str], parsers: Parsers) -> l
             notes.append(f"{one.chunk.name}: left out {a_few([printable(line) for line in one.left_out], 2)}")
     notes += [cut] if cut else []
     return [one.chunk for one in found]
+
+
+def _without_written(chunks: Sequence[Chunk], handed_out: Collection[str]) -> list[Chunk]:
+    """Return the cells. The facts of those in ``handed_out`` (names) tell that the learner wrote nothing in them."""
+    facts = {chunk.name: looked_at(chunk) for chunk in chunks if chunk.name in handed_out}
+    return [
+        replace(chunk, facts=replace(known, stubs=known.stubs or 0)) if (known := facts.get(chunk.name)) else chunk
+        for chunk in chunks
+    ]
 
 
 def _nodes(cells: list[SubmittedCell], known: Sequence[Known]) -> list[NotebookNode]:
