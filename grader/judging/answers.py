@@ -330,7 +330,7 @@ def nearest_misconceptions(
     partly: list[Misconception] = []
     for misconception in misconceptions_of(question, misconceptions):
         try:
-            wrong = wanted(question, misconception.fn, params, kind)
+            wrong = wanted(question, misconception.fn, params, kind.of_mistakes)
         except Exception:  # the misconception's function cannot take these parameters; ``verify`` reports such failures
             continue
         distance = kind.distance(given, wrong)
