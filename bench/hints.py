@@ -101,7 +101,7 @@ def answered(exercise: Exercise) -> Iterator[tuple[Case, dict]]:
         found = {}
         for params in some_variants(question, OF_EACH_QUESTION):
             kind = kind_of(question, params)
-            raw = kind.written(wanted(question, space[node.name], params, kind.of_mistakes))
+            raw = kind.written(wanted(question, space[node.name], params, kind))
             result = judge(question, params, exercise.misconceptions.values(), raw)
             if result.status == "failed":
                 guess = "a unit" if not result.misconception and GUESSED.search(result.reason) else ""

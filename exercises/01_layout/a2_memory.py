@@ -56,7 +56,7 @@ def memory(shape, dtype, spec, mesh_shape):
 
 
 # Question weights_in_all [MB]
-# `W` is bfloat16[8192, 12288], sharded `W[I_X, J]` on a mesh with x=2, y=8, z=16. How many MB of
+# `W` is bfloat16[8192, 4096], sharded `W[I_X, J]` on a mesh with x=2, y=8, z=16. How many MB of
 # `W` do all chips hold together?
 #
 # Answer in MB (a bare number), or with a unit.

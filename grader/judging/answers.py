@@ -313,7 +313,8 @@ def wanted(
 
     Raises ValueError if the answer is not valid, and any error that the function raises.
     """
-    return (kind or kind_of(question, params)).want(question.answered_by(fn, params))
+    kind = kind or kind_of(question, params)
+    return (kind if fn is question.fn else kind.of_mistakes).want(question.answered_by(fn, params))
 
 
 def nearest_misconceptions(
@@ -330,7 +331,7 @@ def nearest_misconceptions(
     partly: list[Misconception] = []
     for misconception in misconceptions_of(question, misconceptions):
         try:
-            wrong = wanted(question, misconception.fn, params, kind.of_mistakes)
+            wrong = wanted(question, misconception.fn, params, kind)
         except Exception:  # the misconception's function cannot take these parameters; ``verify`` reports such failures
             continue
         distance = kind.distance(given, wrong)

@@ -17,7 +17,6 @@ from grader.judging.answers import (
     units_known,
     wanted,
 )
-from grader.judging.kinds.kind import AnswerKind
 from grader.judging.units import BadAnswer
 
 VARIANT_CAP = 4000
@@ -70,13 +69,13 @@ def _variant_problems(
     except Exception as error:
         yield "the text of the question does not render", f": {type_and_text(error)}"
     values: dict[str, Any] = {}
-    named: list[tuple[str, Callable[..., Any], AnswerKind]] = [
-        ("the right answer", question.fn, kind),
-        *((s.name, s.fn, kind.of_mistakes) for s in misconceptions),
+    named: list[tuple[str, Callable[..., Any]]] = [
+        ("the right answer", question.fn),
+        *((s.name, s.fn) for s in misconceptions),
     ]
-    for name, fn, valid in named:
+    for name, fn in named:
         try:
-            values[name] = wanted(question, fn, params, valid)
+            values[name] = wanted(question, fn, params, kind)
         except Exception as error:
             yield f"{name} has no {kind.valid}", f": {type_and_text(error)}"
     answer = question.answer

@@ -2,8 +2,8 @@
 """# H3 AdamW with its state cut (ZeRO-1)
 
 Adam keeps two float32 moments for each parameter. In plain data parallelism every device keeps all of them. With
-ZeRO's first stage a device keeps the moments of 1/N of the parameters' *elements* and updates only these. Then all
-devices gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so ZeRO-1 sends no more bytes.
+ZeRO's first stage a device keeps the moments of 1/N of the *elements* and updates only these. Then all devices gather
+the new weights. ZeRO-1 sends no more bytes than an all-reduce.
 
 ```
        whole on each device                     a quarter on each of four
