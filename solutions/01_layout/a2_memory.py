@@ -134,7 +134,8 @@ def memory_copies(seen):
 @exercise.number(
     points=1,
     unit="MB",
-    params={"I": [8192, 16384], "J": [4096, 12288], "X": [2, 16], "Y": [4, 8], "Z": [4, 16]},
+    params={"I": [8192, 16384], "J": [4096, 12288], "X": [2, 32], "Y": [4, 8], "Z": [4, 16]},
+    where=lambda I, J, X, Y, Z: X not in (Y * Z, Y * Z / 2),
     model="1 MB is 10^6 bytes",
     hints=[
         "How many chips hold the same block?",
