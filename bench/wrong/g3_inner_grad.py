@@ -71,3 +71,15 @@ def plain_both(w, rows, targets):
 def pmean_both(w, rows, targets):
     """grad_in_both: both_as_off"""
     return jax.lax.pmean(jax.grad(loss)(w, rows, targets), "x")
+
+
+def of_a_closure(w, rows, targets):
+    """grad_in_both: both_of_a_constant"""
+    cast = jax.lax.pcast(w, ("x",), to="varying")
+    own = jax.grad(lambda w: jnp.mean((jnp.tanh(rows @ cast) - targets) ** 2))(w)
+    return jax.lax.psum(own, "x") / jax.lax.axis_size("x")
+
+
+def nothing_is_sent(D, F, X):
+    """inner_grad_bytes: inner_grad_sends_nothing"""
+    return 0

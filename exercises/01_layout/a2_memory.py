@@ -56,7 +56,7 @@ def memory(shape, dtype, spec, mesh_shape):
 
 
 # Question weights_in_all [MB]
-# `W` is bfloat16[8192, 12288], sharded `W[I_X, J]` on a mesh with x=2, y=8, z=16. How many MB of
+# `W` is bfloat16[8192, 4096], sharded `W[I_X, J]` on a mesh with x=2, y=8, z=16. How many MB of
 # `W` do all chips hold together?
 #
 # Answer in MB (a bare number), or with a unit.
@@ -65,7 +65,7 @@ weights_in_all = None  # TODO: your answer
 
 
 # Question placed_and_unplaced [MB]
-# `host` is a NumPy array, bfloat16[8192, 5120], and `mesh` has x=8, y=6. `a = jnp.asarray(host)`
+# `host` is a NumPy array, bfloat16[8192, 7168], and `mesh` has x=4, y=2. `a = jnp.asarray(host)`
 # and `b = jax.device_put(host, NamedSharding(mesh, P()))`. How many MB do `a` and `b` take
 # together, in the memory of all chips?
 #

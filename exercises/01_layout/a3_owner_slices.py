@@ -57,7 +57,7 @@ def owner_slices(shape, spec, mesh_shape):
 
 
 # Question first_row [a number]
-# `A` has 3072 rows, numbered from 0, and is sharded `P(("y", "x"), None)` on the mesh x=4, y=2 (x
+# `A` has 6144 rows, numbered from 0, and is sharded `P(("y", "x"), None)` on the mesh x=8, y=4 (x
 # is the first axis of the mesh). Which is the first row that device number 5 holds?
 #
 # Answer with a bare number.
@@ -65,7 +65,7 @@ first_row = None  # TODO: your answer
 
 
 # Question reorder_bytes [MB]
-# `A` is float32[122880, 6144] on the mesh x=4, y=6. Devices change `A[I_XY, J]` into `A[I_YX,
+# `A` is float32[122880, 6144] on the mesh x=4, y=2. Devices change `A[I_XY, J]` into `A[I_YX,
 # J]`. How many MB do all devices send together?
 #
 # Answer in MB (a bare number), or with a unit.

@@ -72,7 +72,7 @@ def shard_roll_diff(a, *, mesh, shift):
 
 
 # Question global_roll_bytes [KB]
-# `A[S_X, D_Y]` is float32[16384, 15360] on the mesh x=8, y=3. Suppose that you roll the *whole*
+# `A[S_X, D_Y]` is float32[16384, 15360] on the mesh x=8, y=2. Suppose that you roll the *whole*
 # array down by 7 rows. How many KB must each device send?
 #
 # Answer in KB (a bare number), or with a unit.

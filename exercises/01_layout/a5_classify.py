@@ -64,7 +64,7 @@ def classify(eq, spec_a, spec_b):
 
 
 # Question partial_sum_bytes [MB]
-# `A[I_X, J_Y] · B[J_Y, K_Z]` with I=8192, J=6144, K=10240 runs on the mesh x=16, y=8, z=2.
+# `A[I_X, J_Y] · B[J_Y, K_Z]` with I=8192, J=12288, K=10240 runs on the mesh x=16, y=2, z=8.
 # Partial sums are float32. How many MB is the partial sum on each device, before anything is
 # reduced?
 #

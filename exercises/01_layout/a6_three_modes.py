@@ -81,8 +81,8 @@ def matmul_manual(a, b, *, mesh):
 
 
 # Question gather_of_c_bytes [MB]
-# In float32, with I=8192, J=2816, K=6144 on the mesh x=4, y=6: how many MB does each device send
-# in `C[I_X, K_Y] → C[I_X, K]`?
+# In float32, with I=8192, J=5120, K=12288 on the mesh x=4, y=16: how many MB does each device
+# send in `C[I_X, K_Y] → C[I_X, K]`?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: one-way ring of y: Y - 1 steps; 1 MB is 10^6 bytes.
@@ -90,7 +90,7 @@ gather_of_c_bytes = None  # TODO: your answer
 
 
 # Question flops_of_one_constraint [GFLOP]
-# With I=8192, J=5120, K=6144 on the mesh x=4, y=6, the program asks only for `C[I_X, K]`. The
+# With I=8192, J=5120, K=12288 on the mesh x=4, y=16, the program asks only for `C[I_X, K]`. The
 # compiler gathers `B`, then multiplies. How many GFLOP does each device spend?
 #
 # Answer in GFLOP (a bare number), or with a unit.

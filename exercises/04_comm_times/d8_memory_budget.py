@@ -82,7 +82,7 @@ state_per_chip = None  # TODO: your answer
 
 
 # Question cache_of_batch [GB]
-# A model has 80 layers, 64 query heads, 8 KV heads of dimension 128, and a bfloat16 cache. How
+# A model has 48 layers, 64 query heads, 8 KV heads of dimension 128, and a bfloat16 cache. How
 # large is the cache for 12 sequences of 8192 tokens?
 #
 # Answer in GB (a bare number), or with a unit.

@@ -100,7 +100,7 @@ def means(x, *, mesh):
 # Question loop_time [us]
 # A student repairs `broken_decay` with a psum *in* the loop, `c / 2 + psum(x[t].sum(0), "x")`,
 # and none after it. The types fit, and the values are right. The program runs twice on a ring of
-# 8 v5p chips, for 5120 and for 262144 columns of float32, 64 rounds each. How long do all its
+# 8 v5p chips, for 5120 and for 262144 columns of float32, 48 rounds each. How long do all its
 # all-reduces take, one after the other?
 #
 # Answer in us (a bare number), or with a unit.

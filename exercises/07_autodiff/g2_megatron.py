@@ -105,7 +105,7 @@ gated_bytes = None  # TODO: your answer
 
 
 # Question layers_time [ms]
-# A model has 64 layers on a ring of 8 v4p chips. Each layer has an attention block and an MLP
+# A model has 48 layers on a ring of 8 v4p chips. Each layer has an attention block and an MLP
 # block as above, both with f and g. Activations and their gradients are bfloat16[6144, 5120]. How
 # many ms do the all-reduces of a training step take?
 #

@@ -30,8 +30,8 @@ loss is the mean of `(output − y)²` over all M micro-batches together.
 | check | rule, per device | small case |
 |---|---|---|
 | loss, layers | those of one device, in each of three steps; all micro-batches see the same weights | |
-| ticks | M + P − 1 ticks in each pass; permutes, and one all-reduce of the loss | 2 · 6 ticks |
-| memory | on pp=2 a device holds, beside the arguments: one stash of M inputs, one sum of gradients, one tick's arrays; no more ticks and FLOPs than above | |
+| ticks | M + P − 1 ticks in each pass, and no more FLOPs than these ticks need; permutes, and one all-reduce of the loss | 2 · 6 ticks |
+| memory | with these ticks, on pp=2, a device holds, beside the arguments: one stash of M inputs, one sum of gradients, one tick's arrays | |
 
 Keeping the inputs of every layer, or a gradient for each micro-batch, takes too much memory. Write the ticks as loops:
 the grader cannot follow the memory of a program of more than 5,000 operations.

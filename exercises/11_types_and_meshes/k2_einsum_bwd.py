@@ -83,7 +83,7 @@ columns_to_hide = None  # TODO: your answer
 
 
 # Question scale_gradients [KB]
-# A model has 78 layers with two norms each, and each norm has a scale `g[h]`, float32[5120],
+# A model has 48 layers with two norms each, and each norm has a scale `g[h]`, float32[5120],
 # whole on all devices. Activations `x[s, b, h]` are cut along s over 8 devices, so `"sbh,h->sbh"`
 # leaves the scales' gradients pending. How many KB does each device send in one backward pass to
 # complete these gradients?

@@ -313,7 +313,8 @@ def wanted(
 
     Raises ValueError if the answer is not valid, and any error that the function raises.
     """
-    return (kind or kind_of(question, params)).want(question.answered_by(fn, params))
+    kind = kind or kind_of(question, params)
+    return (kind if fn is question.fn else kind.of_mistakes).want(question.answered_by(fn, params))
 
 
 def nearest_misconceptions(

@@ -134,7 +134,8 @@ def memory_copies(seen):
 @exercise.number(
     points=1,
     unit="MB",
-    params={"I": [8192, 16384], "J": [4096, 12288], "X": [2, 16], "Y": [4, 8], "Z": [4, 16]},
+    params={"I": [8192, 16384], "J": [4096, 12288], "X": [2, 32], "Y": [4, 8], "Z": [4, 16]},
+    where=lambda I, J, X, Y, Z: X not in (Y * Z, Y * Z / 2),
     model="1 MB is 10^6 bytes",
     hints=[
         "How many chips hold the same block?",
@@ -151,7 +152,8 @@ def weights_in_all(I, J, X, Y, Z):
 @exercise.number(
     points=0.5,
     unit="MB",
-    params={"I": [8192, 16384, 24576], "J": [5120, 7168], "X": [4, 8], "Y": [3, 6]},
+    params={"I": [8192, 16384, 24576], "J": [5120, 7168], "X": [4, 8], "Y": [2, 4]},
+    where=lambda I, J, X, Y: X != Y,
     model="1 MB is 10^6 bytes",
     hints=[
         "Where does each call put the array?",

@@ -145,8 +145,10 @@ def owner_order(seen):
 @exercise.number(
     points=0.5,
     unit="",
-    params={"I": [3072, 6144, 9216], "X": [4, 8], "Y": [2, 3], "device": [3, 4, 5, 7]},
-    where=lambda I, X, Y, device: device % Y and device not in (device // Y + device % Y * X, device % Y * X),
+    params={"I": [3072, 6144, 9216], "X": [4, 8], "Y": [2, 4], "device": [3, 5, 6, 7]},
+    where=lambda I, X, Y, device: (
+        X != Y and device > Y and device % Y and device not in (device // Y + device % Y * X, device % Y * X)
+    ),
     hints=[
         "Which coordinates x and y does the device have, and in which order does the tuple count blocks?",
         'x is the first axis of the mesh, so device = x · Y + y with y < Y. In the tuple ("y", "x") y changes slowest and x fastest.',
@@ -163,8 +165,9 @@ def first_row(I, X, Y, device):
 @exercise.number(
     points=0.5,
     unit="MB",
-    params={"I": [122880, 245760], "J": [2048, 6144], "X": [4, 8, 16], "Y": [2, 5, 6]},
-    where=lambda I, J, X, Y: X * Y < 50,  # an answer that is one block off differs by more than the tolerance
+    params={"I": [122880, 245760], "J": [2048, 6144], "X": [4, 8, 16], "Y": [2, 4]},
+    where=lambda I, J, X, Y: X != Y,
+    rtol=0.01,  # less than one of 64 blocks
     model="a device sends its whole block or, if it keeps it, nothing; 1 MB is 10^6 bytes",
     hints=[
         "Which devices keep their block?",

@@ -153,7 +153,7 @@ def shard_roll_alone(seen):
 @exercise.number(
     points=0.5,
     unit="KB",
-    params={"S": [8192, 16384], "D": [7680, 15360], "X": [8, 16], "Y": [3, 5], "shift": [3, 7]},
+    params={"S": [8192, 16384], "D": [6144, 10240, 15360], "X": [8, 16], "Y": [2, 4], "shift": [3, 7]},
     model="1 KB is 1000 bytes",
     hints=[
         "Which rows move from one device to another?",

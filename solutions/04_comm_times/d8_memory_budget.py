@@ -125,7 +125,7 @@ def state_per_chip(P, N, kept):
 @exercise.number(
     points=0.5,
     unit="GB",
-    params={"L": [40, 61, 80], "H": [40, 64], "K": [5, 8], "T": [4096, 8192, 32768], "B": [12, 24, 96]},
+    params={"L": [28, 36, 48], "H": [40, 64], "K": [5, 8], "T": [4096, 8192, 32768], "B": [12, 24, 40]},
     where=lambda L, H, K, T, B: H % K == 0,
     model="all chips together; 1 GB is 10^9 bytes",
     hints=[

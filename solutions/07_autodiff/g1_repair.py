@@ -142,7 +142,7 @@ def means(x, *, mesh):
 @exercise.number(
     points=0.75,
     unit="us",
-    params={"chip": ["v4p", "v5p"], "T": [24, 40, 64], "X": [4, 8], "D": [5120, 8192], "E": [256000, 262144]},
+    params={"chip": ["v4p", "v5p"], "T": [24, 32, 48], "X": [4, 8], "D": [5120, 8192], "E": [256000, 262144]},
     model="an all-reduce on a ring takes the longer of X hops of 1 us (X/2 for each of its two phases) and 2 V / W, W both directions of a link",
     hints=[
         "How many all-reduces does the loop run?",

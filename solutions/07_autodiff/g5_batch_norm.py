@@ -86,7 +86,7 @@ def batch_norm(x, *, mesh):
 @exercise.number(
     points=0.75,
     unit="us",
-    params={"L": [20, 53, 72], "X": [4, 8, 16], "D": [256, 512, 1024]},
+    params={"L": [20, 36, 48], "X": [4, 8, 16], "D": [256, 512, 1024]},
     model="rings of v5p; these all-reduces are so small that only their hops count: 1 us per hop, X/2 hops for each of two phases",
     hints=[
         "How many all-reduces does a layer have in the forward pass, and how many in the backward pass?",

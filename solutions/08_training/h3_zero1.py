@@ -1,9 +1,8 @@
 """# H3 AdamW with its state cut (ZeRO-1)
 
-Adam keeps two float32 moments for each parameter, and in plain data parallelism every device keeps all of them. With
-ZeRO's first stage a device keeps the moments of 1/N of the parameters' *elements* and updates only these elements. Then
-all devices gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so ZeRO-1 sends no more bytes
-than plain data parallelism.
+Adam keeps two float32 moments for each parameter. In plain data parallelism every device keeps all of them. With
+ZeRO's first stage a device keeps the moments of 1/N of the *elements* and updates only these. Then all devices gather
+the new weights. ZeRO-1 sends no more bytes than an all-reduce.
 
 ```
        whole on each device                     a quarter on each of four
@@ -35,14 +34,16 @@ S is a multiple of N and at least the number of parameters. You choose the order
 
 | check | rule | small case |
 |---|---|---|
-| value | after each of five steps loss, parameters and t are those of AdamW on one device | |
+| loss | of five steps, the loss before the step | |
+| direction | the first step changes the parameters much as AdamW does: cosine of the two changes ≥ 0.5 | |
+| value | after each of five steps, parameters and t are those of AdamW on one device | |
 | layout | a device holds 1/N of the moments, and all parameters | 264 bytes of moments |
-| what is sent | a device sends at most 2 (N−1)/N · 4S bytes, and 32 bytes more for single numbers | 792 bytes |
+| what is sent | a device sends at most 2 (N−1)/N · 4S bytes, and 32 for single numbers | 792 bytes |
 
 **Symbols.** B rows, D, F and K widths, N devices along dp, ‖g‖ the norm over all parameters.
 
-**Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters. m and v have S = 132 elements each; 15 of them belong to no
-parameter. On dp=4 a device has 33 elements each of m and v: 264 bytes instead of 1056. The reduce-scatter and the
+**Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters. S = 132, so 15 elements belong to no parameter. On dp=4 a
+device has 33 elements each of m and v: 264 bytes instead of 1056. The reduce-scatter and the
 all-gather send 3/4 · 528 = 396 bytes each.
 
 ## Going further

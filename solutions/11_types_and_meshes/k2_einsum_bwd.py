@@ -124,7 +124,7 @@ def columns_to_hide(chip, X, S, B, I):
 @exercise.number(
     points=0.5,
     unit="KB",
-    params={"L": [30, 54, 78], "H": [5120, 7168, 9216], "X": [4, 8, 16]},
+    params={"L": [30, 40, 48], "H": [5120, 7168, 9216], "X": [4, 8, 16]},
     model="a ring all-reduce of N chunks: 2·(N - 1) hops of one chunk; 1 KB is 1000 bytes",
     hints=[
         "How many bytes have all pending gradients together?",

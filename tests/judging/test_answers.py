@@ -11,6 +11,7 @@ from grader.common.result import Result
 from grader.exercise import Exercise
 from grader.judging.answers import judge
 from grader.judging.kinds.quantities import QuantityKind, is_close, numbers_of
+from grader.judging.problems import question_problems
 from tests.question import declare
 
 PLAUSIBLE = "not right, and not the result of a known misconception; the size is plausible, so check the formula first, then the units"
@@ -122,6 +123,23 @@ def test_the_nearest_misconception_gives_the_hint():
     """Both misconceptions are within tolerance of both answers; the nearer one speaks."""
     assert verdict(559 / 2 * 1.002).misconception == "both_ways"
     assert verdict(559 / 2 * 1.013).misconception == "nearly_both_ways"
+
+
+def test_a_known_misconception_may_lead_to_0():
+    exercise = Exercise()
+
+    @exercise.number(points=1, unit="B", params={"n": [3]})
+    def sent(n):
+        """How many bytes?"""
+        return 4 * n
+
+    @exercise.misconception(of=sent)
+    def nothing_sent(n):
+        """Something is sent."""
+        return 0
+
+    assert not list(question_problems(sent, exercise.misconceptions.values()))
+    assert judge(sent, {"n": 3}, exercise.misconceptions.values(), "0 B").hint == "Something is sent."
 
 
 def test_the_right_answer_takes_precedence_over_misconceptions():

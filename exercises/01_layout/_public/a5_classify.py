@@ -91,7 +91,8 @@ def classify(eq, spec_a, spec_b):
 @exercise.number(
     points=0.5,
     unit="MB",
-    params={"I": [8192, 16384], "J": [6144, 12288], "K": [7680, 10240], "X": [4, 16], "Y": [3, 8], "Z": [2, 5]},
+    params={"I": [8192, 16384], "J": [6144, 12288], "K": [7680, 10240], "X": [4, 16], "Y": [2, 8], "Z": [2, 8]},
+    where=lambda I, J, K, X, Y, Z: Y != Z,
     model="1 MB is 10^6 bytes",
     hints=[
         "Which dimensions does the partial sum have, and which of them are cut?",

@@ -114,7 +114,10 @@ def matmul_manual(a, b, *, mesh):
     raise NotImplementedError()
 
 
-question = {"params": {"I": [8192, 24576], "J": [2816, 5120], "K": [6144, 12288], "X": [4, 8], "Y": [3, 6]}}
+question = {
+    "params": {"I": [8192, 24576], "J": [2816, 5120], "K": [6144, 12288], "X": [4, 8], "Y": [4, 16]},
+    "where": lambda I, J, K, X, Y: X != Y,
+}
 
 
 @exercise.number(

@@ -165,7 +165,7 @@ def gated_bytes(T, D, X):
 @exercise.number(
     points=0.5,
     unit="ms",
-    params={"chip": ["v4p", "v5p"], "L": [24, 40, 64], "T": [4096, 6144], "D": [5120, 7168], "X": [4, 8]},
+    params={"chip": ["v4p", "v5p"], "L": [24, 32, 48], "T": [4096, 6144], "D": [5120, 7168], "X": [4, 8]},
     model="a ring; an all-reduce takes 2 (X - 1) / X · V / W, W both directions of a link; nothing runs beside it",
     hints=[
         "An attention block is cut like the MLP block, but by heads.",

@@ -121,7 +121,7 @@ def axes_for(what, mesh):
 @exercise.number(
     points=0.5,
     unit="ms",
-    params={"T": [2, 4, 8], "L": [36, 60], "B": [4096, 6144, 10240], "D": [5120, 7168]},
+    params={"T": [2, 4, 8], "L": [36, 48], "B": [4096, 6144, 10240], "D": [5120, 7168]},
     model="an all-reduce of V bytes over n GPUs takes 2·V·(n - 1)/n / w, where w is the bandwidth at which one GPU sends; nothing overlaps",
     hints=[
         "Which bandwidth does one GPU have between nodes?",

@@ -60,6 +60,11 @@ class AnswerKind(ABC, Generic[Want, Given]):
     def asked(self) -> Sequence[str]:
         """Lines below a question's text that describe the form of an answer."""
 
+    @property
+    def of_mistakes(self) -> Self:
+        """The kind of a misconception's answers, which may have values that no right answer has."""
+        return self
+
     @abstractmethod
     def want(self, value: Any) -> Want:
         """Convert an author's answer to the form that this class compares. Raises ValueError if it is not valid."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from grader.exercise import Quantity
@@ -46,6 +46,10 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
         if dimension == DIMENSIONS[()] and factor == 1:
             return ["Answer with a bare number."]
         return [f"Answer in {self.unit} (a bare number), or with a unit."]
+
+    @property
+    def of_mistakes(self) -> QuantityKind:
+        return replace(self, zero=True)
 
     def want(self, value: Any) -> float:
         try:

@@ -67,6 +67,16 @@ def local_shape_rounded(shape, spec, mesh_shape):
     return tuple(local)
 
 
+@exercise.misconception(form_of=local_shape_rounded, breaks="`ValueError` when a dimension does not divide evenly")
+def local_shape_rounded_up(shape, spec, mesh_shape):
+    """Like `local_shape_rounded`, but rounded up."""
+    local = list(shape)
+    for dim, entry in enumerate(spec):
+        axes = () if entry is None else (entry,) if isinstance(entry, str) else entry
+        local[dim] = -(-local[dim] // math.prod(mesh_shape[axis] for axis in axes))
+    return tuple(local)
+
+
 @exercise.misconception(of=local_load_time)
 def load_cut_by_z(chip, I, J, X, Y, Z):
     """You divided by Z too. The spec does not name z, so along z every chip holds a copy of the block."""

@@ -62,6 +62,18 @@ def weights_elements(I, J, X, Y, Z):
 
 
 @exercise.misconception(of=weights_in_all)
+def weights_on_every_chip(I, J, X, Y, Z):
+    """You counted a copy on every chip. x cuts the rows, so a chip holds 1/X of them."""
+    return 2 * I * J * X * Y * Z
+
+
+@exercise.misconception(of=weights_in_all)
+def weights_copied_by_x(I, J, X, Y, Z):
+    """You counted X copies. The spec names x, so x cuts the array. The axes that the spec does not name make copies."""
+    return 2 * I * J * X
+
+
+@exercise.misconception(of=weights_in_all)
 def weights_copied_along_z(I, J, X, Y, Z):
     """You counted the copies along z only. The spec does not name y either."""
     return 2 * I * J * Z
@@ -89,6 +101,12 @@ def replicated_once(I, J, X, Y):
 def placed_only(I, J, X, Y):
     """You left out `a`. One chip holds it, so add one copy."""
     return 2 * I * J * X * Y
+
+
+@exercise.misconception(of=placed_and_unplaced)
+def placed_in_float32(I, J, X, Y):
+    """You counted 4 bytes a number. A bfloat16 takes 2."""
+    return 4 * I * J * (1 + X * Y)
 
 
 @exercise.misconception(of=placed_and_unplaced)

@@ -69,6 +69,12 @@ def first_row_x_major(I, X, Y, device):
 
 
 @exercise.misconception(of=first_row)
+def first_row_as_block(I, X, Y, device):
+    """You gave the number of the block. Its first row is that number times the rows of a block, I / (X · Y)."""
+    return device % Y * X + device // Y
+
+
+@exercise.misconception(of=first_row)
 def first_row_of_group(I, X, Y, device):
     """You found the first row of the devices with this y. x divides their rows further: add the offset of this device's x."""
     return device % Y * I / Y
@@ -78,6 +84,18 @@ def first_row_of_group(I, X, Y, device):
 def reorder_everything(I, J, X, Y):
     """You let every device send its block. A device with x·Y + y = y·X + x keeps its block. The first and the last device are examples."""
     return 4 * I * J
+
+
+@exercise.misconception(of=reorder_bytes)
+def reorder_one_stays(I, J, X, Y):
+    """You let only one device keep its block. Two numbers are equal on the first and on the last device at least."""
+    return 4 * I * J * (1 - 1 / (X * Y))
+
+
+@exercise.misconception(of=reorder_bytes)
+def reorder_of_one_device(I, J, X, Y):
+    """You counted what one device sends. The question asks for all devices together."""
+    return 4 * I * J / (X * Y)
 
 
 @exercise.misconception(of=reorder_bytes)

@@ -121,6 +121,24 @@ def roll_whole_block(S, D, X, Y, shift):
 
 
 @exercise.misconception(of=global_roll_bytes)
+def roll_of_all_devices(S, D, X, Y, shift):
+    """You counted what all devices send together. The question asks for one device."""
+    return 4 * shift * D * X
+
+
+@exercise.misconception(of=global_roll_bytes)
+def roll_two_bytes(S, D, X, Y, shift):
+    """You counted 2 bytes a number. A float32 takes 4."""
+    return 2 * shift * D / Y
+
+
+@exercise.misconception(of=global_roll_bytes)
+def roll_one_row(S, D, X, Y, shift):
+    """You counted one row. As many rows leave a block as the array rolls."""
+    return 4 * D / Y
+
+
+@exercise.misconception(of=global_roll_bytes)
 def roll_elements(S, D, X, Y, shift):
     """You counted numbers, not bytes. A float32 takes 4."""
     return shift * D / Y

@@ -214,6 +214,12 @@ def partial_not_cut(I, J, K, X, Y, Z):
 
 
 @exercise.misconception(of=partial_sum_bytes)
+def partial_rows_only(I, J, K, X, Y, Z):
+    """You cut only the rows. z cuts the columns of C."""
+    return 4 * I * K / X
+
+
+@exercise.misconception(of=partial_sum_bytes)
 def partial_elements(I, J, K, X, Y, Z):
     """You counted numbers, not bytes. A float32 takes 4."""
     return I * K / (X * Z)

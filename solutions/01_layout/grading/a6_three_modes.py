@@ -224,6 +224,12 @@ def gather_of_b_instead(I, J, K, X, Y):
 
 
 @exercise.misconception(of=gather_of_c_bytes)
+def gather_of_c_one_block(I, J, K, X, Y):
+    """You counted one step. A ring of Y devices needs Y - 1 steps, and a device sends a block in each."""
+    return 4 * I * K / (X * Y)
+
+
+@exercise.misconception(of=gather_of_c_bytes)
 def gather_of_c_one_step_more(I, J, K, X, Y):
     """You counted Y steps. A ring of Y devices needs Y - 1 steps."""
     return 4 * I * K / X
@@ -233,6 +239,12 @@ def gather_of_c_one_step_more(I, J, K, X, Y):
 def flops_still_shared(I, J, K, X, Y):
     """You divided by Y too. With all of B on every device, the devices along y compute the same rows."""
     return 2 * I * J * K / (X * Y)
+
+
+@exercise.misconception(of=flops_of_one_constraint)
+def flops_of_the_whole(I, J, K, X, Y):
+    """You counted the whole matmul. x cuts the rows of the result, so a device computes 1/X of them."""
+    return 2 * I * J * K
 
 
 @exercise.misconception(of=flops_of_one_constraint)

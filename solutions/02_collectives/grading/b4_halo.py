@@ -129,6 +129,18 @@ def halo_cut_columns(N, D, X, w):
 
 
 @exercise.misconception(of=halo_bytes)
+def halo_of_all_devices(N, D, X, w):
+    """You counted what all devices send together. The question asks for one device."""
+    return 2 * w * D * 4 * X
+
+
+@exercise.misconception(of=halo_bytes)
+def halo_of_one_row(N, D, X, w):
+    """You counted one row for each neighbour. Each neighbour needs w rows."""
+    return 2 * D * 4
+
+
+@exercise.misconception(of=halo_bytes)
 def halo_elements(N, D, X, w):
     """You counted numbers, not bytes. A float32 takes 4."""
     return 2 * w * D

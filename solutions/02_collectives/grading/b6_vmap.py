@@ -91,6 +91,18 @@ def looped_latency_of_gathers(B, X, Y):
 
 
 @exercise.misconception(of=looped_latency)
+def looped_latency_one_way(B, X, Y):
+    """You let each phase take X - 1 hops. The model sends both ways round the ring, so the farthest device is ⌊X/2⌋ hops away."""
+    return B / Y * 2 * (X - 1) * 1e-6
+
+
+@exercise.misconception(of=looped_latency)
+def looped_latency_over_y(B, X, Y):
+    """You exchanged the axes. y cuts the batch, and the all-reduces run over x."""
+    return B / X * 2 * latency(Y)
+
+
+@exercise.misconception(of=looped_latency)
 def looped_latency_of_one(B, X, Y):
     """Your answer is the latency of one all-reduce, which vmap would need. The loop runs one all-reduce per example."""
     return 2 * latency(X)

@@ -79,6 +79,12 @@ def flops_without_additions(I, J, K, X, Y, Z):
 
 
 @exercise.misconception(of=flops_per_device)
+def flops_of_everyone(I, J, K, X, Y, Z):
+    """You counted the whole matmul. x cuts the rows of the result and y its columns, so a device computes 1/XY of it."""
+    return 2 * I * J * K
+
+
+@exercise.misconception(of=flops_per_device)
 def flops_of_all_columns(I, J, K, X, Y, Z):
     """You divided by X only. The columns of C are cut too."""
     return 2 * I * J * K / X

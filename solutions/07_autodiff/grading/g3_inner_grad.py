@@ -195,6 +195,13 @@ def both_as_off(w, rows, targets):
     return jax.lax.psum(jax.grad(loss)(w, rows, targets), "x") / jax.lax.axis_size("x")
 
 
+@exercise.misconception(of=grad_in_both, fails=both_value, breaks="the gradient of the mean loss over all rows")
+def both_of_a_constant(w, rows, targets):
+    """Your gradient is 0, because the loss does not use the argument that you differentiate. Pass the cast w to jax.grad as the argument of the loss."""
+    varying = jax.lax.pcast(w, "x", to="varying")
+    return jax.lax.pmean(jax.grad(lambda w: loss(varying, rows, targets))(w), "x")
+
+
 @exercise.misconception(of=grad_in_both, fails=both_traffic, breaks="together of at most DK + 2 numbers")
 def both_averaged_twice(w, rows, targets):
     """You averaged twice. After the first pmean all devices have equal gradients, and the second only sends them again."""
@@ -206,6 +213,12 @@ def both_averaged_twice(w, rows, targets):
 def inner_grad_in_float32(D, F, X):
     """You counted 4 bytes. JAX casts w to varying where w is combined with the rows, and there w is bfloat16. Cast w before the conversion if you want sums in float32."""
     return 2 * (X - 1) / X * 4 * D * F
+
+
+@exercise.misconception(of=inner_grad_bytes)
+def inner_grad_sends_nothing(D, F, X):
+    """You counted only communication that the program writes. With check_vma=True JAX casts w to varying, and the transpose of this cast is a psum."""
+    return 0.0
 
 
 @exercise.misconception(of=inner_grad_bytes)

@@ -7,7 +7,7 @@ from jax.flatten_util import ravel_pytree
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Scenario, array, axis, integers, like
-from grader.expect import expect_close, expect_equal, expect_spec, expect_traffic
+from grader.expect import Failure, expect_close, expect_equal, expect_spec, expect_traffic
 from h3_zero1 import OPT, exercise, zero1_held, zero1_step
 
 
@@ -66,22 +66,40 @@ def adamw_on_one_device(steps):
         yield new, loss
 
 
-@exercise.check(call, points=2, public=True)
+@exercise.check(call, points=0.5, public=True)
+def zero1_loss(seen):
+    """zero1_step: each of five steps returns the loss before it"""
+    for step in seen.steps:
+        expect_close(step.out[2], loss_and_grads(step.params, step.x, step.y)[0])
+
+
+@exercise.check(call, points=0.25, public=True)
+def zero1_direction(seen):
+    """zero1_step: the first step changes the parameters much as AdamW does"""
+    first, second, (due, _) = *seen.steps[:2], next(adamw_on_one_device(seen.steps))
+    expect_spec(first.out[0], P())
+    changes = [np.concatenate([(new[n] - p).ravel() for n, p in first.params.items()]) for new in (second.params, due)]
+    lengths = [np.linalg.norm(change) for change in changes]
+    if not changes[0] @ changes[1] >= 0.5 * lengths[0] * lengths[1] > 0:
+        raise Failure("the first step changes the parameters in another direction than AdamW")
+
+
+@exercise.check(call, points=1.25, public=True, after=zero1_direction)
 def zero1_value(seen):
-    """zero1_step: after each of five steps loss and parameters equal those of AdamW on one device"""
-    for step, (params, loss) in zip(seen.steps, adamw_on_one_device(seen.steps), strict=True):
-        expect_close((step.out[2], step.out[0]), (loss, params))
+    """zero1_step: after each of five steps the parameters equal those of AdamW on one device"""
+    for step, (params, _) in zip(seen.steps, adamw_on_one_device(seen.steps), strict=True):
+        expect_close(step.out[0], params)
         expect_equal(step.out[1]["t"], step.opt["t"] + 1)
 
 
-@exercise.check(call, points=1, public=True, after=zero1_value)
+@exercise.check(call, points=1, public=True, after=zero1_direction)
 def zero1_layout(seen):
     """zero1_step: a device holds 1/N of the moments after each step, and all parameters"""
     for step in seen.steps:
         expect_spec(step.out, (P(), OPT, P()))
 
 
-@exercise.check(call, points=1, after=zero1_value)
+@exercise.check(call, points=1, after=zero1_direction)
 def zero1_traffic(seen):
     """zero1_step: sends no more bytes than an all-reduce of the gradient"""
     n = seen.mesh["dp"]
@@ -271,7 +289,7 @@ def zero1_state_on_every_device(params, opt, x, y, *, mesh):
     return step(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+@exercise.misconception(fails=zero1_direction, breaks="the first step changes the parameters much as AdamW does")
 def zero1_for_two_devices(params, opt, x, y, *, mesh):
     """You cut the elements in two: each device takes the half that starts at its own index times S/2. Take the number of devices from the mesh."""
 
@@ -282,19 +300,19 @@ def zero1_for_two_devices(params, opt, x, y, *, mesh):
     return zero1(mesh, change=change)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_clipped_by_own_norm(params, opt, x, y, *, mesh):
     """You clipped by the norm of your own part. Clip by the norm of all elements: add up the squares over the devices first."""
     return zero1(mesh, clip=lambda g: g / jnp.maximum(1, jnp.sqrt(jnp.sum(g**2))))(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_never_clipped(params, opt, x, y, *, mesh):
     """You did not clip the gradient. If its norm over all elements is above 1, divide the gradient by that norm."""
     return zero1(mesh, clip=lambda g: g)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_clipped_before_summing(params, opt, x, y, *, mesh):
     """You clipped each device's gradient and summed afterwards. Sum over all rows first, then clip the sum to norm 1."""
 
@@ -304,7 +322,7 @@ def zero1_clipped_before_summing(params, opt, x, y, *, mesh):
     return zero1(mesh, summed=summed, clip=lambda g: g)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_norm_over_copies(params, opt, x, y, *, mesh):
     """You added the squares over all axes of the mesh. Devices along tp hold copies: count every element once."""
 
@@ -314,7 +332,7 @@ def zero1_norm_over_copies(params, opt, x, y, *, mesh):
     return zero1(mesh, clip=clip)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_decays_what_is_new(params, opt, x, y, *, mesh):
     """You took the decay from the weights after the update. AdamW takes it from the weights before the update."""
 
@@ -325,7 +343,7 @@ def zero1_decays_what_is_new(params, opt, x, y, *, mesh):
     return zero1(mesh, change=change)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_decays_in_the_gradient(params, opt, x, y, *, mesh):
     """You added the decay to the gradient, where Adam divides it by the root of the second moment. AdamW applies the decay to the weights directly."""
 
@@ -336,13 +354,13 @@ def zero1_decays_in_the_gradient(params, opt, x, y, *, mesh):
     return zero1(mesh, change=change)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_counts_tensors(params, opt, x, y, *, mesh):
     """Your t counts updates of tensors. It must count steps: all tensors of a step have the same t."""
     return zero1(mesh, change=lambda p, m, v, g, t: as_usual(p, m, v, g, t + len(params) - 1))(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_corrected_as_at_first(params, opt, x, y, *, mesh):
     """You correct the moments in every step as in the first step. The first step alone cannot show the error: compare after five steps."""
 
@@ -352,20 +370,32 @@ def zero1_corrected_as_at_first(params, opt, x, y, *, mesh):
     return zero1(mesh, change=change)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_sum_of_means(params, opt, x, y, *, mesh):
     """Your gradient has norm 1 in every step, even where it should be smaller. There are two possible causes. You may have summed the gradients of the devices' own means, which gives N times the gradient of the mean over all rows: add up parts of one mean. Or you divide by the norm even if it is below 1: divide by max(1, norm)."""
     return zero1(mesh, scale=mesh.shape["dp"])(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="over all rows and columns")
+@exercise.misconception(fails=zero1_direction, breaks="the first step changes the parameters much as AdamW does")
+def zero1_uphill(params, opt, x, y, *, mesh):
+    """You added the update to the parameters. Subtract it: p - 0.05 (u + 0.1 p)."""
+
+    def change(p, m, v, g, t):
+        p = own(p, len(m))
+        new, m, v = update(p, m, v, g, t)
+        return 2 * p - new, m, v, t
+
+    return zero1(mesh, change=change)(params, opt, x, y)
+
+
+@exercise.misconception(fails=[zero1_loss, zero1_value], breaks="over all rows and columns")
 def zero1_mean_of_own_rows(params, opt, x, y, *, mesh):
     """You summed the devices' own means, so loss and gradient are N times too large. Divide by the number of all rows, or by N afterwards."""
     n = mesh.shape["dp"]
     return zero1(mesh, scale=n, told=lambda loss: n * total(loss))(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_norm_of_own_gradients(params, opt, x, y, *, mesh):
     """You added up the squares of the devices' own gradients, before their sum. Take the norm of the summed gradient: add up the squares of the parts after the reduce-scatter."""
 
@@ -375,34 +405,32 @@ def zero1_norm_of_own_gradients(params, opt, x, y, *, mesh):
     return zero1(mesh, summed=summed, clip=lambda g: g)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_clipped_by_element(params, opt, x, y, *, mesh):
     """You clipped each element to at most 1. Divide all elements by the norm of the whole gradient, if it is above 1."""
     return zero1(mesh, clip=lambda g: jnp.clip(g, -1, 1))(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+@exercise.misconception(fails=zero1_loss, breaks="the loss before the step")
 def zero1_own_loss(params, opt, x, y, *, mesh):
     """Each device returns the loss of its own rows. Sum the parts of the loss over the devices, as you do for the gradient."""
     return zero1(mesh, told=lambda loss: mesh.shape["dp"] * loss)(params, opt, x, y)
 
 
-@exercise.misconception(
-    form_of=zero1_own_loss, breaks="after each of five steps loss, parameters and t are those of AdamW"
-)
+@exercise.misconception(form_of=zero1_own_loss, breaks="the loss before the step")
 def zero1_own_part_of_loss(params, opt, x, y, *, mesh):
     """Like `zero1_own_loss`, divided by the number of all rows."""
     return zero1(mesh, told=lambda loss: loss)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="loss before the step")
+@exercise.misconception(fails=zero1_loss, breaks="the loss before the step")
 def zero1_loss_after_the_step(params, opt, x, y, *, mesh):
     """You returned the loss of the new parameters. Return the loss before the step: value_and_grad computes both at once."""
     new, opt, _ = zero1(mesh)(params, opt, x, y)
     return new, opt, jnp.mean((jnp.tanh(x @ new["a"] + new["c"]) @ new["b"] - y) ** 2)
 
 
-@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_without_decay(params, opt, x, y, *, mesh):
     """You left out the decay of the weights. Add 0.1 p to the update before you multiply it by 0.05."""
     return zero1(mesh, change=lambda p, m, v, g, t: (*update(own(p, len(m)), m, v, g, t, decay=0), t))(
@@ -410,7 +438,7 @@ def zero1_without_decay(params, opt, x, y, *, mesh):
     )
 
 
-@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_uncorrected(params, opt, x, y, *, mesh):
     """You used m and v without their corrections. Divide m by 1 - 0.9^t and v by 1 - 0.99^t."""
 
@@ -420,7 +448,7 @@ def zero1_uncorrected(params, opt, x, y, *, mesh):
     return zero1(mesh, change=change)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_added_under_the_root(params, opt, x, y, *, mesh):
     """You added 0.01 under the square root. Add it to the root."""
 
@@ -437,7 +465,7 @@ def zero1_t_unchanged(params, opt, x, y, *, mesh):
     return zero1(mesh, change=lambda *args: (*as_usual(*args)[:3], args[-1] - 1))(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="Step t is")
+@exercise.misconception(fails=[zero1_direction, zero1_loss], breaks="Step t is")
 def zero1_corrected_by_old_t(params, opt, x, y, *, mesh):
     """You corrected the moments with the t of the previous step. In the first step t is 1. With t = 0 the correction divides by 0."""
 
@@ -458,13 +486,13 @@ def zero1_all_reduced_for_the_norm(params, opt, x, y, *, mesh):
     return zero1(mesh, summed=summed, clip=lambda g: g)(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_own_gradient(params, opt, x, y, *, mesh):
     """You cut your part out of your own gradient. The other devices' rows also contribute to these elements: sum over the devices."""
     return zero1(mesh, summed=lambda g: own(g, len(g) // jax.lax.axis_size("dp")))(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_value, breaks="after each of five steps loss, parameters and t are those of AdamW")
+@exercise.misconception(fails=[zero1_direction, zero1_loss], breaks="whole on every device")
 def zero1_never_gathered(params, opt, x, y, *, mesh):
     """Each device returns parameters in which only its own part is new. The next step needs all new parameters on every device: gather the parts."""
 

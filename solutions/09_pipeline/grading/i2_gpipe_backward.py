@@ -253,7 +253,7 @@ def a_tick_too_many(ws, x, y, *, rate):
     return _stepped(ws, x, y, rate, ticks=lambda m, n: m + n)
 
 
-@exercise.misconception(fails=step_budget, breaks="M + P − 1 ticks in each pass")
+@exercise.misconception(fails=step_budget, breaks="no more FLOPs than these ticks need")
 def back_twice_in_a_tick(ws, x, y, *, rate):
     """Each tick runs the backward pass of a stage twice: from the loss, and from the gradient that arrived. Choose one of the two gradients with jnp.where, then run it once."""
 
