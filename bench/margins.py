@@ -4,10 +4,9 @@
     python bench/margins.py 06_overlap j2 m1    some modules and exercises
 
 A program's need is its amount of what the budget limits, such as bytes. The ratio is the wrong program's need, divided
-by the least need of a right program. The table shows one wrong program for each budget. For a budget declared with
-``between``, this is the wrong program with the smallest need above the budget. For a budget that is a plain number,
-this is the wrong program with the largest need. ``exactly`` marks a budget that is an exact number of collectives, so
-that fewer collectives are wrong. Ratios below 1.5 are marked.
+by the least need of a right program. For each budget, the table shows the wrong program with the smallest need above
+the budget. For a budget declared with ``needed``, it shows only the mesh and sizes with the smallest ratio. ``exactly``
+marks a budget that is an exact number of collectives, so that fewer collectives are wrong. Ratios below 1.5 are marked.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from grader.authoring.margins import EXACT, SHOWN, Measured, measured
+from grader.authoring.margins import EXACT, SHOWN, Measured, differing, measured
 from grader.authoring.replaced import amounts, replaced_texts
 from grader.batch.grade import Grader
 from grader.common.budget import LEAST_RATIO, Budget
@@ -62,29 +61,27 @@ def rows_of(course: Course, grader: Grader, name: str) -> Iterator[Row]:
 
 
 def _rows(name: str, one: Measured) -> Iterator[Row]:
-    """For a budget declared with ``between``, yield a row for each mesh with each set of sizes.
-
-    For a budget that is a plain number, yield only the row with the largest ratio.
-    """
+    """Yield a row for each mesh and sizes of a budget declared with ``between``, one row for each other budget."""
     rows = [_row(name, one, sizes) for sizes in one.right]
-    if one.separates:
+    if isinstance(one.budget, Budget) and not one.budget.known:
         yield from rows
     else:
-        yield max(rows, key=lambda row: row.ratio)
+        yield min(rows, key=lambda row: row.ratio or math.inf)
 
 
 def _row(name: str, one: Measured, sizes: str) -> Row:
-    show, right, wrong = SHOWN.get(one.key.word, lambda n: f"{n:g}"), one.right[sizes], one.wrong.get(sizes, {})
+    show, right = SHOWN.get(one.key.word, lambda n: f"{n:g}"), one.right[sizes]
+    wrong = (one.wrong if differing(one.wrong) else one.earlier).get(sizes, {})
     least = min(use.amount for use in right.values())
     budget = next(iter(right.values())).budget
     beyond = {who: use.amount for who, use in wrong.items() if use.amount > budget}
     exact = one.key.word == EXACT
     if exact:
         beyond = {who: use.amount for who, use in wrong.items() if use.amount != budget}
-    by = (min if one.separates else max)(beyond, key=lambda who: beyond[who], default="")
+    by = min(beyond, key=lambda who: beyond[who], default="")
     amount = beyond.get(by, 0.0)
     ratio = math.inf if exact and by else amount / least if least else math.inf if by else 0.0
-    word = "exactly" if exact else "between" if isinstance(budget, Budget) else "at most"
+    word = "exactly" if exact else "at most" if not isinstance(budget, Budget) or budget.known else "between"
     return Row(
         name, one.check.name, f"{one.key} {sizes}", f"{word} {show(budget)}", show(least), show(amount), by, ratio
     )

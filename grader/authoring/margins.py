@@ -7,6 +7,7 @@ other requests have these sizes, too.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -31,7 +32,6 @@ Right programs in different coding styles need different amounts, so these funct
 """
 EXACT = "expect_collectives"
 """The ``expect`` function whose budget is an exact number of collectives, so that smaller numbers are wrong too."""
-COUNTS = (EXACT, "expect_at_most")
 SHOWN: Mapping[str, Callable[[float], str]] = {
     "expect_memory": show_bytes,
     "expect_traffic": show_bytes,
@@ -74,25 +74,21 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
     misconception that names the check in ``fails`` must exceed the budget. Each misconception that exceeds the budget
     must exceed it by the margin.
 
-    A budget that is a plain number is the amount that right programs need. On each mesh, at least one right program
-    must need at least this number divided by ROOM. On at least one mesh, at least one misconception must exceed the
-    number by the margin.
+    A budget ``needed(right, wrong)`` needs no margin above the amounts of right programs. If a misconception that names
+    the check exceeds the budget by a tenth, it must need at least ``wrong``. On at least one mesh, a misconception that
+    names the check, or fails an earlier check, must need the amount ``wrong``.
 
-    An exact number of collectives has only one rule: on at least one mesh, at least one misconception must run a
-    different number of them.
+    A budget that is a plain number is the amount that right programs need. On each mesh, at least one right program
+    must need this amount, with the margin. On at least one mesh, a misconception that names the check, or fails an
+    earlier check, must exceed it by the margin. Budgets of memory or time must not be plain numbers. An exact number of
+    collectives has only one rule: on at least one mesh, such a misconception must run a different number of them.
 
     Args:
         right: results of the reference and of the alternatives, by the names that messages use.
         wrong: results of each misconception, by the misconception's name.
     """
     for one in measured(exercise, right, wrong):
-        if one.separates:
-            for sizes, uses in one.right.items():
-                found = _problems(uses, one.wrong.get(sizes, {}))
-                yield from (f"{one.check.name} {sizes}: {problem}" for problem in found)
-        else:
-            found = [*_loose(one.key, one.right), *_never_exceeded(one.key, one.right, one.wrong)]
-            yield from (f"{one.check.name} {problem}" for problem in found)
+        yield from (f"{one.check.name} {problem}" for problem in _problems(one))
 
 
 @dataclass(frozen=True)
@@ -100,17 +96,19 @@ class Measured:
     """A budget of a check with the amounts that right and wrong programs need.
 
     Attributes:
-        separates: see the function ``separates``.
-        right: the amounts that right programs need.
-        wrong: the amounts that misconceptions need, if their author says that they fail the check. If the budget is a
-            plain number, also the amounts of misconceptions that fail an earlier check.
+        budget: the first budget that is not 0, otherwise 0.
+        right: the amounts that right programs need, on meshes with a budget that is not 0 if there are such meshes.
+        wrong: the amounts that misconceptions need, if their author says that they fail the check. Without those that
+            fail before the comparison, if the budget is not declared with ``needed``.
+        earlier: these amounts, and the amounts of misconceptions that fail an earlier check.
     """
 
     check: Check
     key: BudgetKey
-    separates: bool
+    budget: float
     right: Places
     wrong: Places
+    earlier: Places
 
 
 def measured(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[Measured]:
@@ -119,26 +117,20 @@ def measured(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[Mea
         below = _by_budget(check, right)
         if not below:
             continue
-        plain = {key: _places(places, separate=False) for key, places in below.items()}
-        named = _by_budget(check, _failing(exercise, wrong, {check.name}))
-        failing = _failing(exercise, wrong, {check.name, *_before(exercise, check)}) if any(plain.values()) else {}
-        known = _by_budget(check, failing, measuring=True)
+        failing = _failing(exercise, wrong, {check.name})
+        judged, named = _by_budget(check, failing, measuring=False), _by_budget(check, failing)
+        earlier = _by_budget(check, _failing(exercise, wrong, {check.name, *_before(exercise, check)}))
         for key, places in below.items():
-            if separated := _places(places, separate=True):
-                yield Measured(check, key, True, separated, named.get(key, {}))
-            if numbers := plain[key]:
-                others = {sizes: uses for sizes, uses in known.get(key, {}).items() if sizes in numbers}
-                yield Measured(check, key, False, numbers, others)
-
-
-def _places(places: Places, *, separate: bool) -> Places:
-    """Return the ``places`` with a budget that must separate programs; without ``separate``, all other places."""
-    return {sizes: uses for sizes, uses in places.items() if any(map(separates, uses.values())) == separate}
+            budgets = {sizes: next(iter(uses.values())).budget for sizes, uses in places.items()}
+            first = next(filter(None, budgets.values()), 0.0)
+            places = {sizes: uses for sizes, uses in places.items() if budgets[sizes] or not first}
+            failed = named if isinstance(first, Budget) and first.known else judged
+            yield Measured(check, key, first, places, failed.get(key, {}), earlier.get(key, {}))
 
 
 def separates(use: BudgetUse) -> bool:
-    """Return True for a budget that is declared with ``between``, or must be declared so (see ``SEPARATED``)."""
-    return isinstance(use.budget, Budget) or use.word in SEPARATED
+    """Return True for a budget that is declared with ``between``."""
+    return isinstance(use.budget, Budget) and not use.budget.known
 
 
 def _before(exercise: Exercise, check: Check) -> Iterator[str]:
@@ -152,7 +144,7 @@ def _failing(exercise: Exercise, wrong: Amounts, checks: set[str]) -> Amounts:
     return {name: found for name, found in wrong.items() if checks & set(exercise.misconceptions[name].fails)}
 
 
-def _by_budget(check: Check, amounts: Amounts, measuring: bool = False) -> Mapping[BudgetKey, Places]:
+def _by_budget(check: Check, amounts: Amounts, measuring: bool = True) -> Mapping[BudgetKey, Places]:
     found: dict[BudgetKey, dict[str, dict[str, BudgetUse]]] = {}
     for who, answered in amounts.items():
         for sizes, key, use in uses_of(check, answered, measuring):
@@ -160,96 +152,133 @@ def _by_budget(check: Check, amounts: Amounts, measuring: bool = False) -> Mappi
     return found
 
 
-def _loose(key: BudgetKey, places: Places) -> Iterator[str]:
-    """Yield a problem for each mesh (with its sizes) on which all right programs need much less than the budget."""
-    show = _shown(key.word)
-    for sizes, uses in places.items():
-        who, use = max(uses.items(), key=lambda one: one[1].amount)
-        if key.word != EXACT and use.amount * ROOM < use.budget * (1 - ROUNDING):
-            yield (
-                f"{sizes}: {key} allows {show(use.budget)}, and no right program needs more than {show(use.amount)} "
-                f"({who}); lower the number, or write between(right, wrong)"
-            )
-
-
-def _never_exceeded(key: BudgetKey, right: Places, wrong: Places) -> Iterator[str]:
-    """Yield a problem if no wrong program exceeds the budget by the margin, on any mesh with any sizes."""
-    uses = _uses(wrong)
-    if any(_is_far(use) for _, _, use in uses):
-        return
-    sizes, who, use = max(uses or _uses(right), key=lambda one: (one[2].amount - one[2].budget) / (one[2].budget or 1))
-    show = _shown(key.word)
-    if key.word == EXACT:
-        asked, differs = "asks for", "takes a different number"
+def _problems(one: Measured) -> Iterator[str]:
+    """Yield the problems of one budget, each with the mesh and the sizes."""
+    if isinstance(one.budget, Budget):
+        for sizes, uses in one.right.items():
+            found = _right_problems(uses)
+            if not one.budget.known:
+                found = [*found, *_wrong_problems(uses, one.wrong.get(sizes, {}))]
+            yield from (f"{sizes}: {problem}" for problem in found)
+        if one.budget.known:
+            yield from _known_problems(one)
     else:
-        asked, differs = "allows", "takes more" if key.word in COUNTS else "takes at least a tenth more"
-    yield (
-        f"{sizes}: {key} {asked} {show(use.budget)}, and no misconception {differs}: {who} takes {show(use.amount)}; "
-        "add such a misconception, or choose sizes where an existing misconception does so"
-    )
+        yield from _plain_problems(one)
 
 
-def _uses(places: Places) -> list[tuple[str, str, BudgetUse]]:
-    return [(sizes, who, use) for sizes, uses in places.items() for who, use in uses.items()]
-
-
-def _is_far(use: BudgetUse) -> bool:
-    """Return True if a wrong program's amount exceeds the budget by the margin, or differs from an exact budget."""
-    if use.word == EXACT:
-        return use.amount != use.budget
-    return _is_beyond(use) and (use.word in COUNTS or use.amount >= use.budget * ROOM * (1 - ROUNDING))
-
-
-def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
-    use = next(iter(right.values()))
-    budget, show = use.budget, _shown(use.word)
-    if not isinstance(budget, Budget):
-        what = SEPARATED[use.word]
+def _plain_problems(one: Measured) -> Iterator[str]:
+    show = _shown(one.key.word)
+    if one.key.word in SEPARATED:
         yield (
-            f"write the {what} budget as between(right, wrong): "
+            f"{next(iter(one.right))}: write the {SEPARATED[one.key.word]} budget as between(right, wrong): "
             "`right` is what the cheapest right program needs, `wrong` is what the cheapest wrong program needs"
         )
         return
+    for sizes, uses in one.right.items():
+        who, use = max(uses.items(), key=lambda found: found[1].amount)
+        if one.key.word != EXACT and use.amount * ROOM * (1 + ROUNDING) < use.budget:
+            yield (
+                f"{sizes}: {one.key} allows {show(use.budget)}, and no right program needs more than "
+                f"{show(use.amount)} ({who}); lower the number, or write needed(right, wrong) or between(right, wrong)"
+            )
+    if not any(one.key.word == EXACT or _is_far(use) for _, _, use in differing(one.earlier)):
+        yield (
+            f"{next(iter(one.right))}: {one.key} asks for {show(one.budget)}, and no misconception takes a different "
+            "number; add such a misconception, or choose sizes where an existing misconception does so"
+        )
+
+
+def differing(places: Places) -> list[tuple[str, str, BudgetUse]]:
+    """Return (sizes, program, comparison) for each amount above its budget, or different from an exact number."""
+    return [
+        (sizes, who, use)
+        for sizes, uses in places.items()
+        for who, use in uses.items()
+        if (use.amount != use.budget if use.word == EXACT else _is_beyond(use))
+    ]
+
+
+def _known_problems(one: Measured) -> Iterator[str]:
+    """Yield a problem if a wrong program needs less than the author says, or if none needs as little."""
+    wrong, beyond = (_far(places) for places in (one.wrong, one.earlier))
+    if not beyond:
+        yield f"{next(iter(one.right))}: {_none_beyond(one.key.word, one.budget)}"
+        return
+    sizes, who, use = min(wrong or beyond, key=lambda found: _share(found[2]))
+    if _share(use) * ROOM * (1 + ROUNDING) >= 1:
+        sizes, who, use = min(beyond, key=lambda found: abs(math.log(_share(found[2]))))
+    assert isinstance(use.budget, Budget)
+    yield from (f"{sizes}: {problem}" for problem in _claimed("wrong", use.budget.wrong, {who: use}))
+
+
+def _far(places: Places) -> list[tuple[str, str, BudgetUse]]:
+    """Return (sizes, program, comparison) for each amount that exceeds a declared budget by the margin."""
+    return [one for one in differing(places) if isinstance(one[2].budget, Budget) and _is_far(one[2])]
+
+
+def _share(use: BudgetUse) -> float:
+    """Return a wrong program's amount, divided by the amount that the author says it needs."""
+    assert isinstance(use.budget, Budget)
+    return use.amount / use.budget.wrong
+
+
+def _right_problems(right: Uses) -> Iterator[str]:
+    word, budget = _declared(right)
     yield from _claimed("right", budget.right, right)
-    least_room = _room(use.word, budget)
     for who, one in right.items():
-        if one.amount + least_room(one.amount) > one.budget * (1 + ROUNDING):
-            yield f"{who} takes {show(one.amount)}, too close to the budget, {show(one.budget)}"
+        room = 0 if budget.known else _room(word, budget, one.amount)
+        if one.amount + room > one.budget * (1 + ROUNDING):
+            yield f"{who} takes {_shown(word)(one.amount)}, too close to the budget, {_shown(word)(one.budget)}"
+
+
+def _wrong_problems(right: Uses, wrong: Uses) -> Iterator[str]:
+    word, budget = _declared(right)
     beyond = {who: one for who, one in wrong.items() if _is_beyond(one)}
     if not beyond:
-        yield (
-            f"no misconception goes beyond the budget, {show(budget)}: "
-            "add such a misconception, or choose sizes where one goes beyond it"
-        )
+        yield _none_beyond(word, budget)
         return
     yield from _claimed("wrong", budget.wrong, beyond)
     for who, one in beyond.items():
-        if one.amount < one.budget + least_room(one.budget):
-            yield f"{who} takes {show(one.amount)}, too close to the budget, {show(one.budget)}"
+        if one.amount < (one.budget + _room(word, budget, one.budget)) * (1 - ROUNDING):
+            yield f"{who} takes {_shown(word)(one.amount)}, too close to the budget, {_shown(word)(one.budget)}"
 
 
-def _room(word: str, budget: Budget) -> Callable[[float], float]:
-    """Return a function that computes the required margin for an amount."""
-    if word in COUNTS:
-        return lambda amount: 0.0
-    if budget.unit:
-        return lambda amount: budget.unit / 2
-    return lambda amount: (ROOM - 1) * amount
+def _none_beyond(word: str, budget: float) -> str:
+    return (
+        f"no misconception goes beyond the budget, {_shown(word)(budget)}: "
+        "add such a misconception, or choose sizes where one goes beyond it"
+    )
+
+
+def _declared(uses: Uses) -> tuple[str, Budget]:
+    """Return the ``expect`` function and its budget on one mesh."""
+    use = next(iter(uses.values()))
+    assert isinstance(use.budget, Budget)
+    return use.word, use.budget
+
+
+def _room(word: str, budget: Budget, amount: float) -> float:
+    """Return the required margin for an amount."""
+    return 0.0 if word == "expect_at_most" else budget.unit / 2 or (ROOM - 1) * amount
 
 
 def _claimed(what: str, claim: float, found: Uses) -> Iterator[str]:
-    """Yield a problem if ``claim`` (from ``between``) and the least amount differ by more than the factor ROOM."""
+    """Yield a problem if ``claim`` (the author's amount) and the least amount differ by more than the factor ROOM."""
     who = min(found, key=lambda name: found[name].amount)
     least, show = found[who].amount, _shown(found[who].word)
-    if not claim / ROOM <= least <= claim * ROOM:
+    if not claim / ROOM <= least * (1 + ROUNDING) or not least <= claim * ROOM * (1 + ROUNDING):
         yield (
-            f"between(...) says that {what} programs need at least {show(claim)}, but the cheapest, {who}, "
+            f"the budget says that {what} programs need at least {show(claim)}, but the cheapest, {who}, "
             f"needs {show(least)}: write the cheapest program's amount, or change the program"
         )
 
 
+def _is_far(use: BudgetUse) -> bool:
+    return use.amount >= use.budget * ROOM * (1 - ROUNDING)
+
+
 def _is_beyond(use: BudgetUse) -> bool:
-    return use.amount > use.budget
+    return use.amount > use.budget * (1 + ROUNDING)
 
 
 def _shown(word: str) -> Callable[[float], str]:

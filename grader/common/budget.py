@@ -15,26 +15,25 @@ class Budget(float):
         right: the least amount that a right program needs.
         wrong: the least amount that the wrong program needs.
         unit: the smallest difference between two programs' amounts, such as the time of one hop; 0 if there is none.
+        known: True if the amount of right programs is known, so that the budget needs no margin above it.
     """
 
     right: float
     wrong: float
     unit: float
+    known: bool
 
-    def __new__(cls, right: float, wrong: float, styles: float = 1, at: float | None = None, unit: float = 0) -> Budget:
-        if not (right > 0 and styles >= 1 and LEAST_RATIO * styles * right <= wrong < math.inf):
+    def __new__(cls, most: float, wrong: float, at: float | None, near: str) -> Budget:
+        ratio = 1 if near else LEAST_RATIO
+        if not (most > 0 and ratio * most <= wrong * (1 + 1e-9) and wrong < math.inf):
             raise ValueError(
-                f"between({right:g}, {wrong:g}): the wrong program must need at least {LEAST_RATIO:g} times as much "
-                f"as right programs, which need up to {styles * right:g}; choose sizes where the two differ more"
+                f"the wrong program needs {wrong:g}: it must need at least {ratio:g} times as much as right programs, "
+                f"which need up to {most:g}; choose sizes where the two differ more"
             )
-        if at is not None and not styles * right <= at < wrong:
-            raise ValueError(
-                f"between({right:g}, {wrong:g}): at={at:g} is not between {styles * right:g} and {wrong:g}"
-            )
-        mean = math.sqrt(styles * right * wrong)
-        budget = super().__new__(cls, at if at is not None else math.floor(mean) if mean >= 1 else mean)
-        budget.right, budget.wrong, budget.unit = right, wrong, unit
-        return budget
+        if at is not None and not most <= at < wrong:
+            raise ValueError(f"at={at:g} is not between {most:g} and {wrong:g}")
+        mean = math.sqrt(most * wrong)
+        return super().__new__(cls, at if at is not None else math.floor(mean) if mean >= 1 else mean)
 
 
 def between(right: float, wrong: float, *, styles: float = 1, at: float | None = None, unit: float = 0) -> Budget:
@@ -51,7 +50,27 @@ def between(right: float, wrong: float, *, styles: float = 1, at: float | None =
         unit: the smallest difference between two programs' amounts, such as the time of one hop; 0 if there is none.
             The command ``verify`` requires that each program's amount is at least half a unit from the budget.
     """
-    return Budget(right, wrong, styles, at, unit)
+    if styles < 1:
+        raise ValueError(f"styles={styles:g} is less than 1")
+    budget = Budget(styles * right, wrong, at, near="")
+    budget.right, budget.wrong, budget.unit, budget.known = right, wrong, unit, False
+    return budget
+
+
+def needed(right: float, wrong: float, *, at: float | None = None, near: str = "") -> Budget:
+    """Return the budget ``right``, if the amount that right programs need is known, such as the bytes of collectives.
+
+    Raises ValueError if ``wrong`` is less than 1.5 times ``right``, or if ``at`` is not between the two.
+
+    Args:
+        right: the least amount that a right program needs.
+        wrong: the least amount that a wrong program needs.
+        at: the budget, if right programs may need more than ``right``, such as a few single numbers.
+        near: why no sizes make ``wrong`` 1.5 times ``right``; the ratio may then be smaller.
+    """
+    budget = Budget(right, wrong, right if at is None else at, near)
+    budget.right, budget.wrong, budget.unit, budget.known = right, wrong, 0, True
+    return budget
 
 
 @dataclass(frozen=True)

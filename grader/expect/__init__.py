@@ -8,7 +8,7 @@ cannot cause an error in the grader, and cannot enlarge the tolerance. NaN never
 and ``==`` are False for NaN.
 """
 
-from grader.common.budget import between
+from grader.common.budget import between, needed
 from grader.common.layout import entries
 from grader.expect.chance import expect_independent
 from grader.expect.clock import expect_bubble, expect_overlap, expect_step_time, laid_out, show_time
@@ -51,6 +51,7 @@ __all__ = [
     "expect_traffic",
     "laid_out",
     "memory_of",
+    "needed",
     "same_outcome",
     "show_bytes",
     "show_outcome",

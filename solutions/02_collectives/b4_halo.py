@@ -53,7 +53,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Exercise, normal
-from grader.expect import expect_close, expect_collectives, expect_spec, expect_traffic
+from grader.expect import expect_close, expect_collectives, expect_spec, expect_traffic, needed
 
 exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 8}], stars=2, extension=True)
 
@@ -127,7 +127,8 @@ def halo_wide(seen):
 def halo_traffic(seen):
     """halo: two permutes over x with w elements each"""
     expect_collectives(seen, permute={"x": 2})
-    expect_traffic(seen, at_most=2 * 3 * 4)
+    sent = 2 * 3 * 4
+    expect_traffic(seen, at_most=needed(sent, seen.a.size / seen.mesh["x"] / 3 * sent))  # wrong: whole blocks
 
 
 @exercise.check(derived, points=0.25, public=True, after=halo_value)
@@ -147,7 +148,7 @@ def stencil_traffic(seen):
     """stencil: sharded P('x'), two permutes over x with w elements each"""
     expect_spec(seen.out, P("x"))
     expect_collectives(seen, permute={"x": 2})
-    expect_traffic(seen, at_most=2 * 2 * 4)
+    expect_traffic(seen, at_most=needed(2 * 2 * 4, 5 * 2 * 2 * 4))  # wrong: a halo for each weight
 
 
 @exercise.number(

@@ -56,7 +56,7 @@ SENT = '''\
 @exercise.check(call, points=1, after=traffic)
 def sent(seen):
     """each device sends its part once"""
-    needed = 4 * seen.dims["I"] * seen.dims["J"] * (seen.mesh["x"] - 1) / seen.mesh["x"]
+    sent_once = 4 * seen.dims["I"] * seen.dims["J"] * (seen.mesh["x"] - 1) / seen.mesh["x"]
     expect_traffic(seen, at_most=BUDGET)
 
 
@@ -114,9 +114,19 @@ def sent_on(a, *, mesh):
 
 
 '''
-MEND = "add such a misconception, or choose sizes where an existing misconception does so"
+MEND = (
+    "and no misconception takes a different number; add such a misconception, or choose sizes where an existing "
+    "misconception does so"
+)
 ALONE = SENT.replace("after=traffic", "after=value")
 Problems = Callable[..., list[str]]
+
+
+def none_beyond(budget: str) -> str:
+    return (
+        f"no misconception goes beyond the budget, {budget}: add such a misconception, or choose sizes where one goes "
+        "beyond it"
+    )
 
 
 @pytest.fixture
@@ -126,7 +136,7 @@ def declared(workers: Workers, tmp_path: Path) -> Problems:
     def declared(*declared: str, **replaced: str) -> list[str]:
         made_up(tmp_path)
         path = tmp_path / "solutions/01_gather/x1_gather.py"
-        words = "between, expect_at_most, expect_memory, expect_traffic"
+        words = "between, expect_at_most, expect_memory, expect_traffic, needed"
         text = path.read_text().replace("import expect_close", f"import {words}, expect_close")
         first = "@exercise.misconception(fails=value)\n"
         text = text.replace(first, "".join(declared) + first, 1)
@@ -150,13 +160,10 @@ def test_a_budget_with_room_on_both_sides_is_no_problem(problems: Problems) -> N
 
 
 def test_a_memory_budget_without_between_is_reported(problems: Problems) -> None:
-    found = problems("1.5 * whole", MISCONCEPTION)
-    told = (
-        "write the memory budget as between(right, wrong): `right` is what the cheapest right program needs, "
-        "`wrong` is what the cheapest wrong program needs"
-    )
-    assert found[0] == f"memory on (x=4) with I=8, J=3: {told}"
-    assert len(found) == 4 and all(problem.endswith(told) for problem in found)  # 2 meshes times 2 sets of sizes
+    assert problems("1.5 * whole", MISCONCEPTION) == [
+        "memory on (x=4) with I=8, J=3: write the memory budget as between(right, wrong): `right` is what the cheapest "
+        "right program needs, `wrong` is what the cheapest wrong program needs"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -164,11 +171,11 @@ def test_a_memory_budget_without_between_is_reported(problems: Problems) -> None
     [
         (
             "between(1.2 * whole, 2 * whole)",
-            "between(...) says that right programs need at least 115 B, but the cheapest, the reference, needs 96 B: write the cheapest program's amount, or change the program",
+            "the budget says that right programs need at least 115 B, but the cheapest, the reference, needs 96 B: write the cheapest program's amount, or change the program",
         ),
         (
             "between(whole, 3 * whole)",
-            "between(...) says that wrong programs need at least 288 B, but the cheapest, held_twice, needs 192 B: write the cheapest program's amount, or change the program",
+            "the budget says that wrong programs need at least 288 B, but the cheapest, held_twice, needs 192 B: write the cheapest program's amount, or change the program",
         ),
         ("between(whole, 1.85 * whole)", "the alternative quarter_beside takes 120 B, too close to the budget, 130 B"),
     ],
@@ -192,32 +199,33 @@ def test_a_budget_that_no_misconception_exceeds_is_reported(problems: Problems) 
 def test_sizes_at_which_right_and_wrong_programs_cost_alike_are_reported(problems: Problems) -> None:
     found = problems("between(whole, 1.4 * whole)", MISCONCEPTION)
     assert found[0].startswith(
-        "the reference does not pass memory: the check itself failed: ValueError: between(96, 134"
+        "the reference does not pass memory: the check itself failed: ValueError: the wrong "
+        "program needs 134.4: it must need at least 1.5 times as much as right programs, which need up to 96"
     )
     assert "choose sizes where the two differ more" in found[0]
 
 
 def test_a_byte_budget_written_with_between_is_no_problem(declared: Problems) -> None:
-    assert declared(SENT, SENT_TWICE, BUDGET="between(needed, 2 * needed, at=1.1 * needed)") == []
+    assert declared(SENT, SENT_TWICE, BUDGET="between(sent_once, 2 * sent_once, at=1.1 * sent_once)") == []
 
 
 @pytest.mark.parametrize(
     ("budget", "problem"),
     [
         (
-            "between(needed / 2, 2 * needed)",
-            "between(...) says that right programs need at least 36 B, but the cheapest, the reference, needs 72 B: write the cheapest program's amount, or change the program",
+            "between(sent_once / 2, 2 * sent_once)",
+            "the budget says that right programs need at least 36 B, but the cheapest, the reference, needs 72 B: write the cheapest program's amount, or change the program",
         ),
         (
-            "between(needed, 3 * needed)",
-            "between(...) says that wrong programs need at least 216 B, but the cheapest, sent_with_a_copy, needs 144 B: write the cheapest program's amount, or change the program",
+            "between(sent_once, 3 * sent_once)",
+            "the budget says that wrong programs need at least 216 B, but the cheapest, sent_with_a_copy, needs 144 B: write the cheapest program's amount, or change the program",
         ),
         (
-            "between(needed, 2 * needed, at=1.9 * needed)",
+            "between(sent_once, 2 * sent_once, at=1.9 * sent_once)",
             "sent_with_a_copy takes 144 B, too close to the budget, 137 B",
         ),
         (
-            "between(needed, 2 * needed, at=1.05 * needed)",
+            "between(sent_once, 2 * sent_once, at=1.05 * sent_once)",
             "the reference takes 72 B, too close to the budget, 76 B",
         ),
     ],
@@ -228,14 +236,17 @@ def test_a_byte_budget_without_room_is_reported(declared: Problems, budget: str,
 
 
 def test_amounts_in_whole_units_need_half_a_unit_of_room(declared: Problems) -> None:
-    assert declared(SENT, SENT_TWICE, BUDGET="between(needed, 2 * needed, at=1.05 * needed, unit=needed / 12)") == []
+    assert (
+        declared(SENT, SENT_TWICE, BUDGET="between(sent_once, 2 * sent_once, at=1.05 * sent_once, unit=sent_once / 12)")
+        == []
+    )
     assert "sent on (x=4) with I=8, J=3: the reference takes 72 B, too close to the budget, 76 B" in declared(
-        SENT, SENT_TWICE, BUDGET="between(needed, 2 * needed, at=1.05 * needed, unit=needed / 4)"
+        SENT, SENT_TWICE, BUDGET="between(sent_once, 2 * sent_once, at=1.05 * sent_once, unit=sent_once / 4)"
     )
 
 
 def test_a_wrong_program_within_the_budget_is_reported(declared: Problems) -> None:
-    found = declared(SENT, SENT_TWICE, BUDGET="between(needed, 5 * needed)")
+    found = declared(SENT, SENT_TWICE, BUDGET="between(sent_once, 5 * sent_once)")
     assert "the misconception sent_with_a_copy fails nothing, but fails= names sent" in found
     assert (
         "sent on (x=4) with I=8, J=3: no misconception goes beyond the budget, 160 B: add such a misconception, or choose sizes where one goes beyond it"
@@ -244,25 +255,27 @@ def test_a_wrong_program_within_the_budget_is_reported(declared: Problems) -> No
 
 
 def test_a_right_program_beyond_the_budget_is_reported(declared: Problems) -> None:
-    found = declared(SENT, SENT_TWICE, PADDED, BUDGET="between(needed, 2 * needed, at=1.1 * needed)")
+    found = declared(SENT, SENT_TWICE, PADDED, BUDGET="between(sent_once, 2 * sent_once, at=1.1 * sent_once)")
     assert "sent on (x=4) with I=8, J=3: the alternative padded takes 108 B, too close to the budget, 79 B" in found
     assert any(problem.startswith("the alternative padded does not pass sent: ") for problem in found)
 
 
-def test_a_plain_number_of_collectives_needs_a_misconception_beyond_it(declared: Problems) -> None:
-    assert declared(TIMES, SEVERAL, BUDGET="1") == []
-    assert declared(TIMES, BUDGET="1") == [
-        "gathers on (x=4) with I=8, J=3: expect_at_most (all_gather over x) allows 1, and no misconception takes more: "
-        f"zeroed takes 0; {MEND}"
-    ]
+def test_a_known_number_of_collectives_needs_a_misconception_beyond_it(declared: Problems) -> None:
+    assert declared(TIMES, SEVERAL, BUDGET="needed(1, 4)") == []
+    assert declared(TIMES, BUDGET="needed(1, 4)") == [f"gathers on (x=4) with I=8, J=3: {none_beyond('1')}"]
 
 
 def test_a_plain_number_that_no_right_program_needs_is_reported(declared: Problems) -> None:
     assert declared(TIMES, SEVERAL, BUDGET="2") == [
         f"gathers on {sizes}: expect_at_most (all_gather over x) allows 2, and no right program needs more than 1 "
-        "(the reference); lower the number, or write between(right, wrong)"
+        "(the reference); lower the number, or write needed(right, wrong) or between(right, wrong)"
         for sizes in ("(x=4) with I=8, J=3", "(x=2) with I=8, J=3", "(x=4) with I=1012, J=5", "(x=2) with I=1012, J=5")
     ]
+
+
+def test_a_plain_number_that_the_wrong_program_hardly_exceeds_is_reported(declared: Problems) -> None:
+    found = declared(ALONE, SENT_TWICE, BUDGET="1.85 * sent_once")  # the wrong program sends 2 * sent_once bytes
+    assert found[-1] == f"sent on (x=4) with I=8, J=3: expect_traffic asks for 133 B, {MEND}"
 
 
 def test_an_exact_number_of_collectives_needs_a_misconception_that_differs(declared: Problems) -> None:
@@ -271,48 +284,65 @@ def test_an_exact_number_of_collectives_needs_a_misconception_that_differs(decla
     # The misconception zeroed has no all-gather, and another check fails it.
     assert declared(exact, BUDGET="1") == []
     assert declared(exact.replace("after=value", "after=[]"), BUDGET="1")[-1] == (
-        "gathers on (x=4) with I=8, J=3: expect_collectives (all_gather over x) asks for 1, and no misconception takes "
-        f"a different number: the reference takes 1; {MEND}"
+        f"gathers on (x=4) with I=8, J=3: expect_collectives (all_gather over x) asks for 1, {MEND}"
     )
 
 
-def test_a_byte_number_needs_a_right_program_near_it_and_a_wrong_one_beyond(declared: Problems) -> None:
-    assert declared(SENT, SENT_TWICE, BUDGET="needed") == []
-    # The misconception gathered_twice sends more bytes than needed, and another check fails it.
-    assert declared(SENT, BUDGET="needed") == []
-    assert declared(ALONE, BUDGET="needed")[-1] == (
-        "sent on (x=4) with I=8, J=3: expect_traffic allows 72 B, and no misconception takes at least a tenth more: "
-        f"zeroed takes 0 B; {MEND}"
-    )
-    loose = declared(SENT, SENT_TWICE, BUDGET="1.2 * needed")
-    assert len(loose) == 4
-    assert loose[0] == (
-        "sent on (x=4) with I=8, J=3: expect_traffic allows 86 B, and no right program needs more than 72 B "
-        "(the reference); lower the number, or write between(right, wrong)"
+def test_a_known_amount_needs_no_margin_above_it(declared: Problems) -> None:
+    assert declared(SENT, SENT_TWICE, BUDGET="needed(sent_once, 2 * sent_once)") == []
+
+
+def test_a_known_amount_may_have_a_little_more(declared: Problems) -> None:
+    assert declared(SENT, SENT_TWICE, PADDED, BUDGET="needed(sent_once, 2 * sent_once, at=1.5 * sent_once)") == []
+
+
+def test_a_known_amount_counts_programs_that_fail_an_earlier_check(declared: Problems) -> None:
+    # The misconception gathered_twice sends three times the bytes, and another check fails it.
+    assert declared(SENT, BUDGET="needed(sent_once, 3 * sent_once)") == []
+    assert declared(ALONE, BUDGET="needed(sent_once, 3 * sent_once)")[-1] == (
+        f"sent on (x=4) with I=8, J=3: {none_beyond('72 B')}"
     )
 
 
-def test_a_number_that_the_wrong_program_hardly_exceeds_is_reported(declared: Problems) -> None:
-    found = declared(ALONE, SENT_TWICE, BUDGET="1.85 * needed")  # the wrong program sends 2 * needed bytes
-    assert found[-1] == (
-        "sent on (x=4) with I=1012, J=5: expect_traffic allows 27.4 KiB, and no misconception takes at least a tenth more: "
-        f"sent_with_a_copy takes 29.6 KiB; {MEND}"
-    )
+@pytest.mark.parametrize(
+    ("budget", "problem"),
+    [
+        (
+            "needed(1.2 * sent_once, 2 * sent_once)",
+            "the budget says that right programs need at least 86 B, but the cheapest, the reference, needs 72 B: write the cheapest program's amount, or change the program",
+        ),
+        (
+            "needed(sent_once, 3 * sent_once)",
+            "the budget says that wrong programs need at least 216 B, but the cheapest, sent_with_a_copy, needs 144 B: write the cheapest program's amount, or change the program",
+        ),
+    ],
+    ids=["right-needs-less", "wrong-needs-less"],
+)
+def test_a_wrong_claim_about_a_known_amount_is_reported(declared: Problems, budget: str, problem: str) -> None:
+    assert f"sent on (x=4) with I=8, J=3: {problem}" in declared(SENT, SENT_TWICE, BUDGET=budget)
+
+
+def test_a_known_amount_must_state_what_a_wrong_program_needs(declared: Problems) -> None:
+    (found,) = declared(SENT, SENT_TWICE, BUDGET="needed(sent_once, 1.6 * sent_once)")
+    assert "but the cheapest, sent_with_a_copy, needs" in found
+
+
+def test_a_misconception_must_need_the_wrong_amount_on_one_mesh_only(declared: Problems) -> None:
+    # The misconception sends (N - 1) / N of twice the array: 1.5 times the array for N = 4, once the array for N = 2.
+    claimed = "needed(sent_once, max(1.5 * sent_once, 4 * seen.dims['I'] * seen.dims['J']))"
+    assert declared(SENT, SENT_TWICE, BUDGET=claimed) == []
 
 
 def test_a_number_of_no_collectives_needs_a_misconception_that_has_one(declared: Problems) -> None:
     nothing = TIMES.replace('expect_at_most(seen.only(kind="all_gather"), all_gather={"x": BUDGET})', "NONE")
     none = 'expect_collectives(seen.only(kind="permute"))'
-    assert declared(nothing, NONE=none) == [
-        "gathers on (x=4) with I=8, J=3: expect_collectives asks for 0, and no misconception takes a different number: "
-        f"zeroed takes 0; {MEND}"
-    ]
+    assert declared(nothing, NONE=none) == [f"gathers on (x=4) with I=8, J=3: expect_collectives asks for 0, {MEND}"]
     assert declared(nothing, SENT_ON, NONE=none) == []
 
 
 def test_a_between_of_collectives_must_state_the_least_wrong_number(declared: Problems) -> None:
     assert declared(TIMES, SEVERAL, BUDGET="between(1, 4, at=1)") == []
     assert declared(TIMES, SEVERAL, BUDGET="between(1, 2, at=1)")[0] == (
-        "gathers on (x=4) with I=8, J=3: between(...) says that wrong programs need at least 2, but the cheapest, four_gathers, "
+        "gathers on (x=4) with I=8, J=3: the budget says that wrong programs need at least 2, but the cheapest, four_gathers, "
         "needs 4: write the cheapest program's amount, or change the program"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from grader.expect import (
     expect_memory,
     expect_no_collectives,
     expect_traffic,
+    needed,
     show_bytes,
     show_time,
 )
@@ -87,7 +89,7 @@ def test_a_budget_is_between_a_right_and_a_wrong_program() -> None:
     ("right", "wrong"), [(100, 149), (100, 100), (400, 100), (0, 1), (100, math.inf), (math.nan, 2)]
 )
 def test_between_refuses_amounts_that_are_too_close(right: float, wrong: float) -> None:
-    with pytest.raises(ValueError, match=r"the wrong program must need at least 1.5 times as much as right programs"):
+    with pytest.raises(ValueError, match=r"it must need at least 1.5 times as much as right programs"):
         between(right, wrong)
     assert between(100, 150) == 122
 
@@ -108,8 +110,33 @@ def test_between_takes_the_budget_that_a_statement_names() -> None:
     assert (budget, budget.right, budget.wrong) == (115, 100, 200)
     assert between(6, 12, at=6) == 6
     for outside in (99, 200, math.nan):
-        with pytest.raises(ValueError, match=r"between\(100, 200\): at=.* is not between 100 and 200"):
+        with pytest.raises(ValueError, match=r"at=.* is not between 100 and 200"):
             between(100, 200, at=outside)
+
+
+def test_a_known_amount_is_the_budget() -> None:
+    budget = needed(100, 150)
+    assert (budget, budget.right, budget.wrong, budget.known) == (100, 100, 150, True)
+    assert needed(100, 150, at=136) == 136
+    assert needed(100, 110, near="the nearest wrong program sends one block more") == 100
+    assert not between(100, 150).known
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "more"),
+    [
+        (100, 149, {}),
+        (100, 100, {"near": "there is no other"}),
+        (100, 150, {"at": 150}),
+        (100, 150, {"at": 99}),
+        (0, 1, {}),
+        (100, math.inf, {}),
+        (math.nan, 2, {}),
+    ],
+)
+def test_a_wrong_program_must_need_more_than_a_known_amount(right: float, wrong: float, more: Any) -> None:
+    with pytest.raises(ValueError, match=r"the wrong program needs|is not between"):
+        needed(right, wrong, **more)
 
 
 def test_a_selection_of_collectives_records_budgets_in_the_whole_seen() -> None:

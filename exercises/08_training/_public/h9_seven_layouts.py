@@ -96,6 +96,7 @@ from grader.expect import expect_outcomes
 from grader.expect import expect_shard_map
 from grader.expect import expect_spec
 from grader.expect import expect_traffic
+from grader.expect import needed
 
 
 exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=2, hidden_points=1.0, figures={'mixed_layer_time': ['bf16', 'ici', 'pod']})
@@ -226,16 +227,19 @@ def right(*schemes):
 
 
 @exercise.helper
-def budget(seen, *kinds, x=0, y=0, parts="x"):
-    """Require the given bytes for each layer along x and y, by the given collectives or hop by hop; `parts` devices
-    share each matmul."""
+def budget(seen, *kinds, x=None, y=None, parts="x", again="x"):
+    """Require the given numbers for each layer along x and y, by the given collectives or hop by hop; `parts` devices
+    share each matmul. `x` and `y` hold the numbers that right and wrong programs send. A wrong program does the matmuls
+    of all devices along `again`."""
     L, B, E = seen.dims["L"], seen.dims["B"], seen.dims["E"]
     share = int(np.prod([seen.mesh[axis] for axis in parts]))
     expect_shard_map(seen)
     expect_only(seen, *kinds, *(["permute"] if kinds else []))
-    for axis, size in (("x", x), ("y", y)):
-        expect_traffic(seen, at_most=4 * L * size * (1 - 1 / seen.mesh[axis]), axis=axis)
-    expect_flops(seen, at_most=2 * L * B * E * E / share)
+    for axis, numbers in (("x", x), ("y", y)):
+        layers = 4 * L * (1 - 1 / seen.mesh[axis])
+        expect_traffic(seen, at_most=needed(*(layers * n for n in numbers)) if numbers else 0, axis=axis)
+    work = 2 * L * B * E * E / share
+    expect_flops(seen, at_most=needed(work, seen.mesh[again] * work))
 
 
 @exercise.check([one, two, three], points=0.25, public=True)
@@ -259,8 +263,9 @@ def both_value(four, seven):
 @exercise.check([five, six], points=0.5, public=True, after=columns_value)
 def columns_budget(five, six):
     """stack, schemes 5 and 6: C is reduce-scattered, or A gathered, over x"""
-    budget(five, "reduce_scatter", x=five.dims["B"] * five.dims["E"])
-    budget(six, "all_gather", x=six.dims["B"] * six.dims["E"])
+    B, E = five.dims["B"], five.dims["E"]
+    budget(five, "reduce_scatter", x=(B * E, 2 * B * E))
+    budget(six, "all_gather", x=(B * E, B * E + E * E))
 
 
 hidings = exercise.cases(hides_behind, public='[[{"dict": [["act", {"tuple": ["x", null]}], ["weight", {"tuple": [null, null]}], ["hops", false]]}, {"value": {"list": []}}], [{"dict": [["act", {"tuple": ["x", null]}], ["weight", {"tuple": [null, "x"]}], ["hops", false]]}, {"value": {"list": [{"tuple": ["all_gather", "W", "x", "other layers"]}]}}], [{"dict": [["act", {"tuple": [null, "x"]}], ["weight", {"tuple": ["x", null]}], ["hops", false]]}, {"value": {"list": [{"tuple": ["reduce_scatter", "C", "x", "nothing"]}]}}], [{"dict": [["act", {"tuple": [null, "x"]}], ["weight", {"tuple": ["x", null]}], ["hops", true]]}, {"value": {"list": [{"tuple": ["reduce_scatter", "C", "x", "own product"]}]}}]]')

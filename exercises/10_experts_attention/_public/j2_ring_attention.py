@@ -60,6 +60,7 @@ from grader.exercise import array
 from grader.exercise import normal
 from grader.expect import expect_close
 from grader.expect import expect_traffic
+from grader.expect import needed
 
 
 exercise = Exercise(meshes=[{"cp": 4, "tp": 2}, {"cp": 3, "tp": 1}], stars=3, hidden_points=1.5, figures={'ring_hides_from': ['bf16', 'ici'], 'stripes_save': ['bf16']})
@@ -224,7 +225,23 @@ def block_of(seen):
 
 
 @exercise.helper
-def expect_sent(seen, arrays):
-    """Require at most this many blocks over cp, with one more number for each row."""
+def expect_sent(seen, right, most, wrong, near=""):
+    """Require at most `most` blocks over cp, with one more number for each row. Right programs send at least `right`
+    blocks, and wrong programs at least `wrong` blocks."""
     block, _, rows = block_of(seen)
-    expect_traffic(seen, at_most=4 * arrays * (block + rows), axis="cp")
+    budget = needed(4 * right * block, 4 * wrong * block, at=4 * most * (block + rows), near=near)
+    expect_traffic(seen, at_most=budget, axis="cp")
+
+
+@exercise.helper
+def expect_sent_forward(seen):
+    """Require that K and V are sent N - 1 times."""
+    n = seen.mesh["cp"]
+    expect_sent(seen, 2 * (n - 1), 2 * (n - 1), 2 * n, near="one hop too many")
+
+
+@exercise.helper
+def expect_sent_back(seen):
+    """Require that K and V are sent N - 1 times, then K, V and their gradients at most N times."""
+    n = seen.mesh["cp"]
+    expect_sent(seen, 4 * (n - 1), 2 * (n - 1) + 4 * n, 3 * n * (n - 1))

@@ -55,6 +55,7 @@ from grader.exercise import Exercise
 from grader.exercise import array
 from grader.exercise import normal
 from grader.expect import expect_traffic
+from grader.expect import needed
 
 
 exercise = Exercise(meshes=[{"z": 2, "x": 2, "y": 2}, {"x": 4, "y": 2, "z": 1}, {"x": 3, "z": 2, "y": 1}], stars=3, extension=True, hidden_points=2, figures={'cache_read_time': ['hbm_bw'], 'merge_time': ['ici', 'pod']})
@@ -102,7 +103,11 @@ call = exercise.call(decode, q=array("B", "K", "H", draw=spread, spec=P("z", "y"
 def decode_traffic(seen):
     """decode: over x at most one gather of a result for each head, over y and z nothing is sent"""
     results = seen.dims["B"] / seen.mesh["z"] * seen.dims["K"] / seen.mesh["y"]
-    expect_traffic(seen, at_most=(seen.mesh["x"] - 1) * 4 * results * (seen.dims["H"] + 2), axis="x")
+    n, H = seen.mesh["x"], seen.dims["H"]
+    most = (n - 1) * 4 * results * (H + 2)
+    right = min((n - 1) * 4 * results * (H + 1), 2 / n * most)
+    wrong = (n - 1) * 4 * results * seen.dims["S"] / n * (H + 1)
+    expect_traffic(seen, at_most=needed(right, wrong, at=most), axis="x")
     for axis in ("y", "z"):
         expect_traffic(seen, at_most=0, axis=axis)
 

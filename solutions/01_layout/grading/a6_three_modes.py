@@ -22,6 +22,7 @@ from grader.expect import (
     expect_shard_map,
     expect_spec,
     expect_traffic,
+    needed,
 )
 
 arrays = {"a": normal("I", "J", spec=P("x", None)), "b": normal("J", "K", spec=P(None, "y"))}
@@ -32,13 +33,19 @@ typed = exercise.call(matmul_explicit, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 manual = exercise.call(matmul_manual, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 
 
-def expect_one_gather_of_c(seen):
+def gathered_b(seen):
+    """Return the bytes that each device sends if the devices gather B over y."""
+    return 4 * seen.b.size * (seen.mesh["y"] - 1) / seen.mesh["y"]
+
+
+def expect_one_gather_of_c(seen, wrong):
     """Require that one all-gather of C over y gives C[I_X, K], and no repeated matmul."""
     expect_spec(seen.out, P("x", None))
     expect_collectives(seen, all_gather={"y": 1})
     shard = seen.out.value.nbytes / (seen.mesh["x"] * seen.mesh["y"])
-    expect_traffic(seen, at_most=shard * (seen.mesh["y"] - 1))
-    expect_flops(seen, at_most=2 * seen.a.size * seen.b.shape[1] / (seen.mesh["x"] * seen.mesh["y"]))
+    expect_traffic(seen, at_most=needed(shard * (seen.mesh["y"] - 1), wrong))
+    rows = 2 * seen.a.size * seen.b.shape[1] / seen.mesh["x"]
+    expect_flops(seen, at_most=needed(rows / seen.mesh["y"], rows))  # wrong: every device computes all its rows of C
 
 
 def expect_collectives_of(seen, *, compiler):
@@ -58,7 +65,7 @@ def auto_value(seen):
 @exercise.check(auto, points=0.25, after=auto_value)
 def auto_budget(seen):
     """matmul_auto: one all-gather of C over y gives C[I_X, K], with 1/XY of the FLOPs"""
-    expect_one_gather_of_c(seen)
+    expect_one_gather_of_c(seen, gathered_b(seen))
 
 
 @exercise.check(auto, points=0.25, after=auto_budget)
@@ -76,7 +83,7 @@ def explicit_value(seen):
 @exercise.check(typed, points=0.25, after=explicit_value)
 def explicit_budget(seen):
     """matmul_explicit: one all-gather of C over y gives C[I_X, K], with 1/XY of the FLOPs"""
-    expect_one_gather_of_c(seen)
+    expect_one_gather_of_c(seen, gathered_b(seen))
 
 
 @exercise.check(typed, points=0.25, after=explicit_budget)
@@ -94,7 +101,8 @@ def manual_value(seen):
 @exercise.check(manual, points=0.25, after=manual_value)
 def manual_budget(seen):
     """matmul_manual: one all-gather of C over y gives C[I_X, K], with 1/XY of the FLOPs"""
-    expect_one_gather_of_c(seen)
+    gather = 4 * seen.dims["I"] * seen.dims["K"] / seen.mesh["x"] * (seen.mesh["y"] - 1) / seen.mesh["y"]
+    expect_one_gather_of_c(seen, 2 * gather)  # wrong: a sum in place of the gather
 
 
 @exercise.check(manual, points=0.25, after=manual_budget)

@@ -15,7 +15,7 @@ from b5_rooted import (
     rooted_scatter_bytes,
 )
 from grader.exercise import Scenario, normal
-from grader.expect import expect_close, expect_traffic
+from grader.expect import expect_close, expect_traffic, needed
 from grader.hardware import all_reduce_time, latency
 
 blocks = normal("I", "J", spec=P(None, "x"))
@@ -64,37 +64,38 @@ def rooted_reduce_value(seen):
     expect_close(seen.out, want.reshape(seen.a.shape))
 
 
-def sends(seen, blocks):
+def sends(seen, blocks, wrong):
     """Require that each device sends at most this many blocks."""
-    expect_traffic(seen, at_most=blocks * 4 * seen.a.size / seen.mesh["x"])
+    block = 4 * seen.a.size / seen.mesh["x"]
+    expect_traffic(seen, at_most=needed(blocks * block, wrong * block))
 
 
 @exercise.check(broadcast_from_3, points=0.25, after=rooted_broadcast_value)
 def rooted_broadcast_budget(seen):
     """rooted_broadcast: right values for another root, and at most 2 (N - 1)/N V from each device"""
     rooted_broadcast_value.fn(seen)
-    sends(seen, 2 * (seen.mesh["x"] - 1) / seen.mesh["x"])
+    sends(seen, 2 * (seen.mesh["x"] - 1) / seen.mesh["x"], wrong=seen.mesh["x"] - 1)
 
 
 @exercise.check(scatter_from_3, points=0.25, after=rooted_scatter_value)
 def rooted_scatter_budget(seen):
     """rooted_scatter: right values for another root, and at most (N - 1)/N V from each device"""
     rooted_scatter_value.fn(seen)
-    sends(seen, (seen.mesh["x"] - 1) / seen.mesh["x"])
+    sends(seen, (seen.mesh["x"] - 1) / seen.mesh["x"], wrong=2 * (seen.mesh["x"] - 1) / seen.mesh["x"])
 
 
 @exercise.check(gather_to_3, points=0.25, after=rooted_gather_value)
 def rooted_gather_budget(seen):
     """rooted_gather: right values for another root, and at most (N - 1) V from each device"""
     rooted_gather_value.fn(seen)
-    sends(seen, seen.mesh["x"] - 1)
+    sends(seen, seen.mesh["x"] - 1, wrong=2 * (seen.mesh["x"] - 1))
 
 
 @exercise.check(reduce_to_3, points=0.25, after=rooted_reduce_value)
 def rooted_reduce_budget(seen):
     """rooted_reduce: right values for another root, and at most 2 (N - 1)/N V from each device"""
     rooted_reduce_value.fn(seen)
-    sends(seen, 2 * (seen.mesh["x"] - 1) / seen.mesh["x"])
+    sends(seen, 2 * (seen.mesh["x"] - 1) / seen.mesh["x"], wrong=seen.mesh["x"] - 1)
 
 
 @exercise.misconception(of=rooted_broadcast, fails=rooted_broadcast_value, breaks="every device has the root's block")

@@ -8,7 +8,7 @@ from jax.sharding import reshard
 
 from g4_accumulation import accumulate, accumulated_saving, accumulated_tokens, exercise, loss
 from grader.exercise import Scenario, normal
-from grader.expect import between, expect_close, expect_memory, expect_spec, expect_traffic
+from grader.expect import between, expect_close, expect_memory, expect_spec, expect_traffic, needed
 from grader.hardware import all_gather_time, all_reduce_time, latency
 
 call = exercise.call(
@@ -49,7 +49,11 @@ def accumulated_spec(seen):
 def expect_one_all_reduce(seen):
     """Require at most the bytes of one all-reduce of the gradient."""
     n = seen.mesh["dp"]
-    expect_traffic(seen, at_most=2 * (n - 1) / n * 4 * seen.ws.size)
+    right = 2 * (n - 1) / n * 4 * seen.ws.size
+    wrong = (
+        0.85 * seen.dims["M"] * right
+    )  # in each micro-batch; the compiler joins a few all-reduces of an unrolled loop
+    expect_traffic(seen, at_most=needed(right, wrong))
 
 
 @exercise.check(call, points=0.75, after=accumulated_value)

@@ -15,6 +15,7 @@ from grader.expect import (
     expect_shard_map,
     expect_spec,
     expect_traffic,
+    needed,
 )
 from grader.hardware import all_gather_time, matmul_time
 from h9_seven_layouts import SCHEMES, exercise, hides_behind, mixed_layer_time, stack
@@ -61,16 +62,19 @@ def right(*schemes):
 
 
 @exercise.helper
-def budget(seen, *kinds, x=0, y=0, parts="x"):
-    """Require the given bytes for each layer along x and y, by the given collectives or hop by hop; `parts` devices
-    share each matmul."""
+def budget(seen, *kinds, x=None, y=None, parts="x", again="x"):
+    """Require the given numbers for each layer along x and y, by the given collectives or hop by hop; `parts` devices
+    share each matmul. `x` and `y` hold the numbers that right and wrong programs send. A wrong program does the matmuls
+    of all devices along `again`."""
     L, B, E = seen.dims["L"], seen.dims["B"], seen.dims["E"]
     share = int(np.prod([seen.mesh[axis] for axis in parts]))
     expect_shard_map(seen)
     expect_only(seen, *kinds, *(["permute"] if kinds else []))
-    for axis, size in (("x", x), ("y", y)):
-        expect_traffic(seen, at_most=4 * L * size * (1 - 1 / seen.mesh[axis]), axis=axis)
-    expect_flops(seen, at_most=2 * L * B * E * E / share)
+    for axis, numbers in (("x", x), ("y", y)):
+        layers = 4 * L * (1 - 1 / seen.mesh[axis])
+        expect_traffic(seen, at_most=needed(*(layers * n for n in numbers)) if numbers else 0, axis=axis)
+    work = 2 * L * B * E * E / share
+    expect_flops(seen, at_most=needed(work, seen.mesh[again] * work))
 
 
 @exercise.check([one, two, three], points=0.25, public=True)
@@ -95,8 +99,9 @@ def both_value(four, seven):
 def batch_budget(one, two, three):
     """stack, schemes 1 to 3: only W is sent, over x, and no gather waits for a matmul"""
     budget(one)
+    B, E = one.dims["B"], one.dims["E"]
     for seen in (two, three):
-        budget(seen, "all_gather", x=seen.dims["E"] ** 2)
+        budget(seen, "all_gather", x=(E * E, E * E + B * E))  # wrong: A is sent, too
     for seen in (two, three):
         expect_not_waiting(seen, "all_gather", on="matmul")
 
@@ -104,16 +109,19 @@ def batch_budget(one, two, three):
 @exercise.check([five, six], points=0.5, public=True, after=columns_value)
 def columns_budget(five, six):
     """stack, schemes 5 and 6: C is reduce-scattered, or A gathered, over x"""
-    budget(five, "reduce_scatter", x=five.dims["B"] * five.dims["E"])
-    budget(six, "all_gather", x=six.dims["B"] * six.dims["E"])
+    B, E = five.dims["B"], five.dims["E"]
+    budget(five, "reduce_scatter", x=(B * E, 2 * B * E))  # wrong: an all-reduce
+    budget(six, "all_gather", x=(B * E, B * E + E * E))  # wrong: W is sent, too
 
 
 @exercise.check([four, seven], points=0.5, after=both_value)
 def both_budget(four, seven):
     """stack, schemes 4 and 7: C is sent over y and W over x; no matmul runs twice; no gather of W waits for a matmul"""
-    rows = {seen.scheme: seen.dims["B"] / seen.mesh["x"] * seen.dims["E"] for seen in (four, seven)}
-    budget(four, "all_gather", y=rows[4], parts="xy")
-    budget(seven, "all_gather", "reduce_scatter", x=seven.dims["E"] ** 2 / seven.mesh["y"], y=rows[7], parts="xy")
+    B, E, X, Y = four.dims["B"], four.dims["E"], four.mesh["x"], four.mesh["y"]
+    rows, weights = B * E / X, E * E / Y
+    budget(four, "all_gather", y=(rows, min(3 * rows, E * E)), parts="xy", again="y")  # wrong: sums in place of gathers
+    over_x, over_y = (weights, Y * weights), (rows, rows + E * E / X)  # wrong: all of W over both axes
+    budget(seven, "all_gather", "reduce_scatter", x=over_x, y=over_y, parts="xy", again="y")
     expect_not_waiting(seven.only(axis="x"), "all_gather", on="matmul")
 
 

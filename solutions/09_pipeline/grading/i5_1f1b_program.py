@@ -16,6 +16,7 @@ from grader.expect import (
     expect_spec,
     expect_step_time,
     expect_traffic,
+    needed,
 )
 from grader.hardware import HOP_TIME, matmul_time
 from i5_1f1b_program import call, exercise, grad_1f1b, lock_step_time, stage, stash_saved
@@ -45,22 +46,28 @@ def program_value(seen):
     expect_spec(seen.out[1], PartitionSpec("pp"))
 
 
-def expect_ticks(seen):
-    """Require at most what 2 (M + P - 1) ticks send and compute, and one all-reduce of a number."""
+def expect_ticks(seen, too_many):
+    """Require at most what 2 (M + P - 1) ticks send and compute, and one all-reduce of a number. A wrong program sends
+    as much as `too_many` times as many ticks."""
     d, n = seen.dims, seen.mesh["pp"]
     layers, ticks, micro = d["L"] // n, 2 * (d["M"] + n - 1), d["B"] * d["D"]
     expect_only(seen, "permute", "all_reduce")
-    expect_traffic(seen.only(kind="all_reduce"), at_most=2 * 4 * (n - 1) / n)
-    expect_traffic(seen, at_most=2 * ticks * 4 * micro + 8)
-    each = ticks * layers * micro
-    expect_flops(seen, at_most=each * (4 * 2 * d["D"] + 30))  # 30: lengths of rows and similar work
+    number, sent, both = 2 * 4 * (n - 1) / n, ticks * 4 * micro, d["M"] + 2 * (n - 1)  # ticks with F and B in each
+    expect_traffic(seen.only(kind="all_reduce"), at_most=needed(number, micro * number))
+    expect_traffic(seen, at_most=needed(sent, too_many * 2 * sent, at=2 * sent + 8))  # F and B may be sent together
+    each, one = ticks * layers * micro, both * layers * micro
+    right, wrong = one * (8 * d["D"] + 23), each * (14 * d["D"] + 43)  # wrong: each backward pass runs twice
+    expect_flops(
+        seen, at_most=needed(right, wrong, at=each * (4 * 2 * d["D"] + 30))
+    )  # 30: lengths of rows and the like
     expect_other_flops(seen, at_most=each * 2 * d["D"])  # a matmul by logarithms costs each * 3 * D
 
 
 @exercise.check(call, points=1, after=program_value)
 def program_budget(seen):
     """grad_1f1b: 2 (M + P - 1) ticks with at most two permutes each, and one all-reduce of a number"""
-    expect_ticks(seen)
+    ticks = 2 * (seen.dims["M"] + seen.mesh["pp"] - 1)
+    expect_ticks(seen, too_many=(ticks + 2) / ticks)  # a round too many
     n = seen.mesh["pp"]
     if n == 4:
         both, ticks = seen.dims["M"] + 2 * (n - 1), 2 * (seen.dims["M"] + n - 1)  # ticks with F and B in each
@@ -85,7 +92,7 @@ long = exercise.call(
 def program_memory(seen):
     """grad_1f1b: in as many ticks, with a stash of about P inputs"""
     expect_close(seen.out, unsharded(seen.ws, seen.x, seen.y))
-    expect_ticks(seen)
+    expect_ticks(seen, too_many=1.5)  # a gather in place of a permute
     d, stages = seen.dims, seen.mesh["pp"]
     micro, weights = 4 * d["B"] * d["D"], 4 * d["D"] ** 2 * d["L"] // stages
     tick = 5.6 * micro + 2 * weights  # the arrays of a tick, besides the stash

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from grader.exercise import Scenario, array, normal
-from grader.expect import between, expect_close, expect_memory, expect_traffic
+from grader.expect import between, expect_close, expect_memory, expect_traffic, needed
 from grader.hardware import matmul_time
 from j2_ring_attention import ROWS, attend, exercise, ring_attn, ring_hides_from, scored, send, stripes_save
 
@@ -125,23 +125,39 @@ def block_of(seen):
 
 
 @exercise.helper
-def expect_sent(seen, arrays):
-    """Require at most this many blocks over cp, with one more number for each row."""
+def expect_sent(seen, right, most, wrong, near=""):
+    """Require at most `most` blocks over cp, with one more number for each row. Right programs send at least `right`
+    blocks, and wrong programs at least `wrong` blocks."""
     block, _, rows = block_of(seen)
-    expect_traffic(seen, at_most=4 * arrays * (block + rows), axis="cp")
+    budget = needed(4 * right * block, 4 * wrong * block, at=4 * most * (block + rows), near=near)
+    expect_traffic(seen, at_most=budget, axis="cp")
+
+
+@exercise.helper
+def expect_sent_forward(seen):
+    """Require that K and V are sent N - 1 times."""
+    n = seen.mesh["cp"]
+    expect_sent(seen, 2 * (n - 1), 2 * (n - 1), 2 * n, near="one hop too many")
+
+
+@exercise.helper
+def expect_sent_back(seen):
+    """Require that K and V are sent N - 1 times, then K, V and their gradients at most N times."""
+    n = seen.mesh["cp"]
+    expect_sent(seen, 4 * (n - 1), 2 * (n - 1) + 4 * n, 3 * n * (n - 1))  # wrong: each round starts from home
 
 
 @exercise.check(whole, points=0.5, after=ring_whole)
 def ring_sent(seen):
     """ring_attn forward: K and V are sent N - 1 times"""
-    expect_sent(seen, 2 * (seen.mesh["cp"] - 1))
+    expect_sent_forward(seen)
 
 
 @exercise.check(wide, points=0.5, after=[ring_whole, ring_sent])
 def ring_held(seen):
     """ring_attn forward: a device holds no more than one round needs, and sends K and V N - 1 times"""
     expect_near(seen.out, attention_of(seen)[1])
-    expect_sent(seen, 2 * (seen.mesh["cp"] - 1))
+    expect_sent_forward(seen)
     block, scores, rows = block_of(seen)
     round_needs = block + 2 * scores + 15 * rows * seen.dims["H"]
     wrong = 3 * block + seen.mesh["cp"] * scores  # scores of all rounds; K and V of all devices take more
@@ -152,16 +168,14 @@ def ring_held(seen):
 @exercise.check(blocks, points=0.25, after=ring_gradients)
 def ring_back(seen):
     """ring_attn and its gradients: the backward pass sends K, V and their gradients at most N times"""
-    n = seen.mesh["cp"]
-    expect_sent(seen, 2 * (n - 1) + 4 * n)
+    expect_sent_back(seen)
     expect_traffic(seen, at_most=0, axis="tp")
 
 
 @exercise.check(long, points=0.25, after=[ring_gradients, ring_stripes, ring_back])
 def ring_kept(seen):
     """ring_attn and its gradients: no scores of a finished round are kept, and no more is sent"""
-    n = seen.mesh["cp"]
-    expect_sent(seen, 2 * (n - 1) + 4 * n)
+    expect_sent_back(seen)
     for name, due in gradients_of(seen).items():
         expect_near(seen.grads[name], due)
     block, scores, _ = block_of(seen)
