@@ -29,7 +29,7 @@ from grader.wire.operations import Body, Operation, Operations
 # The walk adds up its work: one for each mark that it reads or makes, and MARKS_OF_ONE for each operation. Each round
 # of a loop counts. A walk that reaches MOST_MARKS takes about a second.
 MOST_MARKS, MARKS_OF_ONE = 2_000_000, 16
-MOST_ENTRIES = 64  # The largest first dimension whose entries have their own marks.
+MOST_ENTRIES = 64  # Entries along a longer first dimension have no marks of their own.
 MOST_BITS = 8192  # Largest number of bits for the marks of all arguments' entries.
 MOST_SENT = 256
 BY_ELEMENT = {
@@ -132,7 +132,7 @@ class MarkWalk:
         every = list(parts)
         found = joined(every)
         differing = found & ~reduce(and_, every, -1)
-        # Some entries of an argument may be in only some parts. Then this addition carries into the argument's last
+        # If only some of the parts depend on an entry of an argument, this addition carries into the argument's last
         # bit, its vague mark.
         carried = (differing & self.entry_bits) + self.entry_bits & self.vague_bits
         return found | carried | bool(differing >> self.first[-1]) << self.first[-1]

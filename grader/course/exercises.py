@@ -28,7 +28,8 @@ from grader.judging.units import BadAnswer
 
 FURTHER = "## Going further"
 """The heading in an author's statement above the part that learners read below their code."""
-_NAMED = threading.Lock()  # held while a grading file can import its exercise, because threads share sys.modules
+# Held while an exercise is in sys.modules for its grading file, because threads share sys.modules
+_NAMED = threading.Lock()
 
 
 def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:

@@ -178,9 +178,10 @@ class _FactsReader:
         self.manual: frozenset[str] = frozenset()
         self.needed = needed(functions)
         self.mapped = False  # True if the results depend on a shard_map.
-        # FLOPs outside of a shard_map over all axes, of operations on data on which the results depend.
+        # FLOPs of operations outside of every shard_map over all axes, on data on which the results depend.
         self.beside = NOTHING
-        self.share = self.devices  # Largest number of parts of an array; 1 in a shard_map over all axes.
+        # The largest number of shards that an array can have here. Arrays in a shard_map over all axes are local: 1.
+        self.share = self.devices
         self.data = data_of(functions)
 
     def visit(self, op: Any, times: Interval) -> None:

@@ -35,7 +35,7 @@ SHUT_OFF = {
     "sdy.manual_computation",
     "sdy.named_computation",
 }  # Blocks in these operations cannot use values from outside.
-SALTS = 3  # Most sets of replacement values to try. Stop earlier if a result changes by more than LARGEST_BOUND.
+SALTS = 3  # At most this many sets of replacement values. Stop earlier if a result changes by more than LARGEST_BOUND.
 NO_DEVICE = -1
 SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
 
