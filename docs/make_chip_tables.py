@@ -77,7 +77,7 @@ MATMULS = {
     "right": "correct ring: each hop overlaps a matmul",
     "waits": "serial ring: each hop waits for the matmul before it",
     "late_loop": "late: a loop that receives, then multiplies",
-    "both_ways": "right, both ways round",
+    "both_ways": "correct ring in both directions",
 }
 LARGE, SMALL = {"I": 8192, "J": 8192, "K": 8192}, {"I": 1024, "J": 8192, "K": 2048}
 NARROW = {"I": 88, "J": 13, "K": 17}
