@@ -302,14 +302,15 @@ def _strays(entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) 
 
     If such a file or folder were graded, it would merge the submissions of all students into one submission. There are
     several students if several other folders hold submitted files, or if several files have students' names. Folders
-    and files called old or final do not count.
+    and files called old or final do not count, nor do numbers in the names of loose files, because copies have them.
     """
     unsigned = [folder for folder in entries.folders if _is_of_course(folder, exercises)]
     unsigned += [file for file in entries.named if is_unsigned(file.stem, exercises)]
     if not unsigned:
         return []
-    files = (*entries.zips, *entries.named)
-    names = {owner(file.stem, exercises) for file in files if _names_a_student(file.stem, exercises)}
+    signed = [file for file in (*entries.zips, *entries.named) if _names_a_student(file.stem, exercises)]
+    owners = ((owner(file.stem, exercises), file in entries.zips) for file in signed)
+    names = {name for name, is_zip in owners if is_zip or not name.isdigit()}
     others = (
         f for f in entries.folders if f not in unsigned and not is_called_old(f.name) and not is_called_final(f.name)
     )

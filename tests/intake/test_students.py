@@ -110,6 +110,13 @@ def test_files_beside_one_students_work_belong_to_that_student(tmp_path: Path):
     assert find(tmp_path / "alice") == ([("alice", tmp_path / "alice")], [])
 
 
+@pytest.mark.parametrize("copy", ["{}_c3_contracting.py", "c3_contracting_{}.py"])
+def test_numbers_of_copies_are_no_students(tmp_path: Path, copy: str):
+    for work in ("c3_contracting.py", copy.format(1), copy.format(2)):
+        write(tmp_path / "alice" / work)
+    assert set_aside(tmp_path / "alice") == (["alice"], {})
+
+
 def test_one_students_signed_files_are_one_submission(tmp_path: Path):
     write(tmp_path / "hw/alice_c3_contracting.py")
     write(tmp_path / "hw/alice_c1_local.py")

@@ -179,3 +179,14 @@ def test_a_submitted_entry_in_the_way_of_the_assignments_files_is_not_copied(tmp
     ]
     handed_in.copy(str(folder), str(tmp_path / "to"), [], SimpleNamespace(warning=lambda *words: None), given)
     assert [p.name for p in (tmp_path / "to").rglob("*") if p.is_file()] == ["y.csv"]
+
+
+def test_notebooks_that_nbgrader_does_not_grade_are_named(tmp_path: Path) -> None:
+    for name in ("hw.ipynb", "work/hw.ipynb", "hw-Copy1.ipynb", ".ipynb_checkpoints/hw.ipynb"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    assert handed_in.unread_beside(tmp_path, ["hw"]) == [
+        "the student wrote nothing in the graded notebook, and these notebooks were not read: "
+        "hw-Copy1.ipynb, work/hw.ipynb"
+    ]
+    assert handed_in.unread_beside(tmp_path / "work", ["hw"]) == []

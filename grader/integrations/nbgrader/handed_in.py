@@ -159,8 +159,12 @@ def why_ungraded(place: Path, known: Collection[str], is_ours: Callable[[str], b
 
 
 def unread_beside(place: Path, known: Collection[str]) -> list[str]:
-    """Return a reason for review if a student's folder has other notebooks than ``known`` (names without suffix)."""
-    others = [printable(str(path.relative_to(place))) for path in _notebooks_in(place) if path.stem not in known]
+    """Return a reason for review if a student's folder has other notebooks than ``known`` (names without suffix).
+
+    A notebook in a subfolder is another notebook, because nbgrader does not grade it.
+    """
+    graded = {place / f"{name}.ipynb" for name in known}
+    others = [printable(str(path.relative_to(place))) for path in _notebooks_in(place) if path not in graded]
     if not others:
         return []
     return [f"the student wrote nothing in the graded notebook, and these notebooks were not read: {a_few(others)}"]
