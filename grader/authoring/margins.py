@@ -96,7 +96,7 @@ class Measured:
     """A budget of a check with the amounts that right and wrong programs need.
 
     Attributes:
-        budget: the first budget that is not 0, otherwise 0.
+        budget: the budget on the first mesh on which it is not 0; 0 if it is 0 on all meshes.
         right: the amounts that right programs need, on meshes with a budget that is not 0 if there are such meshes.
         wrong: the amounts that misconceptions need, if their author says that they fail the check. Without those that
             fail before the comparison, if the budget is not declared with ``needed``.

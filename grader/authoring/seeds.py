@@ -41,7 +41,7 @@ def _plans(exercise: Exercise, seeds: tuple[str, ...]) -> list[list[Ask]]:
 
 
 def is_luck(result: Result) -> bool:
-    """Return True if another seed could change the result: the check passed, or failed on hidden inputs only."""
+    """Return True if the check passed, or failed on hidden inputs only: with another seed, its result could differ."""
     return result.status == "passed" or result.reason == WRONG_IN_SECRET
 
 

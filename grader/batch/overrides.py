@@ -182,7 +182,7 @@ def with_sums(report: Report) -> Report:
 
 
 def in_full(one: Override, exercises: Mapping[str, ExerciseReport]) -> Override:
-    """Return the override with full names, such as ``c3_contracting/value`` for ``c3/val``, and points of rubric items.
+    """Return the override with names in full (``c3_contracting/value`` for ``c3/val``), and the points of rubric items.
 
     An override with an unknown or ambiguous name is returned unchanged.
     """

@@ -301,8 +301,9 @@ def _strays(entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) 
     """Return the files and folders without a student's name that are beside the submissions of several students.
 
     If such a file or folder were graded, it would merge the submissions of all students into one submission. There are
-    several students if several other folders hold submitted files, or if several files have students' names. Folders
-    and files called old or final do not count, nor do numbers in the names of loose files, because copies have them.
+    several students if at least two other folders hold submitted files, or if at least two files have students' names.
+    Folders and files called old or final do not count, nor do numbers in the names of loose files, because copies have
+    such numbers.
     """
     unsigned = [folder for folder in entries.folders if _is_of_course(folder, exercises)]
     unsigned += [file for file in entries.named if is_unsigned(file.stem, exercises)]

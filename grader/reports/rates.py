@@ -84,7 +84,7 @@ class AssignmentRates:
                     self._percents.setdefault(module, array("d")).append(_percent_of(required))
 
     def rates(self) -> list[AssignmentRate]:
-        """Return the rates in the order of the modules' ids."""
+        """Return the rates of all modules, in the order of the modules' ids."""
         return [self._rate(module) for module in sorted(self._submissions)]
 
     def _rate(self, module: str) -> AssignmentRate:

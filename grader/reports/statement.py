@@ -53,7 +53,7 @@ def _longest_word(cell: Text) -> int:
 
 
 def _stacked(names: list[Text], rows: list[list[Text]]) -> Iterator[Any]:
-    """Yield each row as a list, with a column's name and the row's cell on each line."""
+    """Yield each row of a table as lines of text. Each line has a column's name and the row's cell in this column."""
     for row in rows:
         yield Text("")
         lines = Table.grid()

@@ -30,7 +30,7 @@ _BEGINS: list[tuple[str, Kind]] = [
 
 
 class _Shown(BaseModel, frozen=True):
-    """What the last run showed of a student.
+    """Digests of a student's page and reports from the last run.
 
     Attributes:
         page: a digest of the student's page.

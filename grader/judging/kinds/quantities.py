@@ -104,8 +104,8 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
         A wrong answer may differ from the right answer by a power of 1000, or by a power of 1.024 (kB taken for KiB).
         The reason then names a mistake in the unit, but not if a mistake in the formula can also cause this factor (see
         ``_of_the_question``). No reason mentions a factor of 8, because many mistakes cause this factor, not only bits
-        taken for bytes. Other reasons judge the answer's size, but not for plain numbers and numbers of tokens, because
-        their unit is rarely wrong.
+        taken for bytes. Other reasons say whether the answer's size is plausible. Plain numbers and numbers of tokens
+        get no such reason, because their unit is rarely wrong.
         """
         got = answer.value
         if got <= 0:

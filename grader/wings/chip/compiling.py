@@ -184,7 +184,7 @@ class TpuCompiler:
         on: the slice.
         cache: the cache of results; by default the cache in the user's folder, which the compiler opens and closes.
         worker: the worker process, which may serve compilers for several slices; by default a new worker.
-        remember: False to use no cache instead of the one in the user's folder; ignored if ``cache`` is given.
+        remember: whether to use the cache in the user's folder, if ``cache`` is not given.
     """
 
     def __init__(
