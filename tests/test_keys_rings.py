@@ -315,8 +315,13 @@ def test_a_right_solution_in_another_style_passes(name: str, fn: Callable):
                     check.fn(seen)
 
 
-@pytest.mark.parametrize("n", [2, 3, 7])
-@pytest.mark.parametrize("name", ["ring_all_gather", "ring_reduce_scatter", "ring_all_reduce", "bidi_all_gather", "ring_all_to_all"])  # fmt: skip
+RINGS = ["ring_all_gather", "ring_reduce_scatter", "ring_all_reduce", "bidi_all_gather", "ring_all_to_all"]
+
+
+# On two devices, the wrong all-reduce sends as much as the right one, so there is no budget between the two.
+@pytest.mark.parametrize(
+    ("name", "n"), [(name, n) for name in RINGS for n in (2, 3, 7) if (name, n) != ("ring_all_reduce", 2)]
+)
 def test_references_hold_on_rings_of_other_sizes(name: str, n: int):
     exercise, task = TASKS[name]
     (call,) = {id(check.call): check.call for check in exercise.checks.values()}.values()
