@@ -106,7 +106,8 @@ sharp_reduce_time = None  # TODO: your answer
 # does the ragged all-to-all take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times k / N.
+# Model: one switch, bandwidth only: k / N times the exact time of the dense all-to-all,
+# V·(N-1)/(N²·W).
 # Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; table 2026-11, from
 # How To Scale Your Model of 2025-08-18.
 ragged_exchange_time = None  # TODO: your answer

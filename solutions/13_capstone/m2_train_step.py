@@ -10,7 +10,7 @@ Loss and norm concern all devices; a device has only its rows and parameters.
                                      +--> squares, summed over tp
 ```
 
-**Start**: copy the body of your `shard_map` from M1. A notebook has it already.
+**Start**: copy the body of your `shard_map` from M1. The course's notebook has it.
 
 **Write** `train_step(params, x, y, *, mesh)` with `jax.shard_map`. Names in capitals and `norm` are given.
 
@@ -173,7 +173,7 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
 
 
 def overlapped(products, rows, keys, gradients):
-    """Return the seconds of a block in which gradients overlap the backward matmuls, and nothing else overlaps."""
+    """Return the seconds of a block in which only the communication of gradients overlaps matmuls of the backward pass."""
     return products / 3 + rows + keys + max(products * 2 / 3, gradients)
 
 

@@ -148,7 +148,7 @@ def sharp_reduce_time(chip, I, J):
     points=0.4,
     unit="us",
     params={"chip": ["H100", "B200"], "B": [4096, 8192, 16384], "D": [5120, 7168], "k": [3, 6, 5]},
-    model="one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times k / N",
+    model="one switch, bandwidth only: k / N times the exact time of the dense all-to-all, V·(N-1)/(N²·W)",
     hints=[
         "How long would the dense all-to-all take?",
         "The dense array has 8 parts for each token. Only some of them have data.",

@@ -185,7 +185,7 @@ def ddp_dropout(seen):
     n = seen.mesh["dp"]
     kept = np.concatenate([kept_in(step).reshape(n, -1, seen.dims["F"]) for step in seen.steps])
     if not any(kept_in(step)[~step.real].any() for step in seen.steps):
-        raise Failure("no number of a padding row is kept; draw the mask for all rows")
+        raise Failure("the dropout mask keeps no number of a padding row; draw the mask for all rows, also for padding")
     part, spread = kept.mean(), np.sqrt(0.75 * 0.25 / kept.size)
     if abs(part - 0.75) > 6 * spread:
         raise Failure(

@@ -163,7 +163,7 @@ def problem_of_order(tensors, found):
 
 @exercise.helper
 def problem_of_size(tensors, cap, found, least):
-    """Return the problem with the sizes of these buckets, or nothing."""
+    """Return what is wrong with the sizes of these buckets; '' if they are right."""
     size = in_order(tensors)
     for bucket in found:
         held = sum(size[name] for name in bucket)

@@ -11,7 +11,7 @@ Loss and norm concern all devices; a device has only its rows and parameters.
                                      +--> squares, summed over tp
 ```
 
-**Start**: copy the body of your `shard_map` from M1. A notebook has it already.
+**Start**: copy the body of your `shard_map` from M1. The course's notebook has it.
 
 **Write** `train_step(params, x, y, *, mesh)` with `jax.shard_map`. Names in capitals and `norm` are given.
 

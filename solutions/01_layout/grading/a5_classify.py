@@ -26,7 +26,7 @@ ENTRIES = [None, None, "x", "y", "z", ("x", "y"), ("y", "x")]
 
 
 def of_case(*answers):
-    """Return the matmuls with these answers."""
+    """Return the matmuls whose case is one of ``answers``."""
     return [case for case in TABLE if classify(**case) in answers]
 
 

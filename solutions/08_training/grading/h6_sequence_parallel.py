@@ -715,7 +715,7 @@ def kept_bytes_whole(S, D, F, L, N):
 
 @exercise.misconception(of=kept_bytes)
 def kept_bytes_of_x(S, D, F, L, N):
-    """You counted x alone. The backward pass also needs hidden: all rows of the device's own units."""
+    """You counted x alone. The backward pass also needs the array hidden, with all rows of the device's own units."""
     return 2 * L * S * D / N
 
 

@@ -462,7 +462,7 @@ def sums_and_activations_called_hidden(act, weight, hops):
 
 @exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
 def whole_beside_its_matmul(act, weight, hops):
-    """You answered that a whole collective of A or C overlaps its own matmul. The matmul needs the whole gathered A, and a collective of C needs the whole matmul. They overlap only in hops."""
+    """You answered that a whole collective of A or C overlaps its own matmul. The matmul needs the whole gathered A, and a collective of C needs the whole matmul. Such a collective overlaps its matmul only if both are split into hops."""
     return hides_behind(act, weight, True)
 
 

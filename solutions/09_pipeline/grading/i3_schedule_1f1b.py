@@ -33,7 +33,9 @@ def ticks_of(grid, P, M):
             if cell in ("", None):
                 continue
             if not isinstance(cell, str) or cell not in due:
-                raise ValueError(f"device {s} has {cell!r} in tick {tick}, which is not one of F0 to B{M - 1}")
+                raise ValueError(
+                    f"device {s} has {cell!r} in tick {tick}, which is none of F0 to F{M - 1} and B0 to B{M - 1}"
+                )
             if (s, cell) in when:
                 raise ValueError(f"device {s} has {cell} twice, in ticks {when[s, cell]} and {tick}")
             when[s, cell] = tick

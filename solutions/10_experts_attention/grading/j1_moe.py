@@ -235,7 +235,7 @@ def choice_by_choice(x, route, w, *, k, cap):
 
 @exercise.alternative()
 def chunks_of_devices(x, route, w, *, k, cap):
-    """Send each half of the slots [N, E/N, cap, D] by an all_to_all without tiled=True; compute the experts in a loop."""
+    """Split the slots [N, E/N, cap, D] in two along cap, and send each half by its own all_to_all, without tiled=True."""
     (gate, expert), n = chosen(route, k), jax.lax.axis_size("ep")
     E, slot = route.shape[1], slots_of(expert, route.shape[1])
     slots = placed(x, expert, slot, E, cap).reshape(n, E // n, cap, -1)

@@ -330,7 +330,7 @@ def merged_without_heads(chip, B, X):
 
 @exercise.misconception(of=merge_time)
 def merged_without_masses(chip, B, X):
-    """You left out the masses. Each head also adds its mass, one more number than the sum of v."""
+    """You left out the masses. For each head, a device sends its mass beside its sum of v: one number more."""
     return all_reduce_time(4 * B * 64 * 32, X, chip)
 
 

@@ -469,7 +469,7 @@ def by_coordinates(mesh, axes):
 
 @exercise.alternative(of=axes_for)
 def by_if(what, mesh):
-    """Loop over the mesh's axes, with conditions."""
+    """Loop over the mesh's axes, and choose axes with if-statements."""
     found = []
     for axis, _ in mesh:
         if axis == "dp_shard" or (axis == "cp" and what != "batch") or (axis == "dp_replicate" and what != "weights"):

@@ -154,7 +154,7 @@ lines = exercise.cases(
 
 @exercise.check(all_waited_for, points=0.5, public=True)
 def timed_after_compiling(seen):
-    """durations: every call is waited for; the first call of each size compiles"""
+    """durations: programs that wait for every call; the first call of each size compiles"""
     expect_outcomes(seen, rtol=1e-6)
 
 
