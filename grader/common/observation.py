@@ -41,7 +41,7 @@ class Unseen(Sequence[Any]):
 
 
 USE_VALUE = (
-    "a result is in shards, one per device: use its .value, the whole NumPy array, or compare it with expect_close"
+    "a result is in shards, one per device: use result.value (a whole NumPy array), or compare it with expect_close"
 )
 
 

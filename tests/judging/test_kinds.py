@@ -104,13 +104,13 @@ def test_a_spec_is_read_in_every_form(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (P("x", "y"), "not right: these axes cut other dimensions of the array"),
-        (P(None, ("x", "y")), "not right: these axes cut other dimensions of the array"),
+        (P("x", "y"), "not right: the axes are right, but they cut other dimensions of the array"),
+        (P(None, ("x", "y")), "not right: the axes are right, but they cut other dimensions of the array"),
         (P("x"), "not right, and not the result of a known misconception"),
         (P(), "not right, and not the result of a known misconception"),
         ("P()", "not right, and not the result of a known misconception"),
         ("x", "not right, and not the result of a known misconception"),
-        (("x", "y"), "not right: these axes cut other dimensions of the array"),
+        (("x", "y"), "not right: the axes are right, but they cut other dimensions of the array"),
         (P(("y", "x")), "a known misconception leads to this answer"),
         (P("z"), "there is no axis 'z': the mesh has x, y"),
         ("P(x)", "not right, and not the result of a known misconception"),

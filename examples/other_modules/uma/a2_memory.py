@@ -17,7 +17,7 @@ def memory(shape, dtype, spec, mesh_shape):
     return per_device, nbytes
 
 
-weights_in_all = 2 * 8192 * 12288 * 8 * 16 / 2**20
+weights_in_all = 2 * 8192 * 4096 * 8 * 16 / 2**20
 
 
-placed_and_unplaced = 2 * 8192 * 5120 * (1 + 8 * 6) / 1e6
+placed_and_unplaced = 2 * 8192 * 7168 * (1 + 8) / 1e6

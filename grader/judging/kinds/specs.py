@@ -95,7 +95,7 @@ class SpecKind(AnswerKind[Layout, Layout]):
         if [sorted(e) for e in theirs] == [sorted(e) for e in ours]:
             return "each dimension has the right axes, but a tuple has the wrong order: put its major axis first"
         if sorted(a for e in theirs for a in e) == sorted(a for e in ours for a in e):
-            return "not right: these axes cut other dimensions of the array"
+            return "not right: the axes are right, but they cut other dimensions of the array"
         return UNKNOWN
 
     def _parsed(self, text: str) -> tuple[list[Any], list[str]]:
