@@ -309,14 +309,19 @@ def _strays(entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) 
     unsigned += [file for file in entries.named if is_unsigned(file.stem, exercises)]
     if not unsigned:
         return []
-    signed = [file for file in (*entries.zips, *entries.named) if _names_a_student(file.stem, exercises)]
-    owners = ((owner(file.stem, exercises), file in entries.zips) for file in signed)
-    names = {name for name, is_zip in owners if is_zip or not name.isdigit()}
     others = (
         f for f in entries.folders if f not in unsigned and not is_called_old(f.name) and not is_called_final(f.name)
     )
-    several = len(names) > 1 or sum(_holds_work(folder, exercises, parsers) for folder in others) > 1
+    several = len(_students_named(entries, exercises)) > 1
+    several = several or sum(_holds_work(folder, exercises, parsers) for folder in others) > 1
     return unsigned if several else []
+
+
+def _students_named(entries: _InFolder, exercises: Mapping[str, str]) -> set[str]:
+    """Return the students whose names are in the names of zips and loose files. A loose file's number is no student."""
+    signed = [file for file in (*entries.zips, *entries.named) if _names_a_student(file.stem, exercises)]
+    owners = ((owner(file.stem, exercises), file in entries.zips) for file in signed)
+    return {name for name, is_zip in owners if is_zip or not name.isdigit()}
 
 
 def _names_a_student(stem: str, exercises: Mapping[str, str]) -> bool:
