@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from grader.batch.confined import parsing
-from grader.batch.formulas import evaluated
 from grader.batch.grade import Grader
 from grader.batch.overrides import Override, as_graded, overridden, with_sums
+from grader.batch.running import evaluated
 from grader.common import formulas
 from grader.common.observation import Outcome
 from grader.common.result import Report, Result

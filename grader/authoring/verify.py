@@ -99,7 +99,7 @@ def verify(
             proved.keep(name)
         return problems
 
-    of_course = list(course_problems(course, told=names))
+    of_course = list(course_problems(course, reported=names))
     own = {name: [problem for problem in of_course if problem.startswith(f"{name}: ")] for name in names}
     with pool_of(grader.jobs) as pool:
         proofs = {pool.submit(proof, name): name for name in reversed(names)}

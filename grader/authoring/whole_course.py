@@ -13,11 +13,11 @@ from grader.course.sources import source_problems
 from grader.exercise import Exercise
 
 
-def course_problems(course: Course, told: Collection[str] = ()) -> Iterator[str]:
+def course_problems(course: Course, reported: Collection[str] = ()) -> Iterator[str]:
     """Yield the problems of the course as a whole.
 
     Args:
-        told: exercises whose problems the caller reports. No line says that such an exercise cannot be used.
+        reported: exercises whose problems the caller reports. No line says that such an exercise cannot be used.
     """
     yield from _names([course.exercise(name) for name in course.usable(course.module_of)[0]])
     try:
@@ -26,7 +26,7 @@ def course_problems(course: Course, told: Collection[str] = ()) -> Iterator[str]
         yield str(error)
         return
     for name in made.unusable:
-        if name not in told:
+        if name not in reported:
             yield f"{name} cannot be used, so its files for learners were not tested; see: shardlings verify {name}"
     for path in stale(course, made):
         yield f"exercises/{path} is not current; run `shardlings build`"

@@ -18,7 +18,7 @@ from grader.intake.submission import Source, Submission
 from grader.judging.judge import Together, together, verdicts
 from grader.judging.plan import Ask, arrays_of
 from grader.judging.seen import Answered
-from grader.reports.appeal import Appeal, Code, Run, ShownArray
+from grader.reports.appeal import Appeal, CodePart, Run, ShownArray
 from grader.reports.points import counted
 
 SHOWN = 200  # A page shows all elements of arrays up to this size, and only the first and last of larger arrays.
@@ -36,15 +36,15 @@ def with_evidence(page: Appeal, course: Course, submission: Submission, answered
         return page
     check = course.exercise(name).checks.get(what)
     tasks = dict.fromkeys(call.task.name for call in check.calls) if check else (what,)
-    code = [Code(chunk.name, 1, chunk.text) for chunk in source.chunks]
+    code = [CodePart(chunk.name, 1, chunk.text) for chunk in source.chunks]
     page = replace(page, functions=[c for task in tasks for c in code_of(source, task)] or code, whole=code)
     return _with_runs(page, check, answered) if check else page
 
 
-def code_of(source: Source, name: str) -> Iterator[Code]:
+def code_of(source: Source, name: str) -> Iterator[CodePart]:
     """Yield the code of the last top-level definition of ``name`` in the source, if there is one."""
     if found := definition(source, name):
-        yield Code(*found)
+        yield CodePart(*found)
 
 
 def _with_runs(page: Appeal, check: Check, answered: list[Answered]) -> Appeal:

@@ -71,14 +71,15 @@ def _causes(before: Report, after: Report) -> list[str]:
     for new in after.exercises:
         old = was[new.exercise]
         # The class's mean leaves out students who handed in nothing, so a change of ``handed_in`` changes the mean.
-        if _counted(old) != _counted(new):
+        if _differ(old, new):
             found += [BY_HAND] if _by_hand(old) != _by_hand(new) else causes_of(old, new)
     penalties = [{one.module: one.penalty for one in report.hand_ins if one.penalty} for report in (before, after)]
     return [*found, *([LATE] if penalties[0] != penalties[1] else [])]
 
 
-def _counted(exercise: ExerciseReport) -> tuple[float, float, bool, bool]:
-    return exercise.earned, exercise.points, exercise.extension, exercise.handed_in
+def _differ(old: ExerciseReport, new: ExerciseReport) -> bool:
+    """Return True if the class page counts the two reports on one exercise differently."""
+    return any(getattr(old, name) != getattr(new, name) for name in ("earned", "points", "extension", "handed_in"))
 
 
 def _by_hand(exercise: ExerciseReport) -> dict[str, float]:

@@ -1,8 +1,8 @@
 """Turn the replies of a source (a file or notebook) into findings (observations, outcomes, faults).
 
-Programs run in a sandboxed process that runs no Python code of learners. If two workers die while they run a learner's
-program, a new worker runs a test program of the grader. If the test program fails too, the fault is the grader's, not
-the learner's.
+A sandboxed process that runs no Python code of learners runs the programs and evaluates formulas. If two workers die
+while they run a learner's program, a new worker runs a test program of the grader. If the test program fails too, the
+fault is the grader's, not the learner's.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from typing import Any
 
 from grader.batch.backends import stuck, unseen
 from grader.batch.findings import Ran, Reply, observed, plain_values, run_fault
-from grader.batch.formulas import evaluated
 from grader.batch.poison import Poisoned
 from grader.batch.remembering import RUNS
 from grader.batch.tracing import Cost, Trace, trace, traced_of
 from grader.batch.workers import Workers
-from grader.common.observation import Fault, Observation
-from grader.exercise import Call
+from grader.common.formulas import LONGEST, points_of
+from grader.common.observation import Fault, Observation, Outcome
+from grader.exercise import Call, Formula, Question
 from grader.intake.submission import Source
+from grader.judging.kinds.kind import is_blank
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, Finding
 from grader.sandbox.worker import WorkerDied
@@ -60,6 +61,33 @@ def answers_of(workers: Workers, trace: Trace, asks: Sequence[Ask]) -> list[Answ
 def _plain(workers: Workers, ask: Ask, reply: Reply) -> Finding:
     found = reply.fault or plain_values(ask, reply.body)
     return evaluated(workers, ask, found)
+
+
+def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
+    """Return ``finding``, the answer to a formula question, with the formula's values added.
+
+    A point has one value for each variable. The formula is evaluated at each point of ``points_of``. The answer comes
+    from a learner's process and may have any form. If the answer is no formula, the returned finding has a message in
+    place of the values. If the grader fails, a fault is returned.
+
+    A fault, an empty answer, and the answer to any other kind of question are returned unchanged.
+    """
+    answer = ask.of.answer if isinstance(ask.of, Question) else None
+    if not isinstance(answer, Formula) or not isinstance(finding, list):
+        return finding
+    raw = finding[0].value
+    if is_blank(raw):
+        return finding
+    if not isinstance(raw, str):
+        return [Outcome(value={"problem": "write the formula as a text in quotes"})]
+    request = {"text": raw[: LONGEST + 1], "names": list(answer.symbols), "points": points_of(answer.symbols)}
+    try:
+        found: dict[str, Any] = workers.formula(request)
+    except WorkerDied as died:
+        if died.ours:
+            return Fault("broken", "the grader failed while it evaluated this formula; this answer needs review")
+        return [Outcome(value={"problem": "this formula ended the process that evaluates it, twice"})]
+    return [Outcome(value={"formula": raw[:LONGEST], **found})]
 
 
 class Runs:

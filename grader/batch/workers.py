@@ -1,8 +1,9 @@
 """The worker processes that grade submissions, and the threads that grade in parallel.
 
 ``Workers`` are the processes that one submission uses: the *tracer*, which runs learner code and returns programs, and
-the *runners*, which run the programs. ``Pool`` lends a set of workers to one submission at a time. The files of a
-submission are graded one after another. In the code, an *ask* is one request to a submission.
+the *runners*, which run the programs. ``Pool`` lends a set of workers to one submission at a time, and ``Turns`` limits
+how many submissions are graded at once. The files of a submission are graded one after another. In the code, an *ask*
+is one request to a submission.
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ import math
 import time
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from queue import LifoQueue
-from typing import Any, Generic, TypeVar
+from threading import Condition
+from typing import Any, Generic, Self, TypeVar
 
 from grader.batch.backends import Devices
 from grader.batch.findings import Ran, Replies, Reply, ended_fault, load_notes, reply_of
 from grader.batch.remembering import Keys, Store
 from grader.batch.runners import Runner
-from grader.batch.turns import Turns
 from grader.common.observation import Fault
 from grader.course.config import Limits
 from grader.course.loading import Course
@@ -257,6 +258,56 @@ def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
     pool.shutdown()
 
 
+class Turns:
+    """Lets at most ``most`` threads work at a time. While a thread's child process sleeps, one more thread may work.
+
+    Each thread has a *turn* with a number, and turns begin in the order of their numbers.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._awake, self._next, self._stopped = most, 0, 0, False
+        self._changed = Condition()
+
+    @contextmanager
+    def turn(self, number: int) -> Iterator[None]:
+        """Wait until turn ``number`` may begin, and run the block.
+
+        Raises CancelledError if the ``with`` block of this object has ended.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or (number == self._next and self._awake < self._most))
+            if self._stopped:
+                raise CancelledError
+            self._next, self._awake = self._next + 1, self._awake + 1
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            self._count(-1)
+
+    @contextmanager
+    def asleep(self) -> Iterator[None]:
+        """Let one more thread work during the block. Afterwards, this thread continues without waiting for a turn."""
+        self._count(-1)
+        try:
+            yield
+        finally:
+            self._count(1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def _count(self, change: int) -> None:
+        with self._changed:
+            self._awake += change
+            self._changed.notify_all()
+
+
 SLOW = 40.0  # Seconds of work after which a submission is reported as slow.
 AHEAD = 4  # Queued submissions for each set of workers. More would fill the memory, fewer would leave workers idle.
 SPARE = 12  # Limit of the spare sets of workers, used while submissions sleep. A set takes about 0.2 GB.
@@ -311,7 +362,7 @@ class Pool(Generic[T]):
                 began[name] = time.monotonic()
                 return work(name)
 
-        told = dict[str, float]()
+        reported = dict[str, float]()
         with pool_of(len(self.sets)) as threads, turns:
             while True:
                 for name in islice(left, AHEAD * len(self.sets) - len(running)):
@@ -321,8 +372,8 @@ class Pool(Generic[T]):
                 wait(running, SLOW / 8, FIRST_COMPLETED)
                 for name in running.values():
                     seconds = time.monotonic() - began.get(name, math.inf)
-                    if seconds >= 2 * told.get(name, SLOW / 2):
-                        told[name] = seconds
+                    if seconds >= 2 * reported.get(name, SLOW / 2):
+                        reported[name] = seconds
                         self.slow(name, seconds)
                 # This loop does not use the result of ``wait``, because ``wait`` returns a set, which has no order.
                 for future in [one for one in running if one.done()]:

@@ -17,7 +17,7 @@ MOST_LINES = 2000
 
 
 @dataclass(frozen=True)
-class Code:
+class CodePart:
     """A part of a submission (untrusted text): its file or cell, the number of its first line, and its source code."""
 
     name: str
@@ -64,8 +64,8 @@ class Appeal:
     course: str
     where: str
     exercise: ExerciseReport
-    functions: Sequence[Code] = ()
-    whole: Sequence[Code] = ()
+    functions: Sequence[CodePart] = ()
+    whole: Sequence[CodePart] = ()
     failed_on: str = ""
     inputs: Sequence[ShownArray] = ()
     outputs: Sequence[ShownArray] = ()
@@ -92,7 +92,7 @@ def render_appeal(appeal: Appeal) -> str:
     )  # fmt: skip
 
 
-def _code(code: Code) -> Markup:
+def _code(code: CodePart) -> Markup:
     lines = code.text.split("\n")
     shown = [f"{at:>4}  {line.expandtabs(4)}" for at, line in enumerate(lines[:MOST_LINES], code.line)]
     left = len(lines) - MOST_LINES

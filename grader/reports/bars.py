@@ -19,7 +19,7 @@ MOST_ROWS = 12
 
 
 @dataclass(frozen=True)
-class Row:
+class BudgetBar:
     """An amount's bar, drawn over a box whose length shows the budget.
 
     ``limit``: length of the box. ``within``, ``beyond``: lengths of the bar's parts inside the box and beyond it.
@@ -45,7 +45,7 @@ class Bars:
     width: float
     height: float
     left: float
-    rows: list[Row]
+    rows: list[BudgetBar]
     alt: str
 
 
@@ -72,11 +72,11 @@ def _compared(due: Any, got: Any) -> list[tuple[str, Any, Any]]:
     return found if all(_is_amount(one) and _is_amount(other) for _, one, other in found) else []
 
 
-def _row(number: int, name: str, due: float, got: float, most: float) -> Row:
+def _row(number: int, name: str, due: float, got: float, most: float) -> BudgetBar:
     limit, within, beyond = (
         round(max(LONGEST * (part / most), 1), 1) if part > 0 else 0.0 for part in (due, min(due, got), got - due)
     )
-    return Row(ROW * number, name, limit, within, beyond, _text(due, got))
+    return BudgetBar(ROW * number, name, limit, within, beyond, _text(due, got))
 
 
 def _text(due: float, got: float) -> str:

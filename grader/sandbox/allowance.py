@@ -105,14 +105,14 @@ def share_reader(folder: str) -> Callable[[int], float]:
     if not all(os.path.exists(path) for path in paths):
         return share_asleep
     # Only the launcher holds the other ends of these pipes, so a read returns no bytes if the launcher dies.
-    asked, told = (os.open(path, mode) for path, mode in zip(paths, (os.O_WRONLY, os.O_RDONLY), strict=True))
+    requests, results = (os.open(path, mode) for path, mode in zip(paths, (os.O_WRONLY, os.O_RDONLY), strict=True))
     for path in paths:
         os.unlink(path)
 
     def ask(pid: int) -> float:
         with contextlib.suppress(BrokenPipeError):
-            os.write(asked, PID.pack(pid))
-        if not (answer := os.read(told, SHARE.size)):
+            os.write(requests, PID.pack(pid))
+        if not (answer := os.read(results, SHARE.size)):
             raise AloneError
         return SHARE.unpack(answer)[0]
 

@@ -35,7 +35,7 @@ PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 CAP_DAC_READ_SEARCH = 2
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
-PIPES = (".asked", ".told")
+PIPES = (".requests", ".results")
 """Names of the pipes. Process numbers come through the first one, results of ``share_asleep`` go through the second."""
 MOUNT_SETATTR, AT_RECURSIVE = 442, 0x8000  # this call has the same number on all architectures
 READ_ONLY = struct.pack("=4Q", 0x1, 0, 0, 0)
@@ -156,14 +156,14 @@ def drop_capabilities() -> None:
 def open_pipes(folder: str) -> tuple[int, int]:
     for name in PIPES:
         os.mkfifo(os.path.join(folder, name), 0o600)
-    asked, told = (os.open(os.path.join(folder, name), os.O_RDWR) for name in PIPES)
-    return asked, told
+    requests, results = (os.open(os.path.join(folder, name), os.O_RDWR) for name in PIPES)
+    return requests, results
 
 
-def tell_states(asked: int, told: int) -> None:
-    """Read process numbers from the pipe ``asked``, and write the results of ``share_asleep`` to the pipe ``told``."""
+def tell_states(requests: int, results: int) -> None:
+    """Read process numbers from the pipe ``requests``. Write results of ``share_asleep`` to the pipe ``results``."""
     while True:
-        os.write(told, SHARE.pack(share_asleep(*PID.unpack(os.read(asked, PID.size)))))
+        os.write(results, SHARE.pack(share_asleep(*PID.unpack(os.read(requests, PID.size)))))
 
 
 def share_asleep(pid: int) -> float:

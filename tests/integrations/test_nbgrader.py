@@ -28,7 +28,7 @@ from grader.course.loading import Course, load_course
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Place
 from grader.integrations.nbgrader import cells, folder, scan
-from grader.integrations.nbgrader.repair import Known, repair
+from grader.integrations.nbgrader.repair import ReleasedCell, repair
 from grader.judging.answers import params_for
 from tests import classroom, commands
 from tests.commands import ROOT, one_line
@@ -402,9 +402,9 @@ def test_a_damaged_notebook_keeps_the_points_of_its_functions(course: Course, ro
     assert rows(root) == ours
 
 
-def known_of(book: Book) -> list[Known]:
+def known_of(book: Book) -> list[ReleasedCell]:
     return [
-        Known(m["grade_id"], c["cell_type"], "".join(c["source"]), m["checksum"], m.get("points"), m["solution"],
+        ReleasedCell(m["grade_id"], c["cell_type"], "".join(c["source"]), m["checksum"], m.get("points"), m["solution"],
               m["task"], m["locked"])
         for c in book["cells"] if (m := marks(c))
     ]  # fmt: skip

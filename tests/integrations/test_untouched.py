@@ -17,7 +17,7 @@ from tests.commands import ROOT
 pytest.importorskip("nbgrader")
 
 from grader.integrations.nbgrader import folder
-from grader.integrations.nbgrader.repair import Known, repair
+from grader.integrations.nbgrader.repair import ReleasedCell, repair
 
 
 def marks(cell: Any) -> dict[str, Any]:
@@ -33,7 +33,9 @@ def is_untouched(course: Course, module: str, place: Path, change: Callable[[lis
     """Return whether a module's released notebook counts as untouched after ``change``, which gets the cells."""
     book = json.loads(folder.source_notebook(course, module))
     known = [
-        Known(m["grade_id"], c["cell_type"], "".join(c["source"]), None, m.get("points"), m["solution"], m["task"])
+        ReleasedCell(
+            m["grade_id"], c["cell_type"], "".join(c["source"]), None, m.get("points"), m["solution"], m["task"]
+        )
         for c in book["cells"]
         if (m := marks(c))
     ]

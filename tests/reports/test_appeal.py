@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.reports.appeal import Appeal, Code, Run, ShownArray, render_appeal
+from grader.reports.appeal import Appeal, CodePart, Run, ShownArray, render_appeal
 from tests.reports.example_reports import EVIL, Nesting, evil_report, exercise, layout_failure
 
 
@@ -15,7 +15,7 @@ def test_an_appeal_page_draws_both_layouts_and_is_marked_for_staff() -> None:
 
 
 def test_hostile_code_is_escaped_and_unprintable_characters_are_shown() -> None:
-    code = Code(EVIL, 7, f"{EVIL}\n\tif x:  # \u202e\u2066 hidden\n</code></pre><script>alert(2)</script>")
+    code = CodePart(EVIL, 7, f"{EVIL}\n\tif x:  # \u202e\u2066 hidden\n</code></pre><script>alert(2)</script>")
     page = render_appeal(
         Appeal(
             EVIL, EVIL, EVIL, evil_report().exercises[0], functions=[code], whole=[code], failed_on=EVIL,
@@ -32,5 +32,5 @@ def test_hostile_code_is_escaped_and_unprintable_characters_are_shown() -> None:
 
 
 def test_very_long_code_is_cut() -> None:
-    code = Code("a.py", 1, "x\n" * 5000)
+    code = CodePart("a.py", 1, "x\n" * 5000)
     assert "... and 3001 more lines" in render_appeal(Appeal("a", "c", "w", exercise([]), functions=[code]))

@@ -13,7 +13,7 @@ import pytest
 from grader.batch.changes import Change, RecordedChange, by_regrade
 from grader.common.observation import Fault
 from grader.common.result import HandIn
-from grader.reports.appeal import Appeal, Code, Run, ShownArray, render_appeal
+from grader.reports.appeal import Appeal, CodePart, Run, ShownArray, render_appeal
 from grader.reports.pages import render, render_fragment, render_html, summary_html
 from grader.reports.people import Person
 from grader.reports.summary import summarise
@@ -100,7 +100,7 @@ def on_a_chip() -> str:
 
 
 def appeal() -> str:
-    code = Code("c3_contracting.py", 12, "x = " + " + ".join(["unbroken" * 20] * 30))
+    code = CodePart("c3_contracting.py", 12, "x = " + " + ".join(["unbroken" * 20] * 30))
     array = ShownArray("a", "float32[48, 32]", "\n".join("0.123456 " * 40 for _ in range(10)))
     runs = [Run(f"matmul on x=4, y=2 {UNBROKEN}", n > 1, n, "" if n % 2 else f"wrong {UNBROKEN}") for n in range(6)]
     return render_appeal(

@@ -36,7 +36,7 @@ from grader.course.release import handed_out_texts
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Submission
 from grader.integrations.nbgrader import folder
-from grader.integrations.nbgrader.repair import Known, Repaired, repair
+from grader.integrations.nbgrader.repair import ReleasedCell, Repaired, repair
 from grader.reports.pages import load_templates
 from grader.reports.points import counted
 from grader.sandbox.tiers import best_tier
@@ -126,7 +126,9 @@ class Shardlings(LoggingConfigurable):
     def is_ours(self, notebook: str) -> bool:
         return any(m.id == notebook for m in self.loaded.config.modules)
 
-    def read(self, path: Path, student: str, assignment: str, notebook: str, known: Sequence[Known]) -> NotebookWork:
+    def read(
+        self, path: Path, student: str, assignment: str, notebook: str, known: Sequence[ReleasedCell]
+    ) -> NotebookWork:
         """Read and repair a submitted notebook.
 
         Raises CourseError if the cells or points in the gradebook differ from those of the course.
@@ -241,7 +243,7 @@ class Shardlings(LoggingConfigurable):
         return work.repaired.submission
 
 
-def stamp(work: NotebookWork, known: Sequence[Known], dates: Sequence[object], late: Sequence[str]) -> str:
+def stamp(work: NotebookWork, known: Sequence[ReleasedCell], dates: Sequence[object], late: Sequence[str]) -> str:
     """Return a digest of everything that affects the graded notebook and its gradebook rows.
 
     Args:

@@ -45,7 +45,7 @@ from grader.integrations.nbgrader.autograder import KEPT, Elsewhere, NotebookWor
 from grader.integrations.nbgrader.gradebook import annotate, names_of, one_transaction, save, submissions_of
 from grader.integrations.nbgrader.outcome import BatchOutcome, not_understood
 from grader.integrations.nbgrader.plugin import METADATA, Session, graded, rebuild
-from grader.integrations.nbgrader.repair import Known
+from grader.integrations.nbgrader.repair import ReleasedCell
 from grader.reports.attention import ended_xla
 
 FROM_EXCHANGE = (handed_in.TIMESTAMP, "submission_secret.txt")  # Files that `nbgrader submit` writes.
@@ -189,7 +189,7 @@ class _Batch:
             ) from None
         self.duedate = found.duedate
         self.kernels = {n.name: json.loads(n.kernelspec or "null") for n in found.notebooks}
-        self.known: dict[str, list[Known]] = {
+        self.known: dict[str, list[ReleasedCell]] = {
             n: self.session.known(self.gradebook, self.assignment, n) for n in self.kernels
         }
 

@@ -15,19 +15,19 @@ from grader.common.result import ExerciseReport, Report
 from grader.exercise import Exercise
 from grader.integrations.nbgrader import by_hand, cells, folder
 from grader.integrations.nbgrader.autograder import NotebookWork, Shardlings
-from grader.integrations.nbgrader.repair import Known
+from grader.integrations.nbgrader.repair import ReleasedCell
 
 NO_RESPONSE = "No response."
 
 
-def known_cells(gradebook: Gradebook, assignment: str, notebook: str) -> list[Known]:
+def known_cells(gradebook: Gradebook, assignment: str, notebook: str) -> list[ReleasedCell]:
     """Return a notebook's cells in the gradebook, with their points and roles."""
     found: Any = gradebook.find_notebook(notebook, assignment)
     points = {c.name: c.max_score for c in (*found.grade_cells, *found.task_cells)}
     solutions = {c.name for c in found.solution_cells}
     tasks = {c.name for c in found.task_cells}
     return [
-        Known(
+        ReleasedCell(
             name=c.name,
             kind=c.cell_type,
             source=c.source,
@@ -41,7 +41,7 @@ def known_cells(gradebook: Gradebook, assignment: str, notebook: str) -> list[Kn
     ]
 
 
-def in_order(known: list[Known], released: Path) -> list[Known]:
+def in_order(known: list[ReleasedCell], released: Path) -> list[ReleasedCell]:
     """Return the cells in the order of the released notebook, because the gradebook does not store the order."""
     try:
         nodes = nbformat.read(released, as_version=4).cells

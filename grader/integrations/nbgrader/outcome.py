@@ -13,7 +13,7 @@ from grader.common.result import HandIn
 from grader.common.text import a_few
 from grader.integrations.nbgrader.autograder import NotebookWork
 from grader.integrations.nbgrader.handed_in import unread_beside
-from grader.integrations.nbgrader.repair import Known
+from grader.integrations.nbgrader.repair import ReleasedCell
 from grader.reports.points import counted
 
 
@@ -95,7 +95,9 @@ def _in(names: set[str], of: Mapping[str, str]) -> list[str]:
     return sorted(of[name] for name in names & of.keys())
 
 
-def not_understood(works: Mapping[str, NotebookWork], known: Mapping[str, list[Known]], place: Path) -> list[str]:
+def not_understood(
+    works: Mapping[str, NotebookWork], known: Mapping[str, list[ReleasedCell]], place: Path
+) -> list[str]:
     """Return, for each notebook that contains nothing to grade, the reason why a person must look at it.
 
     If the student wrote nothing in any notebook, also return a reason if the student's folder ``place`` has others.

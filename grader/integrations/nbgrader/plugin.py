@@ -32,7 +32,7 @@ from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import cells, handed_in
 from grader.integrations.nbgrader.autograder import NotebookWork, Shardlings, stamp
 from grader.integrations.nbgrader.gradebook import annotate, in_order, known_cells
-from grader.integrations.nbgrader.repair import Known
+from grader.integrations.nbgrader.repair import ReleasedCell
 from grader.integrations.nbgrader.shown import plain_markdown as plain_markdown  # for nbgrader_config.py
 
 # nbgrader opens the gradebook for each step of each notebook. Without this cache, each new SQLAlchemy engine would
@@ -86,7 +86,7 @@ class Session:
         self.shardlings = Shardlings(root=coursedir.root, parent=parent)
         # The settings are loaded, and a reference to ``parent`` would keep the converter in memory.
         self.shardlings.parent = None
-        self.known_of: dict[tuple[str, str], list[Known]] = {}
+        self.known_of: dict[tuple[str, str], list[ReleasedCell]] = {}
         self.works: dict[tuple[str, str, str], tuple[NotebookWork, Report]] = {}
         self.started = False
         self.late = late_policy(parent)
@@ -100,7 +100,7 @@ class Session:
             _SESSIONS[converter] = session
         return _SESSIONS[converter]
 
-    def known(self, gradebook: Gradebook, assignment: str, notebook: str) -> list[Known]:
+    def known(self, gradebook: Gradebook, assignment: str, notebook: str) -> list[ReleasedCell]:
         released = self.path(self.coursedir.release_directory, ".", assignment, notebook)
         return in_order(known_cells(gradebook, assignment, notebook), released)
 
@@ -109,7 +109,7 @@ class Session:
 
     def read(
         self, gradebook: Gradebook, student: str, assignment: str, notebook: str
-    ) -> tuple[NotebookWork, list[Known]]:
+    ) -> tuple[NotebookWork, list[ReleasedCell]]:
         if (assignment, notebook) not in self.known_of:
             self.known_of[assignment, notebook] = self.known(gradebook, assignment, notebook)
         known = self.known_of[assignment, notebook]
@@ -131,7 +131,7 @@ class Session:
                     works.append(self.shardlings.read(path, Path(place).parent.name, assignment, notebook, known))
         self.shardlings.ahead(works)
 
-    def stamp(self, gradebook: Gradebook, work: NotebookWork, known: list[Known]) -> str:
+    def stamp(self, gradebook: Gradebook, work: NotebookWork, known: list[ReleasedCell]) -> str:
         found: Any = gradebook.find_submission(work.assignment, work.student)
         return stamp(work, known, [found.timestamp, found.duedate], self.late)
 

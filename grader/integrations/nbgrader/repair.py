@@ -36,7 +36,7 @@ PUT_BACK = "This cell was missing in the submission. It was restored, empty, to 
 
 
 @dataclass(frozen=True)
-class Known:
+class ReleasedCell:
     """A cell in the gradebook, as it was released."""
 
     name: str
@@ -81,7 +81,7 @@ class SubmittedCell:
     marked: str = ""  # the released cell that this cell claims to be: a name in its nbgrader metadata, or ""
     ident: str = ""
     defines: tuple[str, ...] = ()  # the tasks of released cells that this cell defines
-    known: Known | None = None
+    known: ReleasedCell | None = None
 
     @property
     def name(self) -> str:
@@ -111,8 +111,8 @@ class Repaired:
 
 
 def repair(
-    path: Path, student: str, known: Sequence[Known], exercises: Iterable[str], given: frozenset[str] = frozenset(),
-    parsers: Parsers | None = None, handed_out: frozenset[str] = frozenset(),
+    path: Path, student: str, known: Sequence[ReleasedCell], exercises: Iterable[str],
+    given: frozenset[str] = frozenset(), parsers: Parsers | None = None, handed_out: frozenset[str] = frozenset(),
 ) -> Repaired:  # fmt: skip
     """Repair the notebook at ``path``, as the module describes.
 
@@ -149,7 +149,7 @@ def repair(
     )
 
 
-def _untouched(known: Sequence[Known], texts: Mapping[str, str]) -> frozenset[str]:
+def _untouched(known: Sequence[ReleasedCell], texts: Mapping[str, str]) -> frozenset[str]:
     """Return the names of solution cells whose text equals the released text."""
     return frozenset(k.name for k in known if k.solution and texts.get(k.name) == k.source)
 
@@ -162,7 +162,7 @@ def _digest(value: object) -> str:
 
 
 def _read(
-    path: Path, known: Sequence[Known], exercises: Sequence[str], notes: list[str], parsers: Parsers
+    path: Path, known: Sequence[ReleasedCell], exercises: Sequence[str], notes: list[str], parsers: Parsers
 ) -> Sequence[ParsedCell]:
     wanted = sorted({name for k in known for name in k.defines})
     try:
@@ -188,7 +188,7 @@ def _cells(raw: Sequence[ParsedCell], notes: list[str]) -> list[SubmittedCell]:
 # -- matching cells ----------------------------------------------------------------------------
 
 
-def _recognise(cells: list[SubmittedCell], known: Sequence[Known], notes: list[str]) -> None:
+def _recognise(cells: list[SubmittedCell], known: Sequence[ReleasedCell], notes: list[str]) -> None:
     """Match each cell of the gradebook to a submitted cell, and add a note for each missing, changed or copied cell."""
     for cell in known:
         if not cell.restored and cell.defines:
@@ -204,7 +204,7 @@ def _recognise(cells: list[SubmittedCell], known: Sequence[Known], notes: list[s
     _note_copies(cells, notes)
 
 
-def _recognise_definition(cells: list[SubmittedCell], cell: Known, notes: list[str]) -> None:
+def _recognise_definition(cells: list[SubmittedCell], cell: ReleasedCell, notes: list[str]) -> None:
     rivals = [c for c in cells if c.known is None and not cell.defines.isdisjoint(c.defines)]
     if len(rivals) > 1:
         numbers = a_few([str(c.number) for c in rivals])
@@ -217,7 +217,7 @@ def _recognise_definition(cells: list[SubmittedCell], cell: Known, notes: list[s
             notes.append(f"cell {found.number} {had}; the cell's definitions show that it is {cell.name}")
 
 
-def _by_marks(cell: Known, free: list[SubmittedCell]) -> SubmittedCell | None:
+def _by_marks(cell: ReleasedCell, free: list[SubmittedCell]) -> SubmittedCell | None:
     """Return the last submitted cell that matches a cell of the gradebook; None if there is no match.
 
     A cell matches by text (only if students must not change the cell, see ``restored``), else by metadata, else by id.
@@ -231,7 +231,7 @@ def _by_marks(cell: Known, free: list[SubmittedCell]) -> SubmittedCell | None:
     return None
 
 
-def _note_change(found: SubmittedCell, cell: Known, notes: list[str]) -> None:
+def _note_change(found: SubmittedCell, cell: ReleasedCell, notes: list[str]) -> None:
     if found.kind != cell.kind:
         notes.append(f"cell {found.number} ({cell.name}) had been turned into {found.kind}; it was read as {cell.kind}")
     if cell.restored and found.text.strip() != cell.source.strip():
@@ -284,7 +284,7 @@ def _without_written(chunks: Sequence[Chunk], handed_out: Collection[str]) -> li
     ]
 
 
-def _nodes(cells: list[SubmittedCell], known: Sequence[Known]) -> list[NotebookNode]:
+def _nodes(cells: list[SubmittedCell], known: Sequence[ReleasedCell]) -> list[NotebookNode]:
     """Return the submitted cells in order. Add each missing cell after the cell that precedes it in the release."""
     texts = shortened([c.text for c in cells])
     nodes = [_node(c, text) for c, text in zip(cells, texts, strict=True)]
@@ -299,7 +299,7 @@ def _nodes(cells: list[SubmittedCell], known: Sequence[Known]) -> list[NotebookN
     return nodes
 
 
-def _put_back(cell: Known) -> str:
+def _put_back(cell: ReleasedCell) -> str:
     if cell.restored or cell.task:
         return cell.source
     return f"# {PUT_BACK}" if cell.kind == "code" else PUT_BACK
@@ -312,7 +312,7 @@ def _node(cell: SubmittedCell, text: str) -> NotebookNode:
     return _new(cell.known.kind, cell.known.source if ours else text, cell.known.name, cell.known)
 
 
-def _new(kind: str, text: str, ident: str, known: Known | None) -> NotebookNode:
+def _new(kind: str, text: str, ident: str, known: ReleasedCell | None) -> NotebookNode:
     safe = ident if re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", ident) else hashlib.sha256(ident.encode()).hexdigest()[:16]
     node = NotebookNode(id=safe, cell_type=kind, metadata=NotebookNode(), source=text)
     if known:

@@ -24,7 +24,7 @@ from grader.watching.session import WatchSession
 from grader.wings.browser.regions import Regions
 from grader.wings.browser.server import Server
 from grader.wings.browser.slices import usual_slice
-from grader.wings.browser.view import Shown, render
+from grader.wings.browser.view import PageState, render
 
 PICTURES = "pictures"
 
@@ -38,7 +38,7 @@ class PageScreen(Screen):
 
     def __init__(self, session: WatchSession, console: Console, regions: Regions) -> None:
         super().__init__(session, console)
-        self.regions, self.shown, self.address = regions, Shown(), ""
+        self.regions, self.shown, self.address = regions, PageState(), ""
 
     def publish(self) -> None:
         self.regions.put(render(self.session, self.shown))

@@ -34,7 +34,7 @@ _PLACE = re.compile(r"(?:(cell \d+), )?line (\d+)")
 
 
 @dataclass
-class Shown:
+class PageState:
     """What the page shows in addition to the state of ``watch``.
 
     Attributes:
@@ -100,7 +100,7 @@ def whole_page(regions: dict[str, str]) -> str:
     return _template("page.html.j2", regions=regions)
 
 
-def render(session: WatchSession, shown: Shown) -> dict[str, str]:
+def render(session: WatchSession, shown: PageState) -> dict[str, str]:
     """Return the HTML of each part of the page, by the part's name."""
     report = seen_by("student", session.report) if session.report else None
     about: dict[str, Any] = {"session": session, "exercise": session.exercise, "shown": shown, "report": report}
@@ -121,7 +121,7 @@ def _word(result: Result) -> str:
     return status_word(result, "student")
 
 
-def _program(session: WatchSession, shown: Shown, report: ExerciseReport | None, failure: Result | None) -> str:
+def _program(session: WatchSession, shown: PageState, report: ExerciseReport | None, failure: Result | None) -> str:
     """Return the pictures of the chosen program, or a text if the current exercise has no program to draw."""
     mine = shown.exercise == session.exercise.id
     program = shown.program if mine else None

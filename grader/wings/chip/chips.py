@@ -29,7 +29,7 @@ from grader.wire.schedule import Instruction, Schedule
 
 
 @dataclass(frozen=True)
-class Asked:
+class CompilePlan:
     """The programs to compile.
 
     Attributes:
@@ -48,7 +48,7 @@ def asked(
     on: Slice,
     mesh: Mapping[str, int] | None,
     dims: Mapping[str, int],
-) -> Asked:
+) -> CompilePlan:
     """Return requests to compile calls for a slice: the calls that an exercise, or one of its tasks, declares.
 
     If the exercise declares timing calls (``exercise.timing``), return only requests for these calls. Raises
@@ -71,7 +71,7 @@ def asked(
             placed(on, mesh)  # raises ValueError if the mesh does not fit the slice
         except ValueError as error:
             raise CourseError(str(error)) from None
-    return Asked(list({ask.same: ask for ask in asks}.values()), left_out)
+    return CompilePlan(list({ask.same: ask for ask in asks}.values()), left_out)
 
 
 def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call]:

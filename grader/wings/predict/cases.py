@@ -29,7 +29,7 @@ class TimeModel:
 
 
 @dataclass(frozen=True)
-class Case:
+class SizedProgram:
     """One program at one size.
 
     ``size``: for a collective, the bytes of the result on each device; for a matmul, the number of rows of its square
@@ -67,7 +67,7 @@ class Case:
 
 
 CASES = tuple(
-    Case(program, size)
+    SizedProgram(program, size)
     for program, sizes in {
         "all_gather": (2**16, 2**19, 2**21, 2**23),
         "all_reduce": (2**16, 2**19, 2**21, 2**23),
@@ -81,7 +81,7 @@ def digest() -> str:
     return hashlib.sha256(PROGRAMS.read_bytes() + repr(CASES).encode()).hexdigest()[:16]
 
 
-def cases_on(devices: int) -> list[Case]:
+def cases_on(devices: int) -> list[SizedProgram]:
     return [case for case in CASES if case.runs_on(devices)]
 
 

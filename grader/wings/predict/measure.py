@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from grader.wings.predict import trace
-from grader.wings.predict.cases import Case, cases_on
+from grader.wings.predict.cases import SizedProgram, cases_on
 from grader.wings.predict.programs import on_devices
 
 LEAST, MOST, SECONDS = 5, 30, 0.5
@@ -39,7 +39,7 @@ def main() -> None:
     print(json.dumps(found))
 
 
-def traced(folder: str, cases: list[Case], mesh: jax.sharding.Mesh) -> list[dict[str, Any]]:
+def traced(folder: str, cases: list[SizedProgram], mesh: jax.sharding.Mesh) -> list[dict[str, Any]]:
     """Return the times that JAX's profiler recorded for the largest case of each program."""
     programs = {}
     for case in {case.program: case for case in cases}.values():
@@ -63,7 +63,7 @@ def devices() -> dict[str, Any]:
     }
 
 
-def calls(case: Case, mesh: jax.sharding.Mesh) -> list[dict[str, Any]]:
+def calls(case: SizedProgram, mesh: jax.sharding.Mesh) -> list[dict[str, Any]]:
     """Return the times of all calls of a program, one after another. The first call also compiles the program."""
     program, arguments, cut = on_devices(case.program, case.size, mesh)
     jax.block_until_ready(arguments)

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from grader.wings.predict.cases import CASES, Case, TimeModel
+from grader.wings.predict.cases import CASES, SizedProgram, TimeModel
 
 
 @dataclass(frozen=True)
 class Timed:
     """Seconds of one program's calls. ``first``: the first call, which also compiles. ``seconds``: the later calls."""
 
-    case: Case
+    case: SizedProgram
     first: float
     seconds: tuple[float, ...]
 
@@ -42,7 +42,7 @@ class Fit:
     beta: float | None
     flops: float | None
 
-    def seconds(self, case: Case, devices: int) -> float | None:
+    def seconds(self, case: SizedProgram, devices: int) -> float | None:
         if case.program == "matmul":
             return case.seconds(TimeModel(0, 1, self.flops), devices) if self.flops else None
         return None if self.beta is None else case.seconds(TimeModel(self.alpha or 0, self.beta, 1), devices)

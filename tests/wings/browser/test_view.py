@@ -15,7 +15,7 @@ from grader.course.loading import load_course
 from grader.intake.submission import Chunk, Source
 from grader.reports.explained import Explained, Placed
 from grader.watching.session import WatchSession
-from grader.wings.browser.view import MOST_LINES, WIDEST, Shown, marked_lines, render, whole_page
+from grader.wings.browser.view import MOST_LINES, WIDEST, PageState, marked_lines, render, whole_page
 from tests.made_up import made_up
 from tests.reports.example_reports import EVIL, Nesting, exercise, layout_failure, result
 
@@ -50,7 +50,7 @@ def session(tmp_path: Path) -> WatchSession:
 
 
 def test_before_a_file_and_a_check_the_page_says_what_it_waits_for(session: WatchSession) -> None:
-    regions = render(session, Shown(status="waiting for x1_gather.py"))
+    regions = render(session, PageState(status="waiting for x1_gather.py"))
     assert "waiting for x1_gather.py" in regions["head"] and "no file yet" in regions["head"]
     assert "There is no file to check yet." in regions["checks"] and regions["hints"].strip() == ""
     assert "The pictures appear when you have a file of this exercise." in regions["program"]
@@ -64,7 +64,7 @@ def test_a_learners_text_is_never_html(session: WatchSession) -> None:
     session.report = exercise(
         [layout_failure(task=EVIL, reason=EVIL, where=EVIL, hint=EVIL, expected=EVIL, actual=EVIL)]
     )
-    shown = Shown(status=EVIL)
+    shown = PageState(status=EVIL)
     shown.explained("x1_gather", source, [program(EVIL)], "")
     page = whole_page(render(session, shown))
     assert EVIL.split("\x1b")[0] not in page and "&lt;script&gt;alert(1)" in page and "\u202e" not in page
@@ -76,7 +76,7 @@ def test_a_learners_text_is_never_html(session: WatchSession) -> None:
 
 def test_a_program_is_drawn_with_devices_arrows_rounds_and_source(session: WatchSession) -> None:
     session.source = Source("x1_gather.py", (Chunk("x1_gather.py", "one\ntwo\n\tthree\n"),))
-    shown = Shown()
+    shown = PageState()
     shown.explained("x1_gather", session.source, [program()], "")
     drawn = render(session, shown)["program"]
     assert "Before: what each device holds" in drawn and "Communication" in drawn and 'data-rounds="{' in drawn
@@ -87,7 +87,7 @@ def test_a_program_is_drawn_with_devices_arrows_rounds_and_source(session: Watch
 
 def test_long_sources_are_cut(session: WatchSession) -> None:
     session.source = Source("x1_gather.py", (Chunk("x1_gather.py", "#" * 5_000_000 + "\n" + "y = 1\n" * 300_000),))
-    shown = Shown()
+    shown = PageState()
     shown.explained("x1_gather", session.source, [program()], "")
     drawn = render(session, shown)["program"]
     assert "#" * WIDEST + " …" in drawn and "#" * (WIDEST + 1) not in drawn
@@ -95,7 +95,7 @@ def test_long_sources_are_cut(session: WatchSession) -> None:
 
 
 def test_the_chosen_program_stays_chosen_and_faults_are_shown() -> None:
-    shown, source = Shown(), Source("x1_gather.py", ())
+    shown, source = PageState(), Source("x1_gather.py", ())
     assert shown.program is None and shown.timeline(700) == ""
     shown.explained("x1_gather", source, [program("first"), program("second")], "")
     shown.choose(7)
@@ -112,7 +112,7 @@ def test_a_function_and_its_gradient_are_told_apart(session: WatchSession) -> No
     forward = program()
     placed = forward.results[0]
     gradients = replace(forward, results=[replace(placed, name=name) for name in ("loss", "gradient of w")])
-    shown, session.source = Shown(), Source("x1_gather.py", ())
+    shown, session.source = PageState(), Source("x1_gather.py", ())
     shown.explained("x1_gather", session.source, [forward, gradients], "")
     shown.choose(1)
     shown.explained("x1_gather", session.source, [forward, gradients], "")
@@ -136,7 +136,7 @@ def test_the_source_names_a_marked_failure_only_if_the_failure_has_a_line(
 ) -> None:
     session.source = Source("x1_gather.py", (Chunk("x1_gather.py", "one\ntwo\nthree\n"),))
     session.report = exercise([layout_failure(where=where, pictures=[])])
-    shown = Shown()
+    shown = PageState()
     shown.explained("x1_gather", session.source, [program()], "")
     drawn = render(session, shown)["program"]
     assert ("Marked: the result is sharded" in drawn) is named

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.wings.predict import cases
-from grader.wings.predict.cases import Case, TimeModel, cases_on
+from grader.wings.predict.cases import SizedProgram, TimeModel, cases_on
 from grader.wings.predict.journal import Journal
 from grader.wings.predict.measured import Fit, fit, learners_log, timed
 from grader.wings.predict.process import NotMeasured
@@ -47,7 +47,7 @@ def test_on_one_device_only_products_run() -> None:
 def test_a_negative_latency_is_reported_as_none() -> None:
     found = fit(timed(calls_of(8, TimeModel(-1e-7, 2e9, 5e10))), 8)
     assert found.alpha is None and found.beta == pytest.approx(2e9, rel=1e-4)
-    assert (found.seconds(Case("all_reduce", 2**20), 8) or 0) > 0
+    assert (found.seconds(SizedProgram("all_reduce", 2**20), 8) or 0) > 0
 
 
 def test_the_learners_log_has_the_gathers_as_l2_reads_them() -> None:
