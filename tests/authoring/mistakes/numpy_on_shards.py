@@ -1,5 +1,5 @@
 # Mistake: a check calls NumPy on seen.out
-# Message: use its .value, the whole NumPy array, or compare it with expect_close
+# Message: use result.value (a whole NumPy array), or compare it with expect_close
 """# Gather
 
 Every device gets the whole of A.
