@@ -19,7 +19,7 @@ class CodeFacts:
         repeatable: False if the code uses a name, such as ``time``, that could give another answer in another run.
         pseudonym: the name for the leaderboard; "" if it is not a string, None if the code assigns no name.
         stubs: the number of stubs (definitions without content) in the chunk; None if the chunk has other definitions.
-        left: functions and classes at top level that are still stubs.
+        left: functions at top level that are still stubs.
         places: for each name defined at top level, the first and last line of its last definition.
     """
 
