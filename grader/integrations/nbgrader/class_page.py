@@ -23,9 +23,9 @@ from grader.reports.whole_class import WholeClass
 SHOWN = "shown.json"
 _BEGINS: list[tuple[str, Kind]] = [
     ("not graded", "not graded"),
-    ("pending", "pending"),
+    ("points are pending", "pending"),
     ("by hand", "by hand"),
-    ("graded again", "handed in again"),
+    ("this submission was graded again", "handed in again"),
 ]
 
 
@@ -53,13 +53,16 @@ def write(
 ) -> None:
     """Write the class page and students' pages to the folder ``place``. Add its path and warnings to ``outcome``.
 
-    A student's page is written if it is missing, or if it differs from the page of the last run.
+    Remove from ``outcome.late`` the students who wrote nothing, because they did not hand in. A student's page is
+    written if it is missing, or if it differs from the page of the last run.
 
     Args:
         reports: for each student, one report for each notebook.
         kept: returns the stored report with a fingerprint, or None.
     """
     place.mkdir(parents=True, exist_ok=True)
+    for student in [s for s, of in reports.items() if of and not any(report.handed_in for report in of)]:
+        outcome.late.pop(student, None)
     people = {student: Person(name) for student, name in outcome.names.items()}
     whole = [_together(student, list(of), outcome.late.get(student)) for student, of in sorted(reports.items()) if of]
     before, rules, now = _read_shown(place), ChangedRules(), dict[str, _Shown]()
