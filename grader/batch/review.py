@@ -7,38 +7,42 @@ the class page if a later run read other folders.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from grader.batch.database import Database
+from grader.intake.students import names_in
 from grader.intake.submission import Case
 from grader.reports.attention import name_of
 
 
 def keep_cases(
-    database: Database, out: Path, found: Sequence[Case], read: Iterable[Path], graded: Iterable[str] = ()
-) -> list[Case]:
+    database: Database, out: Path, found: Sequence[Case], read: Iterable[Path], graded: Iterable[str] = (),
+    login: Callable[[str], str] = str,
+) -> list[Case]:  # fmt: skip
     """Add the cases of this run to those in the database, and return all of them.
 
     An earlier case stays until all its files were read again. If they no longer exist where they were, it stays until a
-    run reads a submission of its student.
+    run reads a submission of its student; a case without a student ends with its files.
 
     Args:
         out: the folder of reports. The database of a dry run is elsewhere.
         found: the cases of this run.
         read: the paths that this run read.
         graded: the students whose submissions this run read.
+        login: a function from a name in another system, such as Canvas, to the student's name.
     """
     base = Path(os.path.realpath(out))
     # A path that is a link stands for itself (a case may be about the link) and for what it leads to.
     now = [place for path in read for place in (_real(path), Path(os.path.realpath(path)))]
-    seen = {*graded, *(name_of(case.student) for case in found)}
+    seen = {login(name).casefold() for name in (*graded, *(name_of(case.student) for case in found))}
     cases: dict[Case, None] = {}
     for case in database.cases():
         left = tuple(path for path in case.paths if not _is_read(base / path, now))
-        there = any(os.path.lexists(base / path) for path in left)
-        if there or (case.student not in seen and (left or not case.paths)):
+        if any(os.path.lexists(base / path) for path in left) or (
+            (left or not case.paths) and _waits(case.student, seen, login)
+        ):
             cases[replace(case, paths=left)] = None
     for case in found:
         # The paths are relative, so that the folder of reports and the submissions can move together.
@@ -46,6 +50,11 @@ def keep_cases(
         cases[replace(case, student=name_of(case.student), paths=paths)] = None
     database.set_cases(list(cases))
     return list(cases)
+
+
+def _waits(student: str, seen: Collection[str], login: Callable[[str], str]) -> bool:
+    """Return whether no submission of the student is in ``seen``. Older versions named cases after files, too."""
+    return student != "" and not any(login(name).casefold() in seen for name in names_in(student))
 
 
 def _real(path: Path) -> Path:

@@ -180,7 +180,7 @@ def _students_at(
             f"{printable(str(file))} is beside the submissions of several students and names no student; "
             "move it into a student's folder"
         )
-        cases.append(Case(file.name, reason, (file,)))
+        cases.append(Case("", reason, (file,)))
     folders, named = ([path for path in paths if path not in stray] for paths in (entries.folders, entries.named))
     if _is_one_student(folders, zips, named, exercises):
         return [(path.resolve().name, path)]
@@ -240,7 +240,7 @@ def _sort_others(
     passed_over: list[str] = []
     for path in others:
         shown, why = printable(str(path)), _why_unread(path, exercises)
-        looks = (_looks(student_of(owner(name, exercises))) for name in _names_in(path))
+        looks = (_looks(student_of(owner(name, exercises))) for name in names_in(path.name))
         looks = next((one for one in looks if one in groups), "")
         if looks and why:
             unclear.setdefault(looks, []).append(path)
@@ -249,7 +249,7 @@ def _sort_others(
             reason = f"{shown} is beside the submission and was not read; check whether it belongs to the submission"
             cases.append(Case(student, reason, (path,), graded=True))
         elif why:
-            cases.append(Case(path.name, f"{shown} {why}", (path,)))
+            cases.append(Case(_student_in(path, student_of, exercises), f"{shown} {why}", (path,)))
         elif path.name != STATED:
             passed_over.append(printable(path.name))
     if passed_over:
@@ -271,9 +271,18 @@ def _why_unread(path: Path, exercises: Mapping[str, str]) -> str:
     return ""
 
 
-def _names_in(path: Path) -> Iterator[str]:
+def _student_in(path: Path, student_of: Callable[[str], str], exercises: Mapping[str, str]) -> str:
+    """Return the student who is named in a file's name; "" if the file is named after an exercise or module only."""
+    *_, stem = names_in(path.name)
+    if best_match(stem, exercises).quality != Quality.NONE and is_unsigned(stem, exercises):
+        return ""
+    student = student_of(owner(stem, exercises))
+    return student if _is_a_name(student) else path.name
+
+
+def names_in(file: str) -> Iterator[str]:
     """Yield the names that may be a student's: the file's name, also without its suffix, as in ``bob.tar.gz``."""
-    name, suffix = path.name, path.suffix
+    name, suffix = file, PurePath(file).suffix
     while suffix:
         yield name
         name = name.removesuffix(suffix)

@@ -82,7 +82,7 @@ class Case:
     """A submission or a file that a person must review.
 
     Attributes:
-        student: the student's name; for a file that belongs to no known student, the file's name.
+        student: the student's name, perhaps only as the name of a file shows it; "" if a file names no student.
         reason: why a person must review it, in one line.
         paths: the files and folders that the reason is about.
         graded: False if the grader set the submission aside.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,13 @@ from grader.intake.submission import Case, reasons_of
 from tests.handed_in import write
 
 
-def review(out: Path, found: list[Case], *read: Path, graded: tuple[str, ...] = ()) -> dict[str, str]:
+def review(
+    out: Path, found: list[Case], *read: Path, graded: tuple[str, ...] = (), login: Callable[[str], str] = str
+) -> dict[str, str]:
     """Do with a folder what a run does that reads these paths. Return the reasons by student."""
     database = Database(out / FILE)
     try:
-        return reasons_of(keep_cases(database, out, found, read, graded))
+        return reasons_of(keep_cases(database, out, found, read, graded, login))
     finally:
         database.close()
 
@@ -55,6 +58,31 @@ def test_a_case_outlives_its_files_until_their_folder_or_its_student_is_read_aga
     assert list(review(Path("elsewhere/out"), [], Path("week1"), graded=("bob",))) == ["eve.tar.gz"]
     again = Case("eve.tar.gz", "eve.tar.gz is still no folder", (Path("week1/eve.tar.gz"),))
     assert review(Path("elsewhere/out"), [again], Path("week1")) == {"eve.tar.gz": "eve.tar.gz is still no folder"}
+
+
+@pytest.mark.parametrize("name", ["eve", "EVE.tar.gz", "eve@uni.edu"])
+def test_a_case_ends_with_its_files_when_its_student_is_graded_under_any_name(tmp_path: Path, name: str) -> None:
+    """Before, a case named after a file, or by an address, stayed until ``drop``, and so did the remark in grades.csv."""
+
+    def login(student: str) -> str:
+        return student.removesuffix("@uni.edu")
+
+    case = Case(name, f"{name} is no folder", (tmp_path / "week1" / name,))
+    converted = Case(name, f"{name} was no folder", ())
+    for stored in (case, converted):
+        assert review(tmp_path, [stored], tmp_path / "week2", graded=("ada",)) == {name: stored.reason}
+        assert review(tmp_path, [], tmp_path / "week2", graded=("ada",)) == {name: stored.reason}
+        assert review(tmp_path, [case], tmp_path / "week2", login=login) == {name: case.reason}, "one case, not two"
+        assert review(tmp_path, [], tmp_path / "week2", graded=("eve",), login=login) == {}
+
+
+def test_a_case_of_a_file_that_names_no_student_ends_with_the_file(term: Path) -> None:
+    write(term / "week1" / "c3.py")
+    stray = Case("", "c3.py names no student", (Path("week1/c3.py"),))
+    assert "" in review(Path("out"), [stray], Path("week1"))
+    assert "" in review(Path("out"), [], Path("week2"))
+    (term / "week1" / "c3.py").unlink()
+    assert review(Path("out"), [], Path("week2")) == {}
 
 
 def test_the_folder_of_reports_and_the_submissions_can_move_together(

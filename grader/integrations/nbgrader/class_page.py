@@ -53,16 +53,14 @@ def write(
 ) -> None:
     """Write the class page and students' pages to the folder ``place``. Add its path and warnings to ``outcome``.
 
-    Remove from ``outcome.late`` the students who wrote nothing, because they did not hand in. A student's page is
-    written if it is missing, or if it differs from the page of the last run.
+    A student's page is written if it is missing, or if it differs from the page of the last run.
 
     Args:
         reports: for each student, one report for each notebook.
         kept: returns the stored report with a fingerprint, or None.
     """
     place.mkdir(parents=True, exist_ok=True)
-    for student in [s for s, of in reports.items() if of and not any(report.handed_in for report in of)]:
-        outcome.late.pop(student, None)
+    outcome.forget_blank(reports)
     people = {student: Person(name) for student, name in outcome.names.items()}
     whole = [_together(student, list(of), outcome.late.get(student)) for student, of in sorted(reports.items()) if of]
     before, rules, now = _read_shown(place), ChangedRules(), dict[str, _Shown]()
