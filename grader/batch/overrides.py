@@ -27,7 +27,7 @@ from pydantic import Field, field_validator, model_validator
 
 from grader.batch.late import Extension, Handed, later_of, penalised
 from grader.common.result import ByHand, ExerciseReport, Report, Result, RubricItem
-from grader.common.text import composed
+from grader.common.text import SET_ASIDE, composed
 from grader.course.config import Config, CourseError, Strict, read_yaml
 from grader.course.loading import Course
 from grader.course.naming import check_named
@@ -167,7 +167,9 @@ def unknown(overrides: Iterable[Override], students: Sequence[str]) -> list[tupl
 
 
 def as_graded(report: Report) -> Report:
-    """Return the report without points given by hand and without penalties."""
+    """Return the report without points given by hand, penalties and the note on another submission."""
+    if SET_ASIDE in report.notes:
+        report = report.model_copy(update={"notes": [note for note in report.notes if note != SET_ASIDE]})
     if not report.hand_ins and not any(e.by_hand or any(r.by_hand for r in e.results) for e in report.exercises):
         return report
     exercises = [_exercise_as_graded(e) for e in report.exercises]

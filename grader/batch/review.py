@@ -7,14 +7,16 @@ the class page if a later run read other folders.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from grader.batch.database import Database
+from grader.common.text import SET_ASIDE
 from grader.intake.students import names_in
 from grader.intake.submission import Case
 from grader.reports.attention import name_of
+from grader.reports.tables import ASIDE
 
 
 def keep_cases(
@@ -50,6 +52,17 @@ def keep_cases(
         cases[replace(case, student=name_of(case.student), paths=paths)] = None
     database.set_cases(list(cases))
     return list(cases)
+
+
+def note_set_aside(database: Database, remarks: Mapping[str, str]) -> None:
+    """Add a note to the report of each student with the remark ASIDE (``remarks``, for grades.csv).
+
+    The next run replaces the report by one without the note (``Folder.settle``) before it calls this function.
+    """
+    for student, remark in remarks.items():
+        if remark == ASIDE and (stored := database.stored(student)):
+            counts = stored.counts.model_copy(update={"notes": [*stored.counts.notes, SET_ASIDE]})
+            database.count(student, replace(stored, counts=counts))
 
 
 def _waits(student: str, seen: Collection[str], login: Callable[[str], str]) -> bool:

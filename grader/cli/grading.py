@@ -14,7 +14,7 @@ import typer
 from grader.batch import store
 from grader.batch.confined import parsing
 from grader.batch.grade import Grader
-from grader.batch.review import keep_cases
+from grader.batch.review import keep_cases, note_set_aside
 from grader.batch.suspicions import Suspicions
 from grader.cli.backend import beside_at
 from grader.cli.console import (
@@ -250,6 +250,12 @@ def finish(
         read: the paths that this run read.
     """
     students = folder.database.students()
+    login = known.named.login if known.named else str
+    on_file = keep_cases(folder.database, folder.path, cases, read, graded, login)
+    not_graded, set_aside = reasons_of(cases), reasons_of(on_file)
+    remarks = known.remarks(students, set_aside)
+    missing = [student for student, remark in remarks.items() if remark == NOTHING]
+    note_set_aside(folder.database, remarks)
     counts = Counts()
     notes, suspicions, broken = StaffNotes(course, known), Suspicions(course), False
     for report in folder.database.reports():
@@ -257,11 +263,6 @@ def finish(
             part.add(report)
         broken = broken or (report.student in graded and exit_code([report]) == BROKEN)
     folder.suspicions = suspicions.found(students)
-    login = known.named.login if known.named else str
-    on_file = keep_cases(folder.database, folder.path, cases, read, graded, login)
-    not_graded, set_aside = reasons_of(cases), reasons_of(on_file)
-    remarks = known.remarks(students, set_aside)
-    missing = [student for student, remark in remarks.items() if remark == NOTHING]
     summary = counts.summary(
         not_graded=set_aside,
         warnings=[*folder.rules.warnings(), *([course.seed_problem] if course.seed_problem else [])],

@@ -10,10 +10,15 @@ import pytest
 
 from grader.batch.database import FILE, Database
 from grader.batch.dropping import drop
-from grader.batch.review import keep_cases
+from grader.batch.opening import reading
+from grader.batch.review import keep_cases, note_set_aside
 from grader.batch.store import Folder
+from grader.common.text import SET_ASIDE
 from grader.intake.submission import Case, reasons_of
+from grader.reports.summary import summarise
+from grader.reports.tables import ASIDE
 from tests.handed_in import write
+from tests.reports.example_reports import make_report
 
 
 def review(
@@ -115,3 +120,28 @@ def test_a_dry_run_keeps_no_case(term: Path) -> None:
         assert len(keep_cases(folder.database, folder.path, [], [Path("week2")])) == 2
         assert keep_cases(folder.database, folder.path, [], [Path("week1")]) == []
     assert list(review(Path("out"), [], Path("week2"))) == ["bob", "eve.tar.gz"]
+
+
+def test_a_student_reads_that_another_submission_is_set_aside(tmp_path: Path) -> None:
+    """Before, only the staff's pages said so."""
+
+    def page(*aside: str, left: str = "") -> str:
+        with Folder(tmp_path) as folder:
+            if not folder.database.students():
+                folder.keep(make_report(student="ada", notes=["a note"]))
+            folder.settle()
+            note_set_aside(folder.database, dict.fromkeys(aside, ASIDE))
+            folder.finish(summarise(folder.database.reports()))
+            stored = folder.database.stored("ada")
+        assert stored is not None and stored.graded.notes == ["a note"] and folder.changes == []
+        (tmp_path / left).unlink() if left else None
+        return (tmp_path / "students" / "ada.html").read_text()
+
+    assert SET_ASIDE not in page()
+    for _ in range(2):
+        assert page("ada", "bob").count(SET_ASIDE) == 1
+    page("ada", left=FILE)
+    with reading(tmp_path) as database:
+        stored = database.stored("ada")
+    assert stored is not None and stored.graded.notes == ["a note"] and stored.counts.notes == ["a note", SET_ASIDE]
+    assert SET_ASIDE not in page()
