@@ -57,7 +57,10 @@ def test_a_folder_that_holds_work_is_one_student(tmp_path: Path, work: str):
     assert find(tmp_path / "alice") == ([("alice", tmp_path / "alice")], [])
 
 
-STRAY = "{} is beside the submissions of several students and names no student; move it into a student's folder"
+STRAY = (
+    "{} is beside the submissions of several students and names no student; move it into a student's folder. "
+    "If all of hw is one student's, move it into a folder of its own, and grade that folder"
+)
 
 
 @pytest.mark.parametrize("name", ["c3_contracting.py", "03_matmuls.ipynb", "c3.py", "c3_contracing (2).py"])
@@ -110,10 +113,23 @@ def test_files_beside_one_students_work_belong_to_that_student(tmp_path: Path):
     assert find(tmp_path / "alice") == ([("alice", tmp_path / "alice")], [])
 
 
-@pytest.mark.parametrize("copy", ["{}_c3_contracting.py", "c3_contracting_{}.py"])
-def test_numbers_of_copies_are_no_students(tmp_path: Path, copy: str):
+@pytest.mark.parametrize("copy", ["{}_c3_contracting.py", "c3_contracting_{}.py", "c3_contracting_v{}.py"])
+def test_versions_of_a_file_are_no_students(tmp_path: Path, copy: str):
     for work in ("c3_contracting.py", copy.format(1), copy.format(2)):
         write(tmp_path / "alice" / work)
+    assert set_aside(tmp_path / "alice") == (["alice"], {})
+
+
+def test_numbers_of_students_are_students(tmp_path: Path) -> None:
+    for work in ("c3_contracting.py", "1234567_c3_contracting.py", "2345678_c3_contracting.py"):
+        write(tmp_path / "hw" / work)
+    graded, aside = set_aside(tmp_path / "hw")
+    assert graded == ["1234567", "2345678"] and list(aside) == [""]
+
+
+def test_a_students_folder_with_as_many_modules_as_other_folders_is_one_submission(tmp_path: Path) -> None:
+    for work in ("05_rings", "03_matmuls", "notes", "tries"):
+        write(tmp_path / "alice" / work / "c3_contracting.py")
     assert set_aside(tmp_path / "alice") == (["alice"], {})
 
 
