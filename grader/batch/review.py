@@ -7,13 +7,14 @@ the class page if a later run read other folders.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
 
 from grader.batch.database import Database
 from grader.common.text import SET_ASIDE
-from grader.intake.students import names_in
+from grader.intake.students import stem_of
 from grader.intake.submission import Case
 from grader.reports.attention import name_of
 from grader.reports.tables import ASIDE
@@ -65,9 +66,9 @@ def note_set_aside(database: Database, remarks: Mapping[str, str]) -> None:
             database.count(student, replace(stored, counts=counts))
 
 
-def _waits(student: str, seen: Collection[str], login: Callable[[str], str]) -> bool:
+def _waits(student: str, seen: AbstractSet[str], login: Callable[[str], str]) -> bool:
     """Return whether no submission of the student is in ``seen``. Older versions named cases after files, too."""
-    return student != "" and not any(login(name).casefold() in seen for name in names_in(student))
+    return student != "" and seen.isdisjoint(login(name).casefold() for name in (student, stem_of(student)))
 
 
 def _real(path: Path) -> Path:

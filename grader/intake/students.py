@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePath
@@ -242,7 +242,8 @@ def _sort_others(
     passed_over: list[str] = []
     for path in others:
         shown, why = printable(str(path)), _why_unread(path, exercises)
-        looks = (_looks(student_of(owner(name, exercises))) for name in names_in(path.name))
+        names = (path.name, stem_of(path.name), stem_of(path.stem))  # bob.smith, bob.tar.gz, bob.pdf
+        looks = (_looks(student_of(owner(name, exercises))) for name in names)
         looks = next((one for one in looks if one in groups), "")
         if looks and why:
             unclear.setdefault(looks, []).append(path)
@@ -275,21 +276,18 @@ def _why_unread(path: Path, exercises: Mapping[str, str]) -> str:
 
 def _student_in(path: Path, student_of: Callable[[str], str], exercises: Mapping[str, str]) -> str:
     """Return the student who is named in a file's name; "" if the file is named after an exercise or module only."""
-    *_, stem = names_in(path.name)
+    stem = stem_of(path.name)
     if best_match(stem, exercises).quality != Quality.NONE and is_unsigned(stem, exercises):
         return ""
     student = student_of(owner(stem, exercises))
     return student if _is_a_name(student) else path.name
 
 
-def names_in(file: str) -> Iterator[str]:
-    """Yield the names that may be a student's: the file's name, also without its suffix, as in ``bob.tar.gz``."""
-    name, suffix = file, PurePath(file).suffix
-    while suffix:
-        yield name
-        name = name.removesuffix(suffix)
-        suffix = PurePath(name).suffix if PurePath(name).suffix.lower() in (*SUFFIXES, *ARCHIVES, ".zip") else ""
-    yield name
+def stem_of(file: str) -> str:
+    """Return a file's name without the suffixes of submissions and archives: bob.smith for bob.smith.tar.gz."""
+    while (suffix := PurePath(file).suffix) and suffix.lower() in (*SUFFIXES, *ARCHIVES, ".zip"):
+        file = file.removesuffix(suffix)
+    return file
 
 
 def _is_one_student(

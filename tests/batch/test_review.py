@@ -81,6 +81,11 @@ def test_a_case_ends_with_its_files_when_its_student_is_graded_under_any_name(tm
         assert review(tmp_path, [], tmp_path / "week2", graded=("eve",), login=login) == {}
 
 
+def test_a_students_name_with_a_dot_is_no_files_name(tmp_path: Path) -> None:
+    review(tmp_path, [Case("ann.lee", "ann.lee is there twice", (tmp_path / "week1" / "gone",))], tmp_path / "week1")
+    assert list(review(tmp_path, [], tmp_path / "week2", graded=("ann",))) == ["ann.lee"]
+
+
 def test_a_case_of_a_file_that_names_no_student_ends_with_the_file(term: Path) -> None:
     write(term / "week1" / "c3.py")
     stray = Case("", "c3.py names no student", (Path("week1/c3.py"),))
