@@ -745,7 +745,7 @@ def test_all_cases_that_need_review_are_listed_with_their_reason(course: Course,
         "hal": ["not graded: handed in without a notebook"],
         "ivy": [f"not graded: no {MODULE}.ipynb was handed in: a/{MODULE}.ipynb is in a subfolder; move it out"],
         "jo": [
-            f"the student wrote nothing in the graded notebook, and these notebooks were not read: {MODULE}-Copy1.ipynb"
+            f"the grader found no work in the graded notebook, and did not read these notebooks: {MODULE}-Copy1.ipynb"
         ],
     }
     printed = shardlings(
