@@ -179,8 +179,8 @@ def _students_at(
     for file in stray:
         reason = (
             f"{printable(str(file))} is beside the submissions of several students and names no student; "
-            f"move it into a student's folder. If all of {printable(str(path))} is one student's, "
-            "move it into a folder of its own, and grade that folder"
+            f"move it into a student's folder, or, if all of {printable(str(path))} is one student's submission, "
+            "put that folder into a new folder and grade the new folder"
         )
         cases.append(Case("", reason, (file,)))
     folders, named = ([path for path in paths if path not in stray] for paths in (entries.folders, entries.named))

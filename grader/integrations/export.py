@@ -14,7 +14,6 @@ from grader.common.result import ExerciseReport, Report
 from grader.course.config import CourseError
 from grader.intake.submission import reasons_of
 from grader.integrations.roster import Roster
-from grader.reports.attention import SEVERAL
 from grader.reports.tables import csv_cell, csv_lines
 from grader.reports.wording import by_hand_text
 
@@ -55,7 +54,7 @@ def students_in(folder: Path) -> list[str]:
 def not_graded(folder: Path) -> list[str]:
     """Return the names of the submissions that were set aside and still need review."""
     with reading(folder) as database:
-        return [student or SEVERAL for student in reasons_of(database.cases())]
+        return [student or "files without a student's name" for student in reasons_of(database.cases())]
 
 
 def write_csv(reports: Iterable[Report], path: Path) -> None:

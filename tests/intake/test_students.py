@@ -58,8 +58,8 @@ def test_a_folder_that_holds_work_is_one_student(tmp_path: Path, work: str):
 
 
 STRAY = (
-    "{} is beside the submissions of several students and names no student; move it into a student's folder. "
-    "If all of hw is one student's, move it into a folder of its own, and grade that folder"
+    "{} is beside the submissions of several students and names no student; move it into a student's folder, or, "
+    "if all of hw is one student's submission, put that folder into a new folder and grade the new folder"
 )
 
 
@@ -125,6 +125,15 @@ def test_numbers_of_students_are_students(tmp_path: Path) -> None:
         write(tmp_path / "hw" / work)
     graded, aside = set_aside(tmp_path / "hw")
     assert graded == ["1234567", "2345678"] and list(aside) == [""]
+
+
+def test_a_students_folder_in_a_new_folder_is_one_submission(tmp_path: Path) -> None:
+    """The message about files without a student's name gives this advice."""
+    for work in ("exercises/c3_contracting.py", "notes/c3_contracting.py", "tries/c3_contracting.py"):
+        write(tmp_path / "new" / "alice" / work)
+    graded, aside = set_aside(tmp_path / "new" / "alice")
+    assert graded == ["notes", "tries"] and "put that folder into a new folder and grade the new folder" in aside[""]
+    assert set_aside(tmp_path / "new") == (["alice"], {})
 
 
 def test_a_students_folder_with_as_many_modules_as_other_folders_is_one_submission(tmp_path: Path) -> None:
