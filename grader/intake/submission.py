@@ -86,12 +86,14 @@ class Case:
         reason: why a person must review it, in one line.
         paths: the files and folders that the reason is about.
         graded: False if the grader set the submission aside.
+        followed: True if a later run read another submission of the student.
     """
 
     student: str
     reason: str
     paths: tuple[Path, ...]
     graded: bool = False
+    followed: bool = False
 
 
 def reasons_of(cases: Iterable[Case], *, graded: bool = False) -> dict[str, str]:

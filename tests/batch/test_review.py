@@ -56,7 +56,6 @@ def test_a_case_stays_until_a_run_reads_its_files(term: Path) -> None:
 
 def test_a_case_outlives_its_files_until_their_folder_or_its_student_is_read_again(term: Path) -> None:
     (term / "week1" / "eve.tar.gz").unlink()
-    assert list(review(Path("out"), [], Path("week2"), graded=("bob",))) == ["bob", "eve.tar.gz"], "bob.zip is there"
     shutil.copytree(term / "out", term / "elsewhere" / "out")
     assert list(review(Path("out"), [], Path("week1"))) == []
     assert list(review(Path("elsewhere/out"), [], Path("week2"))) == ["bob", "eve.tar.gz"], "no path leads to week1"
@@ -79,6 +78,16 @@ def test_a_case_ends_with_its_files_when_its_student_is_graded_under_any_name(tm
         assert review(tmp_path, [], tmp_path / "week2", graded=("ada",)) == {name: stored.reason}
         assert review(tmp_path, [case], tmp_path / "week2", login=login) == {name: case.reason}, "one case, not two"
         assert review(tmp_path, [], tmp_path / "week2", graded=("eve",), login=login) == {}
+
+
+def test_a_case_ends_with_its_files_if_an_earlier_run_graded_the_student_from_another_file(tmp_path: Path) -> None:
+    """Before, the case and the remark in grades.csv stayed until a run graded the student once more."""
+    archive = write(tmp_path / "week1" / "eve.tar.gz")
+    case = Case("eve", "eve.tar.gz is no folder", (archive,))
+    assert "eve" in review(tmp_path, [case], archive.parent)
+    assert "eve" in review(tmp_path, [], tmp_path / "late", graded=("eve",)), "the file is there"
+    archive.unlink()
+    assert review(tmp_path, [], tmp_path / "week2", graded=("ada",)) == {}
 
 
 def test_a_students_name_with_a_dot_is_no_files_name(tmp_path: Path) -> None:
