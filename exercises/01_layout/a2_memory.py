@@ -33,8 +33,8 @@ and the bytes that all devices of the mesh hold together.
 **Symbols.** X, Y, Z: sizes of the mesh axes x, y, z. I, J: sizes of the dimensions. 1 MB = 10^6 bytes.
 
 **Small case.** `A[I_XY, J]` is int8[128, 2048] on the mesh x=2, y=8, z=2. One copy has 128 · 2048 = 262,144 bytes. Axes
-x and y cut the rows into 16 parts, so one device holds 16,384 bytes. All 32 devices together hold 524,288 bytes. These
-are two copies of the array, because the spec does not name z.
+x and y cut the rows into 16 parts, so one device holds 16,384 bytes. All 32 devices together hold 524,288 bytes. This
+is two copies of the array, because the spec does not name z.
 
 Check your work: shardlings check a2_memory
 Notes on all exercises of this module: see README.md, or run shardlings show 01_layout

@@ -72,12 +72,12 @@ def all_to_all_body(a):
 
 
 # Question all_to_all_on_ring [us]
-# `A` is bfloat16[4096, 8192] on a ring of 8 v5p chips. How long does `A[I_X, J] → A[I, J_X]`
-# take?
+# `A` is bfloat16[4096, 8192] on a ring of 8 v5p chips. How long does the all-to-all `A[I_X, J] →
+# A[I, J_X]` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
-# directions of one link.
+# Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, where W is the
+# bandwidth of a link in both directions.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.

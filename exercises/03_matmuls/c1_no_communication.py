@@ -66,7 +66,7 @@ def matmul_local(a, b, *, mesh):
 # x=2, y=8 and z=16. How many GFLOP does each device spend?
 #
 # Answer in GFLOP (a bare number), or with a unit.
-# Model: a matmul of [I, J] by [J, K] costs 2·I·J·K.
+# Model: a matmul of [I, J] by [J, K] costs 2·I·J·K FLOPs.
 flops_per_device = None  # TODO: your answer
 
 

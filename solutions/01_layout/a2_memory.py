@@ -33,8 +33,8 @@ and the bytes that all devices of the mesh hold together.
 **Symbols.** X, Y, Z: sizes of the mesh axes x, y, z. I, J: sizes of the dimensions. 1 MB = 10^6 bytes.
 
 **Small case.** `A[I_XY, J]` is int8[128, 2048] on the mesh x=2, y=8, z=2. One copy has 128 · 2048 = 262,144 bytes. Axes
-x and y cut the rows into 16 parts, so one device holds 16,384 bytes. All 32 devices together hold 524,288 bytes. These
-are two copies of the array, because the spec does not name z.
+x and y cut the rows into 16 parts, so one device holds 16,384 bytes. All 32 devices together hold 524,288 bytes. This
+is two copies of the array, because the spec does not name z.
 
 ## Going further
 
@@ -66,7 +66,7 @@ def named_axes(spec):
     hints=[
         "How many devices does the mesh have, and what does each of them hold?",
         "Divide the bytes of the whole array by the size of each axis that the spec names. For the total, count every device.",
-        "total = per_device * math.prod(mesh_shape.values()), and jnp.dtype(dtype).itemsize is the bytes of one number.",
+        "total = per_device * math.prod(mesh_shape.values()), and jnp.dtype(dtype).itemsize is the number of bytes of one element.",
     ]
 )
 def memory(shape, dtype, spec, mesh_shape):

@@ -117,7 +117,7 @@ def local_flops(seen):
     points=1,
     unit="GFLOP",
     params={"I": [2048, 8192], "J": [4096, 6144], "K": [8192, 16384], "X": [2, 16], "Y": [4, 8], "Z": [4, 16]},
-    model="a matmul of [I, J] by [J, K] costs 2·I·J·K",
+    model="a matmul of [I, J] by [J, K] costs 2·I·J·K FLOPs",
     hints=[
         "Which axes cut C, and what do the devices along the other axis compute?",
         "x and y cut C. The devices along z all compute the same block.",

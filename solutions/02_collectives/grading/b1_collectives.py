@@ -111,7 +111,7 @@ def gathered_by_summing(a, *, dim):
 
 @exercise.misconception(of=all_reduce_body, fails=all_reduce_value, breaks="every device holds the sum")
 def averaged(a):
-    """You took the mean. Add the partial sums of a matmul."""
+    """You took the mean. The result is the sum: add the partial sums."""
     return jax.lax.pmean(a, "x")
 
 
@@ -178,7 +178,7 @@ def traded_columns_for_columns(a):
     of=all_to_all_body, fails=all_to_all_traffic, breaks="one all-to-all over x and no other collective"
 )
 def gathered_then_sliced(a):
-    """You gathered everything and kept 1/X of it. An all-to-all sends only what each device keeps."""
+    """You gathered everything and kept 1/X of it. An all-to-all sends each device only the part that the device keeps."""
     a = jax.lax.all_gather(a, "x", tiled=True)
     width = a.shape[1] // jax.lax.axis_size("x")
     return jax.lax.dynamic_slice_in_dim(a, jax.lax.axis_index("x") * width, width, axis=1)

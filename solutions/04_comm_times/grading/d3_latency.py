@@ -89,13 +89,13 @@ def moving_time(bytes, sizes, wraps, one_way_bandwidth, **rest):
 
 @exercise.misconception(of=gather_and_limit, fails=[limit_tiny_ring, limit_axes], breaks="small arrays on a ring")
 def limit_ring_as_line(sizes, hop_time, **rest):
-    """You let a shard go N-1 hops on a ring. It goes both ways round, so ⌊N/2⌋ hops reach every chip."""
+    """You let a shard go N-1 hops on a ring. A shard goes both ways round, so ⌊N/2⌋ hops reach every chip."""
     return slower(hop_time * sum(n - 1 for n in sizes), moving_time(sizes=sizes, **rest))
 
 
 @exercise.misconception(of=gather_and_limit, fails=[limit_tiny_line, limit_axes], breaks="small arrays on a line")
 def limit_line_as_ring(sizes, hop_time, **rest):
-    """You let a shard go N/2 hops on a line. The ends have no link between them, so it goes N-1 hops from end to end."""
+    """You let a shard go N/2 hops on a line. The ends have no link between them, so a shard goes N-1 hops from end to end."""
     return slower(hop_time * sum(n // 2 for n in sizes), moving_time(sizes=sizes, **rest))
 
 
@@ -149,7 +149,7 @@ def limit_book_on_rings(sizes, wraps, **rest):
 
 @exercise.misconception(of=gather_and_limit, fails=[limit_axes, limit_large])
 def limit_whole_array(sizes, **rest):
-    """You let each chip receive all of V. It already has its own shard: (N-1)/N of V moves."""
+    """You let each chip receive all of V. A chip already has its own shard: (N-1)/N of V moves."""
     total = math.prod(sizes)
     call = {"sizes": sizes, **rest}
     return slower(waiting_time(**call), moving_time(**call) * total / (total - 1))
@@ -192,7 +192,7 @@ def limit_longest_axis(sizes, wraps, hop_time, **rest):
 
 @exercise.misconception(of=gather_and_limit, fails=[*TIMES, limit_large])
 def limit_labels_swapped(**call):
-    """You swapped the labels. "latency" is the answer if the hops take longer, "bandwidth" if the bytes do."""
+    """You swapped the labels. Return "latency" if the hops take longer. Return "bandwidth" if the bytes take longer."""
     seconds, limit = gather_and_limit(**call)
     return seconds, {"latency": "bandwidth", "bandwidth": "latency"}[limit]
 
@@ -302,7 +302,7 @@ def two_rings_summed(**params):
 
 @exercise.misconception(of=latency_bound_below)
 def latency_bound_shard(chip, N):
-    """Your answer is one shard, W1 · 1 µs. The whole array has N shards."""
+    """Your answer is the size of one shard, W1 · 1 µs. The whole array has N shards."""
     return latency_bound_bytes(chip)
 
 
