@@ -255,7 +255,7 @@ def test_a_plan_over_the_budget_is_shown_with_its_bytes_and_the_budget():
     )
     assert first.endswith(" sends 3,888,000 bytes from each device, the budget is 972,000 bytes")
     assert "the plan [] does not end in dst, the budget" in told(Outcome(value=[]), public=True)
-    assert "it raised ValueError, the budget" in told(Outcome(error="ValueError"), public=True)
+    assert "reshard_plan raised ValueError, the budget" in told(Outcome(error="ValueError"), public=True)
 
 
 # -- B3, B4 ------------------------------------------------------------------------------------

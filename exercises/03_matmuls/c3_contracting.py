@@ -36,8 +36,8 @@ Keep all arrays in float32.
 bandwidth of a link.
 
 **Small case.** I=24, J=32, K=40, float32, x=4. Each device multiplies [24, 8] by [8, 40] and holds a partial sum of 24
-· 40 · 4 = 3840 bytes. The reduce-scatter sends 3/4 · 3840 = 2880 bytes and leaves [24, 10]. The all-reduce sends twice
-as many, 5760 bytes.
+· 40 · 4 = 3840 bytes. The reduce-scatter sends 3/4 · 3840 = 2880 bytes and leaves a block [24, 10]. The all-reduce
+sends twice as many, 5760 bytes.
 
 Check your work: shardlings check c3_contracting
 Notes on all exercises of this module: see README.md, or run shardlings show 03_matmuls

@@ -1,4 +1,4 @@
-"""# C4 The same axis on two outer dimensions
+"""# C4 One axis cuts the rows of A and the columns of B
 
 In `A[I_X, J] · B[J, K_X]` one axis cuts the rows of `A` and the columns of `B`. The matmul of local blocks gives only
 the diagonal blocks of `C`. `C[I_X, K_X]` is not a sharding, because an axis may cut only one dimension. So devices must

@@ -30,8 +30,8 @@ faster.
 
 | check | small case |
 |---|---|
-| batches below `flops` / `bandwidth` | B=512 < 2550: strategy 2 |
-| batches above `flops` / `bandwidth` | |
+| batches smaller than `flops` / `bandwidth` | B=512 < 2550: strategy 2 |
+| batches larger than `flops` / `bandwidth` | |
 
 In every case the times of the two strategies differ by more than 5 %.
 

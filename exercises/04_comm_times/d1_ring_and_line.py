@@ -42,8 +42,8 @@ too, a gather over x has V = (bytes of A) / Y. N: chips along the axis. W1: one-
 both-way bandwidth. `{U_X}`: partial sums over x.
 
 **Small case.** `bfloat16[1536_X, 4096]` has V = 2 · 1536 · 4096 = 12.6 MB. A ring of 4 v4p chips has W = 9.0e10
-bytes/s. The book's V/W is 140 µs, and the exact rule gives 3/4 of it, 105 µs. A line of 4 v5e chips has W1 = 4.5e10
-bytes/s. On this line the chip at an end receives 3/4 of V over one link in 210 µs.
+bytes/s. The book's V/W is 140 µs, and the exact rule gives 3/4 of this time, 105 µs. A line of 4 v5e chips has W1 =
+4.5e10 bytes/s. On this line the chip at an end receives 3/4 of V over one link in 210 µs.
 
 Check your work: shardlings check d1_ring_and_line
 Notes on all exercises of this module: see README.md, or run shardlings show 04_comm_times

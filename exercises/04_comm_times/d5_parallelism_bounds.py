@@ -11,7 +11,7 @@ communication is just fully overlapped. The layer is `In[B, D] · W_in[D, F] · 
 ```
 
 **Write** two functions. `mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth)` returns
-`(arithmetic, weights, activations)`, the seconds of one pass. `best_split(B, F, N, MX, MY)` returns `(X, Y)`, two ints.
+`(arithmetic, weights, activations)`, the seconds of one pass. `best_split(B, F, N, MX, MY)` returns ints `(X, Y)`.
 `fsdp=False` means plain data parallelism (DP): weights are whole over x. *Fully overlapped*: communication takes no
 longer than arithmetic.
 
@@ -26,8 +26,8 @@ longer than arithmetic.
 
 | check | rule |
 |---|---|
-| the forward pass with FSDP, tensor parallelism and both | the table; 0 along an axis of one chip |
-| the backward pass with FSDP, tensor parallelism and both | the table |
+| the forward pass with FSDP, with tensor parallelism, and with both | the table; 0 along an axis of one chip |
+| the backward pass with FSDP, with tensor parallelism, and with both | the table |
 | plain data parallelism, with and without tensor parallelism | the table, row DP |
 | `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F/(Y·MX), B/(X·MY)): the forward times of weights (FSDP) and activations, without the factor 4·D/W; X, Y and N are powers of two, X·Y=N |
 
@@ -128,9 +128,9 @@ best_fsdp_chips = None  # TODO: your answer
 
 
 # Question dcn_least_batch [token]
-# 8 slices of 128 v5e chips train one model. Each chip sends 3.125 GB/s one way into the data-
-# centre network. Between slices devices only all-reduce gradients. What is the least global batch
-# of *all slices*, in tokens, at which this all-reduce is fully overlapped?
+# 8 slices of 128 v5e chips train one model. Each chip can send 3.125 GB/s, one way, into the
+# data-centre network. Between slices only an all-reduce of gradients runs. What is the least
+# global batch of *all slices*, in tokens, at which this all-reduce is fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: data parallelism between slices; the all-reduce is a reduce-scatter and an all-gather of

@@ -90,8 +90,8 @@ nodes_gather_time = None  # TODO: your answer
 
 
 # Question sharp_reduce_time [us]
-# All 8 GPUs of a B200 node hold a partial sum of a gradient, bfloat16[4096, 28672]. How long does
-# the all-reduce take?
+# Each of the 8 GPUs of a B200 node holds a partial sum of a gradient, bfloat16[4096, 28672]. How
+# long does the all-reduce take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only; the switches add and send the sum to all GPUs (SHARP), at a GPU's egress.

@@ -28,7 +28,7 @@ and the bytes that all devices of the mesh hold together.
 |---|---|---|
 | a float32 array that every axis of the mesh cuts | per device: bytes of the array / product of the axis sizes; total: bytes of the array | |
 | other dtypes take fewer bytes | bfloat16: 2 bytes for each element, int8: 1 byte | 262,144 bytes in one copy |
-| an axis that the spec does not name makes copies, and they count in the total | total = per device · devices | 16,384 · 32 = 524,288 |
+| an axis that the spec does not name makes copies, and the total counts every copy | total = per device · devices | 16,384 · 32 = 524,288 |
 
 **Symbols.** X, Y, Z: sizes of the mesh axes x, y, z. I, J: sizes of the dimensions. 1 MB = 10^6 bytes.
 
@@ -127,7 +127,7 @@ def memory_dtypes(seen):
 
 @exercise.check(copy_cases, points=1.5, public=True)
 def memory_copies(seen):
-    """memory: an axis that the spec does not name makes copies, and they count in the total"""
+    """memory: an axis that the spec does not name makes copies, and the total counts every copy"""
     expect_outcomes(seen)
 
 

@@ -22,7 +22,7 @@ another device. This data, the halo, comes from the two neighbours on the ring.
 | function | check | small case, w=1 |
 |---|---|---|
 | `halo` | one element of each neighbour around every block | above |
-| `halo` | three elements of each neighbour | |
+| `halo` | three elements of each neighbour around every block | |
 | `halo` | two permutes over x with w elements each: 2 · w · 4 bytes, and no other collective | 8 bytes |
 | `stencil` | the weights (-1, 0, 1) give `a[i + 1] − a[i − 1]` | element 4 becomes 2 |
 | `stencil` | five unequal weights | |
@@ -119,7 +119,7 @@ def halo_value(seen):
 
 @exercise.check(wide, points=0.5, after=halo_value)
 def halo_wide(seen):
-    """halo: three elements of each neighbour"""
+    """halo: three elements of each neighbour around every block"""
     expect_close(seen.out, padded_blocks(seen.a, seen.mesh["x"], 3))
 
 
@@ -128,9 +128,8 @@ def halo_traffic(seen):
     """halo: two permutes over x with w elements each"""
     expect_collectives(seen, permute={"x": 2})
     sent = 2 * 3 * 4
-    expect_traffic(
-        seen, at_most=needed(sent, seen.a.size / seen.mesh["x"] / 3 * sent)
-    )  # a wrong program sends whole blocks
+    # a wrong program sends whole blocks
+    expect_traffic(seen, at_most=needed(sent, seen.a.size / seen.mesh["x"] / 3 * sent))
 
 
 @exercise.check(derived, points=0.25, public=True, after=halo_value)

@@ -30,8 +30,8 @@ faster.
 
 | check | small case |
 |---|---|
-| batches below `flops` / `bandwidth` | B=512 < 2550: strategy 2 |
-| batches above `flops` / `bandwidth` | |
+| batches smaller than `flops` / `bandwidth` | B=512 < 2550: strategy 2 |
+| batches larger than `flops` / `bandwidth` | |
 
 In every case the times of the two strategies differ by more than 5 %.
 
@@ -108,13 +108,13 @@ large = exercise.cases(
 
 @exercise.check(small, points=2, public=True)
 def choose_small_batch(seen):
-    """choose: batches below flops / bandwidth"""
+    """choose: batches smaller than flops / bandwidth"""
     expect_outcomes(seen)
 
 
 @exercise.check(large, points=3)
 def choose_large_batch(seen):
-    """choose: batches above flops / bandwidth"""
+    """choose: batches larger than flops / bandwidth"""
     expect_outcomes(seen)
 
 

@@ -101,7 +101,7 @@ def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
 
 
 def gather_on_rings_or_lines(bytes, sizes, chip, topology):
-    """Return two times of an all-gather over axes of these sizes, in seconds: its hops, and its bytes."""
+    """Return the seconds of an all-gather's hops and the seconds of its bytes, over axes of these sizes."""
     return latency(sizes, topology), all_gather_time(bytes, math.prod(sizes), chip, topology=topology, axes=len(sizes))
 
 

@@ -11,7 +11,7 @@ communication is just fully overlapped. The layer is `In[B, D] · W_in[D, F] · 
 ```
 
 **Write** two functions. `mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth)` returns
-`(arithmetic, weights, activations)`, the seconds of one pass. `best_split(B, F, N, MX, MY)` returns `(X, Y)`, two ints.
+`(arithmetic, weights, activations)`, the seconds of one pass. `best_split(B, F, N, MX, MY)` returns ints `(X, Y)`.
 `fsdp=False` means plain data parallelism (DP): weights are whole over x. *Fully overlapped*: communication takes no
 longer than arithmetic.
 
@@ -26,8 +26,8 @@ longer than arithmetic.
 
 | check | rule |
 |---|---|
-| the forward pass with FSDP, tensor parallelism and both | the table; 0 along an axis of one chip |
-| the backward pass with FSDP, tensor parallelism and both | the table |
+| the forward pass with FSDP, with tensor parallelism, and with both | the table; 0 along an axis of one chip |
+| the backward pass with FSDP, with tensor parallelism, and with both | the table |
 | plain data parallelism, with and without tensor parallelism | the table, row DP |
 | `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F/(Y·MX), B/(X·MY)): the forward times of weights (FSDP) and activations, without the factor 4·D/W; X, Y and N are powers of two, X·Y=N |
 
@@ -63,7 +63,7 @@ exercise = Exercise(stars=2)
 
 @exercise.function(
     hints=[
-        "You need three times: for the FLOPs of a chip, for the bytes over x, and for the bytes over y. Which axis cuts B, and which cuts F?",
+        "For one chip, compute the time of the FLOPs, the time of the bytes over x, and the time of the bytes over y. Which axis cuts B, and which cuts F?",
         "Forward pass: a chip computes 4·B·D·F/(X·Y) FLOPs. 4·D·F/Y bytes of weights go over MX axes, and 4·B·D/X bytes of activations go over MY axes.",
         "weights = (2 if backward else 1 if fsdp else 0) * 4 * D * F / Y / (MX * bandwidth) if X > 1 else 0.0",
     ]
@@ -191,6 +191,6 @@ def best_fsdp_chips(B, F, N):
     ],
 )
 def dcn_least_batch(chip, dcn, P, n):
-    """{{ P }} slices of {{ n }} {{ chip }} chips train one model. Each chip sends {{ dcn }} GB/s one way into the data-centre network. Between slices
-    devices only all-reduce gradients. What is the least global batch of *all slices*, in tokens, at which this all-reduce is fully overlapped?"""
+    """{{ P }} slices of {{ n }} {{ chip }} chips train one model. Each chip can send {{ dcn }} GB/s, one way, into the data-centre network. Between
+    slices only an all-reduce of gradients runs. What is the least global batch of *all slices*, in tokens, at which this all-reduce is fully overlapped?"""
     return P * CHIPS[chip].bf16 / (dcn * 1e9)

@@ -147,7 +147,7 @@ def nodes_gather_time(chip, M, I, J):
     ],
 )
 def sharp_reduce_time(chip, I, J):
-    """All 8 GPUs of a {{ chip }} node hold a partial sum of a gradient, bfloat16[{{ I }}, {{ J }}]. How long does the all-reduce take?"""
+    """Each of the 8 GPUs of a {{ chip }} node holds a partial sum of a gradient, bfloat16[{{ I }}, {{ J }}]. How long does the all-reduce take?"""
     return all_reduce_time(2 * I * J, 8, chip, topology="switch", sharp=True)
 
 

@@ -29,7 +29,7 @@ All arrays are float32. In `all_gather_body`, `A` has two or three dimensions, a
 | `all_gather_body` | every device holds the whole `A`, for `dim=0` and for an array cut along its last dimension | one all-gather over x and no other collective | 960 bytes |
 | `all_reduce_body` | every device holds the sum | one all-reduce over x and no other collective | 480 bytes |
 | `reduce_scatter_body` | every device holds its columns of the sum | one reduce-scatter over x and no other collective | 240 bytes |
-| `all_to_all_body` | the rows were cut, now the columns are cut | one all-to-all over x and no other collective | 240 bytes |
+| `all_to_all_body` | every device holds its columns of `A`, not its rows | one all-to-all over x and no other collective | 240 bytes |
 
 **Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. V: bytes of the whole array. W:
 both-way bandwidth of a link.
@@ -167,5 +167,5 @@ def reduce_scatter_value(seen):
 
 @exercise.check(trade, points=0.5, public=True)
 def all_to_all_value(seen):
-    """all_to_all_body: the rows were cut, now the columns are cut"""
+    """all_to_all_body: every device holds its columns of A, not its rows"""
     expect_close(seen.out, seen.a)

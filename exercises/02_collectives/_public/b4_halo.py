@@ -23,7 +23,7 @@ another device. This data, the halo, comes from the two neighbours on the ring.
 | function | check | small case, w=1 |
 |---|---|---|
 | `halo` | one element of each neighbour around every block | above |
-| `halo` | three elements of each neighbour | |
+| `halo` | three elements of each neighbour around every block | |
 | `halo` | two permutes over x with w elements each: 2 · w · 4 bytes, and no other collective | 8 bytes |
 | `stencil` | the weights (-1, 0, 1) give `a[i + 1] − a[i − 1]` | element 4 becomes 2 |
 | `stencil` | five unequal weights | |

@@ -31,8 +31,8 @@ faster.
 
 | check | small case |
 |---|---|
-| batches below `flops` / `bandwidth` | B=512 < 2550: strategy 2 |
-| batches above `flops` / `bandwidth` | |
+| batches smaller than `flops` / `bandwidth` | B=512 < 2550: strategy 2 |
+| batches larger than `flops` / `bandwidth` | |
 
 In every case the times of the two strategies differ by more than 5 %.
 
@@ -82,7 +82,7 @@ small = exercise.cases(choose, public='[[{"dict": [["B", 384], ["D", 4096], ["F"
 
 @exercise.check(small, points=2, public=True)
 def choose_small_batch(seen):
-    """choose: batches below flops / bandwidth"""
+    """choose: batches smaller than flops / bandwidth"""
     expect_outcomes(seen)
 
 

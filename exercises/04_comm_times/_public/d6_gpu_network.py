@@ -141,7 +141,7 @@ def nodes_gather_time(chip, M, I, J):
     ],
 )
 def sharp_reduce_time(chip, I, J):
-    """All 8 GPUs of a {{ chip }} node hold a partial sum of a gradient, bfloat16[{{ I }}, {{ J }}]. How long does the all-reduce take?"""
+    """Each of the 8 GPUs of a {{ chip }} node holds a partial sum of a gradient, bfloat16[{{ I }}, {{ J }}]. How long does the all-reduce take?"""
     raise NotImplementedError()
 
 

@@ -19,7 +19,7 @@ from grader.exercise import Scenario
 
 
 @exercise.misconception(
-    fails=memory_copies, breaks="an axis that the spec does not name makes copies, and they count in the total"
+    fails=memory_copies, breaks="an axis that the spec does not name makes copies, and the total counts every copy"
 )
 def memory_one_copy(shape, dtype, spec, mesh_shape):
     """Your total counts one copy of the array. Devices along an axis that the spec does not name hold copies: count each copy."""

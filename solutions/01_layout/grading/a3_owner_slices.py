@@ -13,7 +13,7 @@ from grader.exercise import Scenario
     fails=owner_order, breaks="a tuple in a different order than the mesh's gives a different layout"
 )
 def owner_in_mesh_order(shape, spec, mesh_shape):
-    """You used the mesh's order of axes. P(('y', 'x')) lists y first, so y changes slowest. P(('x', 'y')) gives most devices other blocks."""
+    """You used the mesh's order of axes. P(('y', 'x')) lists y first, so y changes slowest. P(('x', 'y')) gives many devices other blocks."""
     in_order = [e if e is None or isinstance(e, str) else tuple(a for a in mesh_shape if a in e) for e in spec]
     return owner_slices(shape, in_order, mesh_shape)
 
@@ -70,7 +70,7 @@ def first_row_x_major(I, X, Y, device):
 
 @exercise.misconception(of=first_row)
 def first_row_as_block(I, X, Y, device):
-    """You gave the number of the block. Its first row is that number times the rows of a block, I / (X · Y)."""
+    """You gave the number of the block. For its first row, multiply this number by the rows of a block, I / (X · Y)."""
     return device % Y * X + device // Y
 
 

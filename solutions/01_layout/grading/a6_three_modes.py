@@ -45,16 +45,15 @@ def expect_one_gather_of_c(seen, wrong):
     shard = seen.out.value.nbytes / (seen.mesh["x"] * seen.mesh["y"])
     expect_traffic(seen, at_most=needed(shard * (seen.mesh["y"] - 1), wrong))
     rows = 2 * seen.a.size * seen.b.shape[1] / seen.mesh["x"]
-    expect_flops(
-        seen, at_most=needed(rows / seen.mesh["y"], rows)
-    )  # a wrong program computes every row of C on all devices along y
+    # a wrong program computes every row of C on all devices along y
+    expect_flops(seen, at_most=needed(rows / seen.mesh["y"], rows))
 
 
 def expect_collectives_of(seen, *, compiler):
     """Require that the compiler inserted every collective, or that the learner wrote every collective."""
     for c in seen.collectives:
         if c.by_compiler != compiler:
-            who = f"you wrote line {c.line}" if c.line else f"the compiler inserted this {c.kind}"
+            who = f"you wrote it in line {c.line}" if c.line else "the compiler inserted it"
             raise Failure(f"in this mode {'the compiler inserts' if compiler else 'you write'} the {c.kind}, but {who}")
 
 

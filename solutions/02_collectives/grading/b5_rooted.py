@@ -72,28 +72,28 @@ def sends(seen, blocks, wrong):
 
 @exercise.check(broadcast_from_3, points=0.25, after=rooted_broadcast_value)
 def rooted_broadcast_budget(seen):
-    """rooted_broadcast: right values for another root, and at most 2 (N - 1)/N V from each device"""
+    """rooted_broadcast: right values for another root, and each device sends at most 2 (N - 1)/N V bytes"""
     rooted_broadcast_value.fn(seen)
     sends(seen, 2 * (seen.mesh["x"] - 1) / seen.mesh["x"], wrong=seen.mesh["x"] - 1)
 
 
 @exercise.check(scatter_from_3, points=0.25, after=rooted_scatter_value)
 def rooted_scatter_budget(seen):
-    """rooted_scatter: right values for another root, and at most (N - 1)/N V from each device"""
+    """rooted_scatter: right values for another root, and each device sends at most (N - 1)/N V bytes"""
     rooted_scatter_value.fn(seen)
     sends(seen, (seen.mesh["x"] - 1) / seen.mesh["x"], wrong=2 * (seen.mesh["x"] - 1) / seen.mesh["x"])
 
 
 @exercise.check(gather_to_3, points=0.25, after=rooted_gather_value)
 def rooted_gather_budget(seen):
-    """rooted_gather: right values for another root, and at most (N - 1) V from each device"""
+    """rooted_gather: right values for another root, and each device sends at most (N - 1) V bytes"""
     rooted_gather_value.fn(seen)
     sends(seen, seen.mesh["x"] - 1, wrong=2 * (seen.mesh["x"] - 1))
 
 
 @exercise.check(reduce_to_3, points=0.25, after=rooted_reduce_value)
 def rooted_reduce_budget(seen):
-    """rooted_reduce: right values for another root, and at most 2 (N - 1)/N V from each device"""
+    """rooted_reduce: right values for another root, and each device sends at most 2 (N - 1)/N V bytes"""
     rooted_reduce_value.fn(seen)
     sends(seen, 2 * (seen.mesh["x"] - 1) / seen.mesh["x"], wrong=seen.mesh["x"] - 1)
 

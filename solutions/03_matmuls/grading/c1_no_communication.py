@@ -37,7 +37,7 @@ def wrong_in_specs(a, b, *, mesh):
 @exercise.misconception(
     fails=local_flops,
     breaks=[
-        "inside `shard_map` each device multiplies only for its own block of C",
+        "inside `shard_map` each device computes only its own block of C",
         "The matmul must be in the body of `shard_map`",
     ],
 )

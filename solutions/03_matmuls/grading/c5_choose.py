@@ -8,21 +8,21 @@ from grader.hardware import all_gather_time, all_reduce_time, latency, matmul_ti
 
 
 @exercise.misconception(
-    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="batches below `flops` / `bandwidth`"
+    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="batches smaller than `flops` / `bandwidth`"
 )
 def choose_by_width(B, D, F, X, flops, bandwidth):
     """You compared F with C/W. F cancels when you compare the two times: B, D, X and C/W decide."""
     return 1 if flops / bandwidth <= F else 2
 
 
-@exercise.misconception(of=choose, fails=choose_large_batch, breaks="batches above `flops` / `bandwidth`")
+@exercise.misconception(of=choose, fails=choose_large_batch, breaks="batches larger than `flops` / `bandwidth`")
 def choose_by_bytes(B, D, F, X, flops, bandwidth):
     """You compared only the bytes. With a large batch the arithmetic limits strategy 1, because every chip does all of it."""
     return 2 if 2 * B < D else 1
 
 
 @exercise.misconception(
-    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="batches below `flops` / `bandwidth`"
+    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="batches smaller than `flops` / `bandwidth`"
 )
 def choose_by_threshold(B, D, F, X, flops, bandwidth):
     """You compared B with C/W. This comparison shows whether arithmetic limits strategy 1, not which strategy is faster. D and X count too."""
@@ -30,7 +30,7 @@ def choose_by_threshold(B, D, F, X, flops, bandwidth):
 
 
 @exercise.misconception(
-    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="batches below `flops` / `bandwidth`"
+    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="batches smaller than `flops` / `bandwidth`"
 )
 def choose_reduced_once(B, D, F, X, flops, bandwidth):
     """You counted the all-reduce as one pass. An all-reduce is a reduce-scatter and an all-gather: twice V / W."""

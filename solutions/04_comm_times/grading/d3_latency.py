@@ -332,7 +332,7 @@ def tiny_gather_other_kind(chip, N, R, L, C):
 
 @exercise.misconception(of=tiny_gather_time)
 def tiny_gather_other_bytes(chip, N, R, L, C):
-    """Your hops are right, but not the bandwidth: a ring takes V/W, a line (N-1)/N · V/W1."""
+    """Your hops are right, but not the bandwidth: a ring takes V/W, a line takes (N-1)/N · V/W1."""
     hops = latency(N, axis_topology(chip, N))
     others = [gather_on_rings_or_lines(2 * rows * C, (N,), chip, other_kind(chip, N))[1] for rows in (R, L)]
     return sum(max(hops, bytes) for bytes in others)
@@ -346,14 +346,14 @@ def tiny_gather_other_bytes_only(chip, N, R, L, C):
 
 @exercise.misconception(of=tiny_gather_time)
 def tiny_gather_other_factor(chip, N, **arrays):
-    """You left out (N-1)/N on a line, or used it on a ring. A ring takes V/W, a line (N-1)/N · V/W1."""
+    """You left out (N-1)/N on a line, or used it on a ring. A ring takes V/W, a line takes (N-1)/N · V/W1."""
     factor = (N - 1) / N if axis_topology(chip, N) == "ring" else N / (N - 1)
     return sum(max(hops, factor * bytes) for hops, bytes in tiny_parts(chip, N, **arrays))
 
 
 @exercise.misconception(of=tiny_gather_time)
 def tiny_gather_other_direction(chip, N, **arrays):
-    """You mixed up W and W1. A ring works both ways (W), a line one way (W1)."""
+    """You mixed up W and W1. A ring works both ways (W). A line works one way (W1)."""
     factor = 2 if axis_topology(chip, N) == "ring" else 1 / 2
     return sum(max(hops, factor * bytes) for hops, bytes in tiny_parts(chip, N, **arrays))
 

@@ -305,7 +305,7 @@ def exchange_large_chunks(bytes, sizes, network, one_way_bandwidth):
 
 @exercise.misconception(of=ring_exchange_time)
 def ring_exchange_as_gather(chip, N, I, J):
-    """You used the all-gather's time. A chunk goes to one chip only, N/4 hops on average: a quarter of that time."""
+    """You used the all-gather's time. A chunk goes to one chip only, N/4 hops on average, so an all-to-all takes a quarter of this time."""
     return all_gather_time(2 * I * J, N, chip)
 
 

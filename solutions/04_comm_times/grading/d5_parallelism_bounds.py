@@ -28,9 +28,8 @@ def drawn(rng, backward, fsdp):
     for turn in range(120):
         chip = CHIPS[str(rng.choice(["v4p", "v5p", "v5e"]))]
         X, Y = (int(2 ** rng.integers(1, 9)) for _ in "XY")
-        X, Y = [(X, Y), (X, 1), (1, Y)][
-            turn % 6 if turn % 6 < 3 else 0
-        ]  # 1 of 6 FSDP alone, 1 of 6 tensor parallelism alone, else both
+        # 1 case of 6 has FSDP alone, 1 of 6 tensor parallelism alone, the other cases both
+        X, Y = [(X, Y), (X, 1), (1, Y)][turn % 6 if turn % 6 < 3 else 0]
         B, D, F = (int(rng.integers(3, 60)) * unit for unit in (8192, 256, 1024))
         MX, MY = [(1, 1), (2, 1), (1, 2)][turn % 3]
         yield layer(backward, fsdp, B, D, F, X, Y, MX, MY, chip.bf16, chip.ici_both)
@@ -64,13 +63,13 @@ splits = exercise.cases(
 
 @exercise.check(forward, points=0.5, public=True)
 def mlp_forward(seen):
-    """mlp_times: the forward pass with FSDP, tensor parallelism and both"""
+    """mlp_times: the forward pass with FSDP, with tensor parallelism, and with both"""
     expect_outcomes(seen, rtol=1e-6)
 
 
 @exercise.check(backward, points=0.5)
 def mlp_backward(seen):
-    """mlp_times: the backward pass with FSDP, tensor parallelism and both"""
+    """mlp_times: the backward pass with FSDP, with tensor parallelism, and with both"""
     expect_outcomes(seen, rtol=1e-6)
 
 
@@ -89,7 +88,9 @@ def split_best(seen):
 PASSES = [mlp_forward, mlp_backward, mlp_plain]
 
 
-@exercise.misconception(of=mlp_times, fails=PASSES, breaks="the forward pass with FSDP, tensor parallelism and both")
+@exercise.misconception(
+    of=mlp_times, fails=PASSES, breaks="the forward pass with FSDP, with tensor parallelism, and with both"
+)
 def mlp_one_flop(**call):
     """You counted one FLOP per term of a matmul. Each term needs a multiplication and an addition: two FLOPs."""
     arithmetic, weights, activations = mlp_times(**call)
@@ -110,7 +111,9 @@ def mlp_repeated_along_y(Y, **rest):
 
 
 @exercise.misconception(
-    of=mlp_times, fails=[mlp_backward, mlp_plain], breaks="the backward pass with FSDP, tensor parallelism and both"
+    of=mlp_times,
+    fails=[mlp_backward, mlp_plain],
+    breaks="the backward pass with FSDP, with tensor parallelism, and with both",
 )
 def mlp_backward_like_forward(**call):
     """You gave the backward pass the forward pass's FLOPs. The backward pass has twice as many: gradients of the inputs and of the weights."""
@@ -126,7 +129,9 @@ def mlp_plain_gathers(fsdp, **rest):
     return mlp_times(fsdp=True, **rest)
 
 
-@exercise.misconception(of=mlp_times, fails=PASSES, breaks="the forward pass with FSDP, tensor parallelism and both")
+@exercise.misconception(
+    of=mlp_times, fails=PASSES, breaks="the forward pass with FSDP, with tensor parallelism, and with both"
+)
 def mlp_whole_weights(Y, **rest):
     """You moved all of the weights over x. y has already cut them: 1/Y of them travels."""
     arithmetic, weights, activations = mlp_times(Y=Y, **rest)
