@@ -70,7 +70,7 @@ def choose(B, D, F, X, flops, bandwidth):
 #
 # Answer in us (a bare number), or with a unit.
 # Model: each matmul takes the longer of its arithmetic and its communication; on a ring an all-
-# gather takes V / W, W counts both directions.
+# gather takes V / W, and W counts both directions of a link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
 # from How To Scale Your Model of 2025-02-04.
@@ -84,7 +84,7 @@ gather_first_total = None  # TODO: your answer
 #
 # Answer in us (a bare number), or with a unit.
 # Model: each matmul takes the longer of its arithmetic and its communication; on a ring an all-
-# gather takes V / W, W counts both directions.
+# gather takes V / W, and W counts both directions of a link.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 2.75e14 FLOP/s; table 2026-11,
 # from How To Scale Your Model of 2025-02-04.

@@ -102,9 +102,9 @@ tensor_most_chips = None  # TODO: your answer
 
 
 # Question mixed_least_batch [token]
-# A model trains with FSDP over two torus axes and tensor parallelism over the third, 1024 v4p
-# chips in all, F=14336, with the best X and Y. What is the least number of tokens *per chip* at
-# which the communication is fully overlapped?
+# A model with F=14336 trains on 1024 v4p chips, with FSDP over two torus axes and tensor
+# parallelism over the third. X and Y are always the best for the batch. What is the least number
+# of tokens *per chip* at which the communication is fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W) over M
@@ -116,8 +116,8 @@ mixed_least_batch = None  # TODO: your answer
 
 
 # Question best_fsdp_chips [chip]
-# A model trains with FSDP over two torus axes and tensor parallelism over the third, 4096 chips
-# in all, F=28672, 600000 tokens in the global batch. Which X (chips along the FSDP axis, not
+# A model with F=28672 trains on 4096 chips, with FSDP over two torus axes and tensor parallelism
+# over the third. The global batch has 600000 tokens. Which X (chips along the FSDP axis, not
 # rounded) is best?
 #
 # Answer with a bare number.

@@ -114,10 +114,10 @@ ragged_exchange_time = None  # TODO: your answer
 
 
 # Question gpu_least_batch [token]
-# 512 H100 GPUs in nodes of 8, with 400 GB/s out of each node, train a mixture of 32 experts, 10
-# per token, with FSDP over all GPUs. The data sheet says 1.98 PFLOP/s in bfloat16 "with
-# sparsity". What is the least number of tokens *per GPU* at which the communication is fully
-# overlapped?
+# 512 H100 GPUs in nodes of 8, with 400 GB/s out of each node, train a mixture of 32 experts with
+# FSDP over all GPUs. Each token goes to 10 experts. The data sheet says 1.98 PFLOP/s in bfloat16
+# "with sparsity". What is the least number of tokens *per GPU* at which the communication is
+# fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: per layer, arithmetic takes k·4·B·D·F / (N·C), with dense FLOP/s; the overlapped gathers

@@ -91,8 +91,8 @@ cache_of_batch = None  # TODO: your answer
 
 
 # Question decode_step [ms]
-# A model of 70 billion parameters in int8, computing in bfloat16, with 80 kB of KV cache per
-# token, is cut over 16 v5e chips. It decodes one step of 6 sequences, then one step of 768 other
+# A model of 70 billion int8 parameters is cut over 16 v5e chips and computes in bfloat16. Its KV
+# cache takes 80 kB per token. It decodes one step of 6 sequences, then one step of 768 other
 # sequences, with 256 tokens of context each. How long do the two steps take at least?
 #
 # Answer in ms (a bare number), or with a unit.

@@ -157,7 +157,7 @@ def shard_roll_alone(seen):
     model="1 KB is 1000 bytes",
     hints=[
         "Which rows move from one device to another?",
-        "Only the last `shift` rows of each block move to the next device along x. y cuts the columns, so a block has only some of them.",
+        "Only the last `shift` rows of each block move to the next device along x. y cuts the columns, so a block has only some of the columns.",
         "bytes that a device sends = 4 bytes · shift rows · (columns of a block)",
     ],
 )

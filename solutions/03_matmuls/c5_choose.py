@@ -118,7 +118,7 @@ def choose_large_batch(seen):
     expect_outcomes(seen)
 
 
-MODEL = "each matmul takes the longer of its arithmetic and its communication; on a ring an all-gather takes V / W, W counts both directions"
+MODEL = "each matmul takes the longer of its arithmetic and its communication; on a ring an all-gather takes V / W, and W counts both directions of a link"
 
 
 @exercise.number(

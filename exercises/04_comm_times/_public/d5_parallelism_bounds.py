@@ -150,8 +150,8 @@ def tensor_most_chips(chip, D, F):
     ],
 )
 def mixed_least_batch(chip, N, F):
-    """A model trains with FSDP over two torus axes and tensor parallelism over the third, {{ N }} {{ chip }} chips in all, F={{ F }}, with the best X and Y.
-    What is the least number of tokens *per chip* at which the communication is fully overlapped?"""
+    """A model with F={{ F }} trains on {{ N }} {{ chip }} chips, with FSDP over two torus axes and tensor parallelism over the third. X and Y are
+    always the best for the batch. What is the least number of tokens *per chip* at which the communication is fully overlapped?"""
     raise NotImplementedError()
 
 
@@ -168,8 +168,8 @@ def mixed_least_batch(chip, N, F):
     ],
 )
 def best_fsdp_chips(B, F, N):
-    """A model trains with FSDP over two torus axes and tensor parallelism over the third, {{ N }} chips in all, F={{ F }}, {{ B }} tokens in the global
-    batch. Which X (chips along the FSDP axis, not rounded) is best?"""
+    """A model with F={{ F }} trains on {{ N }} chips, with FSDP over two torus axes and tensor parallelism over the third. The global batch has {{ B }}
+    tokens. Which X (chips along the FSDP axis, not rounded) is best?"""
     raise NotImplementedError()
 
 

@@ -175,8 +175,8 @@ def ragged_exchange_time(chip, B, D, k):
     ],
 )
 def gpu_least_batch(chip, sheet, N, E, k):
-    """{{ N }} {{ chip }} GPUs in nodes of 8, with 400 GB/s out of each node, train a mixture of {{ E }} experts, {{ k }} per token, with
-    FSDP over all GPUs. The data sheet says {{ sheet }} PFLOP/s in bfloat16 "with sparsity". What is the least number of tokens *per GPU* at which the communication is fully overlapped?"""
+    """{{ N }} {{ chip }} GPUs in nodes of 8, with 400 GB/s out of each node, train a mixture of {{ E }} experts with
+    FSDP over all GPUs. Each token goes to {{ k }} experts. The data sheet says {{ sheet }} PFLOP/s in bfloat16 "with sparsity". What is the least number of tokens *per GPU* at which the communication is fully overlapped?"""
     raise NotImplementedError()
 
 

@@ -149,7 +149,7 @@ def cache_of_batch(L, H, K, T, B):
     ],
 )
 def decode_step(chip, P, N, T, B, L, kB):
-    """A model of {{ P }} billion parameters in int8, computing in bfloat16, with {{ kB }} kB of KV cache per token, is cut over {{ N }} {{ chip }} chips.
+    """A model of {{ P }} billion int8 parameters is cut over {{ N }} {{ chip }} chips and computes in bfloat16. Its KV cache takes {{ kB }} kB per token.
     It decodes one step of {{ B }} sequences, then one step of {{ L }} other sequences, with {{ T }} tokens of context each. How long do the two steps take at least?"""
     raise NotImplementedError()
 

@@ -367,7 +367,7 @@ def fsdp_batch_one_axis(**params):
 
 @exercise.misconception(of=fsdp_least_batch)
 def fsdp_batch_doubled(**params):
-    """Your answer is too large by a factor of two. The backward pass has twice the FLOPs and twice the bytes of the forward pass, a bfloat16 has 2 bytes, and W is both directions."""
+    """Your answer is too large by a factor of two. The backward pass has twice the FLOPs and twice the bytes of the forward pass, a bfloat16 has 2 bytes, and W counts both directions."""
     return 2 * fsdp_least_batch(**params)
 
 
@@ -379,7 +379,7 @@ def tensor_by_model_width(chip, D, F):
 
 @exercise.misconception(of=tensor_most_chips)
 def tensor_halved(**params):
-    """Your answer is too small by a factor of two. A matmul has 2 FLOPs per term, and W is both directions of the link."""
+    """Your answer is too small by a factor of two. A matmul has 2 FLOPs per term, and W counts both directions of the link."""
     return tensor_most_chips(**params) / 2
 
 
@@ -403,7 +403,7 @@ def mixed_one_axis(**params):
 
 @exercise.misconception(of=mixed_least_batch)
 def mixed_not_overlapped(**params):
-    """Your answer is too large by a factor of four. Weights and activations overlap, so do not add their times. W is both directions."""
+    """Your answer is too large by a factor of four. Weights and activations overlap, so do not add their times. W counts both directions."""
     return 4 * mixed_least_batch(**params)
 
 
@@ -475,7 +475,7 @@ def fsdp_batch_by_two_axes(**params):
 
 @exercise.misconception(of=tensor_most_chips)
 def tensor_doubled(**params):
-    """Your answer is too large by a factor of two. Both all-gather and reduce-scatter move activations, 2 bytes each, and W is both directions of the link."""
+    """Your answer is too large by a factor of two. Both all-gather and reduce-scatter move activations, 2 bytes each, and W counts both directions of the link."""
     return 2 * tensor_most_chips(**params)
 
 
