@@ -34,8 +34,8 @@ Therefore send only K key heads, and repeat them for their query heads after the
 **Symbols.** B texts, T positions, Q query heads, K key heads, d numbers per head, N devices along x.
 
 **Small case.** B=2, T=12, Q=20, K=4, d=6, N=4, float32. A block of q is [2, 3, 20, 6] and becomes [2, 12, 5, 6]. This
-block has 2880 bytes: 720 stay and 2160 are sent. Blocks of k and v have 576 bytes each: 432 are sent. With the result,
-a device sends 2 · 2160 + 2 · 432 = 5184 bytes.
+block has 2880 bytes: 720 stay and 2160 are sent. Blocks of k and v have 576 bytes each: 432 of them are sent. With the
+result, a device sends 2 · 2160 + 2 · 432 = 5184 bytes.
 
 Check your work: shardlings check j3_ulysses
 Notes on all exercises of this module: see README.md, or run shardlings show 10_experts_attention

@@ -1,6 +1,6 @@
 """# L1 Read a compiled program
 
-The compiler decides what a program sends. The text of the compiled program shows it:
+The compiler decides what a program sends. You see this in the text of the compiled program:
 `jax.jit(f).lower(...).compile().as_text()`. This text is the program of one device, so all shapes in it are local.
 Below is a part of such a text from a TPU: a loop over seven layers, which runs inside a loop of three rounds.
 
@@ -25,7 +25,7 @@ Below is a part of such a text from a TPU: a loop over seven layers, which runs 
 | | meaning |
 |---|---|
 | groups | `[4,2]<=[2,4]T(1,0)`: number 8 devices as an array [2,4], transpose it, read 4 groups of 2 by rows |
-| | of a `collective-permute`: the pairs [from, to] |
+| | for a `collective-permute`: the pairs [from, to] |
 | kind | the opcode; names mean nothing. `all-to-all-start` and `all-to-all-done` are one `all-to-all` |
 | bytes | of all operands of one device, for one run of the line |
 | trips | how often the line runs: a loop counts from 0 by 1 to the constant in its condition; the rounds of nested loops multiply |
@@ -66,7 +66,7 @@ KINDS = ("all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce
 def computations(hlo):
     """Return the computations by name, and the name of the computation that runs first.
 
-    Each is a list of its lines, (result, shape, opcode, operands, attributes), such as
+    Each computation is a list of its lines. A line is (result, shape, opcode, operands, attributes), such as
     ("g.1", "f32[8,4]{1,0}", "all-gather", ["w.2"], "channel_id=1, replica_groups={{0,1},{2,3}}, dimensions={0}")
     or ("c.3", "s32[]", "constant", ["7"], "").
     """

@@ -15,8 +15,8 @@ its experts, and gets the results back.
 ```
 
 **Write** the body `moe(x, route, w, *, k, cap)`. A token's gates are the softmax of its row of `route` over all E
-experts. The token chooses the k experts with the largest gates. Its result is the sum over these choices of gate ·
-tanh(token · W of the expert).
+experts. The token chooses the k experts with the largest gates. Its result is the sum of gate · tanh(token · W of the
+expert) over its k choices.
 
 **Capacity.** A device has `cap` slots for each expert. The device serves all first choices in the order of tokens, then
 all second choices, and so on. A choice without a slot is dropped: it adds nothing, and the other gates do not change.
@@ -32,10 +32,10 @@ all second choices, and so on. A choice without a slot is dropped: it adds nothi
 | check | rule, per device | small case |
 |---|---|---|
 | value | the sum over each token's choices that have a slot | |
-| gradients | gradients of `x`, `w` and `route`, by JAX | |
+| gradients | JAX's gradients of `x`, `w` and `route` | |
 | what is sent | over ep only all-to-alls; each pass sends (N−1)/N · E · cap · (D + F + 2) numbers at most | 528 bytes |
 | | forward pass: nothing over dp | |
-| work | forward pass: each row is multiplied by the weights of its own expert only, 2 · E · cap · D · F FLOPs. The budget is 2.4 times that, because you may also put rows into slots by matmuls. No more is sent than above | 2.4 · 640 FLOPs |
+| work | forward pass: each row is multiplied by the weights of its own expert only, 2 · E · cap · D · F FLOPs. The budget is 2.4 times this number, because you may also put rows into slots by matmuls. The limit for what is sent holds, too | 2.4 · 640 FLOPs |
 
 **Symbols.** S tokens, D and F widths, N devices along ep.
 
@@ -78,7 +78,7 @@ EXPERTS = exercise.given(P("ep", None, None))
 @exercise.body(
     out_specs=TOKENS,
     hints=[
-        "Give each choice a place (expert, slot). How many choices of that expert does the device serve before this one?",
+        "Give each choice a place (expert, slot). How many choices of that expert does the device serve before this choice?",
         "Put tokens into a zero array [E, cap, D] at their places. Send this array, multiply, send the results back, and read them at these places.",
         "slot = jnp.cumsum(chosen, 0)[jnp.arange(len(expert)), expert] - 1; zeros.at[expert, slot].set(rows, mode='drop') leaves out slots beyond cap.",
     ],
@@ -115,7 +115,7 @@ def moe_bytes(S, D, k, room, N):
     points=0.5,
     unit="",
     params={"chip": ["v4p", "v5p"], "N": [4, 8, 12, 16], "matrices": [3]},
-    model="ring: an all-to-all of V bytes in all takes V / (4·W), W both directions of a link; matmuls take FLOPs / C; latency and dropped choices are left out",
+    model="ring: an all-to-all of V bytes in all takes V / (4·W), where W counts both directions of a link; matmuls take FLOPs / C; latency and dropped choices are left out",
     hints=[
         "Write the time of the all-to-alls and the time of the matmuls for r rows on each of N devices. What cancels?",
         "V counts the bytes of all devices: N · r · D numbers go to the experts, and N · r · D numbers come back.",
@@ -224,7 +224,7 @@ def expect_rows_sent(one_pass):
 
 @exercise.check(call, points=1, public=True, after=moe_value)
 def moe_traffic(seen):
-    """moe: all-to-alls only, of E · cap rows to the experts and back, in each pass"""
+    """moe: each pass sends at most E · cap rows to the experts and back, by all-to-alls only"""
     forward = seen.only(backward=False)
     expect_traffic(forward, at_most=0, axis="dp")
     expect_rows_sent(forward)

@@ -35,8 +35,8 @@ Therefore send only K key heads, and repeat them for their query heads after the
 **Symbols.** B texts, T positions, Q query heads, K key heads, d numbers per head, N devices along x.
 
 **Small case.** B=2, T=12, Q=20, K=4, d=6, N=4, float32. A block of q is [2, 3, 20, 6] and becomes [2, 12, 5, 6]. This
-block has 2880 bytes: 720 stay and 2160 are sent. Blocks of k and v have 576 bytes each: 432 are sent. With the result,
-a device sends 2 · 2160 + 2 · 432 = 5184 bytes.
+block has 2880 bytes: 720 stay and 2160 are sent. Blocks of k and v have 576 bytes each: 432 of them are sent. With the
+result, a device sends 2 · 2160 + 2 · 432 = 5184 bytes.
 
 ## Going further
 
@@ -71,7 +71,7 @@ def rotate(a, position):
 @exercise.body(
     out_specs=P(None, "x", None, None),
     hints=[
-        "Which dimension is cut before attention, and which may be cut during it?",
+        "Which dimension is cut before attention, and which dimension may be cut during attention?",
         "jax.lax.all_to_all splits one dimension and joins another. For the result, swap these two dimensions.",
         "swap = lambda a: jax.lax.all_to_all(a, 'x', split_axis=2, concat_axis=1, tiled=True); afterwards T is whole: jnp.arange(T).",
     ],
@@ -98,7 +98,7 @@ def ulysses_traffic(seen):
     numbers = 2 * seen.q.size + seen.k.size + seen.v.size
     n = seen.mesh["x"]
     repeated, gathered = 4 * seen.q.size, numbers + (n - 1) * seen.q.size
-    sent, near = 4 / n * (n - 1) / n, "on two devices, to gather the result sends it only twice"
+    sent, near = 4 / n * (n - 1) / n, "on two devices, a gather sends the result only twice"
     expect_traffic(seen, at_most=needed(sent * numbers, sent * min(repeated, gathered), near=near))
 
 

@@ -7,7 +7,7 @@ represent.
 | placement | each of the N devices holds | the whole array |
 |---|---|---|
 | `"R"` | all of it | what any one device holds |
-| `"S(d)"` | its 1/N of dimension d, the other dimensions whole | the parts, joined along d |
+| `"S(d)"` | its 1/N of dimension d, and all of the other dimensions | the parts, joined along d |
 | `"P"` | an array of full shape: a *partial sum* | the sum over the devices |
 
 Every device applies one function to its parts, without communication. If the results are parts or partial sums of one
@@ -23,7 +23,7 @@ before it runs.
 ```
 
 **Write** two functions. Each function returns a placement, or raises `ValueError` if no placement gives right results
-for all values of the arrays. Then a program has to slice, gather or reduce first.
+for all values of the arrays. In that case a program has to slice, gather or reduce first.
 
 | | arguments |
 |---|---|
@@ -32,7 +32,10 @@ for all values of the arrays. Then a program has to slice, gather or reduce firs
 
 No operand has a letter twice. Each letter is in the output or in at least two operands. x and y have equal shapes.
 
-**What is checked**, against NumPy arrays with positive and negative numbers, cut in three and computed part by part
+**What is checked**
+
+The reference cuts NumPy arrays with positive and negative numbers in three, and computes part by part.
+
 
 | check | rule |
 |---|---|
@@ -67,7 +70,7 @@ exercise = Exercise(stars=2, hidden_points=0.5)
 
 @exercise.function(
     hints=[
-        "Which letter is cut? Which other operands have it, and is it in the output? When is an einsum linear in a partial sum?",
+        "Which letter is cut? Which other operands have this letter, and is it in the output? When is an einsum linear in a partial sum?",
         "If no operand is P: every operand that has the cut letter must be cut along it, and no operand may be cut along another letter. If one operand is P: the other operands must be R.",
         "letter = the cut letter; return f'S({out.index(letter)})' if letter in out else 'P'",
     ]
@@ -101,7 +104,7 @@ def elementwise_rule(op, placements):
     points=0.5,
     unit="MB",
     params={"B": [3, 5], "N": [96, 160], "E": [12, 20], "F": [128, 512], "H": [64, 192], "X": [4, 8, 16]},
-    model="a ring all-reduce of N chunks: 2·(N - 1) hops of one chunk; 1 MB is 10^6 bytes",
+    model="a ring all-reduce over X devices: 2·(X - 1) hops of 1/X of the array; 1 MB is 10^6 bytes",
     hints=[
         "Which array is a partial sum, and what is its shape?",
         'f is summed and cut in both operands, so the result `"bneh"` is a partial sum of full shape on each device: B · N · E · H numbers of float32.',
@@ -225,7 +228,7 @@ def of_shards(seen):
 
 @exercise.check(graphs, points=0.5, public=True)
 def of_graphs(seen):
-    """einsum_rule: a batch with four dimensions; each may be sharded"""
+    """einsum_rule: a batch with four dimensions; each dimension may be cut"""
     expect_as_tried(seen, by_einsum)
 
 
