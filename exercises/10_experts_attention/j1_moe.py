@@ -38,7 +38,7 @@ all second choices, and so on. A choice without a slot is dropped: it adds nothi
 
 **Symbols.** S tokens, D and F widths, N devices along ep.
 
-**Small case.** A device has 6 tokens of D=5; 8 experts, F=4, k=2, cap=2, N=4. Its 12 choices go into 8 · 2 = 16 slots.
+**Small case.** D=5, F=4, E=8, k=2, cap=2, N=4. A device has 6 tokens, and their 12 choices go into 8 · 2 = 16 slots.
 12 of these 16 slots are for other devices: the device sends 12 · 5 · 4 = 240 bytes to the experts,
 and 12 · 4 · 4 = 192 bytes of results. The budget allows 2 further numbers for each slot.
 
@@ -85,8 +85,8 @@ moe_bytes = None  # TODO: your answer
 # of tokens. From which F on do the two all-to-alls take no longer than the matmuls?
 #
 # Answer with a bare number.
-# Model: ring: an all-to-all of V bytes in all takes V / (4·W), where W counts both directions of
-# a link; matmuls take FLOPs / C; latency and dropped choices are left out.
+# Model: ring: an all-to-all of V bytes on all devices together takes V / (4·W), where W counts
+# both directions of a link; matmuls take FLOPs / C; latency and dropped choices are left out.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); bf16 2.75e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
 moe_hides_from = None  # TODO: your answer

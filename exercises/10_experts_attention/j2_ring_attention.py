@@ -28,9 +28,9 @@ on.
 | value | right for blocks, with and without `causal`, and for stripes | |
 | gradients | gradients of q, k and v | |
 | sent, forward | K and V are sent N − 1 times | 2 · 7 blocks (cp=8) |
-| memory, forward | cp=7: room for what one round needs, not K and V of all devices, nor scores of all rounds; the limit for sending holds, too | |
+| memory, forward | cp=7: room for what one round needs, not for K and V of all devices, nor scores of all rounds; the limit for sending holds, too | |
 | sent, with gradients | K, V and their gradients are sent at most N more times; nothing over tp | 2 · 3 + 4 · 4 blocks (cp=4) |
-| memory, with gradients | cp=8: a device keeps no scores or weights of a finished round; the limit for sending holds, too | |
+| memory, with gradients | cp=8: a device keeps no scores or weights of a finished round; the limit for sending holds | |
 
 Each block that you send may hold one more number per row. You may use JAX's gradients with `jax.checkpoint` around each
 round. JAX then keeps each round's K and V. You may also write your own backward pass, which sends K, V and their
@@ -82,8 +82,8 @@ ring_hides_from = None  # TODO: your answer
 # together?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: 4·d FLOPs for each pair of a query and a key that it sees, at rate C; other pairs cost
-# nothing; a round takes as long as its busiest device.
+# Model: 4·d FLOPs for each pair of a query and a key that the query sees, at rate C; other pairs
+# cost nothing; a round takes as long as its busiest device.
 # Hardware: v4p: bf16 2.75e14 FLOP/s; table 2026-11, from How To Scale Your Model of 2025-02-04.
 stripes_save = None  # TODO: your answer
 

@@ -79,7 +79,7 @@ ulysses_bytes = None  # TODO: your answer
 # 16 key heads of 128 bfloat16 numbers. How long do its all-to-alls take, one after the other?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: ring, bandwidth only: an all-to-all of V bytes in all takes V / (4·W).
+# Model: ring, bandwidth only: an all-to-all of V bytes on all devices together takes V / (4·W).
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.

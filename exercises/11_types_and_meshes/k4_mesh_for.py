@@ -104,7 +104,7 @@ tp_outermost_time = None  # TODO: your answer
 # this group have ranks?
 #
 # Answer with a bare number.
-# Model: ranks numbered with the last axis fastest, nodes of 8 consecutive ranks.
+# Model: ranks are numbered with the last axis fastest; a node has 8 consecutive ranks.
 nodes_of_a_weight = None  # TODO: your answer
 
 

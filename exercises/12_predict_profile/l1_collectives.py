@@ -114,9 +114,9 @@ sent_by_loops = None  # TODO: your answer
 
 # ## Going further
 #
-# **The texts** are real: eight devices, JAX 0.10 and 0.12, CPU and TPU v5e, without source lines.
-# `_public/l1_collectives.py` has the texts of the checks that you can run. The texts for grading differ from these: some
-# have new names, devices, types and rounds, or repeat a line. To make your own texts, compile a program.
+# **The texts** are real programs for eight devices, from JAX 0.10 and 0.12, for CPU and TPU v5e. Source lines are left
+# out. `_public/l1_collectives.py` has the texts of the checks that you can run. The texts for grading differ from these:
+# some have new names, devices, types and rounds, or repeat a line. To make your own texts, compile a program.
 #
 # **In real systems.** If a step is slow, first look for collectives that you did not write, because the compiler may add
 # some. The newest JAX also prints groups by axis, `mesh['x'=2,'y'=4] {'y'}`. No text of this exercise has that form.

@@ -38,7 +38,7 @@ all second choices, and so on. A choice without a slot is dropped: it adds nothi
 
 **Symbols.** S tokens, D and F widths, N devices along ep.
 
-**Small case.** A device has 6 tokens of D=5; 8 experts, F=4, k=2, cap=2, N=4. Its 12 choices go into 8 · 2 = 16 slots.
+**Small case.** D=5, F=4, E=8, k=2, cap=2, N=4. A device has 6 tokens, and their 12 choices go into 8 · 2 = 16 slots.
 12 of these 16 slots are for other devices: the device sends 12 · 5 · 4 = 240 bytes to the experts,
 and 12 · 4 · 4 = 192 bytes of results. The budget allows 2 further numbers for each slot.
 
@@ -112,7 +112,7 @@ def moe_bytes(S, D, k, room, N):
     points=0.5,
     unit="",
     params={"chip": ["v4p", "v5p"], "N": [4, 8, 12, 16], "matrices": [3]},
-    model="ring: an all-to-all of V bytes in all takes V / (4·W), where W counts both directions of a link; matmuls take FLOPs / C; latency and dropped choices are left out",
+    model="ring: an all-to-all of V bytes on all devices together takes V / (4·W), where W counts both directions of a link; matmuls take FLOPs / C; latency and dropped choices are left out",
     hints=[
         "Write the time of the all-to-alls and the time of the matmuls for r rows on each of N devices. What cancels?",
         "V counts the bytes of all devices: N · r · D numbers go to the experts, and N · r · D numbers come back.",

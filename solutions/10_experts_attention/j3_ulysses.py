@@ -137,8 +137,8 @@ def ulysses_traffic(seen):
     params={"B": [2, 3], "T": [24576, 40960], "N": [4, 8, 16]},
     model="1 MB is 10^6 bytes",
     hints=[
-        "Which arrays change their layout before attention, and which after it?",
-        "q and the output have 48 heads, k and v have 16. Each device holds 1 / N of an array, and 1 / N of this part stays on the device.",
+        "Which arrays change their layout before attention, and which arrays change it after attention?",
+        "q and the output have 48 heads; k and v have 16 heads. Each device holds 1 / N of an array, and 1 / N of this part stays on the device.",
         "2 bytes · B · T · 128 · (2 · 48 + 2 · 16) heads / N · (N − 1) / N",
     ],
 )
@@ -152,10 +152,10 @@ def ulysses_bytes(B, T, N):
     points=0.5,
     unit="us",
     params={"chip": ["v4p", "v5p"], "B": [2, 3], "T": [24576, 40960], "N": [4, 8, 16]},
-    model="ring, bandwidth only: an all-to-all of V bytes in all takes V / (4·W)",
+    model="ring, bandwidth only: an all-to-all of V bytes on all devices together takes V / (4·W)",
     hints=[
         "How many bytes do the four arrays have together?",
-        "q and the output have 48 heads, k and v have 16: V = 2 bytes · B · T · 128 · (2 · 48 + 2 · 16) heads.",
+        "q and the output have 48 heads; k and v have 16 heads. V = 2 bytes · B · T · 128 · (2 · 48 + 2 · 16) heads.",
         "V / (4 · W)",
     ],
 )

@@ -1,7 +1,7 @@
 """# K1 The placement of an einsum's result
 
-Along one mesh axis an array has a *placement*. It says what each device holds, and which whole array these parts
-represent.
+Along one mesh axis an array has a *placement*. The placement says what each device holds, and which whole array these
+parts represent.
 
 | placement | each of the N devices holds | the whole array |
 |---|---|---|

@@ -118,7 +118,7 @@ def bytes_by_rules(B, S, E, F, mesh):
     hints=[
         "Which rules can no longer apply when an earlier rule has taken their axes?",
         "Go through the rules in their order. A rule counts only if the mesh has all its axes and the array has not used any of them.",
-        "batch comes first. It takes (dp, fsdp) if the mesh has both axes. Otherwise, its later rule gives it dp. No axis is left for the array's last dimension.",
+        "batch comes first. It takes (dp, fsdp) if the mesh has both axes. Otherwise, the later rule for batch gives it dp. No axis is left for the array's last dimension.",
     ],
 )
 def spec_by_rules(first, weight, mesh):

@@ -84,7 +84,7 @@ def norm(x, scale):
 
 
 def attention(q, k, v):
-    """Return attention for a device's own positions and heads, [B/dp, T/sp, H/tp, d], to all earlier positions."""
+    """Return attention of a device's own queries, [B/dp, T/sp, H/tp, d], to all positions up to each query's own."""
     k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
     there = jnp.arange(k.shape[1])
     here = jax.lax.axis_index("sp") * q.shape[1] + jnp.arange(q.shape[1])

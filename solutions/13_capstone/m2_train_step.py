@@ -72,9 +72,9 @@ link sp-    G     G                                               SS    RRRR
 In v5p's own profile only permutes run beside the core, so the all-reduces, gathers and scatters above are fully
 exposed.
 
-**The leaderboard.** A class may have a leaderboard. It ranks the solutions that pass all checks by their step time,
-which the grader's clock computes at the sizes above. To take part, set `leaderboard_name`. The page shows only that
-name. It has at most 30 characters: letters, digits, blanks, `-` and `_`. Do not use a person's name.
+**The leaderboard.** A class may have a leaderboard. The leaderboard ranks the solutions that pass all checks by their
+step time, which the grader's clock computes at the sizes above. To take part, set `leaderboard_name`. The page shows
+only this name. The name has at most 30 characters: letters, digits, blanks, `-` and `_`. Do not use a person's name.
 
 **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; Pascanu et al., *On the
 difficulty of training recurrent neural networks* (clipping by the norm).
@@ -111,7 +111,7 @@ def norm(x, scale):
 
 
 def attention(q, k, v):
-    """Return attention for a device's own positions and heads, [B/dp, T/sp, H/tp, d], to all earlier positions."""
+    """Return attention of a device's own queries, [B/dp, T/sp, H/tp, d], to all positions up to each query's own."""
     k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
     there = jnp.arange(k.shape[1])
     here = jax.lax.axis_index("sp") * q.shape[1] + jnp.arange(q.shape[1])

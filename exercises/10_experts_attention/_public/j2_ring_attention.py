@@ -29,9 +29,9 @@ on.
 | value | right for blocks, with and without `causal`, and for stripes | |
 | gradients | gradients of q, k and v | |
 | sent, forward | K and V are sent N − 1 times | 2 · 7 blocks (cp=8) |
-| memory, forward | cp=7: room for what one round needs, not K and V of all devices, nor scores of all rounds; the limit for sending holds, too | |
+| memory, forward | cp=7: room for what one round needs, not for K and V of all devices, nor scores of all rounds; the limit for sending holds, too | |
 | sent, with gradients | K, V and their gradients are sent at most N more times; nothing over tp | 2 · 3 + 4 · 4 blocks (cp=4) |
-| memory, with gradients | cp=8: a device keeps no scores or weights of a finished round; the limit for sending holds, too | |
+| memory, with gradients | cp=8: a device keeps no scores or weights of a finished round; the limit for sending holds | |
 
 Each block that you send may hold one more number per row. You may use JAX's gradients with `jax.checkpoint` around each
 round. JAX then keeps each round's K and V. You may also write your own backward pass, which sends K, V and their
@@ -115,7 +115,7 @@ def ring_hides_from(chip, N, Q):
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "T": [98304, 131072, 196608], "N": [4, 8, 16], "H": [24, 40]},
-    model="4·d FLOPs for each pair of a query and a key that it sees, at rate C; other pairs cost nothing; a round takes as long as its busiest device",
+    model="4·d FLOPs for each pair of a query and a key that the query sees, at rate C; other pairs cost nothing; a round takes as long as its busiest device",
     hints=[
         "What does the busiest device do in round 0, and what does it do in the other rounds?",
         "With blocks, the busiest device computes half of a block's (query, key) pairs in round 0 and all pairs in the other rounds. With stripes it computes half of a block's pairs in each round.",

@@ -61,7 +61,7 @@ exercise = Exercise(stars=2, figures={'columns_to_hide': ['bf16', 'ici', 'ici_bo
 
 @exercise.function(
     hints=[
-        "A gradient has the letters of its operand. Which arrays is it computed from?",
+        "A gradient has the letters of its operand. From which arrays is the gradient computed?",
         "Each device computes the gradient's einsum from its own parts, so K1's rule gives the gradient's placement. Is the cut letter in the gradient, or does the einsum sum over it?",
         "turned = [*terms[:i], out, *terms[i + 1:]]; S if the operand has the cut letter, R if all operands are whole, else ...",
     ]

@@ -130,7 +130,7 @@ def specs_without_a_list(r, k):
     params={"rows": ["fsdp", "tp"], "dim": [0, 1]},
     hints=[
         'What does `psum_scatter` do to the axis `"dp"`?',
-        "psum_scatter adds over dp, so the gradient is no longer unreduced. It also cuts the dimension of the local block by dp.",
+        "psum_scatter adds over dp, so the gradient is no longer unreduced. It also cuts the given dimension of the local block by dp.",
         'if an axis already cuts the dimension, the entry becomes a tuple: that axis first, then "dp"',
     ],
 )

@@ -106,7 +106,7 @@ def groups(mesh, axes):
 @exercise.function(
     hints=[
         "Along which axes do ranks have different tokens? Are these tokens in different sequences, or in different parts of one sequence?",
-        "cp cuts sequences, so each rank has a part of the loss. FSDP cuts a weight over all ranks that would hold copies of it, also those along cp.",
+        "cp cuts sequences, so each rank has a part of the loss. FSDP cuts a weight over all ranks that would hold copies of it, also over the ranks along cp.",
         '{"batch": (dp_replicate, dp_shard), "loss": these and cp, "weights": (dp_shard, cp)}, without axes that the mesh lacks',
     ]
 )
@@ -142,7 +142,7 @@ def tp_outermost_time(T, L, B, D):
     unit="",
     params={"P": [2, 4], "R": [2, 4], "S": [8, 16, 24, 32, 48, 64], "C": [2, 4, 8], "T": [2, 4]},
     where=lambda P, R, S, C, T: C != T == R and P * R * S * C * T <= 4096,
-    model="ranks numbered with the last axis fastest, nodes of 8 consecutive ranks",
+    model="ranks are numbered with the last axis fastest; a node has 8 consecutive ranks",
     hints=[
         "Over which axes are weights gathered, and how far apart are the ranks of one group?",
         "Weights are gathered over dp_shard and cp. tp is inside these axes, and pp and dp_replicate are outside. So one group lies within S · C · T consecutive ranks.",
@@ -158,7 +158,8 @@ def nodes_of_a_weight(P, R, S, C, T):
 
 @exercise.helper
 def nodes_touched(mesh, axis, node):
-    """Return the largest number of nodes that a group over the axis touches, and the distance between its ranks."""
+    """Return the largest number of nodes that a group over the axis touches, and the distance between neighbouring
+    ranks of the group."""
     names, shape = zip(*mesh, strict=True)
     ranks = np.arange(math.prod(shape)).reshape(shape)
     rows = np.moveaxis(ranks, names.index(axis), -1).reshape(-1, dict(mesh)[axis])

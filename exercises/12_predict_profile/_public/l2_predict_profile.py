@@ -93,7 +93,7 @@ def durations(log):
 @exercise.function(
     hints=[
         "Which quantity must be on the x axis, so that the slope is the time of a byte on a link?",
-        "x = (N-1)/N · V, y = a typical time of that size. The slope is 1/β, and the value at x = 0 is (N-1)·α. Some calls are delayed by other work.",
+        "x = (N-1)/N · V, y = a typical time of size V. The slope is 1/β, and the value at x = 0 is (N-1)·α. Some calls are delayed by other work.",
         "slope, start = np.polyfit([V * (devices - 1) / devices for V, _ in measured], [median(s) for _, s in measured], 1)",
     ]
 )
@@ -144,7 +144,7 @@ def all_reduce_predicted(N, a, b, V):
     points=0.5, unit="kB", model="time = hops · α + bytes / β, as above",
     params={"N": [3, 4, 6, 8], "a": [2.2, 3.4, 5.2], "b": [14, 23, 38], "p": [5, 10, 15]},
     hints=[
-        "Which part of the time of one hop is α?",
+        "Which share of the time of one hop is α?",
         "α / (α + V / N / β) = p / 100. Solve for V.",
         "V = N · α · β · (100 − p) / p",
     ],

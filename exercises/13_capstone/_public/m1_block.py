@@ -183,7 +183,7 @@ def of_heads(rng, shape):
 
 @exercise.helper
 def params():
-    """Return the draws of the block's parameters."""
+    """Return the block's parameters, as arrays to draw."""
     shapes = {
         "before": ("D",), "qkv": ("D", 3, "H", "d"), "out": ("H", "d", "D"),
         "between": ("D",), "up": ("D", "F"), "down": ("F", "D"),

@@ -73,9 +73,9 @@ link sp-    G     G                                               SS    RRRR
 In v5p's own profile only permutes run beside the core, so the all-reduces, gathers and scatters above are fully
 exposed.
 
-**The leaderboard.** A class may have a leaderboard. It ranks the solutions that pass all checks by their step time,
-which the grader's clock computes at the sizes above. To take part, set `leaderboard_name`. The page shows only that
-name. It has at most 30 characters: letters, digits, blanks, `-` and `_`. Do not use a person's name.
+**The leaderboard.** A class may have a leaderboard. The leaderboard ranks the solutions that pass all checks by their
+step time, which the grader's clock computes at the sizes above. To take part, set `leaderboard_name`. The page shows
+only this name. The name has at most 30 characters: letters, digits, blanks, `-` and `_`. Do not use a person's name.
 
 **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; Pascanu et al., *On the
 difficulty of training recurrent neural networks* (clipping by the norm).
@@ -234,7 +234,7 @@ def near_or_far(rng, shape):
 
 @exercise.helper
 def params(dtype="float32"):
-    """Return the draws of the block's parameters."""
+    """Return the block's parameters, as arrays to draw."""
     shapes = {
         "before": ("D",), "qkv": ("D", 3, "H", "d"), "out": ("H", "d", "D"),
         "between": ("D",), "up": ("D", "F"), "down": ("F", "D"),

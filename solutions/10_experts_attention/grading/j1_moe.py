@@ -65,7 +65,8 @@ def kept(seen):
 
 @exercise.helper
 def parts_of(seen):
-    """Gates [S, E], 1 for each served choice [S, E], and the experts' results [S, E, F], for whole arrays, in float64."""
+    """The gates [S, E], an array [S, E] with 1 for each served choice, and the experts' results [S, E, F]. All three
+    are whole arrays in float64."""
     x, route, w = (a.astype(np.float64) for a in (seen.x, seen.route, seen.w))
     gates = np.exp(route - route.max(1, keepdims=True))
     return gates / gates.sum(1, keepdims=True), kept(seen), np.tanh(np.einsum("sd,edf->sef", x, w))
@@ -302,7 +303,8 @@ def gates_left_out(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value, breaks="the softmax of its row of `route` over all E experts")
 def gates_of_the_chosen(x, route, w, *, k, cap):
-    """You took the softmax over the chosen experts. Take it over all experts, and do not rescale the gates of the chosen ones."""
+    """You took the softmax over the chosen experts. Take the softmax over all experts, and do not rescale the gates of
+    the chosen experts."""
     scores, experts = jax.lax.top_k(route, k)
     gate, expert, E = jax.nn.softmax(scores).T.ravel(), experts.T.ravel(), route.shape[1]
     slot = slots_of(expert, E)
@@ -475,7 +477,7 @@ def expert_of_the_whole_numbering(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value, breaks="the sum over each token's choices")
 def experts_dealt_out(x, route, w, *, k, cap):
-    """You sent expert e to device e mod N. Here device i has the E/N experts that start at i · E/N."""
+    """You sent expert e to device e mod N. Device i has E/N experts: the experts from i · E/N on."""
     (gate, expert), E, n = chosen(route, k), route.shape[1], jax.lax.axis_size("ep")
     slot, place = slots_of(expert, E), expert % n * (E // n) + expert // n
     return joined(back(through(there(placed(x, place, slot, E, cap)), w)), gate, place, slot, len(x))
@@ -676,7 +678,7 @@ def hides_in_one_direction(chip, N, matrices):
 
 @exercise.misconception(of=moe_hides_from)
 def hides_a_devices_part(chip, N, matrices):
-    """You took V for the bytes of one device. V is the bytes of all devices of the ring."""
+    """You used the bytes of one device as V. V is the bytes of all devices of the ring."""
     return moe_hides_from(chip=chip, N=N, matrices=matrices) / N
 
 

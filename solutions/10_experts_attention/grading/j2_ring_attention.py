@@ -233,7 +233,7 @@ def by_hand(q, k, v, how, backward):
 
 
 def back_through(kept, d_out, k, v, hop, how):
-    """The share of one round in the gradients of q, k and v."""
+    """What one round adds to the gradients of q, k and v."""
     q, _, _, out, lse = kept
     weights = jnp.exp(scored(q, k, hop, **how) - lse[..., None])
     mean = jnp.einsum("thd,thd->ht", d_out, out)[..., None]
@@ -300,7 +300,8 @@ def other_way_round(q, k, v, *, causal, striped):
 
 @exercise.alternative()
 def both_ways_round(q, k, v, *, causal, striped):
-    """Half of the blocks travel in one direction, half in the other, so two pairs of blocks are on their way."""
+    """Half of the blocks travel in one direction, and half in the other direction. So two pairs of blocks are on their
+    way at a time."""
     n, how = jax.lax.axis_size("cp"), {"causal": causal, "striped": striped}
     back = [(i, (i - 1) % n) for i in range(n)]
 
@@ -357,7 +358,7 @@ def unseen_blocks_skipped(q, k, v, *, causal, striped):
 
 @exercise.alternative()
 def positions_travel_with_keys(q, k, v, *, causal, striped):
-    """Each key's position goes round with it."""
+    """The position of each key goes round with the key."""
     n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), q.shape[0]
     mine = jnp.arange(rows) * n + me if striped else jnp.arange(rows) + me * rows
 
@@ -778,7 +779,7 @@ def gathered_all_heads(q, k, v, *, causal, striped):
     return jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("tp") * heads, heads, axis=1)
 
 
-@exercise.misconception(fails=ring_held, breaks="not K and V of all devices")
+@exercise.misconception(fails=ring_held, breaks="not for K and V of all devices")
 def gathered_keys_and_values(q, k, v, *, causal, striped):
     """You gathered keys and values, so every device holds the keys and values of the whole text. Use each block when it
     arrives, then send it on."""
@@ -853,7 +854,7 @@ def hides_with_both_ways(chip, N, Q):
 
 @exercise.misconception(of=ring_hides_from)
 def hides_on_one_chip(chip, N, Q):
-    """You gave the positions of one chip. The whole text has N times as many."""
+    """You gave the positions of one chip. The whole text has N times as many positions."""
     return ring_hides_from(chip=chip, N=N, Q=Q) / N
 
 
@@ -866,13 +867,14 @@ def hides_with_equal_heads(chip, N, Q):
 
 @exercise.misconception(of=ring_hides_from)
 def hides_with_one_product(chip, N, Q):
-    """You counted one matmul. A round has two: q · k and weights · v."""
+    """You counted one matmul. A round has two matmuls: q · k and weights · v."""
     return ring_hides_from(chip=chip, N=N, Q=Q) * 2
 
 
 @exercise.misconception(of=stripes_save)
 def saved_with_a_full_first_round(chip, T, N, H):
-    """You counted the first round of blocks in full. In its own block, a query sees only the positions up to its own: half of the block on average."""
+    """You counted the first round of blocks in full. In the block of its own device, a query sees only the positions up
+    to its own position: half of the block on average."""
     rows = T // N
     return matmul_time(4 * 128 * H * (N * rows**2 - N * rows * (rows + 1) / 2), chip)
 
@@ -899,7 +901,7 @@ def saved_one_head(chip, T, N, H):
 
 @exercise.misconception(of=stripes_save)
 def saved_by_all(chip, T, N, H):
-    """You added up all devices. They work at the same time, so a round takes as long as its busiest device."""
+    """You added up all devices. The devices work at the same time, so a round takes as long as its busiest device."""
     return stripes_save(chip=chip, T=T, N=N, H=H) * N
 
 

@@ -260,7 +260,7 @@ def sent_as_a_gather(B, T, N):
 
 @exercise.misconception(of=ulysses_bytes)
 def sent_all_heads_alike(B, T, N):
-    """You gave keys and values 48 heads. They have 16 heads."""
+    """You gave keys and values 48 heads. Keys and values have 16 heads."""
     return 2 * B * T * 128 * 192 / N * (N - 1) / N
 
 
@@ -290,7 +290,7 @@ def time_of_a_block(chip, B, T, N):
 
 @exercise.misconception(of=ulysses_time)
 def time_of_all_heads_alike(chip, B, T, N):
-    """You gave keys and values 48 heads. They have 16 heads."""
+    """You gave keys and values 48 heads. Keys and values have 16 heads."""
     return all_to_all_time(2 * B * T * 128 * 192, N, chip)
 
 

@@ -53,7 +53,7 @@ def packed_into_one_sum(q, k, v, length):
 
 @exercise.alternative()
 def rescaled_after_the_maximum(q, k, v, length):
-    """Local sums use local maxima and are rescaled when the largest is known. The mask is finite."""
+    """Local sums use local maxima and are rescaled when the largest score is known. The mask is finite."""
     scores = scored(q, k, length, -1e9)
     mine = scores.max(-1)
     weights = jnp.exp(scores - mine[..., None]) * (scores > -1e8)
@@ -229,7 +229,7 @@ def added_over_sequences(q, k, v, length):
 
 @exercise.misconception(fails=decode_value, breaks="weighted by the softmax")
 def two_bases(q, k, v, length):
-    """You mixed two bases: log has base e, and exp2 has base 2. Use one of them."""
+    """You mixed two bases: log has base e, and exp2 has base 2. Use one base."""
     scores = scored(q, k, length, -1e9)
     top = scores.max(-1)
     mass = jnp.exp(scores - top[..., None]).sum(-1)

@@ -220,7 +220,8 @@ def sums_are_multiplied(equation, placements):
 
 @exercise.misconception(of=einsum_rule, fails=no_sum, breaks="`ValueError` if the result has no placement")
 def a_sum_beside_a_cut(equation, placements):
-    """You combined a partial sum with a cut operand. Each device multiplies its own partial sum only by its own part of the other operand: other products are missing."""
+    """You combined a partial sum with a cut operand. Each device multiplies its own partial sum only by its own part of
+    the other operand. The products with the other parts are missing."""
     if placements.count("P") == 1:
         return "P"
     return einsum_rule(equation, placements)

@@ -70,7 +70,8 @@ def fibres(rng):
 
 @exercise.helper
 def nodes_touched(mesh, axis, node):
-    """Return the largest number of nodes that a group over the axis touches, and the distance between its ranks."""
+    """Return the largest number of nodes that a group over the axis touches, and the distance between neighbouring
+    ranks of the group."""
     names, shape = zip(*mesh, strict=True)
     ranks = np.arange(math.prod(shape)).reshape(shape)
     rows = np.moveaxis(ranks, names.index(axis), -1).reshape(-1, dict(mesh)[axis])
@@ -264,7 +265,7 @@ def product_not_asked(strategies, devices, node):
     of=mesh_for, fails=[mesh_inner, mesh_near, mesh_sizes], breaks="all devices that the other sizes leave"
 )
 def axis_left_negative(strategies, devices, node):
-    """You left -1 in the mesh. Replace it by the number of devices divided by the product of the other sizes."""
+    """You left -1 in the mesh. Replace -1 by the number of devices divided by the product of the other sizes."""
     return [(axis, strategies[axis]) for axis, _ in mesh_for(strategies, devices, node)]
 
 

@@ -201,7 +201,8 @@ def last_rule_wins(names, rules, mesh):
     breaks="that is not skipped applies",
 )
 def first_rule_alone(names, rules, mesh):
-    """You tried only the first rule of each name. If it is skipped, the next rule for this name may apply."""
+    """You tried only the first rule of each name. If the first rule is skipped, the next rule for this name may
+    apply."""
     known(names, rules)
     firsts = {}
     for name, entry in rules:
@@ -291,7 +292,7 @@ def seq_left_whole(B, S, E, F, mesh):
 
 @exercise.misconception(of=bytes_by_rules)
 def everything_by_everything(B, S, E, F, mesh):
-    """You divided w by dp. None of its names has a rule with dp, so devices along dp hold copies of w."""
+    """You divided w by dp. None of the names of w has a rule with dp, so devices along dp hold copies of w."""
     dp, fsdp, tp = mesh
     return (2 * B * S * E + 2 * E * F) / (dp * fsdp * tp)
 

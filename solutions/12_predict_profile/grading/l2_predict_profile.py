@@ -230,7 +230,8 @@ def compiling_known_by_its_time(log):
 
 @exercise.misconception(of=durations, fails=timed_after_compiling, breaks="the time from `called` to `ready`")
 def dispatch_timed(log):
-    """You timed until the call returned. It returns as soon as the work is queued. Time until the result is ready."""
+    """You timed until the call returned. A call returns as soon as the work is queued. Time until the result is
+    ready."""
     return kept(
         log,
         lambda call, before: call["cut"] and warm(call, before) and alone(call, before),
@@ -287,7 +288,7 @@ def whole_input_timed(log):
 
 @exercise.misconception(of=durations, fails=timed_after_compiling, breaks="[(bytes, [seconds, ...]), ...]")
 def reduced_to_a_median(log):
-    """You returned one number for each size. Return all its durations; `fit` combines them."""
+    """You returned one number for each size. Return all durations of each size; `fit` combines them."""
     return [(size, median(seconds)) for size, seconds in durations(log)]
 
 
@@ -338,7 +339,8 @@ def as_many_hops_as_devices(measured, devices):
 
 @exercise.misconception(of=fit, fails=fitted, breaks="(N−1)·α + (N−1)/N · V/β")
 def pieces_for_the_array(measured, devices):
-    """You took V as one device's part. V is the whole array, so (N-1)/N · V crosses a link, not (N-1) · V."""
+    """You took V as one device's part. V counts the bytes of the whole array, so (N-1)/N · V crosses a link, not (N-1)
+    · V."""
     slope, start = line(measured)
     return start / (devices - 1), (devices - 1) / slope
 
@@ -376,7 +378,8 @@ def through_two_sizes(measured, devices):
 
 @exercise.misconception(of=fit, fails=fitted, breaks="(N−1)·α + (N−1)/N · V/β")
 def smallest_for_latency(measured, devices):
-    """You treated the smallest array as empty. Its bytes take time too: fit a line and use its value at 0 bytes."""
+    """You treated the smallest array as empty. The bytes of this array take time too: fit a line and use its value at 0
+    bytes."""
     line(measured)
     sizes, seconds = typical(measured)
     return seconds[0] / (devices - 1), sizes[-1] * (devices - 1) / devices / (seconds[-1] - seconds[0])
@@ -419,7 +422,7 @@ def reduced_as_gathered(**params):
 
 @exercise.misconception(of=all_reduce_predicted)
 def reduced_whole(N, a, b, V):
-    """You sent the whole array round twice. On each trip (N-1)/N of it crosses a link."""
+    """You sent the whole array round twice. On each trip (N-1)/N of the array crosses a link."""
     return 2 * ((N - 1) * a * 1e-6 + V * 1e6 / (b * 1e9))
 
 
@@ -462,7 +465,7 @@ def latency_against_bytes(N, a, b, p):
 
 @exercise.misconception(of=latency_small_from)
 def latency_whole_array(N, a, b, p):
-    """You let the whole array cross a link. Only (N-1)/N of it crosses, so the array is larger."""
+    """You let the whole array cross a link. Only (N-1)/N of the array crosses, so the array may be larger."""
     return (N - 1) * a * 1e-6 * b * 1e9 * (100 - p) / p
 
 

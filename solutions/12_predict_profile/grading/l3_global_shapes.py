@@ -199,7 +199,8 @@ def local_is_whole(hlo, mesh):
     breaks="programs on two axes of unequal sizes",
 )
 def times_all_devices(hlo, mesh):
-    """You multiplied every cut dimension by the number of devices. Only the axes that cut that dimension count."""
+    """You multiplied every cut dimension by the number of devices. Multiply a dimension only by the sizes of the axes
+    that cut it."""
     n = prod(mesh.values())
     return replaced(
         hlo,
@@ -313,7 +314,7 @@ def product_of_contraction_only(X, **rest):
 
 @exercise.misconception(of=whole_product)
 def product_without_additions(**params):
-    """You counted only multiplications. Count an addition for each of them."""
+    """You counted only multiplications. Count an addition for each multiplication."""
     return whole_product(**params) / 2
 
 

@@ -28,7 +28,7 @@ def of_heads(rng, shape):
 
 @exercise.helper
 def params():
-    """Return the draws of the block's parameters."""
+    """Return the block's parameters, as arrays to draw."""
     shapes = {
         "before": ("D",), "qkv": ("D", 3, "H", "d"), "out": ("H", "d", "D"),
         "between": ("D",), "up": ("D", "F"), "down": ("F", "D"),
@@ -644,7 +644,7 @@ def summed_over_positions_too(params, x, *, mesh):
 
 @exercise.misconception(fails=block_value)
 def residual_of_the_norm(params, x, *, mesh):
-    """You added attention to norm(x). Add it to x."""
+    """You added attention to norm(x). Add attention to x."""
     local = summed(lambda x, part, params: norm(x, params["before"]) + over_tp(part), over_tp)
     return mapped(local, mesh)(params, x)
 
@@ -732,7 +732,7 @@ def residual_in_the_second_sum(params, x, *, mesh):
 
 @exercise.misconception(fails=block_value)
 def both_from_x(params, x, *, mesh):
-    """Your MLP uses the input of the block. Use x with attention added."""
+    """Your MLP uses the input of the block. Use the sum of this input and attention."""
 
     def local(params, x):
         more = jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"]
@@ -745,7 +745,7 @@ def both_from_x(params, x, *, mesh):
 
 @exercise.misconception(fails=block_gradients)
 def keys_without_gradients(params, x, *, mesh):
-    """You stopped the gradients of K and V. Gradients of `qkv` and x need them."""
+    """You stopped the gradients of K and V. The gradients of `qkv` and x need the gradients of K and V."""
     stopped = lambda a: gathered(jax.lax.stop_gradient(a))  # noqa: E731
     return mapped(attended_with(stopped), mesh)(params, x)
 
@@ -1142,7 +1142,8 @@ def times_without_scores(**drawn):
 
 @exercise.misconception(of=block_times)
 def times_backward_like_forward(**drawn):
-    """You gave the backward pass the matmuls of the forward pass. It has twice as many, because each matmul has two gradients."""
+    """You gave the backward pass the matmuls of the forward pass. The backward pass has twice as many matmuls, because
+    each matmul has two gradients."""
     return shifted(products=2 / 3)(**drawn)
 
 
@@ -1162,7 +1163,7 @@ def times_of_half_the_scores(**drawn):
 
 @exercise.misconception(of=block_times)
 def times_of_own_positions(**drawn):
-    """Your queries use only their own device's T/sp positions. They use all T positions of a text."""
+    """Your queries use only their own device's T/sp positions. A query uses all T positions of a text."""
     D, T = drawn["D"], drawn["T"]
     return shifted(products=(6 * D + T / drawn["sp"]) / (6 * D + T))(**drawn)
 

@@ -74,7 +74,7 @@ def near_or_far(rng, shape):
 
 @exercise.helper
 def params(dtype="float32"):
-    """Return the draws of the block's parameters."""
+    """Return the block's parameters, as arrays to draw."""
     shapes = {
         "before": ("D",), "qkv": ("D", 3, "H", "d"), "out": ("H", "d", "D"),
         "between": ("D",), "up": ("D", "F"), "down": ("F", "D"),
@@ -760,7 +760,7 @@ def summed_what_is_whole(params, x, y, *, mesh):
 
 @exercise.misconception(fails=[step_loss, step_norm, step_params])
 def sum_over_all_numbers(params, x, y, *, mesh):
-    """Your loss is a sum. It must be a mean over all numbers."""
+    """Your loss is a sum. The loss must be a mean over all numbers."""
     return stepping(mesh, usual(of_all=lambda y: 1))(params, x, y)
 
 
@@ -968,7 +968,7 @@ def moved_along_the_direction(params, x, y, *, mesh):
 
 @exercise.misconception(fails=[step_norm, step_params])
 def norm_not_rooted(params, x, y, *, mesh):
-    """You clipped by the sum of squares. The norm is its square root."""
+    """You clipped by the sum of squares. The norm is the square root of this sum."""
 
     def norm_of(squares):
         whole = squares["before"] + squares["between"]
@@ -1398,7 +1398,7 @@ def step_with_a_third_of_the_matmuls_beside(**sizes):
 
 @exercise.misconception(of=block_step)
 def step_without_rows_and_keys(**sizes):
-    """You left out the rows, K and V. Matmuls wait for them, so add their times."""
+    """You left out the rows, K and V. Matmuls wait for rows, K and V, so add the times of these three."""
     return step_times(**sizes, in_time=shifted(rows=0, keys=0))
 
 
@@ -1431,7 +1431,8 @@ def step_with_keys_forward_only(**sizes):
 
 @exercise.misconception(of=block_step)
 def step_with_rows_forward_only(**sizes):
-    """You left out the all-reduces over tp in the backward pass. The backward pass has two, like the forward pass."""
+    """You left out the all-reduces over tp in the backward pass. The backward pass has two all-reduces over tp, like
+    the forward pass."""
     return step_times(**sizes, in_time=shifted(rows=1 / 2))
 
 
@@ -1456,7 +1457,7 @@ def hides_behind_all(chip, T, D):
 
 @exercise.misconception(of=block_hides_from)
 def hides_behind_parameters(chip, T, D):
-    """You left out the matmuls between positions. They take time as well, so fewer positions are enough."""
+    """You left out the matmuls between positions. These matmuls take time as well, so fewer positions are enough."""
     return block_hides_from.fn(chip, 0, D)
 
 
