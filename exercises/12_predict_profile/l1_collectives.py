@@ -45,7 +45,7 @@ with `AsyncCollectiveStart`.
 
 **Symbols.** M and L rounds of loops, G groups of N devices, A × B numbers of one device.
 
-**Small case.** `%g` gathers 512 · 256 bfloat16 numbers, 262,144 bytes, and runs 7 · 3 = 21 times. It gives
+**Small case.** `%g` gathers 512 · 256 bfloat16 numbers, 262,144 bytes, and runs 7 · 3 = 21 times. This line gives
 `("all-gather", 262144, [[0, 4], [1, 5], [2, 6], [3, 7]], 21)`.
 
 Check your work: shardlings check l1_collectives

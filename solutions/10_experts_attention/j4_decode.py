@@ -28,7 +28,7 @@ average the ratios.
 |---|---|---|
 | value | the mean of v over the filled positions, weighted by the softmax | |
 | what is sent | over x at most an all-gather of H + 2 numbers for each of the device's sequences and heads: (X−1) · B/Z · K/Y · (H + 2) numbers | 84 bytes |
-| | over y and z nothing | |
+| | nothing over y and z | |
 
 Positions from `length` on hold old data: ignore them. Scores may be in the hundreds, so that e^s overflows. From all
 scores of a head, subtract the largest score that any device has for this head.

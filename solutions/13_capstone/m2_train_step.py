@@ -31,7 +31,7 @@ clipping. New parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 | loss | the mean over the whole batch |
 | norm | over all parameters, each counted once |
 | parameters | as on one device after each of three steps with ‖g‖ < LIMIT |
-| clipping | as on one device after a step with ‖g‖ > LIMIT |
+| clipping | norm and parameters as on one device after a step with ‖g‖ > LIMIT |
 | tp=4, dp=1 | the four rules above |
 | bfloat16 arguments | parameters, loss and norm as above, in the dtype of x |
 | sent | the forward and backward budgets of M1 together, and single numbers, all in the dtype of x |
@@ -39,12 +39,12 @@ clipping. New parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 | memory | a device holds parameters, gradients, rows and at most three arrays of its scores, in the dtype of x |
 | time | v5p:2x2x2, profile *ideal*: at most the collectives' time plus twice the matmuls' time |
 
-**Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP. A device's scores are
-[B/dp, H/tp, T/sp, T].
+**Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP. A device's scores: [B/dp, H/tp,
+T/sp, T].
 
 **Small case.** Let tp=2. For parameters that tp cuts, the squares of g sum to 3 on one device and 5 on the other. For
-`before` and `between`, they sum to 1 on both. So ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. In M1's small case, a
-step sends 34944 bytes over tp, 1152 over sp, 185472 over dp and sp together.
+`before` and `between`, they sum to 1. So ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. In M1's small case, a step sends
+34944 bytes over tp, 1152 over sp, 185472 over dp and sp together.
 
 ## Going further
 

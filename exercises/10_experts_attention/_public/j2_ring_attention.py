@@ -224,7 +224,7 @@ def ring_stripes(seen):
 
 @exercise.helper
 def block_of(seen):
-    """The size of a device's block of q, and of its scores with one block of keys."""
+    """The size of a device's block of q, the size of its scores with one block of keys, and its number of rows."""
     rows, heads = seen.dims["T"] // seen.mesh["cp"], seen.dims["H"] // seen.mesh["tp"]
     return rows * heads * seen.dims["d"], rows * rows * heads, rows
 

@@ -44,7 +44,7 @@ The reference cuts NumPy arrays with positive and negative numbers in three, and
 | `einsum_rule`: no fit | `ValueError` when parts do not fit |
 | `elementwise_rule` | the four operations |
 
-**Symbols.** N devices (in a question N nodes and X devices); B, E, F, H sizes of b, e, f, h.
+**Symbols.** N devices (in one question: N nodes, X devices); B, E, F, H sizes of b, e, f, h.
 
 **Small case.** Two devices hold the partial sums 5 and −3 of the number 2. `triple` gives 15 and −9, which are partial
 sums of 6, so the placement is `"P"`. `relu` gives 5 and 0. Their sum is 5 and not relu(2) = 2. `add_one` gives 6 and

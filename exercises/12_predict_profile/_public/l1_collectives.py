@@ -46,7 +46,7 @@ with `AsyncCollectiveStart`.
 
 **Symbols.** M and L rounds of loops, G groups of N devices, A × B numbers of one device.
 
-**Small case.** `%g` gathers 512 · 256 bfloat16 numbers, 262,144 bytes, and runs 7 · 3 = 21 times. It gives
+**Small case.** `%g` gathers 512 · 256 bfloat16 numbers, 262,144 bytes, and runs 7 · 3 = 21 times. This line gives
 `("all-gather", 262144, [[0, 4], [1, 5], [2, 6], [3, 7]], 21)`.
 
 ## Going further
@@ -134,7 +134,7 @@ def size(shape):
     where=lambda M, L, A, B, G, N: G != N,
     hints=[
         "How often does the instruction run, and how large is one group?",
-        "It runs M · L times. `[G,N]` means G groups of N devices, so each device passes on N − 1 shards of bf16[A, B].",
+        "The instruction runs M · L times. `[G,N]` means G groups of N devices, so each device passes on N − 1 shards of bf16[A, B].",
         "M · L · (N − 1) · 2 bytes · A · B",
     ],
 )

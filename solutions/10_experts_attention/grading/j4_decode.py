@@ -256,7 +256,7 @@ def gathered_the_values(q, k, v, length):
     return jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scores), jax.lax.all_gather(v, "x", axis=1, tiled=True))
 
 
-@exercise.misconception(fails=decode_traffic, breaks="over y and z nothing")
+@exercise.misconception(fails=decode_traffic, breaks="nothing over y and z")
 def gathered_all_heads(q, k, v, length):
     """You gathered the results of all heads over y. Each device returns only its own heads, so nothing has to be sent
     over y."""
