@@ -60,7 +60,7 @@ def ring_all_reduce(a):
 # `ring_all_reduce`?
 #
 # Answer in MB (a bare number), or with a unit.
-# Model: one-way ring; each hop sends one chunk; count the bytes of all devices of the ring; 1 MB
+# Model: one-way ring; each hop sends one chunk; the answer counts the bytes of all devices; 1 MB
 # is 10^6 bytes.
 ring_reduce_total_bytes = None  # TODO: your answer
 

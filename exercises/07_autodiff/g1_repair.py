@@ -100,8 +100,8 @@ def means(x, *, mesh):
 # Question loop_time [us]
 # A student repairs `broken_decay` with a psum *in* the loop, `c / 2 + psum(x[t].sum(0), "x")`,
 # and no psum after the loop. The types fit, and the values are right. The program runs twice on a
-# ring of 8 v5p chips, for 5120 and for 262144 columns of float32, 48 rounds each. How long do all
-# all-reduces of both runs take, one after the other?
+# ring of 8 v5p chips, for 5120 and for 262144 columns of float32, 48 rounds each. How long do the
+# all-reduces of both runs take together, one after the other?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: an all-reduce on a ring takes the longer of two times: X hops of 1 us (X/2 hops in each

@@ -90,8 +90,9 @@ accumulated_saving = None  # TODO: your answer
 # process per step, in all its micro-batches, so that the all-reduce takes 8 % of the step?
 #
 # Answer in token (a bare number), or with a unit.
-# Model: 6 FLOPs per parameter and token at the chip's bfloat16 peak; on a ring an all-reduce
-# takes 2 V / W, with W the both-way bandwidth of a link; nothing runs beside an all-reduce.
+# Model: arithmetic takes 6 FLOPs per parameter and token, at the chip's bfloat16 peak;  on a ring
+# an all-reduce takes 2 V / W, with W the both-way bandwidth of a link; nothing runs beside an
+# all-reduce.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
 # from How To Scale Your Model of 2025-02-04.

@@ -139,10 +139,10 @@ def ring_reduce_traffic(seen):
     points=0.5,
     unit="MB",
     params={"I": [6144, 12288], "J": [2048, 5120], "X": [4, 8, 16]},
-    model="one-way ring; each hop sends one chunk; count the bytes of all devices of the ring; 1 MB is 10^6 bytes",
+    model="one-way ring; each hop sends one chunk; the answer counts the bytes of all devices; 1 MB is 10^6 bytes",
     hints=[
         "How many hops does one device make in the two phases?",
-        "A device makes X − 1 hops in the reduce-scatter and X − 1 in the all-gather, each with 1 / X of the array. All X devices send.",
+        "A device makes X − 1 hops in the reduce-scatter and X − 1 hops in the all-gather. Each hop sends 1 / X of the array. All X devices send.",
         "bytes of all devices = 2 · (X − 1) · (bytes of the whole float32 array)",
     ],
 )

@@ -31,7 +31,7 @@ All arrays are float32, or all are bfloat16; `C` has the dtype of `A` and `W`.
 | N − 1 `ppermute`s over y to a neighbour, one shard each, no other collective | sends (N − 1)·V/N bytes | 3 permutes, 900 bytes |
 | at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
 | no hop waits for a matmul, and each hop overlaps a matmul | a hop can overlap a matmul that does not need the hop's data | |
-| in time, on eight v5e chips, profile *ideal* | overlap saves at least 80 % of the time that it can save; the step takes at most 1.2 times as long as its matmuls | |
+| by the grader's clock, on eight v5e chips, profile *ideal* | overlap saves at least 80 % of the time that it can save; the step takes at most 1.2 times as long as its matmuls | |
 | a device holds at most four shards of `A` at the same time, beside `W` and `C` | the grader checks this with F/Y ≤ 2048 | |
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of a device's rows of `A`.
@@ -132,7 +132,7 @@ def ag_matmul(a, w):
 
 @exercise.helper
 def arrays(dtype):
-    """Return A and W of this dtype."""
+    """Return the arguments A and W, with a given dtype."""
     return {"a": normal("B", "D", spec=P("x", "y"), dtype=dtype), "w": normal("D", "F", spec=P(None, "y"), dtype=dtype)}
 
 

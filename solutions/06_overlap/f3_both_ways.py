@@ -28,7 +28,7 @@ time. Send half of each block one way round and half the other way, so that a ho
 | only `ppermute`s, N − 1 blocks in all, to neighbours over y | sends (N − 1)·V/N bytes | 1080 bytes |
 | a device sends in one direction at most ⌊N/2⌋ blocks, or N − 1 times the larger half of a block | | 540 bytes with halves |
 | at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
-| in time, on eight v5e chips, profile *ideal*: matmuls run beside the hops | the step takes at most 1.6 times as long as its matmuls | |
+| by the grader's clock, on eight v5e chips, profile *ideal*: matmuls run beside the hops | the step takes at most 1.6 times as long as its matmuls | |
 
 In `both_ways_ag_matmul` no hop waits for a matmul. The numbers of rows and columns may be odd: then the halves differ
 by one row or column. You may halve rows or columns, or send whole blocks as in exercise E4 (with an even N, send the

@@ -73,7 +73,7 @@ def loss(ws, rows):
 @exercise.task(
     axis_types="explicit",
     hints=[
-        "Where does the all-reduce arise? It is in the backward pass of the matmul of whole weights with cut rows.",
+        "Which operation causes the all-reduce? It is the matmul of whole weights with cut rows: JAX reduces in its backward pass.",
         "Before the loop, allow the weights' gradient to stay unreduced. After the loop, make it whole.",
         "zero = reshard(jnp.zeros_like(ws), P(unreduced={'dp'})) starts the sum; differentiate with respect to reshard(ws, P(reduced={'dp'})).",
     ],
@@ -105,7 +105,7 @@ RING = (
     model=RING,
     hints=[
         "How many all-reduces of the whole gradient does each of the two programs run in a step?",
-        "One program runs M all-reduces, and the other runs 1. Each all-reduce has 4 bytes for every parameter.",
+        "One program runs M all-reduces, and the other runs 1. In each all-reduce V is 4 bytes for every parameter.",
         "time saved = (M - 1) * 2 * (4 * G * 1e6 bytes) / W",
     ],
 )
@@ -120,7 +120,7 @@ def accumulated_saving(chip, G, X, M):
     points=0.75,
     unit="token",
     params={"chip": ["v4p", "v5p"], "percent": [4, 8, 15, 25], "X": [4, 8, 16], "width": [2, 4]},
-    model="6 FLOPs per parameter and token at the chip's bfloat16 peak; " + RING,
+    model="arithmetic takes 6 FLOPs per parameter and token, at the chip's bfloat16 peak;  " + RING,
     hints=[
         "A step is arithmetic, then the all-reduce. The times of both grow with the number of parameters, so this number cancels.",
         "If the all-reduce takes a share p of the step, arithmetic takes 1 - p: arithmetic = all-reduce * (1 - p) / p.",

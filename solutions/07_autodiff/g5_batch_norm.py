@@ -64,7 +64,7 @@ EPS = exercise.given(0.1)
 
 @exercise.task(
     hints=[
-        "Which sums over the rows of the batch give both its mean and its variance?",
+        "Which sums over the rows of the batch give both the mean and the variance of each column?",
         "Stack the sums of x and of x**2, and add them over devices with one psum. Divide by the number of rows in the whole batch.",
         "mean, square = jax.lax.psum(jnp.stack([x.sum(0), (x**2).sum(0)]), 'dp') / rows; variance = square - mean**2",
     ]

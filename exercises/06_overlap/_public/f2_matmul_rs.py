@@ -33,7 +33,7 @@ All arrays are float32, or all are bfloat16; `Out` has the dtype of `T` and `W`.
 | N − 1 `ppermute`s over y to a neighbour, one block each, no other collective | sends at most (N − 1)·4·(B/X)·(D/Y) bytes | 3 permutes, 900 bytes |
 | at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·(F/Y)·D FLOPs | |
 | each hop overlaps a matmul that does not need the hop's data | | |
-| in time, on eight v5e chips, profile *ideal* | overlap saves at least 75 % of the time that it can save; the step takes at most 1.35 times as long as its matmuls | |
+| by the grader's clock, on eight v5e chips, profile *ideal* | overlap saves at least 75 % of the time that it can save; the step takes at most 1.35 times as long as its matmuls | |
 | no device holds the partial sums of all N blocks at the same time | | |
 
 A hop carries sums, so it may wait for matmuls. Sums of bfloat16 operands may be bfloat16 or float32.
@@ -118,7 +118,7 @@ def matmul_rs(t, w):
 
 @exercise.helper
 def arrays(dtype):
-    """Return T and W of this dtype."""
+    """Return the arguments T and W, with a given dtype."""
     return {"t": normal("B", "F", spec=P("x", "y"), dtype=dtype), "w": normal("F", "D", spec=P("y", None), dtype=dtype)}
 
 
@@ -159,7 +159,7 @@ HOPS = "a hop takes (bytes of a block) / W1, with W1 the one-way bandwidth of a 
     hints=["Write a hop's time and a matmul's time with B, D, F, X and Y. What cancels?", "A hop takes 4·(B/X)(D/Y)/W1, and a matmul takes 2·(B/X)(F/Y)(D/Y)/C.", "F = 2 · Y · C / W1: the sums have twice the bytes of bfloat16"],
 )
 def matmul_rs_hides_from(chip, Y):
-    """`matmul_rs` on a ring of {{ Y }} {{ chip }} chips multiplies bfloat16 and sends running sums in float32. No hop may take longer than
+    """`matmul_rs` on a ring of {{ Y }} {{ chip }} chips multiplies bfloat16 arrays and sends running sums in float32. No hop may take longer than
     a matmul. How many columns F must the whole `T[B, F]` have at least? Count the columns of all devices."""
     raise NotImplementedError()
 

@@ -150,7 +150,7 @@ def means(x, *, mesh):
 def loop_time(chip, T, X, D, E):
     """A student repairs `broken_decay` with a psum *in* the loop, `c / 2 + psum(x[t].sum(0), "x")`, and no psum after the loop. The types
     fit, and the values are right. The program runs twice on a ring of {{ X }} {{ chip }} chips, for {{ D }} and for {{ E }} columns
-    of float32, {{ T }} rounds each. How long do all all-reduces of both runs take, one after the other?"""
+    of float32, {{ T }} rounds each. How long do the all-reduces of both runs take together, one after the other?"""
     raise NotImplementedError()
 
 

@@ -113,7 +113,7 @@ def ring_scatter_time_of_n_hops(chip, I, J, X):
 
 @exercise.misconception(of=ring_scatter_one_way_time)
 def ring_scatter_time_of_result(chip, I, J, X):
-    """You took the result on a device, A[I_X, J], as V. V is the block that the device starts with."""
+    """You took the bytes of a device's result, A[I_X, J], as V. V counts the bytes of the block that the device starts with."""
     return reduce_scatter_time(2 * I * J, X, chip, topology="one_way_ring") / X
 
 

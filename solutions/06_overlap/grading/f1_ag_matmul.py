@@ -218,7 +218,7 @@ def sums_in_float32(a, w):
     of=ag_matmul, fails=ag_order, breaks=["no hop waits for a matmul", "overlap saves at least 80 % of the time"]
 )
 def ag_sends_after_the_product(a, w):
-    """Your hop waits for the matmul of the shard that it sends, so hops and matmuls take turns. The shard has already arrived. Send it before you multiply, and make the hop independent of computed values."""
+    """Your hop waits for the matmul of the shard that it sends, so hops and matmuls take turns. The shard has already arrived. Send the shard before you multiply it, so that the hop needs no matmul."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = w.reshape(n, a.shape[1], -1)
     c = jnp.zeros((a.shape[0], w.shape[1]), a.dtype)
@@ -324,7 +324,7 @@ def ag_in_n_hops(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=[ag_hops, ag_same], breaks="no other collective")
 def ag_gathered_first(a, w):
-    """You gathered A with one collective, and the matmul waits for the whole gather. Multiply each shard as soon as its hop brings it."""
+    """You gathered A with one collective, and the matmul waits for the whole gather. Multiply each shard as soon as it arrives."""
     return jax.lax.all_gather(a, "y", axis=1, tiled=True) @ w
 
 
@@ -394,7 +394,7 @@ def ag_bytes_of_n_hops(B, D, X, Y):
 
 @exercise.misconception(of=ag_matmul_bytes)
 def ag_bytes_of_one_hop(B, D, X, Y):
-    """You counted one hop. A device also passes on the shards of other devices: N - 1 hops."""
+    """You counted one hop. A device also passes on the shards of other devices, so it makes N - 1 hops."""
     return 2 * (B / X) * (D / Y)
 
 

@@ -261,7 +261,7 @@ def rs_late_in_a_loop(t, w):
     breaks="no device holds the partial sums of all N blocks at the same time",
 )
 def rs_full_product_first(t, w):
-    """You computed the partial sums of all columns, then sent slices of them round. No matmul is left to overlap the hops, and each device holds all N blocks. Compute one block in each round."""
+    """You computed the partial sums of all columns, then sent slices of these sums round the ring. No matmul is left to overlap the hops, and each device holds all N blocks. Compute one block in each round."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     blocks = (t @ w).reshape(t.shape[0], n, -1)
     total = blocks[:, (me - 1) % n]

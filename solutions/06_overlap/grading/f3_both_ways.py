@@ -92,7 +92,7 @@ def expect_both_ways(seen):
 
 @exercise.helper
 def work(seen):
-    """Return the FLOPs of a device."""
+    """Return the FLOPs of one device's matmuls."""
     return 2 * seen.dims["B"] * seen.dims["D"] * seen.dims["F"] / (seen.mesh["x"] * seen.mesh["y"])
 
 
@@ -258,7 +258,7 @@ def rs_halves_of_columns(t, w):
 
 @exercise.alternative(of=both_ways_matmul_rs)
 def rs_halves_in_one_product(t, w):
-    """Compute both halves' columns in one matmul, then split them."""
+    """Compute the columns of both halves in one matmul, then split the result."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
     columns = w.reshape(w.shape[0], n, -1)
@@ -416,7 +416,7 @@ def both_ag_gathered(a, w):
 @exercise.misconception(
     of=both_ways_ag_matmul,
     fails=both_ag_fast,
-    breaks="in time, on eight v5e chips, profile *ideal*: matmuls run beside the hops",
+    breaks="by the grader's clock, on eight v5e chips, profile *ideal*: matmuls run beside the hops",
 )
 def both_ag_late_in_a_loop(a, w):
     """Each round of your loop receives halves and multiplies those halves, so hops and matmuls take turns. Send and multiply the current halves in one round, or unroll the loop with unroll=True."""
@@ -594,7 +594,7 @@ def both_rs_reduced_last(t, w):
     of=both_ways_matmul_rs, fails=both_rs_fast, breaks="the step takes at most 1.6 times as long as its matmuls"
 )
 def both_rs_full_product_first(t, w):
-    """You computed all blocks, then sent sums round. No matmul is left to overlap the hops. Compute the next part while the sums travel."""
+    """You computed all blocks, then sent the sums round the ring. No matmul is left to overlap the hops. Compute the next part while the sums travel."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
     upper, lower = jnp.split((t @ w).reshape(t.shape[0], n, -1), [t.shape[0] // 2])
@@ -608,7 +608,7 @@ def both_rs_full_product_first(t, w):
 @exercise.misconception(
     of=both_ways_matmul_rs,
     fails=both_rs_fast,
-    breaks="in time, on eight v5e chips, profile *ideal*: matmuls run beside the hops",
+    breaks="by the grader's clock, on eight v5e chips, profile *ideal*: matmuls run beside the hops",
 )
 def both_rs_late_in_a_loop(t, w):
     """Each round of your loop adds parts and sends those sums, so matmuls and hops take turns. Send the current sums and compute the next parts in one round, or unroll the loop with unroll=True."""
@@ -653,7 +653,7 @@ def both_rs_multiplies_every_block(t, w):
 
 @exercise.misconception(of=both_ways_bytes)
 def both_bytes_both_directions(B, D, X, Y):
-    """You counted the bytes of both directions together. Each direction carries half."""
+    """You counted the bytes of both directions together. Each direction carries half of these bytes."""
     return (Y - 1) * 2 * (B / X) * (D / Y)
 
 

@@ -238,7 +238,7 @@ def decay_psum_in_the_loop_and_after(x, *, mesh):
 
 @exercise.misconception(of=decay, fails=decay_value, breaks="the result and its gradient are right")
 def decay_of_the_carry(x, *, mesh):
-    """You sum the carry over the devices in each round. Each round sums the earlier sums again, so the earlier sums grow by a factor of N. Cast the start, and sum over the devices once, after the loop."""
+    """You sum the carry over the devices in each round. Each round sums the earlier sums again, so these sums grow by a factor of N. Cast the start, and sum over the devices once, after the loop."""
 
     def local(x):
         add = lambda t, c: jax.lax.psum(c / 2 + x[t].sum(0), "x")  # noqa: E731

@@ -371,7 +371,7 @@ def types_cast_outside(x, w_in, w_out, dy):
 
 @exercise.misconception(of=block_by_types, fails=by_types_traffic, breaks="one all-reduce in each pass")
 def types_cast_twice(x, w_in, w_out, dy):
-    """You use x in several places, and JAX casts it at each. Each cast costs an all-reduce in the backward pass. Cast once, then use the result."""
+    """You use x in several places, and JAX casts x in each place. Each cast costs an all-reduce in the backward pass. Cast once, then use the result."""
 
     def block(x, w_in, w_out):
         left, right = jnp.split(w_in, [1], axis=1)

@@ -22,7 +22,7 @@ call = exercise.call(
 
 @exercise.helper
 def gradient(ws, xs):
-    """Return the gradient of half the sum of squares after the layers sigmoid(h @ w), for all rows at once."""
+    """Return the gradient of the loss with respect to ws, for all rows at once."""
     made = [xs.reshape(-1, xs.shape[-1])]
     for w in ws:
         made.append(1 / (1 + np.exp(-(made[-1] @ w))))
@@ -57,7 +57,7 @@ def expect_one_all_reduce(seen):
 
 @exercise.check(call, points=0.75, after=accumulated_value)
 def accumulated_traffic(seen):
-    """accumulate: a device sends the bytes of one all-reduce of the gradient"""
+    """accumulate: a device sends at most the bytes of one all-reduce of the gradient"""
     expect_one_all_reduce(seen)
 
 
@@ -74,7 +74,7 @@ two_devices = exercise.call(
 
 @exercise.check(two_devices, points=0.5, after=[accumulated_value, accumulated_traffic])
 def accumulated_memory(seen):
-    """accumulate: a device holds the activations of one micro-batch at a time, and sends the bytes of one all-reduce"""
+    """accumulate: a device holds the activations of one micro-batch at a time, and sends at most the bytes of one all-reduce"""
     expect_close(seen.out, gradient(seen.ws, seen.xs))
     expect_one_all_reduce(seen)
     sums = 2.4 * 4 * seen.ws.size  # room for gradients and their sum
@@ -239,7 +239,7 @@ def accumulated_psum_in_the_loop(ws, xs, *, mesh):
     of=accumulate, fails=accumulated_value, breaks="the gradient of the loss over all rows of all micro-batches"
 )
 def accumulated_sum_fed_back(ws, xs, *, mesh):
-    """You all-reduced the running sum. It already contains earlier sums over the devices, and you sum these again. All-reduce once, after the loop."""
+    """You all-reduced the running sum. The running sum already contains earlier sums over the devices, and you sum these again. All-reduce once, after the loop."""
 
     def local(ws, xs):
         def add(total, x):
