@@ -37,7 +37,7 @@ opposite device's block only once). You may split a matmul into parts.
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of N blocks [B/X, D/Y]. W1:
 one-way bandwidth of a link. C: FLOP/s of a chip.
 
-**Small case.** The arrays are float32[12, 60] and [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Each of three
+**Small case.** Take arrays of float32[12, 60] and [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Each of three
 rounds sends half a shard, 180 bytes, each way: 540 bytes each way, 1080 bytes in all.
 
 Check your work: shardlings check f3_both_ways

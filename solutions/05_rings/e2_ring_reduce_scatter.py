@@ -30,7 +30,7 @@ device on the way adds its part. This is the all-gather of exercise E1 in revers
 | N − 1 `ppermute`s and no other collective | | 3 permutes |
 | each hop takes one chunk to a neighbour | sends V/N bytes in a hop | 5760 bytes |
 
-Either direction round the ring is right.
+You may send in either direction round the ring.
 
 **Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of a block [I, J]. W1:
 one-way bandwidth of a link. `{U_X}`: partial sums over x.

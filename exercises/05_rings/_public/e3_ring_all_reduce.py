@@ -31,8 +31,8 @@ brings the chunks to every device.
 | what each device sends to neighbours | at most 2·(N − 1)·V/N bytes | 34,560 bytes |
 | what all devices send to neighbours | exactly 2·(N − 1)·V bytes | 138,240 bytes |
 
-Either direction round the ring is right. In the second phase *put* chunks into their slots and do not add them: they
-are finished.
+You may send in either direction round the ring. In the second phase *put* chunks into their slots and do not add them:
+they are finished.
 
 **Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of a block [I, J]. W1:
 one-way bandwidth of a link. `{U_X}`: partial sums over x.
