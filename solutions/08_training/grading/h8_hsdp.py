@@ -31,7 +31,7 @@ def hsdp_value(seen):
 
 @exercise.check(call, points=0.5, public=True, after=hsdp_value)
 def hsdp_far(seen):
-    """hsdp_grads: over rep only the result of the reduce-scatter is summed"""
+    """hsdp_grads: over rep, devices sum only the result of the reduce-scatter"""
     size, R, S = 4 * seen.w.size, seen.mesh["rep"], seen.mesh["shard"]
     number = 2 * (R - 1) / R * 4
     right = 2 * (R - 1) / R * size / S
@@ -76,8 +76,8 @@ def far_sum(g):
 
 @exercise.alternative(of=hsdp_grads)
 def hsdp_through_the_gather(w, x, y, *, mesh):
-    """The loss gathers w for one matmul of all micro-batches; JAX turns the gather into the reduce-scatter. It uses
-    means, not sums."""
+    """The loss gathers w for one matmul of all micro-batches. JAX turns the gather into the reduce-scatter. The loss
+    uses means, not sums."""
 
     def local(w, x, y):
         def loss(w):
@@ -91,7 +91,7 @@ def hsdp_through_the_gather(w, x, y, *, mesh):
 
 @exercise.alternative(of=hsdp_grads)
 def hsdp_in_a_scan(w, x, y, *, mesh):
-    """A scan over micro-batches scales each gradient; the sum over rep is a reduce-scatter along columns and an all-gather."""
+    """A scan over micro-batches scales each gradient. The sum over rep is a reduce-scatter and an all-gather."""
 
     def local(w, x, y):
         whole, R = jax.lax.all_gather(w, "shard", tiled=True), mesh.shape["rep"]
@@ -110,7 +110,7 @@ def hsdp_in_a_scan(w, x, y, *, mesh):
 
 @exercise.alternative(of=hsdp_grads)
 def hsdp_by_types(w, x, y, *, mesh):
-    """With check_vma=True, the cast to varying over rep is before the gather, so its sum comes after the
+    """With check_vma=True, the cast of w to varying over rep comes before the gather. So JAX sums over rep after the
     reduce-scatter."""
 
     def local(w, x, y):
@@ -232,13 +232,13 @@ def hsdp_never_far(w, x, y, *, mesh):
 
 @exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_mean_over_shard_only(w, x, y, *, mesh):
-    """You divided by the rows of one group of shards. Devices along rep have different rows: count all of them."""
+    """You divided by the rows along shard alone. Devices along rep have different rows: count all rows."""
     return hsdp(mesh, lambda g: far_sum(scattered(g)), every=mesh.shape["shard"])(w, x, y)
 
 
 @exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_mean_over_rep_only(w, x, y, *, mesh):
-    """You divided by the rows along rep alone. Devices along shard have different rows: count all of them."""
+    """You divided by the rows along rep alone. Devices along shard have different rows: count all rows."""
     return hsdp(mesh, lambda g: far_sum(scattered(g)), every=mesh.shape["rep"])(w, x, y)
 
 
@@ -250,7 +250,7 @@ def hsdp_without_two(w, x, y, *, mesh):
 
 @exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_averaged_far(w, x, y, *, mesh):
-    """You averaged over rep a gradient that you also divided by the rows of all devices, so it is R times too small. Add the parts along rep."""
+    """You divided the gradient by the rows of all devices, and then averaged it over rep, so it is R times too small. Add the parts along rep."""
     return hsdp(mesh, lambda g: jax.lax.pmean(scattered(g), "rep"))(w, x, y)
 
 
@@ -339,7 +339,7 @@ def both(chip, M, R, near=7 / 8, far=2.0, egress=1 / 8):
 
 @exercise.misconception(of=hsdp_time)
 def time_of_a_flat_all_reduce(chip, M, R):
-    """You sent the whole gradient between the nodes for each GPU. After the reduce-scatter, a GPU has an eighth of it."""
+    """You sent the whole gradient between the nodes for each GPU. After the reduce-scatter, a GPU has an eighth of the gradient."""
     near, far = both(chip, M, R)
     return near + 8 * far
 
@@ -365,7 +365,7 @@ def time_far_as_if_scattered(chip, M, R):
 
 @exercise.misconception(of=hsdp_time)
 def time_near_reduced(chip, M, R):
-    """You all-reduced inside the node. A reduce-scatter is half of that, and the gather of the weights happens at a different time."""
+    """You all-reduced inside the node. A reduce-scatter takes half as long, and the gather of the weights happens at a different time."""
     return sum(both(chip, M, R, near=7 / 4))
 
 
