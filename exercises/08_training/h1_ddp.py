@@ -43,7 +43,7 @@ Dropout keeps each number with probability 3/4 and divides it by 3/4. Dropout se
 **Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
 
 **Small case.** a[6, 16] and b[16, 3] have 144 parameters, which take 576 bytes. On dp=4 a device sends 3/2 · 576 = 864
-bytes for them. Loss and n are two numbers, which take 3/2 · 8 = 12 bytes.
+bytes for their gradients. Loss and n are two numbers, which take 3/2 · 8 = 12 bytes.
 
 Check your work: shardlings check h1_ddp
 Notes on all exercises of this module: see README.md, or run shardlings show 08_training

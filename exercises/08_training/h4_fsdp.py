@@ -27,7 +27,7 @@ row. The loss is the **mean** of these B sums. The grader takes gradients with `
 | loss, gradient | equal to the loss and gradient of the whole batch; gradients cut as `ws` | |
 | forward pass | one all-gather per layer, of that layer only | 6 · 4800 bytes |
 | backward pass | per layer at most one all-gather, exactly one reduce-scatter | 12 · 4800 bytes |
-| memory | dp=8: besides its own parts and activations, a device holds at most two gathered layers and one whole gradient; forward and backward pass send no more than in the rows above | |
+| memory | on dp=8: besides its own parts and activations, a device holds at most two gathered layers and one whole gradient; forward and backward pass send no more than in the rows above | |
 | order | forward pass: no gather waits for a matmul, so gather l + 1 can overlap matmul l | |
 
 Allowed: `lax.scan`, `jax.checkpoint`, `jax.custom_vjp`, keeping activations, and all-reduces of single numbers.

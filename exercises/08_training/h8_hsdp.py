@@ -2,9 +2,9 @@
 
 FSDP cuts the weights over all devices, so every gather crosses the whole cluster. Hybrid sharding (HSDP) uses two mesh
 axes. Axis `shard` cuts the weights. Fast links, the *near* links of a node or a torus axis, join the devices along
-`shard`. Devices along axis `rep` hold copies of the weights. Slower links, the *far* links, join them. Each device has
-its own rows of the batch. Devices first sum a gradient over the near links. Then each device sends only its part of the
-sum over the far links.
+`shard`. Devices along axis `rep` hold copies of the weights. Slower links, the *far* links, join these devices. Each
+device has its own rows of the batch. Devices first sum a gradient over the near links. Then each device sends only its
+part of the sum over the far links.
 
 ```
    rep 0   shard 0  [ g of my rows ]   reduce-scatter   [ 0 ]       sum
@@ -71,7 +71,7 @@ def hsdp_grads(w, x, y, *, mesh):
 # Answer in ms (a bare number), or with a unit.
 # Model: Near: a GPU sends (8-1)/8 of the gradients through its egress. Far: each GPU all-reduces
 # with its partners in the other nodes, through an eighth of its node's egress. The far collective
-# starts after the near one ends.
+# starts after the near collective ends.
 # Hardware: B200: 900 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
 # node; table 2026-11, from How To Scale Your Model of 2025-08-18.
 hsdp_time = None  # TODO: your answer

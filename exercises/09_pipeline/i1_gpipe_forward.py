@@ -20,7 +20,7 @@ The dots are the *bubble*. All devices run one program, so in the bubble they co
 |---|---|---|
 | `ws` | float32[L/P, D, D] | `P("pp")`: the device's layers |
 | `x` | float32[M, b, D] | whole: all micro-batches |
-| returns | float32[1, M, b, D] | `P("pp")`: outputs on the last device, zeros on the others |
+| returns | float32[1, M, b, D] | `P("pp")`: outputs on the last device, zeros on the other devices |
 
 **What is checked**
 
@@ -62,7 +62,7 @@ def gpipe_forward(ws, x):
     """Send all micro-batches through all layers.
 
     Args: ws float32[L/P, D, D], the device's layers; x float32[M, b, D], all micro-batches, on every device.
-    Returns: float32[1, M, b, D], the outputs on the last device and zeros on the others.
+    Returns: float32[1, M, b, D], the outputs on the last device and zeros on the other devices.
     """
     # TODO: write this function
     raise NotImplementedError("gpipe_forward")

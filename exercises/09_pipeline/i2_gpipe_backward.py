@@ -38,9 +38,9 @@ the grader cannot follow the memory of a program with more than 5,000 operations
 
 **Symbols.** P stages, M micro-batches of b rows, L layers (in question `gpipe_stash`, layers of a stage), D width.
 
-**Small case.** P=3, M=4: 6 ticks in each pass. `jax.vjp(stage, ws, a)` computes the stage again. It returns the output
-and a function. This function maps the output's gradient to the gradients of `ws` and `a`. So a backward tick costs as
-much as three forward ticks: one to compute the stage again, and one for each gradient.
+**Small case.** P=3, M=4: 6 ticks in each pass. `jax.vjp(stage, ws, a)` computes the stage again. The call returns the
+output and a function. This function maps the output's gradient to the gradients of `ws` and `a`. So a backward tick
+costs as much as three forward ticks: one to compute the stage again, and one for each gradient.
 
 Check your work: shardlings check i2_gpipe_backward
 Notes on all exercises of this module: see README.md, or run shardlings show 09_pipeline

@@ -42,7 +42,7 @@ chip along y.
 
 **Small case.** B=8, D=12, F=20 on x=4, y=2. Over x a chip sends 3/4 of W_in[12, 10] and of W_out[10, 12]: 2 · 360
 bytes. Over y it sends 1/2 of A[2, 12] and of Out[2, 12]: 2 · 48 bytes. Here the weights send more bytes than the
-activations, so x=2, y=4 would send fewer bytes.
+activations, so a mesh of x=2, y=4 would send fewer bytes.
 
 ## Going further
 

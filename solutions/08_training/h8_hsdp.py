@@ -2,9 +2,9 @@
 
 FSDP cuts the weights over all devices, so every gather crosses the whole cluster. Hybrid sharding (HSDP) uses two mesh
 axes. Axis `shard` cuts the weights. Fast links, the *near* links of a node or a torus axis, join the devices along
-`shard`. Devices along axis `rep` hold copies of the weights. Slower links, the *far* links, join them. Each device has
-its own rows of the batch. Devices first sum a gradient over the near links. Then each device sends only its part of the
-sum over the far links.
+`shard`. Devices along axis `rep` hold copies of the weights. Slower links, the *far* links, join these devices. Each
+device has its own rows of the batch. Devices first sum a gradient over the near links. Then each device sends only its
+part of the sum over the far links.
 
 ```
    rep 0   shard 0  [ g of my rows ]   reduce-scatter   [ 0 ]       sum
@@ -91,7 +91,7 @@ def hsdp_grads(w, x, y, *, mesh):
     points=1,
     unit="ms",
     params={"chip": ["H100", "B200"], "M": [3, 7, 13], "R": [2, 8, 16]},
-    model="Near: a GPU sends (8-1)/8 of the gradients through its egress. Far: each GPU all-reduces with its partners in the other nodes, through an eighth of its node's egress. The far collective starts after the near one ends",
+    model="Near: a GPU sends (8-1)/8 of the gradients through its egress. Far: each GPU all-reduces with its partners in the other nodes, through an eighth of its node's egress. The far collective starts after the near collective ends",
     hints=[
         "Which bytes does a GPU send inside its node, and which does it send to other nodes?",
         "Near: each GPU sends 7 / 8 of the gradients' V bytes through its egress. Far: each GPU all-reduces its V / 8 bytes, so it sends 2 · (R − 1) / R · V / 8 bytes through an eighth of its node's egress.",

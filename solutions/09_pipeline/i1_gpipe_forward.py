@@ -20,7 +20,7 @@ The dots are the *bubble*. All devices run one program, so in the bubble they co
 |---|---|---|
 | `ws` | float32[L/P, D, D] | `P("pp")`: the device's layers |
 | `x` | float32[M, b, D] | whole: all micro-batches |
-| returns | float32[1, M, b, D] | `P("pp")`: outputs on the last device, zeros on the others |
+| returns | float32[1, M, b, D] | `P("pp")`: outputs on the last device, zeros on the other devices |
 
 **What is checked**
 
@@ -97,16 +97,15 @@ def gpipe_forward(ws, x):
     """Send all micro-batches through all layers.
 
     Args: ws float32[L/P, D, D], the device's layers; x float32[M, b, D], all micro-batches, on every device.
-    Returns: float32[1, M, b, D], the outputs on the last device and zeros on the others.
+    Returns: float32[1, M, b, D], the outputs on the last device and zeros on the other devices.
     """
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
 
     def one_tick(tick, carry):
         held, out = carry
-        made = stage(ws, jnp.where(me == 0, x[tick], held))  # beyond its end, JAX reads the last entry of x
-        out = out.at[tick - (n - 1)].set(
-            made
-        )  # a negative index counts from the end: junk, which later ticks overwrite
+        made = stage(ws, jnp.where(me == 0, x[tick], held))  # for a tick above M - 1, JAX reads the last entry of x
+        # A negative index counts from the end of out. Later ticks overwrite the junk there.
+        out = out.at[tick - (n - 1)].set(made)
         return jax.lax.ppermute(made, "pp", [(s, s + 1) for s in range(n - 1)]), out
 
     _, out = jax.lax.fori_loop(0, m + n - 1, one_tick, (jnp.ones(x.shape[1:]), jnp.zeros_like(x)))
@@ -130,7 +129,7 @@ learns = exercise.call(
     model="All devices work in step. In each tick a device computes its stage at the peak rate, and then sends the output one hop at W1, the bandwidth of one direction of a link",
     hints=[
         "How many ticks does it take until the last stage has computed the last micro-batch?",
-        "M + P − 1 ticks of arithmetic. Between two ticks there is one hop, and no hop follows the last tick.",
+        "There are M + P − 1 ticks of arithmetic. Between two ticks there is one hop, and no hop follows the last tick.",
         "(M + P − 1) · 2 layers · 2 · T · D² FLOPs / C + (M + P − 2) · 2 bytes · T · D / W1",
     ],
 )

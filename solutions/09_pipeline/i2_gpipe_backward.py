@@ -38,9 +38,9 @@ the grader cannot follow the memory of a program with more than 5,000 operations
 
 **Symbols.** P stages, M micro-batches of b rows, L layers (in question `gpipe_stash`, layers of a stage), D width.
 
-**Small case.** P=3, M=4: 6 ticks in each pass. `jax.vjp(stage, ws, a)` computes the stage again. It returns the output
-and a function. This function maps the output's gradient to the gradients of `ws` and `a`. So a backward tick costs as
-much as three forward ticks: one to compute the stage again, and one for each gradient.
+**Small case.** P=3, M=4: 6 ticks in each pass. `jax.vjp(stage, ws, a)` computes the stage again. The call returns the
+output and a function. This function maps the output's gradient to the gradients of `ws` and `a`. So a backward tick
+costs as much as three forward ticks: one to compute the stage again, and one for each gradient.
 
 ## Going further
 
@@ -74,8 +74,8 @@ def stage(ws, a):
     check_vma=False,
     hints=[
         "Which micro-batch does each device have in tick t, in the forward and in the backward pass? What must a device keep between the two passes?",
-        "Forward: device s has micro-batch t - s, and keeps the input of its stage. Backward: the last device begins; device s has "
-        "micro-batch t - (P - 1 - s), takes its input from the stash, and adds the gradient of ws to one sum.",
+        "Forward: device s has micro-batch t - s, and keeps the input of its stage. Backward: the last device begins. Device s has "
+        "micro-batch t - (P - 1 - s), takes this micro-batch's input from the stash, and adds the gradient of ws to one sum.",
         "out, pull = jax.vjp(stage, ws, stash[mine]); dws, da = pull(jnp.where(me == n - 1, 2 * (out - y[mine]) / y.size, came))",
     ],
 )
@@ -90,9 +90,8 @@ def gpipe_step(ws, x, y, *, rate):
     def there(tick, carry):
         held, stash = carry
         a = jnp.where(me == 0, x[tick], held)
-        stash = stash.at[tick - me].set(
-            a
-        )  # a negative index counts from the end, and is overwritten later; JAX drops an index beyond M
+        # A negative index counts from the end, where later ticks overwrite the junk. JAX drops an index above M - 1.
+        stash = stash.at[tick - me].set(a)
         return jax.lax.ppermute(stage(ws, a), "pp", [(s, s + 1) for s in range(n - 1)]), stash
 
     def back(tick, carry):

@@ -20,7 +20,7 @@ hangs. Here you find such ranks.
 | returns: `order` | list of (rank, index in its program): all operations that end, in a possible order |
 | `stuck` | ranks that never end their program, ascending |
 
-A rank runs its operations one after the other. Each operation begins when the one before it has ended.
+A rank runs its operations one after the other. Each operation begins when the operation before it has ended.
 
 | operation | ends |
 |---|---|

@@ -43,10 +43,10 @@ the all-reduce, 864 bytes in all.
 ## Going further
 
 **Why fewer bytes are not enough.** Suppose that weights stay on their devices. In the backward pass device d needs only
-its own columns of dh. From them and from h, which is whole on every device, d computes its columns of the gradient of w
-and its part of the next {dh}. Every device has a part of each number of {dh}. Each device's columns therefore need
-parts from all N − 1 other devices, and a reduce-scatter brings these. Only dx must be whole, so only dx also needs a
-gather. dy needs no communication. The transpose of an all-gather is a reduce-scatter, which sums partial
+its own columns of dh. From these columns and from h, which is whole on every device, d computes its columns of the
+gradient of w and its part of the next {dh}. Every device has a part of each number of {dh}. Each device's columns
+therefore need parts from all N − 1 other devices, and a reduce-scatter brings these. Only dx must be whole, so only dx
+also needs a gather. dy needs no communication. The transpose of an all-gather is a reduce-scatter, which sums partial
 cotangents. But dy is not partial: every device has the whole dy and cuts out its own columns.
 
 **In real systems.** Weights are cut by columns and by rows in turn (exercise H5). Such a stack waits for half as many
@@ -99,7 +99,7 @@ def gather_tp(x, ws, dy):
     ],
 )
 def slicing_costs(chip, B, D, L, N):
-    """A program all-reduces every {dh} of [{{ B }}, {{ D }}] in bfloat16, and each device then cuts out its own columns. It has {{ L }} layers
+    """A program all-reduces every {dh} of [{{ B }}, {{ D }}] in bfloat16, and each device then cuts out its own columns. The program has {{ L }} layers
     on a ring of {{ N }} {{ chip }} chips. How much longer than necessary does the communication of its backward pass take?"""
     raise NotImplementedError()
 

@@ -44,7 +44,7 @@ Dropout keeps each number with probability 3/4 and divides it by 3/4. Dropout se
 **Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
 
 **Small case.** a[6, 16] and b[16, 3] have 144 parameters, which take 576 bytes. On dp=4 a device sends 3/2 · 576 = 864
-bytes for them. Loss and n are two numbers, which take 3/2 · 8 = 12 bytes.
+bytes for their gradients. Loss and n are two numbers, which take 3/2 · 8 = 12 bytes.
 
 ## Going further
 
@@ -141,7 +141,7 @@ def unequally_many(rng, shape, mesh):
 
 @exercise.helper
 def some_rows_twice(rng, shape, mesh):
-    """Draw rows; the last device gets the rows of the first device."""
+    """Draw rows. The last device gets a copy of the first device's rows."""
     x = rng.standard_normal(shape)
     rows = shape[0] // mesh["dp"]
     x[-rows:] = x[:rows]
@@ -185,15 +185,20 @@ def ddp_dropout(seen):
     n = seen.mesh["dp"]
     kept = np.concatenate([kept_in(step).reshape(n, -1, seen.dims["F"]) for step in seen.steps])
     if not any(kept_in(step)[~step.real].any() for step in seen.steps):
-        raise Failure("the dropout mask keeps no number of a padding row; draw the mask for all rows, also for padding")
+        raise Failure(
+            "the dropout mask keeps no number of a padding row; draw the mask for all rows, including padding"
+        )
     part, spread = kept.mean(), np.sqrt(0.75 * 0.25 / kept.size)
     if abs(part - 0.75) > 6 * spread:
         raise Failure(
-            f"dropout keeps {part:.0%} of the numbers; it must keep 75 %", expected=0.75, actual=float(part), spread=0.2
+            f"dropout must keep 75 % of the numbers, but keeps {part:.0%}",
+            expected=0.75,
+            actual=float(part),
+            spread=0.2,
         )
     alike = {"rows": kept == kept[:, :1], "columns": kept == kept[:, :, :1]}
     alike = {many: same.all(axis=(1, 2)).sum() for many, same in alike.items()}
     many = max(alike, key=alike.__getitem__)
     if alike[many]:
-        raise Failure(f"all {many} of a device have the same dropout mask")
+        raise Failure(f"the dropout mask is equal for all {many} of a device")
     expect_independent({f"device {k % n} of dp in step {k // n + 1}": one for k, one in enumerate(kept)})

@@ -184,7 +184,7 @@ def complain(seen, problem_of):
         problem = f"raised {got.error}" if got.error else problem_of(args, got.value, want.value)
         if problem:
             told = f"for tensors={args['tensors']}, cap={args['cap']}: {problem}"
-            text = told if seen.public else "it is wrong for hidden arguments"
+            text = told if seen.public else "the result is wrong for hidden arguments"
             raise Failure(text, where=where, staff="" if seen.public else told)
 
 

@@ -28,7 +28,7 @@ row. The loss is the **mean** of these B sums. The grader takes gradients with `
 | loss, gradient | equal to the loss and gradient of the whole batch; gradients cut as `ws` | |
 | forward pass | one all-gather per layer, of that layer only | 6 · 4800 bytes |
 | backward pass | per layer at most one all-gather, exactly one reduce-scatter | 12 · 4800 bytes |
-| memory | dp=8: besides its own parts and activations, a device holds at most two gathered layers and one whole gradient; forward and backward pass send no more than in the rows above | |
+| memory | on dp=8: besides its own parts and activations, a device holds at most two gathered layers and one whole gradient; forward and backward pass send no more than in the rows above | |
 | order | forward pass: no gather waits for a matmul, so gather l + 1 can overlap matmul l | |
 
 Allowed: `lax.scan`, `jax.checkpoint`, `jax.custom_vjp`, keeping activations, and all-reduces of single numbers.
@@ -199,7 +199,7 @@ def expect_layers(seen):
     for one in seen.collectives:
         if one.bytes != due.get(one.kind, one.bytes):
             raise Failure(
-                f"line {one.line}: this {one.kind} takes {one.bytes} bytes of each device; for one layer it takes {due[one.kind]}",
+                f"line {one.line}: this {one.kind} takes {one.bytes} bytes of each device; a collective of one layer takes {due[one.kind]}",
                 expected=due[one.kind],
                 actual=one.bytes,
                 where=f"line {one.line}",

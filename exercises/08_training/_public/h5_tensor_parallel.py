@@ -35,7 +35,7 @@ a part. The weights then do not depend on N.
 |---|---|---|
 | `gated_mlp`: value | y and gradients equal those of one device; the gradients of x and b are whole | |
 | `gated_mlp`: what is sent | in each pass at most one all-reduce of [B, D], or a reduce-scatter and an all-gather in its place | 720 bytes |
-| `init`: spread | each device returns its part, normal numbers, variance as above, nothing is sent | |
+| `init`: spread | each device returns its part: normal numbers, variance as above; nothing is sent | |
 | `init`: independence | devices, weights and seeds share no numbers | |
 | `fused_columns` | the order; `ValueError` if N does not divide F | |
 
@@ -199,7 +199,7 @@ def init_spread(seen):
             raise Failure(f"{name} has the variance {variance:.3g}", expected=1 / shape[0], actual=variance)
         tails = float(np.mean(seen.out[name].value.astype(np.float64) ** 4)) / variance**2
         if not 2.6 < tails < 3.5:
-            told = f"{name} is not normal: the mean of w⁴ is {tails:.2g} times the square of the variance"
+            told = f"the numbers of {name} are not normal: their fourth moment is {tails:.2g} times variance²"
             raise Failure(told, expected=3, actual=tails)
 
 

@@ -197,7 +197,7 @@ trained = exercise.call(train, **TRAIN, dims={"S": 60, "D": 90, "F": 20})
 
 @exercise.helper
 def exactly(seed):
-    """Return the argument ``seed`` with this value."""
+    """Return a declaration of the argument ``seed`` with this value."""
     return array(dtype="int32", draw=lambda rng, shape: np.full(shape, seed))
 
 

@@ -21,7 +21,7 @@ The dots are the *bubble*. All devices run one program, so in the bubble they co
 |---|---|---|
 | `ws` | float32[L/P, D, D] | `P("pp")`: the device's layers |
 | `x` | float32[M, b, D] | whole: all micro-batches |
-| returns | float32[1, M, b, D] | `P("pp")`: outputs on the last device, zeros on the others |
+| returns | float32[1, M, b, D] | `P("pp")`: outputs on the last device, zeros on the other devices |
 
 **What is checked**
 
@@ -103,7 +103,7 @@ def gpipe_forward(ws, x):
     """Send all micro-batches through all layers.
 
     Args: ws float32[L/P, D, D], the device's layers; x float32[M, b, D], all micro-batches, on every device.
-    Returns: float32[1, M, b, D], the outputs on the last device and zeros on the others.
+    Returns: float32[1, M, b, D], the outputs on the last device and zeros on the other devices.
     """
     raise NotImplementedError()
 
@@ -127,7 +127,7 @@ learns = exercise.call(gpipe_forward, **arrays, wrt=("ws", "x"), cotangent=norma
     model="All devices work in step. In each tick a device computes its stage at the peak rate, and then sends the output one hop at W1, the bandwidth of one direction of a link",
     hints=[
         "How many ticks does it take until the last stage has computed the last micro-batch?",
-        "M + P − 1 ticks of arithmetic. Between two ticks there is one hop, and no hop follows the last tick.",
+        "There are M + P − 1 ticks of arithmetic. Between two ticks there is one hop, and no hop follows the last tick.",
         "(M + P − 1) · 2 layers · 2 · T · D² FLOPs / C + (M + P − 2) · 2 bytes · T · D / W1",
     ],
 )

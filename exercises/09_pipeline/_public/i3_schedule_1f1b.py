@@ -126,7 +126,7 @@ def ticks_of(grid, P, M):
                 continue
             if not isinstance(cell, str) or cell not in due:
                 raise ValueError(
-                    f"device {s} has {cell!r} in tick {tick}, which is none of F0 to F{M - 1} and B0 to B{M - 1}"
+                    f"cells are F0 to F{M - 1}, B0 to B{M - 1} or empty, but device {s} has {cell!r} in tick {tick}"
                 )
             if (s, cell) in when:
                 raise ValueError(f"device {s} has {cell} twice, in ticks {when[s, cell]} and {tick}")

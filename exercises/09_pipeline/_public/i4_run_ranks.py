@@ -21,7 +21,7 @@ hangs. Here you find such ranks.
 | returns: `order` | list of (rank, index in its program): all operations that end, in a possible order |
 | `stuck` | ranks that never end their program, ascending |
 
-A rank runs its operations one after the other. Each operation begins when the one before it has ended.
+A rank runs its operations one after the other. Each operation begins when the operation before it has ended.
 
 | operation | ends |
 |---|---|
@@ -179,7 +179,7 @@ def replayed(programs, order):
     waiting = sorted(fired - set(order))
     more = waiting or [(rank, at[rank]) for rank in range(len(programs)) if ends_now(rank)]
     if more:
-        raise ValueError(f"operation {more[0][1]} of rank {more[0][0]} can end, but is not in the order")
+        raise ValueError(f"the order leaves out operation {more[0][1]} of rank {more[0][0]}, which can end")
     return [rank for rank, program in enumerate(programs) if at[rank] < len(program)]
 
 
@@ -218,7 +218,7 @@ def ranks_messages(seen):
 
 @exercise.check(isend_cases, points=0.75, public=True, after=ranks_messages)
 def ranks_isend(seen):
-    """run_ranks: programs with isend and wait, too"""
+    """run_ranks: programs that also have isend and wait"""
     judge_runs(seen)
 
 

@@ -87,7 +87,7 @@ def stage(ws, a):
     check_vma=False,
     hints=[
         "Write two functions, one for each kind of tick, with the same arguments and results. How does a device choose one of them by the tick's parity?",
-        "Use `jax.lax.cond(tick % 2 == me % 2, there, back, ...)`. After F a device sends to s + 1, and after B it sends to s - 1. So every second "
+        "Use `jax.lax.cond(tick % 2 == me % 2, there, back, ...)`. After F, device s sends to s + 1. After B, it sends to s - 1. So every second "
         "pair of neighbours swaps arrays in one tick, and the other pairs swap arrays in the next tick. Put two ticks into each round of a loop.",
         "mine = (tick - me) // 2, stash.at[mine % n].set(a); and back: mine = (tick - (2 * n - 1 - me)) // 2, "
         "jax.vjp(stage, ws, stash[mine % n]), grads + jnp.where((mine >= 0) & (mine < m), dws, 0)",
@@ -129,7 +129,7 @@ def stash_saved(M, P, T, D):
     model="Only arithmetic counts, at the peak rate. A tick takes as long as a B, which computes the stage again",
     hints=[
         "How many ticks does the program have, and how long does a tick take?",
-        "The program has 2 · (M + P − 1) ticks. Each tick takes as long as a B, which computes the stage again and its gradients: 3 times the forward FLOPs.",
+        "The program has 2 · (M + P − 1) ticks. Each tick takes as long as a B, which computes the stage again and then two gradients: 3 times the forward FLOPs.",
         "2 · (M + P − 1) · 3 · (2 layers · 2 · T · D² FLOPs) / C",
     ],
 )

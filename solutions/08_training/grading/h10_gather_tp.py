@@ -81,7 +81,8 @@ def gather_traffic(seen):
     if passes["all_gather"] > layers + 1 or passes["reduce_scatter"] > layers:
         told = " and ".join(f"{count:g} {kind}s" for kind, count in passes.items())
         raise Failure(
-            f"{told}, where an all_reduce counts as one of each; {layers} layers need at most {layers + 1} and {layers}"
+            f"{layers} layers need at most {layers + 1} all_gathers and {layers} reduce_scatters, but the program has {told}; "
+            "an all_reduce counts as one all_gather and one reduce_scatter"
         )
 
 
@@ -305,7 +306,7 @@ def slicing_costs_whole(chip, B, D, L, N):
 
 @exercise.misconception(of=slicing_costs)
 def slicing_costs_of_one_layer(chip, B, D, L, N):
-    """You counted the loss of one layer. All layers lose time except the first: every device needs all of dx."""
+    """You counted the loss of one layer. All layers except the first lose time. The first layer loses none, because every device needs all of dx."""
     return reduce_scatter_time(2 * B * D, N, chip)
 
 

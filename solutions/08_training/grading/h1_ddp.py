@@ -31,7 +31,7 @@ def unequally_many(rng, shape, mesh):
 
 @exercise.helper
 def some_rows_twice(rng, shape, mesh):
-    """Draw rows; the last device gets the rows of the first device."""
+    """Draw rows. The last device gets a copy of the first device's rows."""
     x = rng.standard_normal(shape)
     rows = shape[0] // mesh["dp"]
     x[-rows:] = x[:rows]
@@ -87,17 +87,22 @@ def ddp_dropout(seen):
     n = seen.mesh["dp"]
     kept = np.concatenate([kept_in(step).reshape(n, -1, seen.dims["F"]) for step in seen.steps])
     if not any(kept_in(step)[~step.real].any() for step in seen.steps):
-        raise Failure("the dropout mask keeps no number of a padding row; draw the mask for all rows, also for padding")
+        raise Failure(
+            "the dropout mask keeps no number of a padding row; draw the mask for all rows, including padding"
+        )
     part, spread = kept.mean(), np.sqrt(0.75 * 0.25 / kept.size)
     if abs(part - 0.75) > 6 * spread:
         raise Failure(
-            f"dropout keeps {part:.0%} of the numbers; it must keep 75 %", expected=0.75, actual=float(part), spread=0.2
+            f"dropout must keep 75 % of the numbers, but keeps {part:.0%}",
+            expected=0.75,
+            actual=float(part),
+            spread=0.2,
         )
     alike = {"rows": kept == kept[:, :1], "columns": kept == kept[:, :, :1]}
     alike = {many: same.all(axis=(1, 2)).sum() for many, same in alike.items()}
     many = max(alike, key=alike.__getitem__)  # a mask of whole rows may keep all rows of some devices
     if alike[many]:
-        raise Failure(f"all {many} of a device have the same dropout mask")
+        raise Failure(f"the dropout mask is equal for all {many} of a device")
     expect_independent({f"device {k % n} of dp in step {k // n + 1}": one for k, one in enumerate(kept)})
 
 
@@ -109,7 +114,7 @@ def ddp_traffic(seen):
     n, parameters = seen.mesh["dp"], seen.dims["F"] * (seen.dims["D"] + seen.dims["K"])
     right = 2 * (n - 1) / n * 4 * parameters
     expect_traffic(
-        seen, at_most=needed(right, 7 / 6 * right, at=right + 32, near="an all-reduce over tp, too, sends 7/6")
+        seen, at_most=needed(right, 7 / 6 * right, at=right + 32, near="an all-reduce over tp, too, sends 7/6 of it")
     )
 
 
@@ -550,7 +555,7 @@ def ddp_summed_and_gradients_averaged(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=ddp_value, breaks="each of five steps equals the step of one device")
 def ddp_summed_twice(params, x, y, real, key, *, mesh):
-    """With check_vma=True, JAX already sums the gradient in the backward pass. Your psum makes it N times too large: leave it out."""
+    """With check_vma=True, JAX already sums the gradient in the backward pass. Your psum makes the gradient N times too large: leave out the psum."""
 
     def local(params, x, y, real, key):
         kept = drawn(own_key(key), params, x)

@@ -23,7 +23,7 @@ def zeros(rng, shape):
 
 @exercise.helper
 def near_or_far(rng, shape):
-    """Draw target outputs: far from the result in some steps, so that the gradient is clipped, and near in others."""
+    """Draw target outputs: far from the result in some steps, so that the gradient is clipped, and near it in other steps."""
     return rng.choice([0.2, 5]) * rng.standard_normal(shape)
 
 
@@ -348,7 +348,7 @@ def zero1_decays_what_is_new(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_decays_in_the_gradient(params, opt, x, y, *, mesh):
-    """You added the decay to the gradient, where Adam divides it by the root of the second moment. AdamW applies the decay to the weights directly."""
+    """You added the decay to the gradient. Adam then divides the decay by the root of the second moment. AdamW applies the decay to the weights directly."""
 
     def change(p, m, v, g, t):
         p = own(p, len(m))

@@ -67,7 +67,7 @@ def expect_layers(seen):
     for one in seen.collectives:
         if one.bytes != due.get(one.kind, one.bytes):
             raise Failure(
-                f"line {one.line}: this {one.kind} takes {one.bytes} bytes of each device; for one layer it takes {due[one.kind]}",
+                f"line {one.line}: this {one.kind} takes {one.bytes} bytes of each device; a collective of one layer takes {due[one.kind]}",
                 expected=due[one.kind],
                 actual=one.bytes,
                 where=f"line {one.line}",
@@ -264,7 +264,7 @@ def gathered(w):
 
 
 def with_layer(ws, x, mesh, layer, last=None):
-    """Compute the loss as the solution does, with another layer, or another last layer."""
+    """Compute the loss as the solution does, with a changed layer, or a changed last layer."""
     rows = x.shape[0]
 
     def local(ws, x):
@@ -309,7 +309,7 @@ def kept_what_was_gathered(ws, x, *, mesh):
 
 @exercise.misconception(fails=fsdp_memory, breaks="at most two gathered layers")
 def kept_two_layers(ws, x, *, mesh):
-    """You kept some of the gathered layers for the backward pass. Together with the layer that the backward pass gathers, a device then holds three. Put each layer's gather into its jax.checkpoint."""
+    """You kept some of the gathered layers for the backward pass. Together with the layer that the backward pass gathers, a device then holds three layers. Put each layer's gather into its jax.checkpoint."""
     rows = x.shape[0]
 
     def local(ws, x):

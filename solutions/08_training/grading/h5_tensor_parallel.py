@@ -110,13 +110,13 @@ def init_spread(seen):
         if seen.out[name].shape != shape:
             told = f"all devices' parts of {name} together have the shape {seen.out[name].shape}, expected {shape}"
             raise Failure(told, expected=shape, actual=seen.out[name].shape)
-        expect_close(seen.out[name], seen.out[name].value, dtype="float32")  # copies agree
+        expect_close(seen.out[name], seen.out[name].value, dtype="float32")  # copies must be equal
         variance = float(np.mean(seen.out[name].value.astype(np.float64) ** 2))
         if not 0.8 < variance * shape[0] < 1.25:
             raise Failure(f"{name} has the variance {variance:.3g}", expected=1 / shape[0], actual=variance)
         tails = float(np.mean(seen.out[name].value.astype(np.float64) ** 4)) / variance**2
         if not 2.6 < tails < 3.5:
-            told = f"{name} is not normal: the mean of w⁴ is {tails:.2g} times the square of the variance"
+            told = f"the numbers of {name} are not normal: their fourth moment is {tails:.2g} times variance²"
             raise Failure(told, expected=3, actual=tails)
 
 
@@ -135,7 +135,7 @@ def init_independent(one, other):
     numbers = np.round(np.concatenate(scaled).astype(np.float64), 6)
     again = 1 - len(np.unique(numbers)) / len(numbers)
     if not again < 0.1:
-        raise Failure(f"{again:.0%} of the numbers are not new: another device, weight or seed has them too")
+        raise Failure(f"devices, weights and seeds must share no numbers, but {again:.0%} of all numbers occur again")
     expect_independent(
         {
             f"{name} of device tp={device} for seed {seen.seed}": part
@@ -461,7 +461,7 @@ def time_of(chip, B, D, F, N, products=9, reduces=2):
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_without_gate(chip, B, D, F, N):
-    """You counted two matmuls in the forward pass. A gated block has three, and six in the backward pass."""
+    """You counted two matmuls in the forward pass. A gated block has three, and its backward pass has six."""
     return time_of(chip, B, D, F, N, products=6)
 
 

@@ -71,7 +71,7 @@ on_a_ring = exercise.call(
 
 @exercise.helper
 def exactly(seed):
-    """Return the argument ``seed`` with this value."""
+    """Return a declaration of the argument ``seed`` with this value."""
     return array(dtype="int32", draw=lambda rng, shape: np.full(shape, seed))
 
 
@@ -314,7 +314,7 @@ def pieces_not_added(x, layers, dy):
 
 @exercise.misconception(of=train, fails=train_gradients, breaks="those of one device")
 def bias_not_added(x, layers, dy):
-    """You added the parts of the scale's gradient, but not those of the bias's gradient. Each device added the bias to its own rows only: sum its gradient over tp too."""
+    """You added the parts of the scale's gradient, but not those of the bias's gradient. Each device added the bias to its own rows only: sum the bias's gradient over tp too."""
     return written(x, layers, dy, grads_of=lambda grads: grads | {"scale": jax.lax.psum(grads["scale"], "tp")})
 
 
@@ -435,7 +435,7 @@ def all_reduced_then_cut_backward(x, layers, dy):
 
 @exercise.misconception(of=train, fails=train_traffic, breaks="2 reduce-scatters of [S, D]")
 def scattered_for_each_use(x, layers, dy):
-    """You reduce-scattered the norm's gradient twice, for x and for scale. Reduce-scatter it once and use the result for both."""
+    """You reduce-scattered the norm's gradient twice, for x and for scale. Reduce-scatter the gradient once and use the result for both."""
     return written(x, layers, dy, dn_of=scatter)
 
 
@@ -665,7 +665,7 @@ def dropped_unscaled(x, seed, *, rate):
 
 @exercise.misconception(of=drop, fails=drop_value, breaks="a share of about `rate` becomes 0")
 def kept_with_rate(x, seed, *, rate):
-    """You kept the numbers that you should drop. The probability that bernoulli takes is the probability of True."""
+    """You kept the numbers that you should drop. jax.random.bernoulli takes the probability of True: pass 1 - rate."""
     key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))
     return jnp.where(jax.random.bernoulli(key, rate, x.shape), x / (1 - rate), 0)
 
@@ -721,7 +721,7 @@ def kept_bytes_of_x(S, D, F, L, N):
 
 @exercise.misconception(of=kept_bytes)
 def kept_bytes_of_hidden_rows(S, D, F, L, N):
-    """You cut `hidden` twice. After the gather it has all rows and F/N columns."""
+    """You cut `hidden` twice. It is computed from gathered rows, so it has all rows and F/N columns."""
     return 2 * L * (S * D / N + S * F / N**2)
 
 

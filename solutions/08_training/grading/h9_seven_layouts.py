@@ -327,7 +327,7 @@ def same_rows_twice(a, ws, *, mesh, scheme):
 
 @exercise.misconception(of=stack, fails=both_budget, breaks="of the arrays under *sent in each layer*")
 def weights_gathered_whole(a, ws, *, mesh, scheme):
-    """In scheme 7 you gathered W over both axes. Over x, gather its columns. Leave its rows cut over y, like A's columns."""
+    """In scheme 7 you gathered W over both axes. Over x, gather the columns of W. Leave the rows of W cut over y, like A's columns."""
 
     def whole(a, w):
         return scatter(a @ own_part(gather(gather(w, "y", 0), "x", 1), "y", 0), "y")
@@ -361,7 +361,7 @@ def everything_gathered_in_5(a, ws, *, mesh, scheme):
 
 @exercise.misconception(of=stack, fails=both_budget, breaks="no matmul runs twice")
 def everything_gathered_in_7(a, ws, *, mesh, scheme):
-    """In scheme 7 you gathered A and W over y, so devices along y repeat the same work. Over x, gather the columns of W. Leave its rows, and A's columns, cut over y."""
+    """In scheme 7 you gathered A and W over y, so devices along y repeat the same work. Over x, gather the columns of W. Leave the rows of W, and A's columns, cut over y."""
 
     def whole(a, w):
         return own_part(gather(a, "y", 1) @ gather(gather(w, "x", 1), "y", 0), "y", 1)
@@ -442,7 +442,7 @@ def scattered_over_the_batch(a, ws, *, mesh, scheme):
 
 @exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
 def gathered_activations_called_hidden(act, weight, hops):
-    """You answered that other layers can overlap a whole all-gather of A. The layer before computes A, so the gather cannot start earlier. In hops, it overlaps its own matmul."""
+    """You answered that other layers can overlap a whole all-gather of A. The layer before computes A, so the gather cannot start earlier. In hops, the gather overlaps its own matmul."""
     found = hides_behind(act, weight, hops)
     return [(*c[:3], "other layers" if c[1] == "A" else c[3]) for c in found]
 
@@ -456,7 +456,7 @@ def sums_called_hidden(act, weight, hops):
 
 @exercise.misconception(form_of=sums_called_hidden, breaks="the list, also")
 def sums_and_activations_called_hidden(act, weight, hops):
-    """Like `sums_called_hidden`, and gathers of A too."""
+    """Like `sums_called_hidden`, but for gathers of A too."""
     return [(*c[:3], "other layers") for c in hides_behind(act, weight, hops)]
 
 
@@ -488,7 +488,7 @@ def hops_thought_useless(act, weight, hops):
 
 @exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
 def gathers_of_weights_thought_bare(act, weight, hops):
-    """You answered that only its own layer, or nothing, can overlap a gather of W. The gather needs no matmul, so it can run beside any earlier layer."""
+    """You answered that a gather of W can overlap only its own matmul, or nothing. The gather needs no matmul, so it can run beside any earlier layer."""
     between = "own product" if hops else "nothing"
     return [(*c[:3], between) for c in hides_behind(act, weight, hops)]
 

@@ -346,7 +346,7 @@ def unrolled(ws, x, y, *, rate):
 
 @exercise.misconception(of=gpipe_stash)
 def stash_of_stages(M, P, L, T, D):
-    """You counted P micro-batches. All M finish the forward pass before the first starts its backward pass."""
+    """You counted P micro-batches. All M micro-batches finish the forward pass before the first micro-batch starts its backward pass."""
     return P * 2 * T * D
 
 

@@ -34,7 +34,7 @@ def ticks_of(grid, P, M):
                 continue
             if not isinstance(cell, str) or cell not in due:
                 raise ValueError(
-                    f"device {s} has {cell!r} in tick {tick}, which is none of F0 to F{M - 1} and B0 to B{M - 1}"
+                    f"cells are F0 to F{M - 1}, B0 to B{M - 1} or empty, but device {s} has {cell!r} in tick {tick}"
                 )
             if (s, cell) in when:
                 raise ValueError(f"device {s} has {cell} twice, in ticks {when[s, cell]} and {tick}")
@@ -265,7 +265,7 @@ def in_flight_everywhere(P, M, T, D):
 
 @exercise.misconception(of=in_flight_memory)
 def in_flight_beyond_m(P, M, T, D):
-    """You counted P - s on each device, even if there are only M micro-batches."""
+    """You counted P - s micro-batches on each device, even if there are only M micro-batches in all."""
     return P * (P + 1) / 2 * 2 * T * D
 
 
@@ -295,7 +295,7 @@ def time_in_lock_step(chip, P, M, T, D):
 
 @exercise.misconception(of=time_of_1f1b)
 def time_of_one_product(chip, P, M, T, D):
-    """You counted one matmul. A stage has four."""
+    """You counted one matmul. A stage has four matmuls."""
     return (M + P - 1) * 3 * matmul_time(2 * T * D**2, chip)
 
 

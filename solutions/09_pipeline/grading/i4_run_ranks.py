@@ -144,7 +144,7 @@ def replayed(programs, order):
     waiting = sorted(fired - set(order))
     more = waiting or [(rank, at[rank]) for rank in range(len(programs)) if ends_now(rank)]
     if more:
-        raise ValueError(f"operation {more[0][1]} of rank {more[0][0]} can end, but is not in the order")
+        raise ValueError(f"the order leaves out operation {more[0][1]} of rank {more[0][0]}, which can end")
     return [rank for rank, program in enumerate(programs) if at[rank] < len(program)]
 
 

@@ -364,7 +364,7 @@ def stash_of_gpipe(M, P, T, D):
 
 @exercise.misconception(of=stash_saved)
 def stash_of_this(M, P, T, D):
-    """You counted your program's stash. How much smaller is it than M inputs?"""
+    """You counted your program's stash. How much smaller than M inputs is this stash?"""
     return P * 2 * T * D
 
 
