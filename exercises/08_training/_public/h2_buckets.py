@@ -155,7 +155,7 @@ def problem_of_order(tensors, found):
     """Return what is wrong with the names or their order in these buckets; '' if they are right."""
     ready = list(in_order(tensors))
     if not isinstance(found, list | tuple) or not all(isinstance(b, list | tuple) for b in found):
-        return "this is not a list of lists of names"
+        return "the result is not a list of lists of names"
     if not all(found):
         return "a bucket is empty"
     for bucket in found:

@@ -380,7 +380,7 @@ def ddp_summed_over_all_axes(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=divide, reduce=lambda tree: jax.lax.psum(tree, mesh.axis_names))(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_dropout, breaks="drop different places")
+@exercise.misconception(fails=ddp_dropout, breaks="masks differ between devices")
 def ddp_one_key_for_all(params, x, y, real, key, *, mesh):
     """All devices draw from the same key, so different rows drop the same places. Fold the device's index along dp into the key."""
     return ddp(mesh, divide=by_all, key=jax.random.wrap_key_data)(params, x, y, real, key)

@@ -58,7 +58,7 @@ def problem_of_order(tensors, found):
     """Return what is wrong with the names or their order in these buckets; '' if they are right."""
     ready = list(in_order(tensors))
     if not isinstance(found, list | tuple) or not all(isinstance(b, list | tuple) for b in found):
-        return "this is not a list of lists of names"
+        return "the result is not a list of lists of names"
     if not all(found):
         return "a bucket is empty"
     for bucket in found:
@@ -443,7 +443,7 @@ def buckets_larger_one_with_others(tensors, cap):
 
 @exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket too many")
 def buckets_never_full(tensors, cap):
-    """You begin a new bucket if the next tensor makes a bucket exactly full. A bucket may hold `cap` bytes."""
+    """You begin a new bucket if the next tensor makes a bucket exactly full. A bucket may hold exactly `cap` bytes."""
     return filled(ready(tensors), cap - 1)
 
 
@@ -615,13 +615,13 @@ def best_bucket_in_numbers(chip, M, o):
 
 @exercise.misconception(of=best_bucket)
 def best_bucket_of_overhead(chip, M, o):
-    """You made one bucket's transfer as long as its overhead. But the overheads of all buckets are exposed, and only one transfer is exposed. Balance n overheads against one transfer."""
+    """You made one bucket's transfer as long as its overhead. But the overheads of all buckets are exposed, and only one transfer is exposed. Choose n so that n overheads and one transfer together are smallest."""
     return CHIPS[chip].ici * o * 1e-6
 
 
 @exercise.misconception(of=best_bucket)
 def best_bucket_of_everything(chip, M, o):
-    """You put all gradients into one bucket. Nothing overlaps its transfer, so all of it is exposed."""
+    """You put all gradients into one bucket. Nothing overlaps the transfer of this bucket, so the whole transfer is exposed."""
     return 2e6 * M
 
 

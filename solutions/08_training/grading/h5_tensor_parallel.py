@@ -215,13 +215,13 @@ def silu_of_the_other_and_names_kept(x, w1, w3, w2, b, dy):
 
 @exercise.misconception(of=gated_mlp, fails=gated_dx, breaks="the gradients of x and b are whole")
 def dx_left_partial(x, w1, w3, w2, b, dy):
-    """Your dx has only the contribution of a device's own MLP units. All units used x: sum over tp."""
+    """Your dx has only the contribution of a device's own MLP units. All units used x, so add the parts of all devices: sum over tp."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: gate + up)
 
 
 @exercise.misconception(of=gated_mlp, fails=gated_dx, breaks="y and gradients equal those")
 def dx_of_the_gate_alone(x, w1, w3, w2, b, dy):
-    """Your dx has the part of one matmul only. x goes into w1 and into w3: add both parts."""
+    """Your dx has the part of one matmul only. x is an operand of x @ w1 and of x @ w3: add both parts."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: total(gate))
 
 

@@ -374,7 +374,7 @@ def all_reduced_over_y(a, w_in, w_out, *, mesh):
     fails=[mlp_activations, mlp_gradients, mlp_weights], breaks="gradients laid out as their arrays"
 )
 def w_out_cut_as_w_in(a, w_in, w_out, *, mesh):
-    """You took W_out as P('x', 'y'), as if it were cut like W_in. JAX then sends W_out to other chips before your function begins, and the gradient of W_out is cut wrongly. W_out is P('y', 'x'): F over y, D over x."""
+    """You took W_out as P('x', 'y'), as if it were cut like W_in. JAX then sends W_out to other chips before your function begins, and the gradient of W_out is cut wrongly. W_out is P('y', 'x'): y cuts F, and x cuts D."""
 
     def local(a, w_in, w_out):
         rows = jax.lax.all_gather(a, "y", axis=1, tiled=True)

@@ -205,7 +205,7 @@ def hsdp_each_micro_batch_scattered(w, x, y, *, mesh):
 
 @exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_last_micro_batch_far(w, x, y, *, mesh):
-    """You summed only the last micro-batch over rep. The earlier micro-batches' gradients were scattered over shard but never summed over rep. Accumulate first, then send."""
+    """You summed only the last micro-batch over rep. The earlier micro-batches' gradients were scattered over shard but never summed over rep. Add the gradients of all micro-batches first, then send the sum."""
 
     def local(w, x, y):
         near = scattered(own_sum(w, x[:-1], y[:-1]))

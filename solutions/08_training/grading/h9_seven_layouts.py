@@ -440,67 +440,67 @@ def scattered_over_the_batch(a, ws, *, mesh, scheme):
     return with_layers(s7=lambda a, w: own_part(jax.lax.psum(a @ gather(w, "x", 1), "x"), "y", 1))(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
 def gathered_activations_called_hidden(act, weight, hops):
     """You answered that other layers can overlap a whole all-gather of A. The layer before computes A, so the gather cannot start earlier. In hops, the gather overlaps its own matmul."""
     found = hides_behind(act, weight, hops)
     return [(*c[:3], "other layers" if c[1] == "A" else c[3]) for c in found]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
 def sums_called_hidden(act, weight, hops):
     """You answered that other layers can overlap a whole collective of C. The collective needs the whole matmul, and the next layer needs the collective, so nothing can run beside it."""
     found = hides_behind(act, weight, hops)
     return [(*c[:3], "other layers" if c[1] == "C" else c[3]) for c in found]
 
 
-@exercise.misconception(form_of=sums_called_hidden, breaks="the list, also")
+@exercise.misconception(form_of=sums_called_hidden, breaks="the right list, also")
 def sums_and_activations_called_hidden(act, weight, hops):
     """Like `sums_called_hidden`, but for gathers of A too."""
     return [(*c[:3], "other layers") for c in hides_behind(act, weight, hops)]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
 def whole_beside_its_matmul(act, weight, hops):
     """You answered that a whole collective of A or C overlaps its own matmul. The matmul needs the whole gathered A, and a collective of C needs the whole matmul. Such a collective overlaps its matmul only if it is cut into hops."""
     return hides_behind(act, weight, True)
 
 
-@exercise.misconception(form_of=whole_beside_its_matmul, breaks="the list, also")
+@exercise.misconception(form_of=whole_beside_its_matmul, breaks="the right list, also")
 def whole_gather_beside_its_matmul(act, weight, hops):
     """Like `whole_beside_its_matmul`, for A alone."""
     found = hides_behind(act, weight, hops)
     return [(*c[:3], "own product" if c[1] == "A" else c[3]) for c in found]
 
 
-@exercise.misconception(form_of=whole_beside_its_matmul, breaks="the list, also")
+@exercise.misconception(form_of=whole_beside_its_matmul, breaks="the right list, also")
 def whole_sum_beside_its_matmul(act, weight, hops):
     """Like `whole_beside_its_matmul`, for C alone."""
     found = hides_behind(act, weight, hops)
     return [(*c[:3], "own product" if c[1] == "C" else c[3]) for c in found]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
 def hops_thought_useless(act, weight, hops):
     """You answered that nothing can overlap hops of A or C. Each hop needs, or feeds, only a part of the matmul, so the rest of the matmul can run beside it."""
     return hides_behind(act, weight, False)
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
 def gathers_of_weights_thought_bare(act, weight, hops):
     """You answered that a gather of W can overlap only its own matmul, or nothing. The gather needs no matmul, so it can run beside any earlier layer."""
     between = "own product" if hops else "nothing"
     return [(*c[:3], between) for c in hides_behind(act, weight, hops)]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
 def hops_of_weights_beside_their_matmul(act, weight, hops):
     """You put each hop of W beside its own matmul. A gather of W, whole or in hops, needs no matmul: it runs beside the other layers."""
     found = hides_behind(act, weight, hops)
     return [(*c[:3], "own product") if hops else c for c in found]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
 def weights_gathered_over_any_axis(act, weight, hops):
     """You gathered W over an axis that does not cut the batch, as in layout 4. Devices along this axis then repeat
     the computation. Gather C over this axis."""
