@@ -44,7 +44,7 @@ cut into hops, the hops overlap its own matmul (exercises F1, F2).
 
 Allowed: permutes in place of a collective.
 
-**Symbols.** B rows, E width, L layers; X, Y sizes of mesh axes. In times, W is a link's both-way bandwidth.
+**Symbols.** B rows, E width, L layers; X, Y axis sizes. In time formulas, W is a link's both-way bandwidth.
 
 **Small case.** float32, B=20, E=24, x=4, y=2. Per layer, scheme 2 sends 3/4 of W, 1728 bytes. Schemes 5 and 6 send
 3/4 of [20, 24], 1440 bytes. Scheme 7 sends 3/4 of W[12, 24] and 1/2 of C[5, 24], 864 + 240 bytes.

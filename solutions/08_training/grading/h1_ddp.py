@@ -400,7 +400,7 @@ def ddp_key_from_rows(params, x, y, real, key, *, mesh):
     return mapped(local, mesh)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_dropout, breaks="devices (even with equal rows), steps")
+@exercise.misconception(fails=ddp_dropout, breaks="masks differ between devices (even with equal rows), steps")
 def ddp_one_key_for_ever(params, x, y, real, key, *, mesh):
     """You created a new key in the function, so every step drops equal places. Use the key that the step gets."""
 

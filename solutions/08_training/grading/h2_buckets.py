@@ -297,7 +297,9 @@ def ready(tensors):
     return list({name: size for name, size, trainable in tensors if trainable}.items())[::-1]
 
 
-@exercise.misconception(of=buckets, fails=buckets_order, breaks="in the order in which they become ready")
+@exercise.misconception(
+    of=buckets, fails=buckets_order, breaks="every gradient once, in the order in which they become ready"
+)
 def buckets_forward(tensors, cap):
     """You filled buckets in the order of the forward pass, so the first bucket waits for the end of the backward pass. Which gradient is ready first?"""
     return filled(ready(tensors)[::-1], cap)
@@ -309,7 +311,9 @@ def buckets_tied_twice(tensors, cap):
     return filled([(name, size) for name, size, trainable in tensors[::-1] if trainable], cap)
 
 
-@exercise.misconception(of=buckets, fails=buckets_order, breaks="in the order in which they become ready")
+@exercise.misconception(
+    of=buckets, fails=buckets_order, breaks="every gradient once, in the order in which they become ready"
+)
 def buckets_tied_too_early(tensors, cap):
     """You sent a tied tensor as soon as the backward pass reached one of its uses. Its other uses
     still add to the gradient. Wait for the use that comes first in the forward pass."""
@@ -349,13 +353,17 @@ def buckets_last_not_sent(tensors, cap):
     return filled(ready(tensors), cap)[:-1]
 
 
-@exercise.misconception(of=buckets, fails=buckets_order, breaks="in the order in which they become ready")
+@exercise.misconception(
+    of=buckets, fails=buckets_order, breaks="every gradient once, in the order in which they become ready"
+)
 def buckets_by_name(tensors, cap):
     """You took the names from a set, or sorted them. All devices need one order: the order in which gradients become ready."""
     return filled(sorted(ready(tensors)), cap)
 
 
-@exercise.misconception(of=buckets, fails=buckets_order, breaks="in the order in which they become ready")
+@exercise.misconception(
+    of=buckets, fails=buckets_order, breaks="every gradient once, in the order in which they become ready"
+)
 def buckets_packed_tightly(tensors, cap):
     """You packed by size, into any bucket with room. A bucket waits for the last of its gradients: put gradients together that become ready one after the other."""
     found = []
@@ -367,7 +375,9 @@ def buckets_packed_tightly(tensors, cap):
     return [[name for name, _ in bucket] for bucket in found]
 
 
-@exercise.misconception(of=buckets, fails=buckets_order, breaks="in the order in which they become ready")
+@exercise.misconception(
+    of=buckets, fails=buckets_order, breaks="every gradient once, in the order in which they become ready"
+)
 def buckets_first_fit(tensors, cap):
     """You put a tensor into the first bucket with room. An older bucket then waits for a later gradient: fill only the newest bucket."""
     found = []
@@ -485,7 +495,9 @@ def bucketed_in_float32(ws, x, y, *, plan):
     return [g.astype(jnp.float32) for g in bucketed_grads(ws, x, y, plan=plan)]
 
 
-@exercise.misconception(of=bucketed_grads, fails=bucketed_narrow, breaks="2 (N−1)/N bytes for each byte of gradient")
+@exercise.misconception(
+    of=bucketed_grads, fails=bucketed_narrow, breaks="at most 2 (N−1)/N bytes for each byte of gradient"
+)
 def bucketed_sent_in_float32(ws, x, y, *, plan):
     """You send the gradients in float32 and cast the sum back, so twice as many bytes travel. Send them in the dtype of ws."""
     grads = own_grads(ws, x, y)
@@ -548,7 +560,7 @@ def bucketed_all_in_one(ws, x, y, *, plan):
 @exercise.misconception(
     of=bucketed_grads,
     fails=bucketed_budget,
-    breaks="2 (N−1)/N bytes for each byte of gradient",
+    breaks="at most 2 (N−1)/N bytes for each byte of gradient",
 )
 def bucketed_in_whole_arrays(ws, x, y, *, plan):
     """You send each bucket in an array that holds all gradients, with zeros for the gradients outside the bucket. Send only the gradients of the bucket."""

@@ -276,7 +276,7 @@ def zero1_state_gathered(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=[zero1_layout, zero1_traffic], breaks="a device holds 1/N of the moments")
 def zero1_state_on_every_device(params, opt, x, y, *, mesh):
-    """Every device keeps all moments and updates all parameters. That is plain data parallelism, with N times the optimizer's memory. Update only 1/N of the elements on each device."""
+    """Every device keeps all moments and updates all parameters. That is plain data parallelism, with N times as much memory for moments. Update only 1/N of the elements on each device."""
     whole = {"m": P(), "v": P(), "t": P()}
 
     def norm(g):

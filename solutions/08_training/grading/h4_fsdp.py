@@ -686,7 +686,7 @@ def first_gather_forgotten(**draw):
 
 @exercise.misconception(of=fsdp_forward_times)
 def last_product_forgotten(**draw):
-    """You forgot the last matmul. No gather runs beside it, but it still takes its time."""
+    """You forgot the last matmul. No gather runs beside this matmul, but the matmul still takes time."""
     return forward_times(**draw, ahead=lambda g, m, L: g + (L - 1) * max(g, m))
 
 

@@ -302,7 +302,11 @@ def dx_summed_side_by_side(x, w1, w3, w2, b, dy):
     return written(x, w1, w3, w2, b, dy, dx_of=both)
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="or a reduce-scatter and an all-gather")
+@exercise.misconception(
+    of=gated_mlp,
+    fails=gated_traffic,
+    breaks="one all-reduce of [B, D], or a reduce-scatter and an all-gather in its place",
+)
 def hidden_units_gathered(x, w1, w3, w2, b, dy):
     """You gathered the MLP units after the first matmuls. silu and the multiplication by up are elementwise operations: go on with your own units."""
     whole = jax.lax.all_gather(x @ w1, "tp", axis=1, tiled=True)

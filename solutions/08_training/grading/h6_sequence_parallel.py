@@ -590,7 +590,9 @@ def one_mask_moved(moved):
     return found
 
 
-@exercise.misconception(of=drop, fails=drop_rows, breaks="independent, even if one mask is shifted")
+@exercise.misconception(
+    of=drop, fails=drop_rows, breaks="masks of rows, devices and seeds are independent, even if one mask is shifted"
+)
 def dropped_by_shifted_rows(x, seed, *, rate):
     """You drew one mask for all devices, and each device moves it by its index. Moved copies of a mask drop numbers in the same pattern. Fold the index into the key, and draw a new mask on each device."""
     return one_mask_moved(lambda mask, me: jnp.roll(mask, me, axis=0))(x, seed, rate=rate)

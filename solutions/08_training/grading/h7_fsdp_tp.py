@@ -262,7 +262,7 @@ def gradients_all_reduced_over_x(a, w_in, w_out, *, mesh):
 
 @exercise.misconception(
     fails=[mlp_activations, mlp_backward, mlp_weights],
-    breaks=["over x only weights, by gathers", "at most 15BDF/(XY) FLOPs"],
+    breaks=["sends over x only weights, by gathers", "at most 15BDF/(XY) FLOPs"],
 )
 def gathered_over_both_axes(a, w_in, w_out, *, mesh):
     """You gathered the weights whole, over y as well. That is FSDP on all chips, and chips along y repeat the same work. Leave F cut over y."""
@@ -298,7 +298,7 @@ def hidden_gathered_over_y(a, w_in, w_out, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
 
 
-@exercise.misconception(fails=mlp_weights, breaks="over x only weights, by gathers")
+@exercise.misconception(fails=mlp_weights, breaks="sends over x only weights, by gathers")
 def activations_over_x(a, w_in, w_out, *, mesh):
     """You gathered the rows of A over x and left W_in cut, so activations travel over x. Every chip then has all rows of the batch, and the sums of H travel too. Over x, gather the weights, and leave the batch cut."""
 
@@ -312,7 +312,9 @@ def activations_over_x(a, w_in, w_out, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
 
 
-@exercise.misconception(fails=[mlp_activations, mlp_backward, mlp_weights], breaks="over x only weights, by gathers")
+@exercise.misconception(
+    fails=[mlp_activations, mlp_backward, mlp_weights], breaks="sends over x only weights, by gathers"
+)
 def activations_over_x_then_y(a, w_in, w_out, *, mesh):
     """You gathered the rows of A over x first, so the gather over y also brings the rows of all devices along x. Over x, gather the weights, and leave the batch cut."""
 

@@ -142,14 +142,17 @@ def own_rows(g):
 
 @exercise.misconception(
     fails=[hsdp_far, hsdp_near],
-    breaks=["over rep: 2 (R−1)/R · V/S bytes", "over shard: gather `w`, reduce-scatter the gradient"],
+    breaks=[
+        "a device sends over rep: 2 (R−1)/R · V/S bytes at most",
+        "over shard: gather `w`, reduce-scatter the gradient",
+    ],
 )
 def hsdp_one_all_reduce(w, x, y, *, mesh):
     """You all-reduced over all devices and kept your rows, so the whole gradient crosses rep. Reduce-scatter over shard first, then sum only the remaining part over rep."""
     return hsdp(mesh, lambda g: own_rows(jax.lax.psum(g, ("rep", "shard"))))(w, x, y)
 
 
-@exercise.misconception(fails=hsdp_far, breaks="over rep: 2 (R−1)/R · V/S bytes")
+@exercise.misconception(fails=hsdp_far, breaks="a device sends over rep: 2 (R−1)/R · V/S bytes at most")
 def hsdp_far_first(w, x, y, *, mesh):
     """You summed over rep before you scattered, so S times as many bytes cross rep. Scatter first. With check_vma=True, cast w over rep before the gather. Otherwise JAX casts the gathered w, and sums its whole gradient over rep."""
     return hsdp(mesh, lambda g: scattered(far_sum(g)))(w, x, y)
@@ -332,7 +335,7 @@ def hsdp_norm_of_one_rep(w, x, y, *, mesh):
 
 
 def both(chip, M, R, near=7 / 8, far=2.0, egress=1 / 8):
-    """Return the sum of the two times, from shares of the gradient's bytes and of the node's egress."""
+    """Return the near and the far time, for these shares of the gradient's bytes and of the node's egress."""
     row, size = GPUS[chip], 2e9 * M
     return size * near / row.egress, far * (R - 1) / R * (size / 8) / (row.node_egress * egress)
 

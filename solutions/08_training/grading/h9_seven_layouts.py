@@ -303,13 +303,17 @@ def ended_whole(a, ws, *, mesh, scheme):
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P(None, "x")), out_specs=P(), check_vma=False)(a, ws)
 
 
-@exercise.misconception(of=stack, fails=columns_budget, breaks="of the arrays under *sent in each layer*")
+@exercise.misconception(
+    of=stack, fails=columns_budget, breaks="(X−1)/X or (Y−1)/Y of the arrays under *sent in each layer*"
+)
 def all_reduced_and_cut(a, ws, *, mesh, scheme):
     """In scheme 5 you all-reduced C and kept your columns. A reduce-scatter gives a device its own columns, for half the bytes."""
     return with_layers(s5=lambda a, w: own_part(jax.lax.psum(a @ w, "x"), "x", 1))(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=stack, fails=columns_budget, breaks="of the arrays under *sent in each layer*")
+@exercise.misconception(
+    of=stack, fails=columns_budget, breaks="(X−1)/X or (Y−1)/Y of the arrays under *sent in each layer*"
+)
 def weights_gathered_for_columns(a, ws, *, mesh, scheme):
     """In scheme 6 you gathered W, multiplied all of it by each device's columns of A, and scattered the sums. Gather A instead: no other collective is needed."""
 
@@ -325,7 +329,9 @@ def same_rows_twice(a, ws, *, mesh, scheme):
     return with_layers(s4=lambda a, w: a @ gather(w, "y", 1))(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=stack, fails=both_budget, breaks="of the arrays under *sent in each layer*")
+@exercise.misconception(
+    of=stack, fails=both_budget, breaks="(X−1)/X or (Y−1)/Y of the arrays under *sent in each layer*"
+)
 def weights_gathered_whole(a, ws, *, mesh, scheme):
     """In scheme 7 you gathered W over both axes. Over x, gather the columns of W. Leave the rows of W cut over y, like A's columns."""
 
@@ -510,7 +516,7 @@ def weights_gathered_over_any_axis(act, weight, hops):
 
 
 def mixed(together, chip, B, L, E, X, Y, weights=1, activations=1):
-    """Return the time of both batches, each from its gather, matmul and scatter."""
+    """Return the sum of two batches' times, where ``together(gather, matmul, scatter)`` gives the time of a batch."""
     gathered = weights * all_gather_time(2 * E * E / Y, X, chip)
     parts = [
         (matmul_time(2 * rows * E * E / (X * Y), chip), activations * all_gather_time(2 * rows * E / X, Y, chip))

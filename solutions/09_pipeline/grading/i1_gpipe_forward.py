@@ -172,7 +172,9 @@ def everybody_returns(ws, x):
     return _pipeline(ws, x, returned=lambda out, me, n: out)
 
 
-@exercise.misconception(fails=forward_gradients, breaks="through your ticks equal those of one device")
+@exercise.misconception(
+    fails=forward_gradients, breaks="JAX's gradients of `ws` and `x` through your ticks equal those of one device"
+)
 def zeros_in_the_bubble(ws, x):
     """Your bubble begins with zeros, and stage divides by their norm, which gives NaN. The NaN shows only in the gradient, because 0 · NaN is NaN. Give idle devices an array with a norm above 0, or choose with jnp.where before stage."""
     return _pipeline(ws, x, begin=lambda x: jnp.zeros_like(x[0]))

@@ -175,7 +175,7 @@ def schedule_one_less(P, M):
     return run(lists(P, M, lambda s: min(max(P - 1 - s, 1), M)), P)
 
 
-@exercise.misconception(fails=schedule_order, breaks="in a later tick than the cell that it needs")
+@exercise.misconception(fails=schedule_order, breaks="every cell comes in a later tick than the cell that it needs")
 def schedule_same_tick(P, M):
     """You use a result in the tick that computes it. The result arrives in the next tick."""
     return [[cell for i in range(M) for cell in (f"F{i}", f"B{i}")] for _ in range(P)]
@@ -203,13 +203,13 @@ def schedule_one_at_a_time(P, M):
     return [[cell for part in row(s) for cell in part] for s in range(P)]
 
 
-@exercise.misconception(fails=schedule_makespan, breaks="idle ticks at the end included")
+@exercise.misconception(fails=schedule_makespan, breaks="at most 2 (M + P − 1) ticks, idle ticks at the end included")
 def schedule_idle_at_the_end(P, M):
     """Your grid continues after all work is done. Each cell is a tick: end the rows with the last backward."""
     return [[*row, "", ""] for row in schedule_1f1b(P, M)]
 
 
-@exercise.misconception(fails=schedule_order, breaks="in a later tick than the cell that it needs")
+@exercise.misconception(fails=schedule_order, breaks="every cell comes in a later tick than the cell that it needs")
 def schedule_back_from_the_first(P, M):
     """Your gradients start at the first device. They start at the last device, which has the loss."""
 

@@ -291,7 +291,7 @@ def program_scaled_for_the_log(ws, x, y):
     return _grads(ws, x, y, per=lambda y: y[0].size)
 
 
-@exercise.misconception(fails=program_budget, breaks="at most two permutes; one all-reduce of the loss")
+@exercise.misconception(fails=program_budget, breaks="each with at most two permutes; one all-reduce of the loss")
 def program_gathers(ws, x, y):
     """You gather the arrays of all devices and pick the neighbours' arrays. A permute sends an array to the neighbour alone."""
 
@@ -322,7 +322,7 @@ def program_hands_on_by_sum(ws, x, y):
     return _grads(ws, x, y, hand_on=hand_on)
 
 
-@exercise.misconception(fails=program_budget, breaks="2 (M + P − 1) ticks, each")
+@exercise.misconception(fails=program_budget, breaks="2 (M + P − 1) ticks, each with at most two permutes")
 def program_back_twice_in_a_tick(ws, x, y):
     """Each tick runs the backward pass of a stage twice: from the loss, and from the gradient that arrived. Choose one of the two gradients with jnp.where, then run the backward pass once."""
 
@@ -350,7 +350,7 @@ def one_hop_after_the_other(ws, x, y):
     return _grads(ws, x, y, hand_on=hand_on)
 
 
-@exercise.misconception(fails=program_budget, breaks="2 (M + P − 1) ticks, each")
+@exercise.misconception(fails=program_budget, breaks="2 (M + P − 1) ticks, each with at most two permutes")
 def a_round_too_many(ws, x, y):
     """Your loop runs too long. B of the last micro-batch on device 0 is in tick 2 (M + P - 1) - 1. After this tick all work is done."""
     return _grads(ws, x, y, ticks=lambda n, m: 2 * (m + n))
