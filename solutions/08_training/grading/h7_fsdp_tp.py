@@ -21,8 +21,8 @@ from h7_fsdp_tp import exercise, layer, mlp_2d, mlp_2d_bytes
 
 @exercise.helper
 def travels(seen, weights, activations, *kinds, near=""):
-    """Require at most the given weights over x and activations over y, by the given collectives or hop by hop. There are
-    three numbers of each: what a right program needs, the budget, and what a wrong program needs."""
+    """Require at most the given weights over x and activations over y, by the given collectives or hop by hop. Each
+    has three numbers: the need of a right program, the budget, and the need of a wrong program."""
     B, D, F = seen.dims["B"], seen.dims["D"], seen.dims["F"]
     mesh = seen.mesh
     expect_only(seen, *kinds, "permute")
@@ -77,7 +77,7 @@ def mlp_backward(seen):
     travels(seen.only(backward=True), (2, 4, 5), (2, 3, 5), "all_gather", "reduce_scatter")
     B, D, F = seen.dims["B"], seen.dims["D"], seen.dims["F"]
     matmul = 2 * B * D * F / (seen.mesh["x"] * seen.mesh["y"])
-    # 6 matmuls, and 1 to compute tanh's input again. Wrong: on each device, a matmul of several devices.
+    # 6 matmuls, and 1 to compute tanh's input again. Wrong: a device repeats the matmuls of other devices.
     expect_flops(seen, at_most=needed(6 * matmul, 9 * matmul, at=7.5 * matmul))
     expect_other_flops(seen, at_most=matmul)  # a matmul by logarithms costs 1.5 times as much
 
@@ -87,7 +87,7 @@ SPECS = (P("x", "y"), P("x", "y"), P("y", "x"))
 
 @exercise.alternative(of=mlp_2d)
 def weights_first(a, w_in, w_out, *, mesh):
-    """Gather weights first, then activations; the backward pass gathers everything again."""
+    """Gather weights first, then activations. The backward pass gathers everything again."""
 
     @jax.checkpoint
     def local(a, w_in, w_out):
@@ -210,7 +210,7 @@ def tanh_left_out(a, w_in, w_out, *, mesh):
 
 @exercise.misconception(form_of=tanh_left_out, breaks="right numbers")
 def tanh_of_the_result(a, w_in, w_out, *, mesh):
-    """Like `tanh_left_out`, but tanh of the result."""
+    """Like `tanh_left_out`, but with tanh of the result."""
     return jnp.tanh(without_tanh(a, w_in, w_out, mesh))
 
 
@@ -262,7 +262,7 @@ def gradients_all_reduced_over_x(a, w_in, w_out, *, mesh):
 
 @exercise.misconception(
     fails=[mlp_activations, mlp_backward, mlp_weights],
-    breaks=["over x only weights, by gathers", "at most 15BDF/(XY) FLOPs"],
+    breaks=["sends over x only weights, by gathers", "at most 15BDF/(XY) FLOPs"],
 )
 def gathered_over_both_axes(a, w_in, w_out, *, mesh):
     """You gathered the weights whole, over y as well. That is FSDP on all chips, and chips along y repeat the same work. Leave F cut over y."""
@@ -298,7 +298,7 @@ def hidden_gathered_over_y(a, w_in, w_out, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
 
 
-@exercise.misconception(fails=mlp_weights, breaks="over x only weights, by gathers")
+@exercise.misconception(fails=mlp_weights, breaks="sends over x only weights, by gathers")
 def activations_over_x(a, w_in, w_out, *, mesh):
     """You gathered the rows of A over x and left W_in cut, so activations travel over x. Every chip then has all rows of the batch, and the sums of H travel too. Over x, gather the weights, and leave the batch cut."""
 
@@ -312,7 +312,9 @@ def activations_over_x(a, w_in, w_out, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
 
 
-@exercise.misconception(fails=[mlp_activations, mlp_backward, mlp_weights], breaks="over x only weights, by gathers")
+@exercise.misconception(
+    fails=[mlp_activations, mlp_backward, mlp_weights], breaks="sends over x only weights, by gathers"
+)
 def activations_over_x_then_y(a, w_in, w_out, *, mesh):
     """You gathered the rows of A over x first, so the gather over y also brings the rows of all devices along x. Over x, gather the weights, and leave the batch cut."""
 
@@ -328,7 +330,7 @@ def activations_over_x_then_y(a, w_in, w_out, *, mesh):
 
 @exercise.misconception(fails=mlp_value, breaks="right numbers")
 def parts_of_a_interleaved(a, w_in, w_out, *, mesh):
-    """You joined the parts of A in the wrong order: their columns alternate. The part of device 0 along y comes first, then that of device 1: use tiled=True."""
+    """You joined the parts of A in the wrong order: their columns alternate. The part of device 0 along y comes first, then the part of device 1: use tiled=True."""
     interleaved = lambda a: jax.lax.all_gather(a, "y", axis=2).reshape(a.shape[0], -1)  # noqa: E731
     return around(over_y=interleaved)(a, w_in, w_out, mesh)
 
@@ -374,7 +376,7 @@ def all_reduced_over_y(a, w_in, w_out, *, mesh):
     fails=[mlp_activations, mlp_gradients, mlp_weights], breaks="gradients laid out as their arrays"
 )
 def w_out_cut_as_w_in(a, w_in, w_out, *, mesh):
-    """You took W_out as P('x', 'y'), as if it were cut like W_in. JAX then sends it to other chips before your function begins, and its gradient is cut wrongly. W_out is P('y', 'x'): F over y, D over x."""
+    """You took W_out as P('x', 'y'), as if it were cut like W_in. JAX then sends W_out to other chips before your function begins, and the gradient of W_out is cut wrongly. W_out is P('y', 'x'): y cuts F, and x cuts D."""
 
     def local(a, w_in, w_out):
         rows = jax.lax.all_gather(a, "y", axis=1, tiled=True)
@@ -388,13 +390,13 @@ def w_out_cut_as_w_in(a, w_in, w_out, *, mesh):
 
 @exercise.misconception(of=mlp_2d_bytes)
 def bytes_on_swapped_axes(B, D, F, X, Y):
-    """You sent weights along y and activations along x. x cuts the batch, so its chips exchange weights. y cuts F, so its chips exchange activations."""
+    """You sent weights along y and activations along x. x cuts the batch, so chips along x exchange weights. y cuts F, so chips along y exchange activations."""
     return {"x": 2 * 2 * B * D / Y * (X - 1) / X, "y": 2 * 2 * D * F / X * (Y - 1) / Y}
 
 
 @exercise.misconception(of=mlp_2d_bytes)
 def bytes_of_whole_arrays(B, D, F, X, Y):
-    """You gathered whole arrays. A gather along x joins only 1/Y of the weights, and a gather along y only 1/X of the activations."""
+    """You gathered whole arrays. A gather along x joins only 1/Y of the weights, and a gather along y joins only 1/X of the activations."""
     return {"x": 2 * 2 * D * F * (X - 1) / X, "y": 2 * 2 * B * D * (Y - 1) / Y}
 
 
@@ -407,7 +409,7 @@ def bytes_of_whole_weights(X, **rest):
 
 @exercise.misconception(of=mlp_2d_bytes)
 def bytes_of_whole_activations(X, **rest):
-    """You sent the whole batch's activations along y. x cuts the batch, so a chip has only 1/X of them."""
+    """You sent the whole batch's activations along y. x cuts the batch, so a chip has only 1/X of the activations."""
     right = mlp_2d_bytes(X=X, **rest)
     return {**right, "y": right["y"] * X}
 

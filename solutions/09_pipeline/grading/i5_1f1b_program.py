@@ -90,7 +90,7 @@ long = exercise.call(
 
 @exercise.check(long, points=1, after=[program_value, program_budget])
 def program_memory(seen):
-    """grad_1f1b: in as many ticks, with a stash of about P inputs"""
+    """grad_1f1b: in 2 (M + P - 1) ticks, with a stash of about P inputs"""
     expect_close(seen.out, unsharded(seen.ws, seen.x, seen.y))
     expect_ticks(seen, too_many=1.5)  # a gather in place of a permute
     d, stages = seen.dims, seen.mesh["pp"]
@@ -108,8 +108,8 @@ def ring(step):
 
 
 def went_back(ws, a, due, came, last, size):
-    """Return the error of a stage's output, and the gradients of ws and a, which come from the error on the last device
-    and from the received gradient on the others."""
+    """Return the error of a stage's output, and the gradients of ws and a. The last device computes the gradients from
+    the error, and the other devices compute them from the received gradient."""
     out, pull = jax.vjp(stage, ws, a)
     error = out - due
     return error, *pull(jnp.where(last, 2 * error / size, came))
@@ -228,7 +228,7 @@ def both_with_a_masked_stash(ws, x, y):
 
 @exercise.alternative(of=grad_1f1b)
 def two_permutes(ws, x, y):
-    """In every tick a device sends its result to both neighbours, and each uses the result that it needs."""
+    """In every tick a device sends its result to both neighbours, and uses one of the two arrays that it receives."""
     return _grads(ws, x, y)
 
 
@@ -253,7 +253,7 @@ def program_adds_junk(ws, x, y):
 
 @exercise.misconception(form_of=program_adds_junk)
 def program_adds_all_ticks(ws, x, y):
-    """Like `program_adds_junk`, without a test of the micro-batch."""
+    """Like `program_adds_junk`, but the program does not test whether the micro-batch exists."""
     return _grads(ws, x, y, add=lambda useful, grads, dws: grads + dws, came=lambda x: jnp.ones_like(x[0]))
 
 
@@ -265,7 +265,7 @@ def a_slot_too_few(ws, x, y):
 
 @exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
 def back_a_tick_early(ws, x, y):
-    """B reads a slot that has no input yet: B is two ticks early, or it reads the slot of another micro-batch. B of micro-batch i is in tick 2P - 1 - s + 2i, and it reads the slot that F of micro-batch i wrote."""
+    """Your B reads a slot that does not hold the input of its micro-batch. B is two ticks early, or B reads the slot of another micro-batch. B of micro-batch i is in tick 2P - 1 - s + 2i, and it reads the slot that F of micro-batch i wrote."""
     return _grads(ws, x, y, back_at=lambda tick, me, n: (tick - (2 * n - 3 - me)) // 2)
 
 
@@ -287,13 +287,13 @@ def all_to_the_right(ws, x, y):
 
 @exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
 def program_scaled_for_the_log(ws, x, y):
-    """Your loss is the mean over the batch, but your gradient is that of the sum over micro-batches. Divide by M before the backward pass."""
+    """Your loss is the mean over the batch, but your gradient is the gradient of the sum over micro-batches. Divide by M before the backward pass."""
     return _grads(ws, x, y, per=lambda y: y[0].size)
 
 
-@exercise.misconception(fails=program_budget, breaks="at most two permutes; one all-reduce of the loss")
+@exercise.misconception(fails=program_budget, breaks="each with at most two permutes; one all-reduce of the loss")
 def program_gathers(ws, x, y):
-    """You gather the arrays of all devices and pick those of the neighbours. A permute sends an array to the neighbour alone."""
+    """You gather the arrays of all devices and pick the neighbours' arrays. A permute sends an array to the neighbour alone."""
 
     def hand_on(made):
         n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
@@ -322,9 +322,9 @@ def program_hands_on_by_sum(ws, x, y):
     return _grads(ws, x, y, hand_on=hand_on)
 
 
-@exercise.misconception(fails=program_budget, breaks="2 (M + P − 1) ticks, each")
+@exercise.misconception(fails=program_budget, breaks="2 (M + P − 1) ticks, each with at most two permutes")
 def program_back_twice_in_a_tick(ws, x, y):
-    """Each tick runs the backward pass of a stage twice: from the loss, and from the gradient that arrived. Choose one of the two gradients with jnp.where, then run it once."""
+    """Each tick runs the backward pass of a stage twice: from the loss, and from the gradient that arrived. Choose one of the two gradients with jnp.where, then run the backward pass once."""
 
     def twice(ws, a, due, came, last, size):
         def loss_of(ws, a):
@@ -350,9 +350,9 @@ def one_hop_after_the_other(ws, x, y):
     return _grads(ws, x, y, hand_on=hand_on)
 
 
-@exercise.misconception(fails=program_budget, breaks="2 (M + P − 1) ticks, each")
+@exercise.misconception(fails=program_budget, breaks="2 (M + P − 1) ticks, each with at most two permutes")
 def a_round_too_many(ws, x, y):
-    """Your loop runs too long. B of the last micro-batch on device 0 is in tick 2 (M + P - 1) - 1. After it all work is done."""
+    """Your loop runs too long. B of the last micro-batch on device 0 is in tick 2 (M + P - 1) - 1. After this tick all work is done."""
     return _grads(ws, x, y, ticks=lambda n, m: 2 * (m + n))
 
 
@@ -364,19 +364,19 @@ def stash_of_gpipe(M, P, T, D):
 
 @exercise.misconception(of=stash_saved)
 def stash_of_this(M, P, T, D):
-    """You counted your program's stash. How much smaller is it than M inputs?"""
+    """You counted your program's stash. How much smaller than M inputs is this stash?"""
     return P * 2 * T * D
 
 
 @exercise.misconception(of=stash_saved)
 def stash_one_less(M, P, T, D):
-    """You counted P - 1 inputs for your program's stash. Device 0 keeps P: the last of them until its backward."""
+    """You counted P - 1 inputs for your program's stash. Device 0 holds P inputs before its first backward."""
     return (M - P + 1) * 2 * T * D
 
 
 @exercise.misconception(of=stash_saved)
 def stash_of_floats(M, P, T, D):
-    """You counted four bytes per number. A bfloat16 has two."""
+    """You counted four bytes per number. A bfloat16 has two bytes."""
     return (M - P) * 4 * T * D
 
 
