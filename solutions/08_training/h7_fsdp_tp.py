@@ -98,7 +98,7 @@ layer = exercise.call(
     cotangent=normal("B", "D", spec=P("x", "y")),
     wrt=("a", "w_in", "w_out"),
     dims={"B": 8, "D": 12, "F": 20},
-    hidden_dims={"B": 36, "D": 28, "F": 44},
+    hidden_dims={"B": 20, "D": 28, "F": 44},
 )
 
 
