@@ -1,4 +1,4 @@
-"""A content-addressed cache that is kept from one run of the grader to the next: ``Store.get(kind, key, make)``.
+"""A content-addressed cache that is kept from one run of the grader to the next: ``Store.find`` and ``Store.keep``.
 
 | kind | key | value |
 |---|---|---|
@@ -202,20 +202,23 @@ class Store:
     _held: dict[str, LRUCache[bytes, Any]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def get(self, kind: Kind[T], key: bytes, make: Callable[[], T], source: Source | None = None) -> T:
-        """Return the value of a key; call ``make`` if the store lacks the value.
+    def find(self, kind: Kind[T], key: bytes, source: Source | None = None) -> T | None:
+        """Return the value of a key; None if the caller must make the value and keep it.
+
+        Args:
+            source: the learner's file or notebook that the value comes from.
+        """
+        return self._known(kind, key) if self.reads and self._keeps(source) else None
+
+    def keep(self, kind: Kind[T], key: bytes, value: T, source: Source | None = None) -> T:
+        """Keep a value that the caller made, and return it.
 
         Args:
             source: the learner's file or notebook that the value comes from. If it gives two different values for one
                 key, the store never keeps its values again.
         """
-        if self.cache is None or (source is not None and self.cache.get(self.keys.source(source)) is not None):
-            return make()
-        known = self._known(kind, key) if self.reads else None
-        if known is not None:
-            return known
-        value = make()
-        self._keep(kind, key, value, source)
+        if self._keeps(source):
+            self._keep(kind, key, value, source)
         return value
 
     def distrust(self, source: Source) -> None:
@@ -226,6 +229,12 @@ class Store:
     def afresh(self) -> Store:
         """Return a store that makes every value anew, and puts the new values into this store's cache."""
         return Store(self.keys, self.cache, False, self._held, self._lock)
+
+    def _keeps(self, source: Source | None) -> bool:
+        """Return False if there is no cache, or if values of this source must not be kept."""
+        if self.cache is None:
+            return False
+        return source is None or self.cache.get(self.keys.source(source)) is None
 
     def _known(self, kind: Kind[T], key: bytes) -> T | None:
         assert self.cache is not None

@@ -54,8 +54,8 @@ def collect(workers: Workers, source: Source, asks: Sequence[Ask]) -> tuple[list
 
 
 def answers_of(workers: Workers, trace: Trace, asks: Sequence[Ask]) -> list[Answered]:
-    """Return the answers to questions and to plain functions. These requests run no program."""
-    return [Answered(ask, _plain(workers, ask, trace.replies[ask])) for ask in asks]
+    """Return the answers to the questions among the requests. These requests run no program."""
+    return [Answered(a, _plain(workers, a, trace.replies[a])) for a in asks if isinstance(a.of, Question)]
 
 
 def _plain(workers: Workers, ask: Ask, reply: Reply) -> Finding:
@@ -128,7 +128,8 @@ class Runs:
         trials = Trial(self._workers, ask, request, program, self._cost)
         key = store.keys.run(ask, self._files, program)
         try:
-            seen = observed(ask, store.get(RUNS, key, trials.ran), before)
+            ran = store.find(RUNS, key) or store.keep(RUNS, key, trials.ran())
+            seen = observed(ask, ran, before)
             if not isinstance(seen, Observation):
                 return seen
             if seen.outputs and seen.poison is None:
