@@ -248,7 +248,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
                 wrong(f"broken: {value.reason} {traffic.reason}")
             if value.status == "passed" and name in WRONG:
                 wrong("wrong work is right")
-            if isinstance(ran := seen[first], Observation):
+            if ran := seen[first].observation:
                 found.ran += 1
                 for one in miscounted(code, first, ran, found):
                     wrong(one)

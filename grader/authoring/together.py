@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from grader.batch.grade import Grader
 from grader.batch.running import collect
-from grader.common.observation import Fault
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, Finding
@@ -64,5 +63,5 @@ def each_tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> It
 
 def _own(asks: Sequence[Ask], findings: Sequence[Finding]) -> list[Answered]:
     """Return one submission's answers; [] if an answer is a fault that another submission may have caused."""
-    faults = {f.kind for f in findings if isinstance(f, Fault) and not f.ran}
+    faults = {f.fault.kind for f in findings if f.fault and not f.fault.ran}
     return [Answered(ask, f) for ask, f in zip(asks, findings, strict=True)] if faults <= OWN_FAULTS else []

@@ -10,7 +10,6 @@ import numpy as np
 
 from grader.batch.explaining import Wanted, facts_of
 from grader.common.layout import show_sizes
-from grader.common.observation import Observation
 from grader.course.loading import Course
 from grader.exercise import Call, Check
 from grader.intake.facts import definition
@@ -81,8 +80,9 @@ def _failing(page: Appeal, group: Together, run: int, said: str) -> Appeal:
         steps = answer.ask.of.steps if isinstance(answer.ask.of, Call) else 1
         if answer.ask.inputs:
             inputs += _values(answer.ask.inputs[run * steps])
-        if isinstance(answer.finding, Observation) and len(answer.finding.outputs) >= (run + 1) * steps:
-            last = answer.finding.outputs[(run + 1) * steps - 1]
+        seen = answer.finding.observation
+        if seen and len(seen.outputs) >= (run + 1) * steps:
+            last = seen.outputs[(run + 1) * steps - 1]
             outputs += [_value(out.name or f"result {i}", out.value) for i, out in enumerate(last)]
     return replace(page, failed_on=said, inputs=inputs, outputs=outputs)
 

@@ -18,7 +18,7 @@ from grader.batch.running import collect
 from grader.clock import ASYNCHRONOUS, Slice, Timeline, live_memory, placed
 from grader.common.drawing import drawn
 from grader.common.layout import entries, show_sizes
-from grader.common.observation import Fault, Observation, Seen, Sharded, Timing, Unseen
+from grader.common.observation import Observation, Seen, Sharded, Timing, Unseen
 from grader.common.pipelines import pipelines
 from grader.common.routes import routes
 from grader.common.text import nearest
@@ -186,11 +186,10 @@ def explained(grader: Grader, source: Source, asks: list[Ask], wanted: Wanted) -
 
 def facts_of(answer: Answered, wanted: Wanted) -> Explained:
     """Return the facts about one request's program. If there is no program, the only fact is the fault."""
-    ask, seen = answer.ask, answer.finding
+    ask, seen = answer.ask, answer.finding.observation
     about = (ask.exercise, ask.task, ask.mesh, ask.dims)
-    if isinstance(seen, Fault):
-        return Explained(*about, fault=seen)
-    assert isinstance(seen, Observation)
+    if seen is None:
+        return Explained(*about, fault=answer.finding.fault)
     assert isinstance(ask.of, Call)
     timeline, untimed = _timeline(seen, ask.of.timing, wanted)
     arguments = _arguments(ask)
@@ -217,8 +216,8 @@ def facts_of(answer: Answered, wanted: Wanted) -> Explained:
 
 def _elsewhere(answer: Answered, backend: str) -> str:
     """Return a text that says how far values on real devices differ from values on simulated devices; '' if unknown."""
-    seen = answer.finding
-    if not isinstance(seen, Observation) or not seen.elsewhere:
+    seen = answer.finding.observation
+    if seen is None or not seen.elsewhere:
         return ""
     if unseen := [a.shards.why for run in seen.elsewhere[0] for a in run if isinstance(a.shards, Unseen)]:
         return f"values were not compared on {backend}: {unseen[0]}"
@@ -242,8 +241,8 @@ def _elsewhere(answer: Answered, backend: str) -> str:
 
 def _measured(answer: Answered, backend: str) -> str:
     """Return a text with the measured time of a call (median and spread); '' without a measurement."""
-    seen = answer.finding
-    if not isinstance(seen, Observation) or not seen.measured:
+    seen = answer.finding.observation
+    if seen is None or not seen.measured:
         return ""
     if isinstance(seen.measured, str):
         return f"not timed on {backend}: {seen.measured}"

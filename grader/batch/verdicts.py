@@ -16,7 +16,7 @@ from grader.batch.poison import Poisoned
 from grader.batch.remembering import Checked
 from grader.batch.running import collect
 from grader.batch.workers import Workers
-from grader.common.observation import Fault, Observation, Outcome
+from grader.common.observation import Outcome
 from grader.common.result import Evidence, Result
 from grader.course.loading import Course
 from grader.course.reference import reference_source
@@ -78,9 +78,8 @@ class Judge:
     def _lasting(self, exercise: Exercise, answered: Sequence[Answered]) -> bool:
         """Return True if a new run of the submission and of the misconceptions would give equal results."""
         findings = [*(a.finding for a in answered), *self._references.findings(exercise.id)]
-        poisons = [f.poison for f in findings if isinstance(f, Observation) and isinstance(f.poison, Poisoned)]
-        faults = [f for f in findings if isinstance(f, Fault)]
-        return all(map(lasting, faults)) and all(p.lasting for p in poisons)
+        poisons = [f.observation.poison for f in findings if f.observation]
+        return all(lasting(f.fault) for f in findings) and all(p.lasting for p in poisons if isinstance(p, Poisoned))
 
 
 def judge_answers(
@@ -96,19 +95,19 @@ def judge_answers(
         finding = found[id(question)]
         if isinstance(question.answer, Code):
             code = written_code(source, question.answer.task) if source else ""
-            finding = [Outcome(value=code[:MAX_TEXT])]
+            finding = Finding(outcomes=[Outcome(value=code[:MAX_TEXT])])
         results.append(_answer(course, exercise, question, finding, student))
     return results
 
 
 def _answer(course: Course, exercise: Exercise, question: Question, finding: Finding, student: str) -> Result:
-    params = course.params(question, student)
-    raw = finding[0].value if isinstance(finding, list) and finding else None
+    params, fault = course.params(question, student), finding.fault
+    raw = finding.outcomes[0].value if finding.outcomes else None
     if not course.solved:
         return answers.read_back(question, params, raw)
     result = answers.judge(question, params, exercise.misconceptions.values(), raw)
-    if isinstance(finding, Fault) and finding.kind == "broken" and result.status != "broken":
-        return result.model_copy(update={"status": "broken", "reason": finding.message})
+    if fault and fault.kind == "broken" and result.status != "broken":
+        return result.model_copy(update={"status": "broken", "reason": fault.message})
     return result
 
 
@@ -129,22 +128,22 @@ def may_explain(misconception: Misconception, check: Check, statuses: Mapping[st
 
 def _ran(submitted: Shown, task: Task) -> bool:
     """Return True if the code of a task ran: it returned a result or raised an error."""
-    found = [a.finding for a in submitted.answered if a.ask.task == task.name]
-    return any(not isinstance(finding, Fault) or finding.kind == "raised" for finding in found)
+    faults = [a.finding.fault for a in submitted.answered if a.ask.task == task.name]
+    return any(fault is None or fault.kind == "raised" for fault in faults)
 
 
 def _evidence(answer: Answered) -> Evidence:
-    ask, seen = answer.ask, answer.finding
+    ask, seen = answer.ask, answer.finding.observation
     return Evidence(
         task=ask.task, mesh=dict(ask.mesh), dims=dict(ask.dims), secret=ask.secret,
-        program=seen.program if isinstance(seen, Observation) else "", inputs=ask.digest, step=_step(answer),
+        program=seen.program if seen else "", inputs=ask.digest, step=_step(answer),
     )  # fmt: skip
 
 
 def _step(answer: Answered) -> int | None:
     """Return the program's time by the grader's time model (``clock``), in picoseconds; None if there is none."""
-    call, seen = answer.ask.of, answer.finding
-    if not (isinstance(call, Call) and call.timing and isinstance(seen, Observation)):
+    call, seen = answer.ask.of, answer.finding.observation
+    if not (isinstance(call, Call) and call.timing and seen):
         return None
     try:
         return laid_out(seen.operations, call.timing).step

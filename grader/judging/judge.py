@@ -1,7 +1,6 @@
 """Judge checks: turn the values and facts from a submission's run into a result for each check.
 
-An *ask* is one request to a submission. A *finding* is the response to an ask: an observation (facts and values), a
-function's outcomes, or a fault (an error).
+An *ask* is one request to a submission. A *finding* is the response to an ask.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 
 from grader.common.drawing import drawn, each_drawn
 from grader.common.layout import show_device
-from grader.common.observation import Fault, NotHere, Observation, Seen, Sharded
+from grader.common.observation import Fault, NotHere, Seen, Sharded
 from grader.common.pipelines import pipelines
 from grader.common.result import Result
 from grader.common.routes import routes
@@ -152,10 +151,10 @@ def _verdict(check: Check, looked_at: list[Together], *, public: bool) -> Result
 
 def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
     """Return the verdict on the first fault, or None. Faults of the learner come before faults of the grader."""
-    faults = [(a.ask, a.finding) for a in answers if isinstance(a.finding, Fault)]
+    faults = [(a.ask, a.finding.fault) for a in answers if a.finding.fault]
     for ask, fault in sorted(faults, key=lambda f: f[1].kind == "broken"):
         why = _of_fault(fault, ask.task)
-        if not all(isinstance(a.finding, Fault) for a in answers if a.ask.of is ask.of):
+        if not all(a.finding.fault for a in answers if a.ask.of is ask.of):
             why = _where(why, ask)
         status = "broken" if fault.kind == "broken" else "failed"
         return _result(check, status, why, where=f"line {fault.line}" if fault.line else "")
@@ -164,7 +163,7 @@ def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
 
 def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
     """Return a result without details if the check fails on secret inputs, else None."""
-    kinds = {a.finding.kind for group in looked_at for a in group.each if isinstance(a.finding, Fault)}
+    kinds = {a.finding.fault.kind for group in looked_at for a in group.each if a.finding.fault}
     if kinds:
         return _result(check, *(("broken", BROKEN_IN_SECRET) if kinds == {"broken"} else ("failed", WRONG_IN_SECRET)))
     for group in looked_at:
@@ -210,11 +209,12 @@ def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
     pass with float32 matmuls.
     """
     first = None
-    precisions = max(len(a.finding.elsewhere or ()) if isinstance(a.finding, Observation) else 0 for a in group.each)
+    seen = [a.finding.observation for a in group.each if a.finding.observation]
+    precisions = max((len(one.elsewhere or ()) for one in seen), default=0)
     for precision in range(precisions):
         try:
-            for seen in group.seen(public=public, elsewhere=precision):
-                group.judged(seen)
+            for run in group.seen(public=public, elsewhere=precision):
+                group.judged(run)
             return None
         except Failure as failure:
             first = first or failure
@@ -226,7 +226,7 @@ def verdicts(group: Together) -> list[str]:
 
     If an answer of the submission is a fault, return only a text about the first fault.
     """
-    faults = [(a.ask, a.finding) for a in group.each if isinstance(a.finding, Fault)]
+    faults = [(a.ask, a.finding.fault) for a in group.each if a.finding.fault]
     if faults:
         return [f"{fault.kind}: {_of_fault(fault, ask.task)}" for ask, fault in faults[:1]]
     decided = []
@@ -294,8 +294,8 @@ def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
 
     Return None if there is no timeline, if it is too long, or if learners do not see the program's sizes.
     """
-    ask, seen = answer.ask, answer.finding
-    if not (isinstance(ask.of, Call) and ask.of.timing and isinstance(seen, Observation)) or ask.hidden or ask.secret:
+    ask, seen = answer.ask, answer.finding.observation
+    if not (isinstance(ask.of, Call) and ask.of.timing and seen) or ask.hidden or ask.secret:
         return None
     try:
         timeline = laid_out(seen.operations, ask.of.timing)
@@ -313,8 +313,8 @@ def _rounds_pictures(answer: Answered) -> list[dict[str, Any]]:
 
     Return [] if the program ran on hidden dimensions or secret inputs.
     """
-    ask, seen = answer.ask, answer.finding
-    if ask.hidden or ask.secret or not isinstance(seen, Observation) or seen.operations is None:
+    ask, seen = answer.ask, answer.finding.observation
+    if ask.hidden or ask.secret or seen is None or seen.operations is None:
         return []
     mesh = [[axis, size] for axis, size in ask.mesh.items()]
     found = [j for j in routes(seen.operations) if sum(map(len, j.holds)) <= MAX_HELD]

@@ -177,7 +177,7 @@ def _rank(
 
 
 def _found(group: Together) -> Iterator[Found]:
-    faults = [a.finding for a in group.each if isinstance(a.finding, Fault)]
+    faults = [a.finding.fault for a in group.each if a.finding.fault]
     if faults:
         yield faults[0]
         return

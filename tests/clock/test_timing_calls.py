@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from grader.batch.findings import Ran, observed
-from grader.common.observation import Observation
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.public import public_source
@@ -81,7 +80,8 @@ def test_arrays_of_paper_size_on_a_slice_of_256_chips_are_traced_and_judged(tmp_
     """8 GiB over 256 chips; ordinary calls are refused beyond 1 GiB, and have eight devices."""
     course = timed(tmp_path)
     small, large = (answered(ask) for ask in asks(course))
-    assert isinstance(small.finding, Observation) and small.finding.outputs == [] and small.finding.memory == 0
+    seen = small.finding.observation
+    assert seen is not None and seen.outputs == [] and seen.memory == 0
     check = course.exercise("x1_gather").checks["quick"]
     (seen,) = seen_of(small, public=True)
     assert seen.out is None and seen.timeline.axes == {"x": (0, 1)} and seen.timeline.chip == "v5e"

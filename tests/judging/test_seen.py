@@ -11,7 +11,7 @@ from grader.exercise import Exercise, like, normal
 from grader.expect import expect_close
 from grader.judging.judge import judge_checks
 from grader.judging.plan import Ask, plan
-from grader.judging.seen import Answered, seen_of
+from grader.judging.seen import Answered, Finding, seen_of
 from tests.seen import sharded
 
 
@@ -42,7 +42,7 @@ def answered(exercise: Exercise, *factors: float) -> list[Answered]:
         chosen = [factors[at % len(factors)] for at in range(len(ask.inputs))]
         return Observation([[sharded(np.full(s, f), (), ask.mesh, d) for s, d in shapes] for f in chosen], [], 0)
 
-    return [Answered(ask, observed(ask)) for ask in plan(exercise, public=False, seed="s")]
+    return [Answered(ask, Finding(observed(ask))) for ask in plan(exercise, public=False, seed="s")]
 
 
 def test_a_result_has_its_structure_and_each_leaf_its_name_and_dtype() -> None:
@@ -111,7 +111,8 @@ def test_operations_are_tried_on_the_mesh_of_most_axes_and_of_graded_work_on_hid
         found = set()
         for ask in plan(exercise, public=public, seed="s"):
             outputs = [[sharded(np.zeros(ask.dims["I"]), (), ask.mesh)] for _ in ask.inputs]
-            for seen in seen_of(Answered(ask, Observation(outputs, [], 0, poison=Never())), public=public):
+            of_program = Finding(Observation(outputs, [], 0, poison=Never()))
+            for seen in seen_of(Answered(ask, of_program), public=public):
                 found |= {(ask.mesh["x"], ask.dims["I"], ask.secret)} if seen.poison else set()
         return found
 
