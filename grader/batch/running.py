@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from grader.batch.backends import stuck, unseen
-from grader.batch.findings import Ran, Reply, observed, plain_values, run_fault
+from grader.batch.findings import Reply, RunReply, observed, plain_values, run_fault
 from grader.batch.poison import Poisoned
 from grader.batch.remembering import RUNS
 from grader.batch.tracing import Cost, Trace, trace, traced_of
@@ -133,8 +133,8 @@ class Runs:
         trials = Trial(self._workers, ask, request, program, self._cost)
         key = store.keys.run(ask, self._files, program)
         try:
-            ran = store.find(RUNS, key) or store.keep(RUNS, key, trials.ran())
-            finding = observed(ask, ran, before)
+            answer = store.find(RUNS, key) or store.keep(RUNS, key, trials.run())
+            finding = observed(ask, answer, before)
             seen = finding.observation
             if seen is None:
                 return finding
@@ -169,12 +169,12 @@ class Trial:
     program: bytes
     cost: Cost
 
-    def ran(self) -> Ran:
+    def run(self) -> RunReply:
         """Run the program on the request's inputs. Raises WorkerDied."""
         with self._counted():
-            ran = self.workers.ran(self.ask, self.request, self.program)
-        self.cost.running += ran.header.get("cpu", 0.0)
-        return ran
+            reply = self.workers.run(self.ask, self.request, self.program)
+        self.cost.running += reply.header.get("cpu", 0.0)
+        return reply
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
         """Change operations of the program and return how much the results change, see ``Trials.moved``.

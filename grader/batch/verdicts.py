@@ -65,7 +65,7 @@ class Judge:
             misconceptions: list[Misconception] = []
             if result.status == "failed" and result.reason != WRONG_IN_SECRET:
                 check = exercise.checks[result.name]
-                tasks = [task for task in check.tasks if _ran(submitted, task)]
+                tasks = [task for task in check.tasks if _executed(submitted, task)]
                 known = [
                     misconception
                     for misconception in exercise.misconceptions.values()
@@ -126,7 +126,7 @@ def may_explain(misconception: Misconception, check: Check, statuses: Mapping[st
     return public or bool(misconception.gives) or all(statuses.get(name) != "passed" for name in misconception.fails)
 
 
-def _ran(submitted: Shown, task: Task) -> bool:
+def _executed(submitted: Shown, task: Task) -> bool:
     """Return True if the code of a task ran: it returned a result or raised an error."""
     faults = [a.finding.fault for a in submitted.answered if a.ask.task == task.name]
     return any(fault is None or fault.kind == "raised" for fault in faults)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from grader.batch import findings as replies
-from grader.batch.findings import OTHER_KIND, Ran, Reply
+from grader.batch.findings import OTHER_KIND, Reply, RunReply
 from grader.batch.in_process import InProcess
 from grader.batch.running import Runs, collect
 from grader.batch.tracing import Cost, trace
@@ -383,14 +383,14 @@ def test_a_long_or_malformed_error_is_cut(error: dict, outcome: Outcome) -> None
     assert replies.plain_values(cases("a"), {"values": [error]}).outcomes == [outcome]
 
 
-def run_reply(**changed: Any) -> Ran:
+def run_reply(**changed: Any) -> RunReply:
     slices = [[[2 * i, 2 * i + 2], [0, 4]] for i in range(4)]
     header = {
         "outputs": [[{"shape": [8, 4], "dtype": "float32", "slices": slices}]], "program": "0",
         "collectives": [{"kind": "permute", "axes": ["x"], "bytes": 8, "sent": 8}], "memory": 1, "flops": 2, "dot_flops": 2, "mapped": True,
         "operations": None,
     }  # fmt: skip
-    return Ran(header | changed, [bytes(32)] * 4)
+    return RunReply(header | changed, [bytes(32)] * 4)
 
 
 def test_a_runners_reply_becomes_an_observation() -> None:
@@ -421,7 +421,7 @@ def test_an_observation_that_does_not_fit_is_the_graders_fault(changed: dict) ->
 
 
 def test_an_error_in_the_runners_code_is_the_graders_fault() -> None:
-    found = replies.observed(array(), Ran({"broken": "KeyError: 'x'"})).fault
+    found = replies.observed(array(), RunReply({"broken": "KeyError: 'x'"})).fault
     assert found == Fault("broken", "the grader failed while it ran this program: KeyError: 'x'")
 
 
@@ -432,7 +432,7 @@ def test_missing_gradients_are_refused(given: int) -> None:
     ask = Ask(call, {"x": 4}, {}, [{name: A.sample({}, rng("s", name)) for name in ("a", "b", "cotangent")}])
     ran = run_reply()
     outputs = [ran.header["outputs"][0] * given]
-    found = replies.observed(ask, Ran({**ran.header, "outputs": outputs}, [*ran.shards] * given)).fault
+    found = replies.observed(ask, RunReply({**ran.header, "outputs": outputs}, [*ran.shards] * given)).fault
     assert found == Fault("refused", "the program does not return the results and gradients of the call")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from grader.batch.findings import Ran, observed
+from grader.batch.findings import RunReply, observed
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.public import public_source
@@ -63,7 +63,7 @@ def answered(ask: Ask, task: Any = None) -> Answered:
     """Traced and read here, in one process."""
     request = ask.for_tracer([])
     code = lower(task or ask.of.task.fn, request)  # type: ignore[union-attr]
-    return Answered(ask, observed(ask, Ran(*execution.execute(request, code, ask.arrays()))))
+    return Answered(ask, observed(ask, RunReply(*execution.execute(request, code, ask.arrays()))))
 
 
 def test_a_timing_call_is_traced_without_data_or_hidden_cases(tmp_path: Path) -> None:
