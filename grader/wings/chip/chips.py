@@ -80,8 +80,8 @@ def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call
     if not fitting:
         meshes = dict.fromkeys(f"{show_sizes(m)} ({prod(m.values())})" for call in calls for m in call.meshes)
         raise CourseError(
-            f"{exercise.id}: no mesh of the exercise's calls has the {on.count} devices of {on}; the calls have {', '.join(meshes)}; "
-            "choose another mesh with --mesh, or another slice"
+            f"{exercise.id}: no mesh of the exercise's calls has the {on.count} devices of {on}; "
+            f"the calls have {', '.join(meshes)}; choose another mesh with --mesh, or another slice"
         )
     return fitting
 
