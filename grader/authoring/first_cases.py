@@ -41,8 +41,12 @@ def _chosen(exercise: Exercise, asks: Sequence[Ask], fails: Collection[str], eve
     chosen: dict[tuple, Ask] = {}
     for ask in asks:
         of = id(ask.of)
-        if of in calls and not (ask.secret and isinstance(ask.of, Call)):
-            case = ask.same if of in whole else ask.check_vma, ask.secret, of in meshes and tuple(ask.mesh.items())
+        if of in calls and not (ask.hidden_inputs and isinstance(ask.of, Call)):
+            case = (
+                ask.same if of in whole else ask.check_vma,
+                ask.hidden_inputs,
+                of in meshes and tuple(ask.mesh.items()),
+            )
             chosen.setdefault((of, case), ask)
     return set(chosen.values())
 

@@ -40,7 +40,7 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
         chunks += [Chunk(f"{n}.py", text), Chunk(f"after {n}", NOTHING_LEFT)]
         ends.append((str(n), f"{n}.py"))
     every = [[replace(ask, exercise=str(n)) for ask in asks] for n, (_, asks) in enumerate(texts)]
-    in_order = sorted((ask for own in every for ask in own), key=lambda ask: ask.secret)
+    in_order = sorted((ask for own in every for ask in own), key=lambda ask: ask.hidden_inputs)
     with grader.workers() as workers:
         # Send all programs to one runner, so that no job waits for the programs of another job.
         workers = workers.with_runner(grader.pool.sets.index(workers))

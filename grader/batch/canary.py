@@ -154,7 +154,7 @@ def run_key(grader: Grader, name: str) -> str:
 
     The digest does not depend on the exercise's checks, because checks do not change a solution's answers.
     """
-    asks = [[ask.for_tracer([]), ask.digest, ask.secret] for ask in grader.plan(name, False)]
+    asks = [[ask.for_tracer([]), ask.digest, ask.hidden_inputs] for ask in grader.plan(name, False)]
     return digest_of(["ran", asks, name, *_here(grader)])
 
 

@@ -52,11 +52,11 @@ def _with_runs(page: Appeal, check: Check, answered: list[Answered]) -> Appeal:
     for group in groups:
         asked = "; ".join(dict.fromkeys(asked_for(a.ask) for a in group.each))
         decided = verdicts(group)
-        runs += [Run(asked, group.ask.secret, number, reason) for number, reason in enumerate(decided, 1)]
+        runs += [Run(asked, group.ask.hidden_inputs, number, reason) for number, reason in enumerate(decided, 1)]
         first = next((i for i, reason in enumerate(decided) if reason), None)
-        if first is not None and not page.failed_on and not group.ask.secret:
+        if first is not None and not page.failed_on and not group.ask.hidden_inputs:
             page = _failing(page, group, first, f"{asked}, run {first + 1}: {decided[first]}")
-    programs = [a for group in groups for a in group.each if not a.ask.secret and isinstance(a.ask.of, Call)]
+    programs = [a for group in groups for a in group.each if not a.ask.hidden_inputs and isinstance(a.ask.of, Call)]
     once = {a.ask.program: a for a in programs}
     return replace(page, runs=runs, facts=[facts_of(a, Wanted()) for a in once.values()])
 

@@ -31,7 +31,7 @@ from grader.exercise.declarations import judged_calls
 from grader.expect import Failure, laid_out
 from grader.expect.costs import show_bytes
 from grader.intake.submission import Chunk, Source
-from grader.judging.plan import OPEN_SEED, Ask, inputs_of, rng
+from grader.judging.plan import PUBLIC_SEED, Ask, inputs_of, rng
 from grader.judging.seen import Answered
 from grader.reports.explained import Explained, Placed
 from grader.reports.loglog import show_seconds
@@ -160,7 +160,7 @@ def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, 
         fits(name, array, dims, mesh, "dims")
     if wanted.on:
         placed(wanted.on, mesh)
-    about = Ask(call, mesh, dims, static=static, exercise=exercise, check_vma=call.task.modes[0], hidden=hidden)
+    about = Ask(call, mesh, dims, static=static, exercise=exercise, check_vma=call.task.modes[0], hidden_sizes=hidden)
     if call.timing or (wanted.on and (wanted.paper or dims != sizes)):
         timing = Timing(wanted.on, None, wanted.profile) if wanted.on else call.timing
         return replace(about, of=replace(call, timing=timing, steps=1))
@@ -169,7 +169,7 @@ def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, 
         limit = f"the arguments take {show_bytes(size)}, but the limit for a run is {show_bytes(MAX_DATA)}"
         raise ValueError(f"{limit} (with --on, all sizes are allowed, because nothing is run)")
     once = replace(call, steps=1)
-    draw = rng(OPEN_SEED, f"{exercise}/explain/{dict(mesh)}")
+    draw = rng(PUBLIC_SEED, f"{exercise}/explain/{dict(mesh)}")
     return replace(about, of=once, inputs=list(inputs_of(once, mesh, dims, static, draw)))
 
 

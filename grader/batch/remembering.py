@@ -67,7 +67,7 @@ class Keys:
     def trace(self, source: Source, asks: Sequence[Ask]) -> bytes:
         """Return the key of the replies of a source (a file or notebook) to all requests, in order."""
         ends = dict(source.ends)
-        requests = [[ask.secret, ask.request_digest, ends.get(ask.exercise)] for ask in asks]
+        requests = [[ask.hidden_inputs, ask.request_digest, ends.get(ask.exercise)] for ask in asks]
         return self._key("trace", _text(source), _json(requests))
 
     def source(self, source: Source) -> bytes:

@@ -37,7 +37,7 @@ def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list
     """
     repeats: dict[tuple, list[Ask]] = {}
     for ask in asks:
-        if ask.secret and isinstance(ask.of, Call):
+        if ask.hidden_inputs and isinstance(ask.of, Call):
             repeats.setdefault((ask.exercise, ask.program), []).append(ask)
     runs, found = Runs(workers, trace.files, cost), dict[Ask, Finding]()
     for ask in traced_of(asks):
@@ -118,7 +118,7 @@ class Runs:
         if reply.fault is not None or not isinstance(ask.of, Call):
             return _plain(self._workers, ask, reply)
         assert reply.program is not None
-        task = ask.exercise, ask.task, ask.secret
+        task = ask.exercise, ask.task, ask.hidden_inputs
         if fault := self._hung.get(task) or self._cost.no_more_runs:
             finding = Finding(fault=fault)
         else:

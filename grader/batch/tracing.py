@@ -96,4 +96,6 @@ def traced_of(asks: Sequence[Ask]) -> list[Ask]:
     A call's hidden inputs never go to the learner's process. The learner's program is traced for public inputs, and the
     grader then runs it on the hidden inputs.
     """
-    return sorted((a for a in asks if not (a.secret and isinstance(a.of, Call))), key=lambda ask: ask.secret)
+    return sorted(
+        (a for a in asks if not (a.hidden_inputs and isinstance(a.of, Call))), key=lambda ask: ask.hidden_inputs
+    )

@@ -25,7 +25,7 @@ from grader.expect import laid_out
 from grader.intake.facts import written_code
 from grader.intake.submission import Chunk, Source
 from grader.judging import answers
-from grader.judging.judge import WRONG_IN_SECRET, judge_checks
+from grader.judging.judge import WRONG_ON_HIDDEN, judge_checks
 from grader.judging.misconceptions import Shown, fitting
 from grader.judging.named import with_hint
 from grader.judging.plan import Ask
@@ -63,7 +63,7 @@ class Judge:
         hinted = []
         for result in results:
             misconceptions: list[Misconception] = []
-            if result.status == "failed" and result.reason != WRONG_IN_SECRET:
+            if result.status == "failed" and result.reason != WRONG_ON_HIDDEN:
                 check = exercise.checks[result.name]
                 tasks = [task for task in check.tasks if _executed(submitted, task)]
                 known = [
@@ -135,7 +135,7 @@ def _executed(submitted: Shown, task: Task) -> bool:
 def _evidence(answer: Answered) -> Evidence:
     ask, seen = answer.ask, answer.finding.observation
     return Evidence(
-        task=ask.task, mesh=dict(ask.mesh), dims=dict(ask.dims), secret=ask.secret,
+        task=ask.task, mesh=dict(ask.mesh), dims=dict(ask.dims), secret=ask.hidden_inputs,
         program=seen.program if seen else "", inputs=ask.digest, step=_step(answer),
     )  # fmt: skip
 
@@ -186,7 +186,7 @@ class References:
                 own task gets answers.
         """
         found = self._of(exercise, misconception)
-        asks = [a for a in plan if not (a.secret or isinstance(a.of, Question))]
+        asks = [a for a in plan if not (a.hidden_inputs or isinstance(a.of, Question))]
         if misconception is not None:
             asks = [a for a in asks if a.task == getattr(misconception.of, "name", "")]
         with found.lock:
@@ -212,7 +212,7 @@ class References:
         """Keep answers of a solution with this misconception (None: the reference), so that it need not run again."""
         found = self._of(exercise, misconception)
         with found.lock:
-            found.findings |= {a.ask.same: a.finding for a in answered if not a.ask.secret}
+            found.findings |= {a.ask.same: a.finding for a in answered if not a.ask.hidden_inputs}
 
     def findings(self, name: str) -> Iterator[Finding]:
         """Yield all findings so far about the programs of an exercise's reference and misconceptions."""

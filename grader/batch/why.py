@@ -199,7 +199,7 @@ def _asked(answer: Answered) -> Iterator[str]:
     about = [f"mesh {dict(ask.mesh)}", f"dims {dict(ask.dims)}"] if ask.mesh else [counted(len(ask.cases), "case")]
     about += [f"static {dict(ask.static)}"] if ask.static else []
     about += [f"check_vma={ask.check_vma}"] if isinstance(ask.of, Call) and len(ask.of.task.modes) > 1 else []
-    yield f"{ask.task}: {', '.join(about)}, {'hidden' if ask.secret else 'public'} inputs {ask.digest[:16]}"
+    yield f"{ask.task}: {', '.join(about)}, {'hidden' if ask.hidden_inputs else 'public'} inputs {ask.digest[:16]}"
     if seen is not None:
         yield f"  program {seen.program[:16]}; temporary memory {seen.memory} B; FLOPs {seen.flops}"
         for one in seen.collectives:

@@ -156,9 +156,9 @@ class Children:
         """
         source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
         asked = [self._asks[i] for i in chosen]
-        shown, secret = ([self._request(a) for a in asked if a.secret is late] for late in (False, True))
+        shown, hidden = ([self._request(a) for a in asked if a.hidden_inputs is late] for late in (False, True))
         with ExitStack() as until_end:
-            for frame, blobs in self._tracer.trace(source, shown, secret, IDLE_SECONDS if self._hung else None):
+            for frame, blobs in self._tracer.trace(source, shown, hidden, IDLE_SECONDS if self._hung else None):
                 if frame.get("asleep"):
                     until_end.enter_context(self._asleep())
                 else:

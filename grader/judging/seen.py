@@ -62,7 +62,9 @@ def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> 
     ask, finding = answer.ask, answer.finding
     if isinstance(ask.of, Cases):
         wanted = expected_outcomes(ask.of) if public and ask.of.expected else _wanted(ask)
-        yield Seen({}, outcomes=list(zip(ask.cases, finding.outcomes, wanted, strict=True)), public=not ask.secret)
+        yield Seen(
+            {}, outcomes=list(zip(ask.cases, finding.outcomes, wanted, strict=True)), public=not ask.hidden_inputs
+        )
         return
     observation = finding.observation
     assert isinstance(ask.of, Call) and observation is not None
@@ -92,7 +94,7 @@ def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
         flops=finding.flops,
         dot_flops=finding.dot_flops,
         mapped=finding.mapped,
-        public=not ask.secret,
+        public=not ask.hidden_inputs,
         check_vma=ask.check_vma,
         operations=finding.operations,
         timing=call.timing,
@@ -112,7 +114,7 @@ def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
     """
     axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
     chosen = call.meshes[axes.index(max(axes))]
-    return dict(ask.mesh) == dict(chosen) and (public or ask.hidden)
+    return dict(ask.mesh) == dict(chosen) and (public or ask.hidden_sizes)
 
 
 def by_compiler(answer: Answered) -> Answered:
@@ -257,7 +259,7 @@ def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
     call = ask.of
     assert isinstance(call, Call) and call.timed is not None
     mesh = mesh_beside(call.timed, ask.mesh)
-    due = dict(mesh), call.timed.sizes(mesh, hidden=ask.hidden), ask.check_vma, False
+    due = dict(mesh), call.timed.sizes(mesh, hidden=ask.hidden_sizes), ask.check_vma, False
     for other in answered:
         if other.ask.of is call.timed and due == _key(other.ask):
             return other
@@ -265,7 +267,7 @@ def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
 
 
 def _key(ask: Ask) -> tuple:
-    return dict(ask.mesh), dict(ask.dims), ask.check_vma, ask.secret
+    return dict(ask.mesh), dict(ask.dims), ask.check_vma, ask.hidden_inputs
 
 
 def _difference(timed: Ask, judged: Ask, small: Operations, large: Operations) -> Fault | None:

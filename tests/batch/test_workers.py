@@ -240,7 +240,7 @@ def test_a_slow_submission_is_reported_while_the_grader_works(
 
 def test_code_cannot_report_hidden_cases_of_another_exercise(workers: Workers) -> None:
     """The first exercise stores its arguments, and the second returns them."""
-    hidden = replace(cases("a", {"n": 41}), secret=True)
+    hidden = replace(cases("a", {"n": 41}), hidden_inputs=True)
     text = "known = []\ndef a(n):\n    known.append(n)\n    return n\ndef b(): return known\n"
     shown, _, told = findings(workers, text, cases("a", {"n": 1}), hidden, cases("b"))
     assert values(shown) == [1] and values(told) == [[1]]
@@ -308,7 +308,7 @@ def hidden(n):
     return n
 send({"started": True, "loaded": True})
 """
-    asks = [cases("shown", {"n": 1}), replace(cases("hidden", {"n": 41}), secret=True)]
+    asks = [cases("shown", {"n": 1}), replace(cases("hidden", {"n": 41}), hidden_inputs=True)]
     answered, notes = collect(workers, source(text), asks)
     assert [values(held(a.finding)) for a in answered] == [[1], [41]]
     assert not notes

@@ -71,7 +71,9 @@ def test_a_timing_call_is_traced_without_data_or_hidden_cases(tmp_path: Path) ->
     assert [a.dims["I"] for a in asks(course, public=True)] == [1 << 16]
     found = asks(course)
     assert [a.dims["I"] for a in found] == [1 << 16, 1 << 17]
-    assert not any(a.inputs or a.secret for a in found) and all(a.for_tracer([])["timing"] is True for a in found)
+    assert not any(a.inputs or a.hidden_inputs for a in found) and all(
+        a.for_tracer([])["timing"] is True for a in found
+    )
     everything = plan(course.exercise("x1_gather"), public=False, seed="s")
     assert sum("timing" in a.for_tracer([]) for a in everything) == len(found) < len(everything)
 

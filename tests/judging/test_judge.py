@@ -16,8 +16,8 @@ from grader.common.result import Result
 from grader.exercise import Exercise, integers, normal
 from grader.expect import Failure, expect_close, expect_outcomes, expect_step_time
 from grader.judging import judge
-from grader.judging.judge import BROKEN_IN_SECRET, WRONG_IN_SECRET, judge_checks
-from grader.judging.plan import SECRET_RUNS, Ask, plan
+from grader.judging.judge import BROKEN_ON_HIDDEN, WRONG_ON_HIDDEN, judge_checks
+from grader.judging.plan import HIDDEN_RUNS, Ask, plan
 from grader.judging.seen import Answered, Finding, reference_outcome
 from grader.reports.programs import rings_of, timelines_of
 from tests.clock.programs import read
@@ -108,7 +108,7 @@ def test_a_failure_in_time_shows_the_timeline_once_at_the_sizes_that_learners_se
 
 @pytest.mark.parametrize("public", [True, False])
 def test_hidden_sizes_and_hidden_checks_show_no_timeline(public: bool) -> None:
-    for result in timed_failures(public, lambda ask: ask.hidden):
+    for result in timed_failures(public, lambda ask: ask.hidden_sizes):
         assert result.status == "failed" and result.pictures == []
 
 
@@ -157,7 +157,7 @@ def test_ring_pictures_are_shown_once_and_only_for_public_sizes() -> None:
     assert [picture["title"] for picture in first.for_student().pictures] == ["actual rounds"]
     (rounds,) = rings_of(first)
     assert [cell.text for cell in rounds.rows[3][2]] == ["1", "2", "3", "0"] and second.pictures == []
-    for hidden in ring_failures(lambda ask: ask.hidden):
+    for hidden in ring_failures(lambda ask: ask.hidden_sizes):
         assert hidden.status == "failed" and hidden.pictures == []
 
 
@@ -247,7 +247,7 @@ def test_a_failure_on_the_last_inputs_fails() -> None:
 
 def secretly(finding_of: Callable[[Ask], object]) -> dict[str, Result]:
     """Right on all that can be shown; on secret inputs what ``told`` says."""
-    return judged(an_exercise(), lambda ask: finding_of(ask) if ask.secret else observed(ask))
+    return judged(an_exercise(), lambda ask: finding_of(ask) if ask.hidden_inputs else observed(ask))
 
 
 def test_failures_on_secret_inputs_all_have_one_fixed_reason() -> None:
@@ -264,12 +264,12 @@ def test_failures_on_secret_inputs_all_have_one_fixed_reason() -> None:
         )
     }
     assert len(reasons) == 1
-    assert Result.model_validate_json(reasons.pop()).reason == WRONG_IN_SECRET
+    assert Result.model_validate_json(reasons.pop()).reason == WRONG_ON_HIDDEN
 
 
 def test_a_grader_fault_on_secret_inputs_reveals_nothing_about_them() -> None:
     result = secretly(lambda ask: Fault("broken", "XLA said 0.731"))["value"]
-    assert (result.status, result.reason) == ("broken", BROKEN_IN_SECRET)
+    assert (result.status, result.reason) == ("broken", BROKEN_ON_HIDDEN)
 
 
 def test_an_exception_in_a_check_on_secret_inputs_reveals_nothing() -> None:
@@ -280,7 +280,7 @@ def test_an_exception_in_a_check_on_secret_inputs_reveals_nothing() -> None:
             raise ValueError(f"{seen.a}")
 
     object.__setattr__(exercise.checks["value"], "fn", check)
-    assert judged(exercise, observed)["value"].reason == BROKEN_IN_SECRET
+    assert judged(exercise, observed)["value"].reason == BROKEN_ON_HIDDEN
 
 
 def test_a_fault_is_reported_with_its_line() -> None:
@@ -342,7 +342,7 @@ def test_values_are_reported_on_public_data_alone() -> None:
     exercise = an_exercise()
     object.__setattr__(exercise.checks["value"], "public", False)
     assert judged(exercise, wrong)["value"].expected is None
-    hidden = judged(an_exercise(), lambda ask: wrong(ask) if ask.hidden else observed(ask))["value"]
+    hidden = judged(an_exercise(), lambda ask: wrong(ask) if ask.hidden_sizes else observed(ask))["value"]
     assert (hidden.status, hidden.expected, hidden.actual) == ("failed", None, None)
 
 
@@ -365,7 +365,7 @@ def test_numbers_are_given_in_the_widest_type_of_their_kind_exactly() -> None:
 
     asks = plan(exercise, public=False, seed="s")
     results = judge_checks(exercise, [Answered(a, Finding(observed(a))) for a in asks], public=False)
-    assert [r.status for r in results] == ["passed"] and len(found) == 1 + SECRET_RUNS
+    assert [r.status for r in results] == ["passed"] and len(found) == 1 + HIDDEN_RUNS
     assert found[0].a.dtype == np.float64 and found[0].n.dtype == np.int64 and found[0].dim == 3
     assert (found[0].a.astype(asks[0].inputs[0]["a"].dtype) == asks[0].inputs[0]["a"]).all()
     with pytest.raises(AttributeError, match="this check's call has no argument 'b'"):

@@ -428,5 +428,5 @@ def test_a_hint_changes_nothing_else_and_two_are_shown_as_alternatives() -> None
 
 
 def test_hidden_inputs_have_no_part_in_hints() -> None:
-    secret = [a for a in ran(lambda a: 3 * a) if a.ask.secret]
+    secret = [a for a in ran(lambda a: 3 * a) if a.ask.hidden_inputs]
     assert secret and Shown(secret).answered == []

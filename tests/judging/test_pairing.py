@@ -62,8 +62,8 @@ def test_the_partner_has_the_sizes_the_mode_and_the_mesh() -> None:
     assert len(timed(found)) == 4
     for one in timed(found):
         beside = partner(one.ask, found)
-        assert beside.ask.dims["I"] == (13 if one.ask.hidden else 11)
-        assert (beside.ask.check_vma, beside.ask.mesh, beside.ask.secret) == (one.ask.check_vma, {"x": 8}, False)
+        assert beside.ask.dims["I"] == (13 if one.ask.hidden_sizes else 11)
+        assert (beside.ask.check_vma, beside.ask.mesh, beside.ask.hidden_inputs) == (one.ask.check_vma, {"x": 8}, False)
 
 
 def test_timed_programs_are_also_asked_for_their_values() -> None:
