@@ -1,8 +1,8 @@
 """Check that right programs stay below each budget and wrong programs exceed it, both with a margin.
 
 This module runs the checks again on traced programs. ``Seen.spent`` holds the amounts that a check compares with
-budgets. Requests with inputs from the course's seed (``Ask.secret``) are ignored: amounts depend only on sizes, and
-other requests have these sizes, too.
+budgets. Requests with hidden inputs are ignored: amounts depend only on sizes, and other requests have these sizes,
+too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from grader.common.budget import Budget, BudgetUse
 from grader.common.layout import show_device, show_sizes
-from grader.common.observation import Observation, Seen
+from grader.common.observation import Seen
 from grader.exercise import Check, Exercise
 from grader.expect import show_bytes, show_time
 from grader.judging.judge import Together, together
@@ -273,7 +273,7 @@ def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iter
         measuring: True to continue with the check's next comparison after a program exceeds a budget.
     """
     for group in together(check, list(answered)):
-        if group.ask.secret or not all(isinstance(a.finding, Observation) for a in group.each):
+        if group.ask.hidden_inputs or not all(a.finding.observation for a in group.each):
             continue
         before: Counter[tuple[str, ...]] = Counter()
         for ask, seen in _compared(group, measuring):
