@@ -11,7 +11,7 @@ from typing import Any
 from grader.batch.late import span
 from grader.common.result import HandIn, Report
 from grader.common.text import a_few
-from grader.integrations.nbgrader.autograder import NotebookWork
+from grader.integrations.nbgrader.autograder import StudentNotebook
 from grader.integrations.nbgrader.handed_in import unread_beside
 from grader.integrations.nbgrader.repair import ReleasedCell
 from grader.reports.points import counted
@@ -105,17 +105,19 @@ def _in(names: set[str], of: Mapping[str, str]) -> list[str]:
 
 
 def not_understood(
-    works: Mapping[str, NotebookWork], known: Mapping[str, list[ReleasedCell]], place: Path
+    notebooks: Mapping[str, StudentNotebook], known: Mapping[str, list[ReleasedCell]], place: Path
 ) -> list[str]:
     """Return, for each notebook that contains nothing to grade, the reason why a person must look at it.
 
     If the student wrote nothing in any notebook, also return a reason if the student's folder ``place`` has others.
     """
     reasons: list[str] = []
-    for name, work in works.items():
+    for name, book in notebooks.items():
         solutions = {k.name for k in known[name] if k.solution}
-        if not work.repaired.submission.sources:
-            reasons += work.repaired.submission.notes[:1] if not work.repaired.untouched else []
-        elif solutions and solutions <= work.repaired.missing:
+        if not book.repaired.submission.sources:
+            reasons += book.repaired.submission.notes[:1] if not book.repaired.untouched else []
+        elif solutions and solutions <= book.repaired.missing:
             reasons.append(f"nothing of this assignment is in {name}.ipynb: is it another assignment's notebook?")
-    return reasons + (unread_beside(place, known) if works and all(w.repaired.is_blank for w in works.values()) else [])
+    return reasons + (
+        unread_beside(place, known) if notebooks and all(w.repaired.is_blank for w in notebooks.values()) else []
+    )
