@@ -7,7 +7,7 @@ the class page if a later run read other folders.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +39,7 @@ def keep_cases(
     base = Path(os.path.realpath(out))
     # A path that is a link stands for itself (a case may be about the link) and for what it leads to.
     now = [*map(_real, read), *(Path(os.path.realpath(path)) for path in read)]
-    seen = {login(name).casefold() for name in (*graded, *(name_of(case.student) for case in found))}
+    seen = {login(name).casefold() for name in (*graded, *_names_in(found))}
     cases: dict[Case, None] = {}
     for case in database.cases():
         left = tuple(path for path in case.paths if not _is_read(base / path, now))
@@ -52,6 +52,13 @@ def keep_cases(
         cases[replace(case, student=name_of(case.student), paths=paths)] = None
     database.set_cases(list(cases))
     return list(cases)
+
+
+def _names_in(cases: Iterable[Case]) -> Iterator[str]:
+    """Yield the names of students and files. Older versions named a case after a file."""
+    for case in cases:
+        yield name_of(case.student)
+        yield from (path.name for path in case.paths)
 
 
 def note_set_aside(database: Database, remarks: Mapping[str, str]) -> None:

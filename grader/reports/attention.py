@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from grader.common.result import ExerciseReport, Report, Result
-from grader.common.text import A_DOCUMENT, A_LINK, PASSED_OVER, a_few
+from grader.common.text import A_DOCUMENT, A_LINK, IS_EMPTY, PASSED_OVER, a_few
 from grader.reports.points import counted
 from grader.reports.untrusted import clean
 
@@ -138,7 +138,7 @@ def _not_found(report: Report) -> str:
         lacking, unread = [f"nothing was handed in for {a_few(missing)}"], _beside_graded(report, missing)
     else:
         lacking, unread = [], [note for note in report.unread if A_LINK in note]
-    return "; ".join([*lacking, *_first(unread)]) if unread else ""
+    return "" if all(note.endswith(IS_EMPTY) for note in unread) else "; ".join([*lacking, *_first(unread)])
 
 
 def _beside_graded(report: Report, missing: Sequence[str]) -> list[str]:
