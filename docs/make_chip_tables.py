@@ -589,7 +589,7 @@ def error_text(errors: Mapping[str, Sequence[float]]) -> str:
     """Describe how far the compiler's step time differs from the clock's: range and median, by dtype of the matmuls."""
     parts = [
         f"{len(found)} rows of {what}: the compiler's time of the step differs from the clock's "
-        f"by {min(found):+.0%} to {max(found):+.0%}, the median difference is {_typical(found)}"
+        f"by {min(found):+.0%} to {max(found):+.0%}, and the median difference is {_typical(found)}"
         for what, found in errors.items()
         if found
     ]

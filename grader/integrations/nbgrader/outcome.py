@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
 from grader.batch.late import span
-from grader.common.result import HandIn
+from grader.common.result import HandIn, Report
 from grader.common.text import a_few
 from grader.integrations.nbgrader.autograder import StudentNotebook
 from grader.integrations.nbgrader.handed_in import unread_beside
@@ -50,6 +50,15 @@ class BatchOutcome:
     def needs_review(self, student: str, *reasons: str) -> None:
         if reasons:
             self.attention.setdefault(student, []).extend(reasons)
+
+    def forget_blank(self, reports: Mapping[str, Sequence[Report]]) -> None:
+        """Remove from ``late`` the students who wrote nothing, because they did not hand in.
+
+        Args:
+            reports: for each student, one report for each notebook.
+        """
+        blank = {student for student, of in reports.items() if of and not any(report.handed_in for report in of)}
+        self.late = {student: late for student, late in self.late.items() if student not in blank}
 
     def look_at(self, submission: Any, checks: Mapping[str, str], words: Mapping[str, str]) -> None:
         """Read a submission's gradebook rows: note how late it is, and the reasons why a person must review it.
