@@ -47,7 +47,7 @@ there_and_back = exercise.call(
     # With few positions and a large D, a second gather of K and V sends less than a needless sum does, and rows
     # are larger than K and V.
     dims={"B": 6, "T": 4, "D": 336, "H": 8, "d": 2, "F": 58},
-    hidden_dims={"B": 10, "T": 6, "D": 600, "H": 12, "d": 3, "F": 70},
+    hidden_dims={"B": 10, "T": 6, "D": 600, "H": 14, "d": 3, "F": 70},
 )  # fmt: skip
 long = exercise.call(
     block, params=params(), x=rows, wrt=("params", "x"), cotangent=rows, meshes=[{"dp": 1, "tp": 2, "sp": 4}],
