@@ -40,14 +40,19 @@ def mlp_value(seen):
     expect_spec(seen.out, P("x", "y"))
 
 
-@exercise.check(layer, points=1, public=True, after=mlp_value)
+@exercise.check(layer, points=0.5, public=True, after=mlp_value)
 def mlp_gradients(seen):
-    """mlp_2d: the gradients of all three arrays, in the layouts of these arrays"""
+    """mlp_2d: the gradients of all three arrays"""
     hidden = np.tanh(seen.a @ seen.w_in)
     back = (seen.cotangent @ seen.w_out.T) * (1 - hidden**2)
     expect_close(seen.grads["a"], back @ seen.w_in.T)
     expect_close(seen.grads["w_in"], seen.a.T @ back)
     expect_close(seen.grads["w_out"], hidden.T @ seen.cotangent)
+
+
+@exercise.check(layer, points=0.5, public=True, after=mlp_value)
+def mlp_layouts(seen):
+    """mlp_2d: each gradient has the layout of its array"""
     for name, spec in {"a": P("x", "y"), "w_in": P("x", "y"), "w_out": P("y", "x")}.items():
         expect_spec(seen.grads[name], spec)
 
@@ -69,7 +74,7 @@ def mlp_activations(seen):
     travels(over_y, (0, 0, 0), (2, 2, 3), "all_gather", "reduce_scatter")
 
 
-@exercise.check(layer, points=1, after=mlp_gradients)
+@exercise.check(layer, points=1, after=[mlp_gradients, mlp_layouts])
 def mlp_backward(seen):
     """mlp_2d: the backward pass sends weights and their gradients over x, activations and their gradients over y;
     both passes together compute at most one matmul again"""
@@ -342,7 +347,7 @@ def left_to_the_compiler(a, w_in, w_out, *, mesh):
     return laid_out(hidden @ laid_out(w_out, "y", "x"), "x", "y")
 
 
-@exercise.misconception(fails=mlp_gradients, breaks="gradients laid out as their arrays")
+@exercise.misconception(fails=mlp_layouts, breaks="gradients laid out as their arrays")
 def weights_gathered_before(a, w_in, w_out, *, mesh):
     """Your in_specs do not cut the weights over x, so JAX gathers them before your function begins, and their gradients are not cut over x. Take the weights as they are, and gather them in the function."""
 
@@ -371,7 +376,7 @@ def all_reduced_over_y(a, w_in, w_out, *, mesh):
 
 
 @exercise.misconception(
-    fails=[mlp_activations, mlp_gradients, mlp_weights], breaks="gradients laid out as their arrays"
+    fails=[mlp_activations, mlp_layouts, mlp_weights], breaks="gradients laid out as their arrays"
 )
 def w_out_cut_as_w_in(a, w_in, w_out, *, mesh):
     """You took W_out as P('x', 'y'), as if it were cut like W_in. JAX then sends it to other chips before your function begins, and its gradient is cut wrongly. W_out is P('y', 'x'): F over y, D over x."""
