@@ -148,7 +148,7 @@ def stencil_traffic(seen):
     """stencil: sharded P('x'), two permutes over x with w elements each"""
     expect_spec(seen.out, P("x"))
     expect_collectives(seen, permute={"x": 2})
-    expect_traffic(seen, at_most=needed(2 * 2 * 4, 5 * 2 * 2 * 4))  # wrong: a halo for each weight
+    expect_traffic(seen, at_most=needed(2 * 2 * 4, 6 * 4))  # wrong: a shift for each weight
 
 
 @exercise.number(

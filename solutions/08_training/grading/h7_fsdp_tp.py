@@ -35,9 +35,8 @@ def travels(seen, weights, activations, *kinds, near=""):
 
 @exercise.check(layer, points=1, public=True)
 def mlp_value(seen):
-    """mlp_2d: the layer's result, rows cut over x and columns over y"""
+    """mlp_2d: the layer's result"""
     expect_close(seen.out, np.tanh(seen.a @ seen.w_in) @ seen.w_out)
-    expect_spec(seen.out, P("x", "y"))
 
 
 @exercise.check(layer, points=0.5, public=True, after=mlp_value)
@@ -52,7 +51,8 @@ def mlp_gradients(seen):
 
 @exercise.check(layer, points=0.5, public=True, after=mlp_value)
 def mlp_layouts(seen):
-    """mlp_2d: each gradient has the layout of its array"""
+    """mlp_2d: the result has the layout of A, and each gradient has the layout of its array"""
+    expect_spec(seen.out, P("x", "y"))
     for name, spec in {"a": P("x", "y"), "w_in": P("x", "y"), "w_out": P("y", "x")}.items():
         expect_spec(seen.grads[name], spec)
 
@@ -375,9 +375,20 @@ def all_reduced_over_y(a, w_in, w_out, *, mesh):
     return around(finish=lambda out: own_columns(jax.lax.psum(out, "y")))(a, w_in, w_out, mesh)
 
 
-@exercise.misconception(
-    fails=[mlp_activations, mlp_layouts, mlp_weights], breaks="gradients laid out as their arrays"
-)
+@exercise.misconception(fails=[mlp_activations, mlp_layouts], breaks="returned Out")
+def result_whole_over_y(a, w_in, w_out, *, mesh):
+    """You all-reduced the result over y, so each chip along y holds all columns. Out has the layout of A: a reduce-scatter gives a chip its own columns, for half the bytes."""
+
+    def local(a, w_in, w_out):
+        rows = jax.lax.all_gather(a, "y", axis=1, tiled=True)
+        up = jax.lax.all_gather(w_in, "x", axis=0, tiled=True)
+        down = jax.lax.all_gather(w_out, "x", axis=1, tiled=True)
+        return jax.lax.psum(jnp.tanh(rows @ up) @ down, "y")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x"))(a, w_in, w_out)
+
+
+@exercise.misconception(fails=[mlp_activations, mlp_layouts, mlp_weights], breaks="gradients laid out as their arrays")
 def w_out_cut_as_w_in(a, w_in, w_out, *, mesh):
     """You took W_out as P('x', 'y'), as if it were cut like W_in. JAX then sends it to other chips before your function begins, and its gradient is cut wrongly. W_out is P('y', 'x'): F over y, D over x."""
 

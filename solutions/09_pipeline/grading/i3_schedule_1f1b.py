@@ -167,6 +167,18 @@ def schedule_one_more(P, M):
     return run(lists(P, M, lambda s: min(P - s + 1, M)), P)
 
 
+@exercise.misconception(fails=schedule_in_flight, breaks="at most P − s micro-batches in flight")
+def schedule_twice_as_many(P, M):
+    """You schedule 2 (P - s) forwards first. The first micro-batch comes back after P - s forwards: more of them only keep more inputs."""
+    return run(lists(P, M, lambda s: min(2 * (P - s), M)), P)
+
+
+@exercise.misconception(fails=schedule_makespan, breaks="at most 2 (M + P − 1) ticks")
+def schedule_two_in_flight(P, M):
+    """You keep at most two micro-batches in flight on each device. The first devices then wait: device s needs P - s."""
+    return run(lists(P, M, lambda s: min(2, P - s, M)), P)
+
+
 @exercise.misconception(fails=schedule_makespan, breaks="at most 2 (M + P − 1) ticks")
 def schedule_one_less(P, M):
     """You schedule P - 1 - s forwards first, which is one too few: devices wait although they could work."""
@@ -192,7 +204,7 @@ def schedule_two_in_a_cell(P, M):
 
 @exercise.misconception(fails=schedule_makespan, breaks="at most 2 (M + P − 1) ticks")
 def schedule_one_at_a_time(P, M):
-    """You finish forward and backward of a micro-batch on all devices before the next begins. Start the next micro-batch while the first is on other devices."""
+    """You finish forward and backward of a micro-batch on all devices before the next begins. Start the next micro-batch while the first is on other devices: the first device needs P micro-batches in flight, the last only one."""
     span = 2 * P
 
     def row(s):
