@@ -258,11 +258,12 @@ def one_cut_is_enough(equation, placements):
 @exercise.misconception(form_of=one_cut_is_enough)
 def one_cut_is_enough_for_whole_operands(equation, placements):
     """Like `one_cut_is_enough`, but two different cuts are refused."""
-    operands, _ = equation.split("->")
-    cut = [
-        term[int(place[2:-1])] for term, place in zip(operands.split(","), placements, strict=True) if place[0] == "S"
-    ]
-    return one_cut_is_enough(equation, placements) if len(set(cut)) == 1 else einsum_rule(equation, placements)
+    operands, out = equation.split("->")
+    cut = {t[int(place[2:-1])] for t, place in zip(operands.split(","), placements, strict=True) if place[0] == "S"}
+    if "P" in placements or len(cut) != 1:
+        return einsum_rule(equation, placements)
+    [letter] = cut
+    return f"S({out.index(letter)})" if letter in out else "P"
 
 
 @exercise.misconception(of=einsum_rule, fails=no_fit, breaks="`ValueError` when parts do not fit")
