@@ -126,7 +126,7 @@ def devices_the_other_way_round(P, M):
 
 
 def twice_as_many(P, M):
-    """schedule_1f1b: schedule_twice_as_many"""
+    """schedule_1f1b: schedule_one_more"""
     return _play(P, M, lambda s: 2 * (P - s))
 
 

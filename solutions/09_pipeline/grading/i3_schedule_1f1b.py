@@ -163,13 +163,13 @@ def schedule_never_clamped(P, M):
 
 @exercise.misconception(fails=schedule_in_flight, breaks="at most P − s micro-batches in flight")
 def schedule_one_more(P, M):
-    """You schedule one forward too many before the first backward. On device s the first backward comes after P - s forwards. On the last device it comes after one forward."""
+    """You schedule too many forwards before the first backward. On device s the first backward comes after P - s forwards. On the last device it comes after one forward."""
     return run(lists(P, M, lambda s: min(P - s + 1, M)), P)
 
 
-@exercise.misconception(fails=schedule_in_flight, breaks="at most P − s micro-batches in flight")
+@exercise.misconception(form_of=schedule_one_more)
 def schedule_twice_as_many(P, M):
-    """You schedule 2 (P - s) forwards first. The first micro-batch comes back after P - s forwards: more of them only keep more inputs."""
+    """Like `schedule_one_more`, with 2 (P - s) forwards."""
     return run(lists(P, M, lambda s: min(2 * (P - s), M)), P)
 
 
