@@ -91,7 +91,7 @@ def root_of_h(q, k, v, length):
 
 
 def one_position_more(q, k, v, length):
-    """decode: none"""
+    """decode: one_position_too_many"""
     s = parts(q, k, v, length + 1)
     return combined(s, v, jax.lax.pmax(s.max(-1), "x"))
 

@@ -141,7 +141,7 @@ def axes_that_the_group_shares(groups, mesh):
 
 
 def copies_counted_as_parts(hlo, mesh):
-    """global_shapes: copies_as_a_part"""
+    """global_shapes: copies_as_a_part, axes_in_mesh_order"""
     out = []
     for local, sharding in parameters(hlo):
         m = re.search(r"devices=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", sharding)
