@@ -167,7 +167,7 @@ def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
     """Return the reason if a person changed the points; '' if no person changed them."""
     before, after = was.by_hand, now.by_hand
     same = before is not None and after is not None and (before.by, before.reason) == (after.by, after.reason)
-    # If the points set by hand change, the author and the reason may stay equal.
+    # A person may change the points without changing the author and the reason.
     if was.earned == now.earned and (same or before == after):
         return ""
     if after is not None:

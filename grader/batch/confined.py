@@ -47,7 +47,7 @@ SOURCE, PYTHON, ARCHIVE = TypeAdapter(_Source), TypeAdapter(_Python), TypeAdapte
 CELLS, STAMP, FLAG = TypeAdapter(list[ParsedCell]), TypeAdapter(Stamp), TypeAdapter(bool)
 T = TypeVar("T")
 SMALL = 200_000
-"""A size in bytes. If a smaller file makes the kernel kill the process, the machine lacks memory, not the file."""
+"""A size in bytes. If the kernel kills the process while it reads less, the machine is at fault, not the submission."""
 
 
 class OutOfTime(Exception):
@@ -217,7 +217,7 @@ def _with_texts(chunks: Sequence[Chunk], texts: Sequence[bytes]) -> tuple[Chunk,
 
 
 def tier_for(isolation: str) -> str:
-    """Return the tier (kind of sandbox) for the requested isolation; "none" if no such tier works on this machine."""
+    """Return the tier (kind of sandbox) for the requested isolation; "none" if this isolation does not work here."""
     try:
         return best_tier(isolation)
     except NoIsolation:

@@ -73,7 +73,7 @@ def asked_for(ask: Ask) -> str:
 def _failing(page: Appeal, group: Together, run: int, said: str) -> Appeal:
     """Return the page with the inputs and outputs of a failed run.
 
-    ``run``: its number, from 0. ``said``: why it failed.
+    ``run``: the number of the failed run, from 0. ``said``: the reason why the run failed.
     """
     inputs: list[ShownArray] = []
     outputs: list[ShownArray] = []

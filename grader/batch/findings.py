@@ -163,11 +163,11 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
     if how == "timeout":
         return Fault("timeout", f"{what} did not finish within {seconds:g} s")
     if how == "idle":
-        left = (
-            f"{IDLE_SECONDS:g} s of idle time; "
-            "the limit is this short because an exercise of this submission exceeded its time limit earlier"
+        return Fault(
+            "timeout",
+            f"{what} did not finish within {IDLE_SECONDS:g} s of idle time. The time is short because an exercise of "
+            "this submission exceeded its time limit earlier",
         )
-        return Fault("timeout", f"{what} did not finish within {left}")
     reason = {
         "flood": "the process sent back more than 16 MiB",
         "garbage": "the process sent back unreadable bytes",

@@ -156,7 +156,7 @@ def span(late: timedelta) -> str:
 
 
 def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Mapping[str, bool]) -> dict[str, Handed]:
-    """Return, for each module, the submission time that decides the penalty: this run's, or an earlier run's.
+    """Return, for each module, the submission time that decides the penalty: the time of this run or of an earlier run.
 
     - If only one run has a time, this time decides.
     - If the submission changed, the time of this run decides.

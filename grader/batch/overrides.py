@@ -64,7 +64,7 @@ class Override(Strict):
     @model_validator(mode="after")
     def _points_or_items(self) -> Override:
         if ("points" in self.model_fields_set) == (self.items is not None):
-            raise ValueError("give points, or items of the question's rubric, not both")
+            raise ValueError("give either points or items of the question's rubric, not both")
         if self.items is not None and len(set(self.items)) < len(self.items):
             raise ValueError(f"items names {next(i for i in self.items if self.items.count(i) > 1)} twice")
         return self
@@ -350,8 +350,8 @@ def as_extensions_are(report: Report, course: Course | None) -> Report:
 def same_work(graded: Report, old: Report | None) -> dict[str, bool]:
     """Return, for each module, whether the stored report was made from the submission that is graded now.
 
-    An exercise that the stored report lacks, because it is new in the course, changes nothing if the student has no new
-    file for it.
+    The stored report lacks an exercise that is new in the course. This exercise does not affect the result if the
+    student has no new file for it.
     """
     if old is None:
         return {}

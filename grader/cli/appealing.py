@@ -57,7 +57,7 @@ def decide_again(options: AppealOptions) -> int:
     student = composed(options.student)
     found = solved_course_at(options.course, paths)
     if html is not None and not html.parent.is_dir():
-        raise CourseError(f"there is no folder {html.parent} for {html.name}; make it first")
+        raise CourseError(f"there is no folder {html.parent} for {html.name}; make the folder first")
     known = rosters(to, roster_in(options.roster)).named
     login = known.login if known else str
     with parsing(options.isolation) as parsers:

@@ -203,13 +203,14 @@ def modules_now(course: Course, work: HandedIn, now: datetime) -> tuple[list[str
     early = [name for name, number in handed_in.items() if number and name not in asked]
 
     def shown(names: list[str]) -> str:
-        return ", ".join(f"{name} (handed in by {handed_in[name]} of {len(work.places)})" for name in names)
+        students = counted(len(work.places), "student")
+        return ", ".join(f"{name} (handed in by {handed_in[name]} of {students})" for name in names)
 
     ahead = early or [name for name in handed_in if modules[name].deadline is not None]
     if ahead and not asked:
         raise CourseError(f"the deadlines of {shown(ahead)} are in the future; to grade now, use --only {ahead[0]}")
     later = f"; not yet due: {shown(early)}" if early else ""
-    return asked, f"graded modules: {shown(asked) or 'all'}{later}; use --only MODULE for others"
+    return asked, f"graded modules: {shown(asked) or 'all'}{later}; to grade other modules, use --only MODULE"
 
 
 def refuse_unusable(course: Course, names: list[str]) -> None:
@@ -275,7 +276,7 @@ def finish(
     if text := notes.untimed():
         tell("note", text)
     if missing:
-        tell("note", f"these students on the roster have no submission (0 in grades.csv): {a_few(missing)}")
+        tell("note", f"these students on the roster have no submission (0 points in grades.csv): {a_few(missing)}")
     if earlier := sorted({*students} - {*graded} - not_graded.keys()):
         who, to = a_few(earlier), folder.path
         tell(

@@ -140,7 +140,7 @@ def solved_course_at(path: Path | None, handed_in: Sequence[Path] = ()) -> Cours
     """Return the course to grade with. Raises CourseError if the course has no solutions."""
     found = course_at(path, handed_in)
     if not found.solved:
-        raise CourseError("grading needs the solutions; this is the learners' release")
+        raise CourseError("grading needs the solutions, which the learners' release of a course lacks")
     return found
 
 
@@ -204,6 +204,6 @@ def sizes_of(option: str, text: str) -> dict[str, int]:
         if not (equals and name.isidentifier() and size.isascii() and size.isdigit() and 0 < int(size[:13]) < 10**12):
             raise CourseError(f"{option} {text}: {part.strip() or 'nothing'} is not a name and a size; write x=4,y=2")
         if name in sizes:
-            raise CourseError(f"{option} {text}: {name} appears twice; write each once")
+            raise CourseError(f"{option} {text}: {name} appears twice; write each name once")
         sizes[name] = int(size)
     return sizes

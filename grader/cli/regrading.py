@@ -124,8 +124,8 @@ def adjustments(
 def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
     """Return a function that calls ``login``, and gives the result the spelling of the student's report.
 
-    Spellings may differ in case or in Unicode form. The grader treats them as one name, because each report is a file,
-    and for some file systems they are one file name.
+    Two spellings of a name may differ in case or in Unicode form. The grader treats such spellings as one name, because
+    each report is a file, and some file systems treat such spellings as one file name.
 
     Args:
         here: students whose reports this run will write, with the spelling for students without a report.

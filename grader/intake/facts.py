@@ -85,8 +85,8 @@ def nothing_written(source: Source) -> bool:
 def is_untouched(source: Source | None, handed_out: Collection[str]) -> bool:
     """Return whether the student wrote nothing, so that the source does not count as handed in.
 
-    This is so if there is no source, if it is unchanged from the handout (the files that learners get), or if it has
-    only stubs.
+    The student wrote nothing if there is no source, if the source is unchanged from the handout (the files that
+    learners get), or if the source has only stubs.
 
     Args:
         handed_out: the fingerprints of the handout's files.

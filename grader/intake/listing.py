@@ -98,7 +98,7 @@ class _Zips:
     def notes(self) -> Iterator[str]:
         """Yield one line for each limit that was exceeded."""
         if self._seen > limits.MAX_ZIPS:
-            yield f"{self._seen} .zip files were submitted; the first {limits.MAX_ZIPS} were opened"
+            yield f"{self._seen} .zip files were submitted; only the first {limits.MAX_ZIPS} were opened"
         if self._size > limits.MAX_READ:
             most = limits.MAX_READ // limits.MIB
-            yield f"more than {most} MiB of .zip files were submitted; the rest was not opened; make them smaller"
+            yield f"more than {most} MiB of .zip files were submitted, so the rest was not opened; make them smaller"

@@ -140,7 +140,7 @@ def checks_in(text: str, exercises: Iterable[str]) -> list[str]:
 def checked_after(checks: Iterable[Iterable[str]], chunks: Sequence[Chunk]) -> Iterator[tuple[str, str]]:
     """Yield (exercise, chunk's name) for each exercise that a notebook checks with a call such as ``check("c3")``.
 
-    The chunk is the last cell with such a call. If ``chunks`` lacks this cell, the chunk is the last one before it.
+    The chunk is the last cell with such a call. If ``chunks`` lacks this cell, the chunk is the last cell before it.
 
     Args:
         checks: for each cell of the notebook, the exercises that the cell checks.

@@ -79,7 +79,7 @@ def _chosen(
 ) -> tuple[dict[str, Source], dict[_Candidate, dict[str, str]]]:
     """Return the source to grade for each exercise, and the changed candidates that were passed over.
 
-    The second dict maps such a candidate to a dict: exercise -> name of the source that is graded instead.
+    The second dict maps each candidate that was passed over to a dict: exercise -> name of the graded source.
     """
     sources: dict[str, Source] = {}
     ignored: dict[_Candidate, dict[str, str]] = {}

@@ -59,8 +59,8 @@ def find_submissions(
     In any other folder, each folder, each ``.zip`` and each file with a student's name belongs to one student. A file
     beside the submissions of several students is graded only if its name has a student's name (see ``_strays``).
 
-    If a student has several submissions, or one submission and a file that may hold another (``_sort_others``), nothing
-    shows which was handed in last, so the student is set aside.
+    If a student has several submissions, or one submission and a file that may hold another (``_sort_others``), the
+    student is set aside, because nothing shows which submission was handed in last.
 
     Args:
         login: a function from a name in another system, such as Canvas, to the student's name.
@@ -125,7 +125,7 @@ def _alone(groups: _Groups, unclear: Mapping[str, list[Path]], cases: list[Case]
     Names that differ only in case are not unique, because reports are files with these names.
 
     Args:
-        unclear: files that may hold another submission, by the looks of the student's name.
+        unclear: files that may hold another submission, by the key that ``_looks`` returns for the student's name.
     """
     alone: list[tuple[str, Place]] = []
     for looks, group in groups.items():
@@ -228,13 +228,13 @@ def _sort_others(
     others: Sequence[Path], groups: _Groups, student_of: Callable[[str], str], exercises: Mapping[str, str],
     notes: list[str], cases: list[Case],
 ) -> dict[str, list[Path]]:  # fmt: skip
-    """Return the files that may hold another submission of a student, by the looks of the student's name.
+    """Return the files that may hold another submission of a student, by the key of the student's name (``_looks``).
 
-    All other files get a case if they may belong to a submission, and a note if not.
+    All other files get a case if they may belong to a submission, and a note if they cannot.
 
     Args:
-        others: files that are no submissions by their names: other files than ``.py`` files, notebooks and zips, and
-            ``.py`` files and notebooks that are not named after an exercise.
+        others: files whose names are not those of submissions. This includes ``.py`` files and notebooks that are not
+            named after an exercise, and all files that are neither ``.py`` files, notebooks nor zips.
     """
     unclear: dict[str, list[Path]] = {}
     passed_over: list[str] = []
@@ -259,7 +259,7 @@ def _sort_others(
 
 
 def _why_unread(path: Path, exercises: Mapping[str, str]) -> str:
-    """Return why a file that may hold a submission cannot be read, to follow its name; '' if it can hold none."""
+    """Return why a file cannot be read, as text to follow its name; '' if it cannot hold a submission."""
     suffix = path.suffix.lower()
     if suffix in SUFFIXES:
         return (

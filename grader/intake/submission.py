@@ -95,7 +95,7 @@ class Case:
 
 
 def reasons_of(cases: Iterable[Case], *, graded: bool = False) -> dict[str, str]:
-    """Return by student the reasons of all cases with this value of ``graded``."""
+    """Return, for each student, the reasons of all cases with this value of ``graded``."""
     found: dict[str, dict[str, None]] = {}
     for case in cases:
         if case.graded == graded:

@@ -130,7 +130,7 @@ def _row(student: str, roster: Roster | None) -> dict[str, str] | None:
 
 
 def _columns_of(report: Report, extensions: frozenset[str]) -> Iterator[tuple[str, float, float]]:
-    """Yield (column, points possible, points earned minus late penalty) for each module, and for its bonus if any.
+    """Yield (column, points possible, points earned minus late penalty) for each module and each module's bonus.
 
     A late penalty lowers the points of a module and of its bonus by equal percentages.
     """

@@ -70,7 +70,7 @@ class Picture(BaseModel):
         if len(self.shape) > 2:
             text += f"; drawn: dimensions {drawn[0]} and {drawn[1]}"
         more = [d for d in _cut_dims(self) if d not in drawn]
-        return text + "".join(f"; dimension {d} is cut too, but not drawn" for d in more)
+        return text + "".join(f"; dimension {d} is sharded too, but not drawn" for d in more)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def wrong_mark(picture: Picture, block: Block) -> str:
 
 
 def holders(picture: Picture, devices: tuple[int, ...]) -> list[str]:
-    """Return the coordinates of some devices, such as ``["x=1", "y=0..1"]``, or else their number, as words."""
+    """Return the coordinates of some devices, such as ``["x=1", "y=0..1"]``, or else the number of devices, as text."""
     points = [coordinates(picture.mesh)[d] for d in devices]
     if len(points) == len(picture.slices) > 1:
         return ["all", f"{len(points)} devices"]

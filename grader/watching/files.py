@@ -15,7 +15,7 @@ from grader.course.stubs import stub_source
 from grader.intake.submission import Source
 
 SUFFIXES = (".py", ".ipynb")
-STEP = 50  # Milliseconds. Saved files are read after this time without a further change.
+STEP = 50  # Milliseconds. Saved files are read when no further file has changed for this time.
 
 
 @contextlib.contextmanager

@@ -82,7 +82,7 @@ def test_build_writes_usable_exercises_and_reports_the_others(with_bad: Path) ->
     done = shardlings("build", cwd=with_bad)
     assert done.returncode == 2 and done.stderr == f"shardlings: {bad_line(with_bad)}\n"
     assert "exercises/01_gather/x1_gather.py\n" in done.stdout
-    assert done.stdout.endswith("1 exercise cannot be used; files with such an exercise did not change\n")
+    assert done.stdout.endswith("1 exercise cannot be used; files that contain an unusable exercise did not change\n")
 
 
 QUESTION = EXERCISE[EXERCISE.index("@exercise.number") :]

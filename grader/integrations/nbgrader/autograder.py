@@ -89,7 +89,7 @@ class Shardlings(LoggingConfigurable):
             raise CourseError("nbgrader_config.py names no course: set c.Shardlings.course to its course.yaml")
         course = find_course(Path(self.course))
         if not course.solved:
-            raise CourseError(f"{self.course} has no solutions/ beside it; grading needs them")
+            raise CourseError(f"{self.course} has no solutions/ beside it, and grading needs the solutions")
         return course
 
     @cached_property
@@ -234,7 +234,7 @@ class Shardlings(LoggingConfigurable):
         if left:
             names = next(iter(left.values())).names
             self._prove(names)
-            load_templates()  # load templates before the batch, because this can fail while other threads parse
+            load_templates()  # loading templates can fail while other threads parse Python source
             self.grader.batch(left, lambda student: self._next(left[student]), names, finished)
 
     def _next(self, work: NotebookWork) -> Submission:

@@ -1,10 +1,10 @@
 """``shardlings nbgrader grade``: grade a class in parallel, and write the gradebook rows that nbgrader would write.
 
 Workers grade in parallel. Only this process reads submissions and writes the gradebook and ``autograded/``. One
-transaction writes the gradebook rows of several students. Then this process writes the files of these students. The
-notebook is the last file of a student. It has a *stamp*: a digest of the submission and all else that determines the
-results. The stamp proves that all results of the student are written. If a run is killed, the next run leaves out
-students with this stamp.
+transaction writes the gradebook rows of several students. Then this process writes the files of these students. A
+student's notebook is written last. The notebook contains a *stamp*: a digest of the submission and of all else that
+determines the results. The stamp proves that all results of the student are written. If a run is killed, the next run
+leaves out each student whose notebook has the right stamp.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def grade(
             place = batch.coursedir.db_url.removeprefix("sqlite:///")
             reason = re.sub(r"^[(][\w.]+[)] ", "", str(error).splitlines()[0])
             raise CourseError(
-                f"cannot use {place}: {reason}; mend that and run the same command again; finished reports are kept"
+                f"cannot use {place}: {reason}; mend the cause and run the same command again; "
+                "finished reports are kept"
             ) from error
         finally:
             batch.session.shardlings.close()

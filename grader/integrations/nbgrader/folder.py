@@ -41,7 +41,7 @@ configure(c, course={course!r})
 # The course's checkout, with its solutions. Isolation: auto, sandlock, bwrap, or none (never for a class).
 # c.Shardlings.course = {course!r}
 # c.Shardlings.isolation = "auto"
-# Submissions graded at a time behind `nbgrader autograde`.
+# The number of submissions that are graded at a time during `nbgrader autograde`.
 # c.Shardlings.jobs = 2
 
 # c.Exchange.root = "/srv/nbgrader/exchange"

@@ -100,7 +100,7 @@ def not_understood(
 ) -> list[str]:
     """Return, for each notebook that contains nothing to grade, the reason why a person must look at it.
 
-    If the student wrote nothing in any notebook, also return a reason if the student's folder ``place`` has others.
+    If the student wrote nothing in any notebook, also return a reason if the folder ``place`` has other notebooks.
     """
     reasons: list[str] = []
     for name, work in works.items():
