@@ -21,7 +21,7 @@ from grader.judging.seen import Answered
 from grader.reports.appeal import Appeal, CodePart, Run, ShownArray
 from grader.reports.points import counted
 
-SHOWN = 200  # A page shows all elements of arrays up to this size, and only the first and last of larger arrays.
+SHOWN = 200  # A page shows arrays up to this size in full, and the first and last elements of larger arrays.
 
 
 def with_evidence(page: Appeal, course: Course, submission: Submission, answered: list[Answered]) -> Appeal:

@@ -60,7 +60,7 @@ def reference(exercise: Exercise) -> Source:
 
 
 def calls_of(exercise: Exercise, task: str | None = None) -> list[Call]:
-    """Return the calls (runs of a function on meshes) in the exercise's checks, or only those of the task ``task``.
+    """Return the calls (runs of a function on meshes) in the exercise's checks, or only the calls of ``task``.
 
     Raises CourseError if there are no calls.
     """

@@ -93,8 +93,9 @@ def times_of(
 ) -> tuple[dict[str, dict[str, Handed]], list[str]]:  # fmt: skip
     """Return submission times by student and module, and notes for the staff. Without a late policy, both are empty.
 
-    A module's time comes from the module's files in which the student wrote something. If there are none, it comes from
-    all files of the module. Then the time counts only if the report says that an exercise of the module was handed in.
+    A module's time comes from the module's files in which the student wrote something. If the student wrote nothing in
+    the module, the time comes from all files of the module. Then the time counts only if the report says that an
+    exercise of the module was handed in.
 
     Args:
         stated: the times in the staff's ``submitted.csv``.

@@ -161,7 +161,7 @@ def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Map
     - If only one run has a time, this time decides.
     - If the submission changed, the time of this run decides.
     - If the submission did not change, a time in the staff's record (``submitted.csv``) replaces the date of a file.
-      The earlier of two dates of files decides, because copying gives files new dates.
+      If both times are dates of files, the earlier time decides, because copying gives files new dates.
     - If both runs have a time in the staff's record, this run's time decides. If this time is for all modules, the
       earlier of both times decides, because another module may be the reason for the later time.
 

@@ -206,8 +206,8 @@ class Store:
         """Return the value of a key; call ``make`` if the store lacks the value.
 
         Args:
-            source: the learner's file or notebook that the value comes from. If it gives two different values for one
-                key, the store never keeps its values again.
+            source: the learner's file or notebook that the value comes from. If the source gives two different values
+                for one key, the store never keeps the source's values again.
         """
         if self.cache is None or (source is not None and self.cache.get(self.keys.source(source)) is not None):
             return make()

@@ -211,7 +211,7 @@ class Folder:
 
         Args:
             remarks: remarks for ``grades.csv`` by student, such as the reason why a student has no report.
-            people: names and sections from the roster (class list); None keeps those of the last run.
+            people: names and sections from the roster (class list); None to keep the people of the last run.
         """
         if self.dry:
             self.database.roll_back()

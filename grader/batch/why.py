@@ -60,7 +60,7 @@ def why(
         where: the check or question, by a name as in ``check_named``.
         kept: the student's stored report; None if there is none.
         make: returns a new grader, which must have no cache. The default grader uses simulated devices only.
-        overrides: all overrides in ``overrides.yaml``. ``Why.lines`` shows those that concern this check.
+        overrides: all overrides in ``overrides.yaml``. ``Why.lines`` shows the overrides of this check.
 
     Raises:
         CourseError: the course has no check ``where``.

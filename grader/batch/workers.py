@@ -72,7 +72,7 @@ class Children:
         self._suspect, self._failed_loads, self._hung = -1, 0, hung
 
     def answer(self) -> Replies:
-        """Return a reply for each request. Requests with hidden inputs are sent after all others are answered.
+        """Return a reply for each request. Requests with hidden inputs are sent after all other requests are answered.
 
         - If a child ends before it has answered a request, a new child gets only this request. If the new child also
           ends too early, the request gets a fault.

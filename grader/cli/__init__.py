@@ -37,7 +37,7 @@ READERS = {
     "Authors": ("new", "build", "verify", "mutants", "publish"),
     "Machine": ("doctor", "docs", "chip"),
 }
-# This package's commands. Wings (optional parts) add further commands. A command's function is imported when it runs.
+# This package's commands. Wings (optional parts) add more. A command's function is imported when the command runs.
 COMMANDS = {
     "list": "learner.list_",
     "show": "learner.show",
@@ -59,7 +59,7 @@ COMMANDS = {
     "nbgrader": "nbgrader.nbgrader",
     "docs": "docs.docs",
 }
-# Errors that users make, which are reported in one line. They are listed by name, so that nothing is imported here.
+# Users' mistakes, which are reported in one line. The errors are listed by name, so that nothing is imported here.
 MISTAKES = {
     "grader.authoring.scaffold.ScaffoldError",
     "grader.course.config.CourseError",
@@ -175,7 +175,7 @@ def _shardlings(
 
 
 def main() -> None:
-    """Run a command. A user's mistake prints one line, and Ctrl-C one sentence, without a traceback."""
+    """Run a command. A user's mistake prints one line, and Ctrl-C prints one sentence, without a traceback."""
     stopping.stop_in_order()
     try:
         run()

@@ -162,7 +162,7 @@ def explains_solution(course: Course, exercise: Exercise, work: Path | None, sol
 
 
 def whose(course: Course, exercise: Exercise, source: Source, solution: bool) -> str:
-    """Return a text that names the function's file, and says whether it is the learner's or the solution's."""
+    """Return a text that names the function's file, and whether the function is the learner's or the solution's."""
     if solution:
         return f"the solution's function, {course.path_of(exercise.id).relative_to(course.root)}"
     other = "; --solution explains the solution's function" if course.solved else ""
@@ -211,7 +211,7 @@ def own_source(
 
 
 def lines_of(programs: Sequence[Explained]) -> dict[str, list[str]]:
-    """Return lines of code by task. The author can paste them into the checks to limit what the programs do."""
+    """Return lines of code by task. The author can paste these lines into the checks to limit what the programs do."""
     tasks = dict.fromkeys(p.task for p in programs)
     return {task: check_lines([p for p in programs if p.task == task]) for task in tasks}
 

@@ -100,7 +100,7 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
     known = rosters(to, roster_in(options.roster))
     with parsing(options.isolation) as parsers, grader_for(course, options) as (grader, where):
         if not has_reports(to):
-            # No submission has a report, so all need grading: start workers now, while submissions are read.
+            # No submission has a report, so all need grading. Start workers now, while submissions are read.
             grader.warm()
         login = names_on_file(to, known.named.login if known.named else str)
         with busy("reading submissions", quiet=options.as_json or options.quiet):

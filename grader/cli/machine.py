@@ -36,7 +36,7 @@ class MachineCheck:
 
 
 def jax_line(version: str | None = None) -> MachineCheck:
-    """Test JAX's version. Return an error for a version that is too old, and a warning for one that is too new."""
+    """Test JAX's version. A version that is too old gives an error. A version that is too new gives a warning."""
     if problem := jax_problem(version):
         return MachineCheck("JAX", False, problem, needed=True)
     version = version or importlib.metadata.version("jax")

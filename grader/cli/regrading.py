@@ -36,7 +36,7 @@ class Rosters:
     """The rosters (class lists).
 
     Attributes:
-        named: the roster in which students are looked up. Without ``--roster``, it equals ``plain``.
+        named: the roster in which students are looked up. Without ``--roster``, this roster equals ``plain``.
         plain: the last plain roster (a CSV with a column ``id``), which the folder of reports keeps. It lists all
             students of the class, and may contain deadline extensions.
     """
@@ -107,7 +107,7 @@ def adjustments(
 ) -> Adjustments:  # fmt: skip
     """Return points given by hand, extensions and submission times. Print notes for the staff.
 
-    The submission times are those of the modules of the exercises ``names``. Raises CourseError for an invalid file.
+    Only the modules of the exercises ``names`` get submission times. Raises CourseError for an invalid file.
     """
     modules = [m.id for m in course.config.modules]
     login = names_on_file(to, known.named.login if known.named else str, submissions)
@@ -128,7 +128,7 @@ def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = (
     each report is a file, and some file systems treat such spellings as one file name.
 
     Args:
-        here: students whose reports this run will write, with the spelling for students without a report.
+        here: students whose reports this run will write. A student without a report gets the spelling in ``here``.
     """
     there = {composed(name).lower(): name for name in (*here, *names_in(to))}
     return lambda name: there.get(composed(login(name)).lower(), login(name))

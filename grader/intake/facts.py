@@ -56,7 +56,7 @@ def with_facts(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
 
 
 def looked_at(chunk: Chunk) -> CodeFacts:
-    """Return ``chunk.facts``. If they are None, as for the grader's own code, parse the chunk."""
+    """Return ``chunk.facts``. If the chunk has no facts, as in the grader's own code, parse the chunk."""
     return look(chunk.text) if chunk.facts is None else chunk.facts
 
 

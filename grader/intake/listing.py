@@ -53,7 +53,7 @@ def listing(path: Path, notes: list[str], parsers: Parsers) -> list[File]:
 
 
 def files_in_folder(root: Path, notes: list[str], parsers: Parsers) -> Iterator[File]:
-    """Yield a folder's files, breadth first, so that a limit on their number leaves out the deepest files."""
+    """Yield a folder's files, breadth first, so that a limit on the number of files leaves out the deepest files."""
     folders, seen, zips = [(root, "")], 0, _Zips()
     for depth in range(limits.MAX_FOLDERS_DEEP + 1):
         deeper: list[tuple[Path, str]] = []

@@ -57,7 +57,7 @@ _OPENS = re.compile(r"\s*:\s*[\[{]")
 
 
 def without_outputs(text: str) -> str:
-    """Return a notebook's JSON text. If it is longer than ``limits.MAX_FILE``, empty its outputs and attachments.
+    """Return a notebook's JSON text. If the text is longer than ``limits.MAX_FILE``, empty all outputs and attachments.
 
     Raises Refused if finding the ends of the outputs would take too long.
     """

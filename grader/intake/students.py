@@ -233,7 +233,7 @@ def _sort_others(
     All other files get a case if they may belong to a submission, and a note if they cannot.
 
     Args:
-        others: files whose names are not those of submissions. This includes ``.py`` files and notebooks that are not
+        others: files that are not named like submissions. This includes ``.py`` files and notebooks that are not
             named after an exercise, and all files that are neither ``.py`` files, notebooks nor zips.
     """
     unclear: dict[str, list[Path]] = {}

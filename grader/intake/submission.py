@@ -83,7 +83,7 @@ class Case:
 
     Attributes:
         student: the student's name; for a file that belongs to no known student, the file's name.
-        reason: why a person must review it, in one line.
+        reason: why a person must review the submission or file, in one line.
         paths: the files and folders that the reason is about.
         graded: False if the grader set the submission aside.
     """

@@ -85,7 +85,7 @@ def _sections(whole: WholeClass) -> list[SectionRate]:
 
 
 def _section_ids(whole: WholeClass) -> dict[str, int]:
-    """Return a number for each section, and one for students without a section; {} if no section is known."""
+    """Return a number for each section, and a number for students without a section; {} if no section is known."""
     if not whole.sections:
         return {}
     return {name: number for number, name in enumerate(sorted({"", *(p.section for p in whole.people.values())}))}

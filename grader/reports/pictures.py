@@ -62,8 +62,8 @@ class Picture(BaseModel):
     def caption(self) -> str:
         """A caption such as ``24 × 40 on mesh x=4, y=2``.
 
-        For an array of more than two dimensions, the caption also names the two drawn dimensions, and others that are
-        sharded.
+        For an array of more than two dimensions, the caption also names the two drawn dimensions, and all other
+        sharded dimensions.
         """
         text = f"{' × '.join(map(str, self.shape)) or 'scalar'} on mesh {show_sizes(self.mesh)}"
         drawn = drawn_dims(self)
@@ -121,7 +121,7 @@ def blocks(picture: Picture) -> list[Block]:
 
 
 def wrong_mark(picture: Picture, block: Block) -> str:
-    """Return ``wrong`` if all devices with the block are wrong, ``1 of 2 wrong`` if one of two is, else ''."""
+    """Return ``wrong`` if all devices with the block are wrong, ``1 of 2 wrong`` if one of two is wrong, else ''."""
     wrong = len(set(block.devices) & set(picture.wrong))
     return "" if not wrong else "wrong" if wrong == len(block.devices) else f"{wrong} of {len(block.devices)} wrong"
 

@@ -124,7 +124,7 @@ class Counts:
 
 
 def summarise(reports: Iterable[Report], **known: Any) -> Summary:
-    """Return the summary of all reports. The other arguments are those of ``Counts.summary``."""
+    """Return the summary of all reports. ``known``: the arguments of ``Counts.summary``."""
     counts = Counts()
     for report in reports:
         counts.add(report)

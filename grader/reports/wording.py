@@ -92,7 +92,7 @@ def _alike(text: str) -> str:
 
 
 def count_notes(report: Report) -> int:
-    """Return the number of notes in a report: those on the submission plus those on its exercises."""
+    """Return the number of notes in a report: the notes on the submission plus the notes on its exercises."""
     return len(report.notes) + sum(len(e.notes) for e in report.exercises)
 
 

@@ -131,7 +131,7 @@ class Shardlings(LoggingConfigurable):
     ) -> NotebookWork:
         """Read and repair a submitted notebook.
 
-        Raises CourseError if the cells or points in the gradebook differ from those of the course.
+        Raises CourseError if the cells or points in the gradebook differ from the course's cells or points.
         """
         course = self.loaded
         names = list(course.module(notebook).exercises) if self.is_ours(notebook) else []

@@ -57,7 +57,7 @@ Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 
 @dataclass
 class _Student:
-    """One student's submission: its notebooks, and their reports so far."""
+    """One student's submission: the notebooks, and the notebooks' reports so far."""
 
     name: str
     works: dict[str, NotebookWork]

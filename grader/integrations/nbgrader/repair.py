@@ -27,7 +27,7 @@ from grader.intake.submission import Chunk, Refused, Source, Submission
 from grader.integrations.nbgrader.shown import shortened
 from grader.wire import limits
 
-# While grading, `check` does nothing, so that cells that call it do not fail.
+# While grading, `check` does nothing, so that cells that call `check` do not fail.
 _NO_CHECK = "def check(*args, **kwargs):\n    return None\n"
 # No student wrote this code, so it has no stubs and no other definitions that count as written.
 NO_CHECK = Chunk("the check cells", _NO_CHECK, replace(look(_NO_CHECK), stubs=0))
