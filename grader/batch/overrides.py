@@ -51,7 +51,7 @@ class Override(Strict):
     @classmethod
     def _is_text(cls, student: object) -> object:
         if isinstance(student, int | float):  # YAML reads 0123 as an octal number, 83
-            raise ValueError('quote a name that is a number: student: "0123"')
+            raise ValueError('put a name that is a number in quotes: student: "0123"')
         return composed(student) if isinstance(student, str) else student
 
     @field_validator("points", "graded", mode="before")
@@ -241,7 +241,10 @@ def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
 
 def _moved(one: Override, of: ByHand) -> str:
     gave = f"the grader gives {tidy(of.graded)} now, but gave {tidy(of.was)} when {tidy(one.points)} was set by hand"
-    return f"{one.where}: {gave}; check the points, then delete the line or write graded: {tidy(of.graded)} into it"
+    return (
+        f"{one.where}: {gave}; check the points, then delete the line or write "
+        f"graded: {tidy(of.graded)} into the line"
+    )
 
 
 def _with(exercise: ExerciseReport, target: ExerciseReport | Result, one: Override, by_hand: ByHand) -> ExerciseReport:

@@ -131,7 +131,8 @@ def course_at(path: Path | None, handed_in: Sequence[Path] = (), *, packaged: bo
         which = f"no course.yaml in {Path.cwd()} or above, so this is the packaged course, shardlings {__version__}"
         tell(
             "note",
-            f"{which}; to work in it: shardlings start FOLDER; for another course, go to its folder or pass --course",
+            f"{which}. To work in this course: shardlings start FOLDER. For another course, go to the folder of that "
+            "course or pass --course",
         )
     return found
 

@@ -276,4 +276,4 @@ class StaffNotes:
     def untimed(self) -> str:
         """Return a line that names students without submission times, who get no late penalty; '' if there are none."""
         what = "these students have no submission time on file, so they get no late penalty"
-        return f"{what}: {a_few(self._untimed)}; grade their folders again" if self._untimed else ""
+        return f"{what}: {a_few(self._untimed)}; grade the folders of these students again" if self._untimed else ""
