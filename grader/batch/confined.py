@@ -107,7 +107,7 @@ class ParsingProcess:
                     if refused := about.get("refused"):
                         raise Refused(str(refused)[:MAX_TEXT])
                     if about.get("memory"):
-                        raise Refused(f"needs more than {READ_MEMORY_MIB} MiB of memory to read; make it smaller")
+                        raise Refused(f"needs more than {READ_MEMORY_MIB} MiB of memory to read; make the file smaller")
                     return form.validate_python(about["found"]), out
                 except WorkerDied as died:
                     if died.out_of_time:
@@ -208,7 +208,7 @@ class Confined(Parsers):
 def _too_long(seconds: float) -> str:
     """Return why a file was not read. The message has no measured time, which would differ from run to run."""
     if seconds == READ_SECONDS:
-        return f"takes more than {READ_SECONDS:g} s to read and was not read; make it smaller"
+        return f"takes more than {READ_SECONDS:g} s to read and was not read; make the file smaller"
     return f"was not read: the files of this submission take more than {READ_SECONDS_TOTAL:g} s to read"
 
 

@@ -165,7 +165,7 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
     if how == "idle":
         return Fault(
             "timeout",
-            f"{what} did not finish within {IDLE_SECONDS:g} s of idle time. The time is short because an exercise of "
+            f"{what} did not finish within {IDLE_SECONDS:g} s of idle time. This limit is short because an exercise of "
             "this submission exceeded its time limit earlier",
         )
     reason = {

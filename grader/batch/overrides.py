@@ -242,8 +242,7 @@ def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
 def _moved(one: Override, of: ByHand) -> str:
     gave = f"the grader gives {tidy(of.graded)} now, but gave {tidy(of.was)} when {tidy(one.points)} was set by hand"
     return (
-        f"{one.where}: {gave}; check the points, then delete the line or write "
-        f"graded: {tidy(of.graded)} into the line"
+        f"{one.where}: {gave}; check the points, then delete the line or write graded: {tidy(of.graded)} into the line"
     )
 
 

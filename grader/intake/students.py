@@ -153,7 +153,7 @@ def _submitted(paths: list[Path]) -> list[Place]:
 def _is_there_twice(names: list[str], paths: Sequence[Path]) -> str:
     who = f"{names[0]} has" if len(names) == 1 else f"{' and '.join(names)} (names that look alike) have"
     where = " and ".join(printable(str(path)) for path in paths)
-    mend = "put them into one folder, or rename one of them if they are from two students"
+    mend = "put the submissions into one folder, or rename one if they are from two students"
     return f"{who} several submissions: {where}; {mend}"
 
 
@@ -267,7 +267,7 @@ def _why_unread(path: Path, exercises: Mapping[str, str]) -> str:
             f"({looked_for(exercises)})"
         )
     if suffix in ARCHIVES or not suffix:
-        return "is neither a folder nor a .zip; unpack it into a folder named after the student, and remove it"
+        return "is neither a folder nor a .zip; unpack it into a folder named after the student, then remove this file"
     return ""
 
 

@@ -179,7 +179,7 @@ def test_a_task_that_cannot_be_interrupted_is_killed(impatient: Workers) -> None
     assert other == Fault("timeout", "not run, because a of this exercise did not finish within 1 s")
 
 
-IDLE = "2 s of idle time. The time is short because an exercise of this submission exceeded its time limit earlier"
+IDLE = "2 s of idle time. This limit is short because an exercise of this submission exceeded its time limit earlier"
 SLEEPER = "import time\ndef forever(): time.sleep(1e6)\ndef f(): forever()\ndef g(): forever()\ndef h(): return 1\n"
 
 
