@@ -250,7 +250,7 @@ def _measured(answer: Answered, backend: str) -> str:
     low, typical, high = quantiles(seen.measured, n=4)
     simulated = "; this is the time of simulated devices, not of a chip" if backend.startswith("cpu") else ""
     took = f"a call on {backend} takes {show_seconds(typical)}, the median of {len(seen.measured)} rounds of calls"
-    spread = f"the spread of the rounds (the range of their middle half) is {(high - low) / typical:.0%} of the median"
+    spread = f"the spread of the rounds (range of the middle half) is {(high - low) / typical:.0%} of the median"
     return f"{took}; {spread}{simulated}"
 
 

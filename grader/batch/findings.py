@@ -39,9 +39,7 @@ LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "mem
 UNREADABLE = (
     KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration, RecursionError, BadFrame,
 )  # fmt: skip
-OTHER_KIND = Fault(
-    "refused", "the process that runs the submission sent a reply of a kind that the grader did not ask for"
-)
+OTHER_KIND = Fault("refused", "the process that runs the submission sent a reply of the wrong kind")
 LASTING = ("missing", "raised", "syntax", "untraceable")  # Kinds of faults that usually repeat in every run.
 
 

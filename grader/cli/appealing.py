@@ -100,7 +100,7 @@ def write_page(html: Path, decided: appeals.Why) -> None:
         write_atomic(html, render_appeal(decided.page))
     except OSError as error:
         raise CourseError(f"cannot write {html}: {error.strerror}") from None
-    tell("note", f"wrote {html}; it shows hidden data, so keep it among the staff")
+    tell("note", f"wrote {html}; this page shows hidden data, so only the staff may see the page")
 
 
 def print_decision(decided: appeals.Why, student: str) -> None:

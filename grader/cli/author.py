@@ -267,5 +267,5 @@ def new(
     found = course_at(course)
     path = scaffold.new(found, name)
     if path.parent.name not in {module.id for module in found.config.modules}:
-        tell("note", f"{path.parent.name} is a new module, the last in course.yaml; choose its title there")
+        tell("note", f"{path.parent.name} is a new module, the last in course.yaml; choose a module title there")
     say(f"wrote {path}; edit it, then: shardlings build && shardlings verify {path.stem}")

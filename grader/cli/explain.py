@@ -227,7 +227,7 @@ def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_j
             out.print()
         if lines.get(task):
             out.print(
-                "lines to copy into checks; their limits fit these meshes and the sizes of hidden inputs:", style="dim"
+                "lines to copy into checks; the limits fit these meshes and the sizes of hidden inputs:", style="dim"
             )
             for line in lines[task]:
                 say(f"    {line}")

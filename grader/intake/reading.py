@@ -105,8 +105,8 @@ def _expect_one_zip(exercise: str, rivals: Sequence[_Candidate], unchanged: Call
         rival = beside not in ("", where) and alike and not unchanged(other)
         if rival and fingerprint(other.source) != fingerprint(best):
             raise Unreadable(
-                f"{where} and {beside} have different answers to {exercise}, and nothing shows which was handed in "
-                "last; remove one"
+                f"{where} and {beside} have different answers to {exercise}, and nothing shows which .zip was "
+                "handed in last; remove one .zip"
             )
 
 

@@ -43,8 +43,8 @@ def students_in(folder: Path) -> list[str]:
         students = database.students()
     if damaged := sorted({*names_in(folder)} - {*students}):  # only old versions of the grader leave incomplete reports
         raise CourseError(
-            f"{folder / 'reports' / damaged[0]}.json is an incomplete report of {damaged[0]}; grade again to mend it, "
-            "or move it out of that folder"
+            f"{folder / 'reports' / damaged[0]}.json is an incomplete report of {damaged[0]}; grade again to mend the "
+            "report, or move the file out of that folder"
         )
     if not students:
         raise CourseError(f"no reports in {folder}; write them with: shardlings grade SUBMISSIONS --out {folder}")

@@ -351,7 +351,7 @@ def test_a_program_that_was_not_traced_is_refused(workers: Workers) -> None:
 )
 def test_an_answer_of_the_wrong_kind_is_refused(ask: Ask, body: dict) -> None:
     assert replies.plain_values(ask, body) == Fault(
-        "refused", "the process that runs the submission sent a reply of a kind that the grader did not ask for"
+        "refused", "the process that runs the submission sent a reply of the wrong kind"
     )
 
 

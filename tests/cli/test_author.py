@@ -26,7 +26,7 @@ def test_new_prints_the_file_that_it_wrote_and_the_next_command(small: Path) -> 
     done = shardlings("new", "04_more/d1_first", cwd=small)
     path = small / "solutions" / "04_more" / "d1_first.py"
     assert done.stdout == f"wrote {path}; edit it, then: shardlings build && shardlings verify d1_first\n"
-    assert done.stderr == "note: 04_more is a new module, the last in course.yaml; choose its title there\n"
+    assert done.stderr == "note: 04_more is a new module, the last in course.yaml; choose a module title there\n"
     assert path.is_file()
 
 

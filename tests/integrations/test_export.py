@@ -178,6 +178,7 @@ def test_reports_are_read_back(tmp_path: Path) -> None:
         export.load(tmp_path)
     (tmp_path / "reports" / "bob.json").write_text(report("ada").dumps(), encoding="utf-8")
     with pytest.raises(
-        CourseError, match=r"bob\.json is an incomplete report of bob; grade again to mend it, or move it out"
+        CourseError,
+        match=r"bob\.json is an incomplete report of bob; grade again to mend the report, or move the file out",
     ):
         export.load(tmp_path)

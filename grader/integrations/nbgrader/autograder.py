@@ -86,7 +86,7 @@ class Shardlings(LoggingConfigurable):
     def loaded(self) -> Course:
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
         if not self.course:
-            raise CourseError("nbgrader_config.py names no course: set c.Shardlings.course to its course.yaml")
+            raise CourseError("nbgrader_config.py names no course: set c.Shardlings.course to the path of course.yaml")
         course = find_course(Path(self.course))
         if not course.solved:
             raise CourseError(f"{self.course} has no solutions/ beside it, and grading needs the solutions")

@@ -233,9 +233,9 @@ def _by_marks(cell: ReleasedCell, free: list[SubmittedCell]) -> SubmittedCell | 
 
 def _note_change(found: SubmittedCell, cell: ReleasedCell, notes: list[str]) -> None:
     if found.kind != cell.kind:
-        notes.append(f"cell {found.number} ({cell.name}) had been turned into {found.kind}; it was read as {cell.kind}")
+        notes.append(f"cell {found.number} ({cell.name}) had the type {found.kind}, but was read as {cell.kind}")
     if cell.restored and found.text.strip() != cell.source.strip():
-        notes.append(f"cell {found.number} ({cell.name}) had been changed; it belongs to the course and was restored")
+        notes.append(f"cell {found.number} ({cell.name}) had been changed; the course's own cell was restored")
     elif found.marked != cell.name:
         what = "text" if cell.restored else "id"
         notes.append(
