@@ -167,7 +167,7 @@ def unknown(overrides: Iterable[Override], students: Sequence[str]) -> list[tupl
 
 
 def as_graded(report: Report) -> Report:
-    """Return the report without points given by hand, penalties and the note on another submission."""
+    """Return the report without points given by hand, without penalties, and without the note ``SET_ASIDE``."""
     if SET_ASIDE in report.notes:
         report = report.model_copy(update={"notes": [note for note in report.notes if note != SET_ASIDE]})
     if not report.hand_ins and not any(e.by_hand or any(r.by_hand for r in e.results) for e in report.exercises):

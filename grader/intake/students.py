@@ -179,7 +179,7 @@ def _students_at(
     for file in stray:
         reason = (
             f"{printable(str(file))} is beside the submissions of several students and names no student; "
-            f"move it into a student's folder, or, if all of {printable(str(path))} is one student's submission, "
+            f"move it into a student's folder. If all of {printable(str(path))} is one student's submission, "
             "put that folder into a new folder and grade the new folder"
         )
         cases.append(Case("", reason, (file,)))
@@ -310,9 +310,9 @@ def _strays(entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) 
     """Return the files and folders without a student's name that are beside the submissions of several students.
 
     If such a file or folder were graded, it would merge the submissions of all students into one submission. There are
-    several students if at least two other folders, and more folders than the course's own, hold submitted files, or if
-    at least two files have students' names. Folders and files called old or final do not count, nor do versions of a
-    loose file (``_is_version``).
+    several students if at least two files have students' names, or if at least two other folders hold submitted files
+    and these folders outnumber the course's own folders. Folders and files called old or final do not count. Versions
+    of a loose file (``_is_version``) do not count either.
     """
     course = [folder for folder in entries.folders if _is_of_course(folder, exercises)]
     unsigned = [*course, *(file for file in entries.named if is_unsigned(file.stem, exercises))]
@@ -327,13 +327,13 @@ def _strays(entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) 
 
 
 def _students_named(entries: _InFolder, exercises: Mapping[str, str]) -> set[str]:
-    """Return the students whose names are in the names of zips, or begin the names of loose files."""
+    """Return the students whose names are in the names of zips, or at the beginning of the names of loose files."""
     signed = [file for file in (*entries.zips, *entries.named) if _names_a_student(file.stem, exercises)]
     return {owner(file.stem, exercises) for file in signed if file in entries.zips or not _is_version(file, exercises)}
 
 
 def _is_version(file: Path, exercises: Mapping[str, str]) -> bool:
-    """Return True for c3_contracting_v2.py and 2_c3_contracting.py: the name may tell one student's files apart."""
+    """Return True for c3_contracting_v2.py and 2_c3_contracting.py, which may be versions of one student's file."""
     (target, *_), name = best_match(file.stem, exercises).targets, owner(file.stem, exercises)
     return file.stem.lower().startswith(target.lower()) or (name.isdigit() and len(name) <= _LONGEST_NUMBER)
 

@@ -82,7 +82,7 @@ class Case:
     """A submission or a file that a person must review.
 
     Attributes:
-        student: the student's name, perhaps only as the name of a file shows it; "" if a file names no student.
+        student: the student's name, which may come from a file's name; "" if the file names no student.
         reason: why a person must review the submission or file, in one line.
         paths: the files and folders that the reason is about.
         graded: False if the grader set the submission aside.

@@ -58,8 +58,8 @@ def test_a_folder_that_holds_work_is_one_student(tmp_path: Path, work: str):
 
 
 STRAY = (
-    "{} is beside the submissions of several students and names no student; move it into a student's folder, or, "
-    "if all of hw is one student's submission, put that folder into a new folder and grade the new folder"
+    "{} is beside the submissions of several students and names no student; move it into a student's folder. "
+    "If all of hw is one student's submission, put that folder into a new folder and grade the new folder"
 )
 
 

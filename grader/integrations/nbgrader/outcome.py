@@ -52,7 +52,7 @@ class BatchOutcome:
             self.attention.setdefault(student, []).extend(reasons)
 
     def forget_blank(self, reports: Mapping[str, Sequence[Report]]) -> None:
-        """Remove from ``late`` the students who wrote nothing, because they did not hand in.
+        """Remove students who wrote nothing from ``late``, because an empty submission does not count as handed in.
 
         Args:
             reports: for each student, one report for each notebook.

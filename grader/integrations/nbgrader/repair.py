@@ -276,7 +276,7 @@ def _chunks(cells: list[SubmittedCell], notes: list[str], parsers: Parsers) -> l
 
 
 def _without_written(chunks: Sequence[Chunk], handed_out: Collection[str]) -> list[Chunk]:
-    """Return the cells. The facts of those in ``handed_out`` (names) tell that the learner wrote nothing in them."""
+    """Return the cells. In cells named in ``handed_out``, set the facts to say that the learner wrote nothing."""
 
     def unwritten(chunk: Chunk) -> Chunk:
         facts = looked_at(chunk)
