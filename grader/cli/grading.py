@@ -192,7 +192,7 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
 def modules_now(course: Course, work: HandedIn, now: datetime) -> tuple[list[str], str]:
     """Return the modules that count now (see ``store.counts_now``), and a note for the staff.
 
-    The list is empty, which selects all modules, if no module counts now and no student handed in anything.
+    If no module counts now and no student handed in anything, the list is empty, which selects all modules.
 
     Raises:
         CourseError: students handed in modules, but the deadlines of all these modules are in the future.

@@ -137,7 +137,7 @@ class _Batch:
         settings = self.session.shardlings
         outcome = BatchOutcome(tier=settings.tier)
         with warnings.catch_warnings(), Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
-            warnings.simplefilter("ignore")  # SQLAlchemy warns about nbgrader's way to build rows
+            warnings.simplefilter("ignore")  # SQLAlchemy warns about rows that nbgrader builds
             self.gradebook = gradebook
             self._load_assignment()
             places = self._places(outcome)

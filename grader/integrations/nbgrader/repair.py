@@ -121,7 +121,7 @@ def repair(
         exercises: the exercises that the grader grades in this notebook.
         given: texts of cells that are not the learner's work.
         parsers: parsers of the notebook; the default parsers run in this process.
-        handed_out: texts of code cells as learners get them. Such a cell holds nothing that the learner wrote.
+        handed_out: texts of code cells as learners get them. A cell with such a text holds no work of the learner.
 
     Raises:
         Unreadable: the machine fails to read the file.
