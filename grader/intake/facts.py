@@ -69,7 +69,7 @@ def repeatable(source: Source) -> bool:
 
 
 def nothing_written(source: Source) -> bool:
-    """Return whether the student wrote nothing: a source has only stubs (functions and variables without content).
+    """Return whether the student wrote nothing, so that the source has only stubs (definitions without content).
 
     The stubs may be from another edition of the course.
     """
