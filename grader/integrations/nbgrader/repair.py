@@ -1,9 +1,9 @@
 """Repair a submitted notebook, whatever its damage, to get cells for the gradebook and code for the grader.
 
-The grader gets every code cell that the learner wrote, even without nbgrader's metadata, because grading needs
-functions, not cells. The gradebook gets each of its cells exactly once. This module finds a cell by the task that the cell
-defines, else by nbgrader's metadata, else by the cell's id. A missing cell is restored. This module never runs code,
-and leaves parsing to ``intake.parsers``.
+The grader gets every code cell that the learner wrote, even without nbgrader's metadata, because the grader grades
+functions and not cells. The gradebook gets each of its cells exactly once. This module finds a cell by the task that
+the cell defines, else by nbgrader's metadata, else by the cell's id. A missing cell is restored. This module never
+runs code, and leaves parsing to ``intake.parsers``.
 """
 
 from __future__ import annotations
