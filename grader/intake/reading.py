@@ -80,7 +80,7 @@ def _chosen(
 ) -> tuple[dict[str, Source], dict[_Candidate, dict[str, str]]]:
     """Return the source to grade for each exercise, and the changed candidates that were passed over.
 
-    The second dict maps such a candidate to a dict: exercise -> name of the source that is graded instead.
+    The second dict maps each candidate that was passed over to a dict: exercise -> name of the graded source.
     """
     sources: dict[str, Source] = {}
     ignored: dict[_Candidate, dict[str, str]] = {}
@@ -106,8 +106,8 @@ def _expect_one_zip(exercise: str, rivals: Sequence[_Candidate], unchanged: Call
         rival = beside not in ("", where) and alike and not unchanged(other)
         if rival and fingerprint(other.source) != fingerprint(best):
             raise Unreadable(
-                f"{where} and {beside} have different answers to {exercise}, and nothing shows which was handed in "
-                "last; remove one"
+                f"{where} and {beside} have different answers to {exercise}, and nothing shows which .zip was "
+                "handed in last; remove one .zip"
             )
 
 

@@ -217,7 +217,7 @@ class Dispatch:
         others = f" (and {len(why) - 1} more)" if len(why) > 1 else ""
         return (
             f"{what} at {self.link.address}{': ' + why[0] + others if why else ''}; "
-            "mend that and run the same command again; finished reports are kept"
+            "mend the cause and run the same command again; finished reports are kept"
         )
 
     def _refuse(self, member: Member, why: str) -> None:

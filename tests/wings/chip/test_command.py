@@ -40,7 +40,7 @@ BAD = {
     "chip c3 --on v5e:2x4 --shape J=8191": "dimension J = 8191 in dims is not cut into",
     "chip c3 --on v5e:2x4 --shape J": "--shape J: J is not a name and a size; write x=4,y=2",
     "chip c3 --on v5e:2x4 --shape I=4096 --solution": MISSING,
-    "chip f1 --on v5e:2x4 --html /nowhere/page.html": "there is no folder /nowhere for page.html; make it first",
+    "chip f1 --on v5e:2x4 --html /nowhere/page.html": "there is no folder /nowhere for page.html; make the folder first",
     "chip f1 --on v5e:2x4 --html README.md": "README.md already exists; name a new file",
     "check c1 --backend tpu:v5e:2x4": f"--backend tpu:v5e:2x4: {MISSING}",
     "check c1 --backend tpu:v5e:2x5": "v5e has no slice of 2x5",

@@ -250,7 +250,7 @@ def without_sandbox() -> Worker:
 class CanaryFails(Worker):
     def prepare(self, key: str, kit: bytes, folder: str, jobs: int) -> Word:
         return Answer(
-            problem="the test with the course's solutions failed: the reference of e gets 0 of 1 points here"
+            problem="the test with the course's solutions failed: the solution of e gets 0 of 1 points here"
         ).packed()
 
 
@@ -278,7 +278,7 @@ REFUSED = {
     "code": (lambda: with_(**{"its code": "0"}), f"has its code 0, this machine has {HERE['its code']}: install"),
     "package": (lambda: with_(einops="9"), "has einops 9, this machine has"),
     "sandbox": (without_sandbox, "cannot confine learner code: isolation bwrap: bwrap is not installed; apt-get"),
-    "canary": (CanaryFails, "cannot grade: the test with the course's solutions failed: the reference of e gets 0 of 1 points here"),
+    "canary": (CanaryFails, "cannot grade: the test with the course's solutions failed: the solution of e gets 0 of 1 points here"),
     "garbage": (Garbage, "sends answers that cannot be read"),
     "another": (OfAnother, "sends answers that cannot be read"),
     "none": (Older, "has no usable shardlings (No module named 'grader'): in the checkout of shardlings, run: pip install"),
@@ -305,7 +305,7 @@ def test_the_batch_stops_with_one_line_if_no_worker_is_left(why: str) -> None:
     what = "no worker is left" if why == "another" else "no worker can grade"
     assert str(stopped.value).startswith(f"{what} at {AT}: odd {text}")
     assert "\n" not in str(stopped.value)
-    assert str(stopped.value).endswith("mend that and run the same command again; finished reports are kept")
+    assert str(stopped.value).endswith("mend the cause and run the same command again; finished reports are kept")
 
 
 def test_the_error_without_workers_shows_how_to_start_one() -> None:
@@ -323,6 +323,6 @@ def test_a_batch_without_workers_waits_a_while_for_others() -> None:
     cluster = Cluster(a=Worker())
     cluster.at[3.0] = lambda: cluster.there.pop("a")
     batch = Batch(cluster, *STUDENTS, none=20)
-    with pytest.raises(ClusterError, match=f"no worker is left at {AT}; mend that and run"):
+    with pytest.raises(ClusterError, match=f"no worker is left at {AT}; mend the cause and run"):
         batch.run()
     assert batch.came and cluster.now < 40  # reports that came before the error were passed on
