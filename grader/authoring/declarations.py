@@ -18,7 +18,7 @@ def declaration_problems(exercise: Exercise, most_words: int | None = None) -> I
     if most_words is not None and (words := words_in(exercise.statement)) > most_words:
         yield (
             f"the statement has {words} words before {FURTHER!r}, but course.yaml allows statement_words: "
-            f"{most_words}; move sentences that the task does not need below that line"
+            f"{most_words}; move sentences that the task does not need below this heading"
         )
     for line in wide_lines(f"{exercise.statement}\n{exercise.further}"):
         yield f"a picture has a line of over {PICTURE_WIDTH} characters, which terminals break: {line.strip()[:60]}..."

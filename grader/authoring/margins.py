@@ -79,9 +79,10 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
     names the check, or fails an earlier check, must need the amount ``wrong``.
 
     A budget that is a plain number is the amount that right programs need. On each mesh, at least one right program
-    must need this amount, with the margin. On at least one mesh, a misconception that names the check, or fails an
-    earlier check, must exceed it by the margin. Budgets of memory or time must not be plain numbers. An exact number of
-    collectives has only one rule: on at least one mesh, such a misconception must run a different number of them.
+    must need this amount, up to the margin. On at least one mesh, a misconception that names the check, or fails an
+    earlier check, must exceed the budget by the margin. Budgets of memory or time must not be plain numbers. An exact
+    number of collectives has only one rule: on at least one mesh, such a misconception must run a different number of
+    collectives.
 
     Args:
         right: results of the reference and of the alternatives, by the names that messages use.
@@ -98,8 +99,8 @@ class Measured:
     Attributes:
         budget: the budget on the first mesh on which it is not 0; 0 if it is 0 on all meshes.
         right: the amounts that right programs need, on meshes with a budget that is not 0 if there are such meshes.
-        wrong: the amounts that misconceptions need, if their author says that they fail the check. Without those that
-            fail before the comparison, if the budget is not declared with ``needed``.
+        wrong: the amounts that misconceptions need, if their author says that they fail the check. Misconceptions that
+            fail before the comparison are left out, unless the budget is declared with ``needed``.
         earlier: these amounts, and the amounts of misconceptions that fail an earlier check.
     """
 
@@ -171,7 +172,7 @@ def _plain_problems(one: Measured) -> Iterator[str]:
     if one.key.word in SEPARATED:
         yield (
             f"{next(iter(one.right))}: write the {SEPARATED[one.key.word]} budget as between(right, wrong): "
-            "`right` is what the cheapest right program needs, `wrong` is what the cheapest wrong program needs"
+            "`right` is the amount of the cheapest right program, and `wrong` the amount of the cheapest wrong program"
         )
         return
     for sizes, uses in one.right.items():
@@ -199,7 +200,7 @@ def differing(places: Places) -> list[tuple[str, str, BudgetUse]]:
 
 
 def _known_problems(one: Measured) -> Iterator[str]:
-    """Yield a problem if a wrong program needs less than the author says, or if none needs as little."""
+    """Yield a problem if a wrong program needs less than the author says, or if no wrong program needs this amount."""
     wrong, beyond = (_far(places) for places in (one.wrong, one.earlier))
     if not beyond:
         yield f"{next(iter(one.right))}: {_none_beyond(one.key.word, one.budget)}"
@@ -217,7 +218,7 @@ def _far(places: Places) -> list[tuple[str, str, BudgetUse]]:
 
 
 def _share(use: BudgetUse) -> float:
-    """Return a wrong program's amount, divided by the amount that the author says it needs."""
+    """Return a wrong program's amount, divided by the amount that the author declared for wrong programs."""
     assert isinstance(use.budget, Budget)
     return use.amount / use.budget.wrong
 
@@ -228,7 +229,7 @@ def _right_problems(right: Uses) -> Iterator[str]:
     for who, one in right.items():
         room = 0 if budget.known else _room(word, budget, one.amount)
         if one.amount + room > one.budget * (1 + ROUNDING):
-            yield f"{who} takes {_shown(word)(one.amount)}, too close to the budget, {_shown(word)(one.budget)}"
+            yield f"{who} takes {_shown(word)(one.amount)}, which is too close to the budget of {_shown(word)(one.budget)}"
 
 
 def _wrong_problems(right: Uses, wrong: Uses) -> Iterator[str]:
@@ -240,13 +241,13 @@ def _wrong_problems(right: Uses, wrong: Uses) -> Iterator[str]:
     yield from _claimed("wrong", budget.wrong, beyond)
     for who, one in beyond.items():
         if one.amount < (one.budget + _room(word, budget, one.budget)) * (1 - ROUNDING):
-            yield f"{who} takes {_shown(word)(one.amount)}, too close to the budget, {_shown(word)(one.budget)}"
+            yield f"{who} takes {_shown(word)(one.amount)}, which is too close to the budget of {_shown(word)(one.budget)}"
 
 
 def _none_beyond(word: str, budget: float) -> str:
     return (
-        f"no misconception goes beyond the budget, {_shown(word)(budget)}: "
-        "add such a misconception, or choose sizes where one goes beyond it"
+        f"no misconception exceeds the budget of {_shown(word)(budget)}: "
+        "add such a misconception, or choose sizes where a misconception exceeds the budget"
     )
 
 

@@ -94,11 +94,11 @@ def _of_number(question: Question, scenario: Scenario, answer: Any) -> Iterator[
     for known in question.published:
         if abs(answer - known * factor) <= question.rtol * known * factor:
             listed = show(known * factor, unit)
-            yield f"the answer equals one that `published` lists, so learners can look it up: {listed}"
+            yield f"the answer is one of the answers in `published`, so learners can look it up: {listed}"
     if answer < scenario.least:
-        yield f"the answer, {as_shown}, is below {show(scenario.least, unit)}, the least possible"
+        yield f"the answer, {as_shown}, is below the least possible answer, {show(scenario.least, unit)}"
     if answer > scenario.most:
-        yield f"the answer, {as_shown}, is above {show(scenario.most, unit)}, the most possible"
+        yield f"the answer, {as_shown}, is above the largest possible answer, {show(scenario.most, unit)}"
 
 
 def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iterator[str]:
@@ -114,7 +114,9 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
         mend = "use Scenario(branches=...) to say for each draw which amount is the answer"
         if branches:
             one = branches.pop()
-            mend = f"in all draws this amount is {one!r}; choose params that also make another amount the answer"
+            mend = (
+                f"in all draws the answer is the amount {one!r}; choose params that also make another amount the answer"
+            )
         yield f"{question.name}: its answer is the larger or smaller of several amounts; {mend}"
 
 

@@ -20,7 +20,7 @@ from grader.course.finding import courses_above
 from grader.course.loading import Course
 
 NEW_COURSE = Path(__file__).parent / "new_course"
-RENAMED = {"gitignore": ".gitignore"}  # git would obey a template that is named .gitignore
+RENAMED = {"gitignore": ".gitignore"}  # git would apply a template that is named .gitignore
 
 TEMPLATE = '''\
 """# {title}

@@ -80,7 +80,7 @@ class Config(Strict):
         seed: the secret from which hidden inputs are drawn; absent from learners' files.
         repository: the address of ``exercises/`` on GitHub, for links that open notebooks in Colab.
         statement_words: the largest number of words in a statement before ``## Going further``; None means no limit.
-            The command ``verify`` checks it.
+            The command ``verify`` checks this limit.
         handed_out: in the learners' course.yaml, fingerprints of the stubs and notebooks as learners get them.
     """
 

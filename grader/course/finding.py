@@ -77,7 +77,7 @@ def _distrust(found: Sequence[Path], here: Path, handed_in: Sequence[Path]) -> s
         if inner.is_relative_to(path.resolve()):
             return f"is inside a submission ({path})"
     if any(_holds_submissions(folder, inner) for folder in inner.parents):
-        return "is where nbgrader keeps submissions"
+        return "is in a folder where nbgrader keeps submissions"
     for folder in (p.parent.resolve() for p in found[1:]):
         if folder not in (inner, inner / "exercises") and inner != folder / "exercises":
             return f"is inside another course, {folder}"

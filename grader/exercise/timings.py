@@ -37,7 +37,7 @@ def mesh_beside(values: Call, mesh: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _fits(values: Call, timed: Call, mesh: Mapping[str, int]) -> None:
-    """Raise AuthorError if ``substitution`` cannot convert sizes of the small call ``values`` to those of ``timed``."""
+    """Raise AuthorError if ``substitution`` cannot convert sizes of the small call ``values`` to sizes of ``timed``."""
     small = mesh_beside(values, mesh)
     if list(small) != list(mesh):
         raise AuthorError(

@@ -89,7 +89,7 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
             missing matmul.
     """
     if at_most is None and not at_least > 0:
-        raise ValueError("expect_flops: say at_most=... or at_least=...")
+        raise ValueError("expect_flops: give at_most=... or at_least=...")
     if not seen.dot_flops.least >= at_least:
         raise Failure(
             f"each device spends {_show_number(seen.dot_flops.least)} FLOPs on matmuls that are sure to run, "

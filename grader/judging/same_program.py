@@ -89,7 +89,9 @@ class _Matching:
                 one, two, f"the timed program has {len(large)} operations, but the judged program has {len(small)}"
             )
         if (self.small.main.arguments, self.small.main.results) != (self.large.main.arguments, self.large.main.results):
-            return Difference("the results of the timed and of the judged program come from different operations")
+            return Difference(
+                "the results of the timed program and of the judged program come from different operations"
+            )
         return self.shrinking_parts()
 
     def differ(self, one: Operation, two: Operation, what: str) -> Difference:
@@ -124,7 +126,9 @@ class _Matching:
         else:
             equal = judged.axes == timed.axes and self.devices(judged, timed)
         return (
-            "" if equal else f"{two.name} communicates between different devices in the timed and in the judged program"
+            ""
+            if equal
+            else f"{two.name} communicates between different devices in the timed program and in the judged program"
         )
 
     def devices(self, judged: Communication, timed: Communication) -> bool:
@@ -326,7 +330,7 @@ class _Matching:
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 
     def due(self, judged: int) -> str:
-        """Return a phrase with the size that substitution makes of ``judged``; '' if it is equal or no whole number."""
+        """Return a phrase with the substituted size of ``judged``; '' if it is ``judged`` or not a whole number."""
         grown = self.sizes.of(judged)
         return f", so {int(grown):,} is expected here" if grown != judged and grown.denominator == 1 else ""
 

@@ -276,7 +276,9 @@ def test_an_edited_learners_file_is_reported_as_not_current(built: Path) -> None
 
 def test_a_file_that_course_yaml_does_not_list_is_reported(built: Path) -> None:
     (built / "solutions" / "01_gather" / "x2.py").write_text("")
-    assert course_problems(built) == ["solutions/01_gather/x2.py is not listed in course.yaml: add it to its module"]
+    assert course_problems(built) == [
+        "solutions/01_gather/x2.py is not listed in course.yaml: add the exercise to its module"
+    ]
 
 
 def test_a_grading_file_without_an_exercise_is_reported(built: Path) -> None:
@@ -284,7 +286,7 @@ def test_a_grading_file_without_an_exercise_is_reported(built: Path) -> None:
     folder.mkdir()
     (folder / "x2.py").write_text("")
     assert course_problems(built) == [
-        "solutions/01_gather/grading/x2.py belongs to no exercise in course.yaml: name it after its exercise"
+        "solutions/01_gather/grading/x2.py belongs to no exercise in course.yaml: name the file after its exercise"
     ]
 
 
@@ -347,7 +349,7 @@ def test_words_before_going_further_are_counted(tmp_path: Path) -> None:
     assert list(declarations.declaration_problems(exercise, 6)) == []
     assert list(declarations.declaration_problems(exercise, 5)) == [
         "the statement has 6 words before '## Going further', but course.yaml allows statement_words: 5; "
-        "move sentences that the task does not need below that line"
+        "move sentences that the task does not need below this heading"
     ]
 
 

@@ -44,7 +44,7 @@ def test_an_exercise_without_a_statement_is_refused(tmp_path: Path) -> None:
         ('    """You returned zeros."""\n', "", ": zeroed has no docstring: write the text that learners read"),
         ('    """How long do {{ I }} bytes take on a ring of 4 v5p chips?"""\n', "", ": the question gather_time has no docstring: write the question's text there"),
         ("@exercise.misconception(fails=value)", "@exercise.misconception()", ": the misconception zeroed names no check that it fails"),
-        ("call = exercise.call(gather, a=A,", "call = exercise.call(gather, a=A, cotangent=A,", ": gather: `cotangent` needs gradients: name the arguments to differentiate, wrt=[...]"),
+        ("call = exercise.call(gather, a=A,", "call = exercise.call(gather, a=A, cotangent=A,", ": gather: `cotangent` needs gradients: name the arguments to differentiate in wrt=[...]"),
         ("public=True)\ndef value", 'public="no")\ndef value', ": `public` is the str 'no', not True or False"),
         ("def zeroed(a, *, mesh)", "def zeroed(a)", ": zeroed is called with mesh, as gather is: got an unexpected keyword argument 'mesh'"),
         ("import math\n", "import nowhere_to_be_found\n", ":6: ModuleNotFoundError: No module named 'nowhere_to_be_found'"),

@@ -13,7 +13,7 @@ from grader.judging.kinds.kind import UNKNOWN, AnswerKind
 from grader.judging.units import COUNTED, DIMENSIONS, OF_DATA, ParsedAnswer, parse, show, unit_of
 
 EXACT = 1e-4
-"""Relative tolerance to detect kB taken for KiB, small because (N + 1) / N may be near a power of 1.024."""
+"""Relative tolerance to detect kB taken for KiB. It is small, because (N + 1) / N may be near a power of 1.024."""
 PLAUSIBLE = 10.0
 """The size of a wrong answer is plausible if the answer is too large or too small by less than this factor."""
 COUNTS = range(1, 9)
@@ -30,7 +30,7 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
     drawn: tuple[float, ...] = ()
 
     name = "number"
-    valid = "finite positive value"
+    valid = "number"
 
     @classmethod
     def of(cls, answer: Quantity, drawn: Mapping[str, Any], rtol: float) -> QuantityKind:

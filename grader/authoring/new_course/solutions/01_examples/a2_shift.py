@@ -61,7 +61,7 @@ def shift_to_the_left(block):
 
 @exercise.misconception(fails=shift_value)
 def shift_on_a_line(block):
-    """The last device has no receiver. A device that no pair names as a target receives zeros, and no error."""
+    """The last device has no receiver. A device that no pair names as a target receives zeros, without an error."""
     n = jax.lax.axis_size("x")
     return jax.lax.ppermute(block, "x", [(i, i + 1) for i in range(n - 1)])
 
