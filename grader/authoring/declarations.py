@@ -40,7 +40,7 @@ def _task_problems(exercise: Exercise, task: Task) -> Iterator[str]:
     if len(task.hints) < LEAST_HINTS:
         yield f"{task.name} has no hint: give hints=[...], the last one nearest to the solution"
     if not exercise.checks_of(task):
-        yield f"{task.name} has no check: add an exercise.call of it and an @exercise.check of that call"
+        yield f"{task.name} has no check: add an exercise.call of this task and an @exercise.check of that call"
     if not any(s.of is task for s in exercise.misconceptions.values()):
         yield f"{task.name} has no misconception to prove its checks: add an @exercise.misconception(fails=...)"
 

@@ -51,7 +51,7 @@ class BudgetKey:
     Attributes:
         word: the ``expect`` function that compares an amount with the budget.
         what: the amount in words; may be ''.
-        number: the position among those budgets of the check that agree in all other fields.
+        number: the position among the check's budgets that agree in all other fields.
     """
 
     task: str
@@ -184,8 +184,8 @@ def _plain_problems(one: Measured) -> Iterator[str]:
             )
     if not any(one.key.word == EXACT or _is_far(use) for _, _, use in differing(one.earlier)):
         yield (
-            f"{next(iter(one.right))}: {one.key} asks for {show(one.budget)}, and no misconception takes a different "
-            "number; add such a misconception, or choose sizes where an existing misconception does so"
+            f"{next(iter(one.right))}: {one.key} asks for {show(one.budget)}, but no misconception needs another "
+            "number; add such a misconception, or choose sizes where a misconception needs another number"
         )
 
 
@@ -229,7 +229,7 @@ def _right_problems(right: Uses) -> Iterator[str]:
     for who, one in right.items():
         room = 0 if budget.known else _room(word, budget, one.amount)
         if one.amount + room > one.budget * (1 + ROUNDING):
-            yield f"{who} takes {_shown(word)(one.amount)}, which is too close to the budget of {_shown(word)(one.budget)}"
+            yield _too_close(who, one)
 
 
 def _wrong_problems(right: Uses, wrong: Uses) -> Iterator[str]:
@@ -241,7 +241,12 @@ def _wrong_problems(right: Uses, wrong: Uses) -> Iterator[str]:
     yield from _claimed("wrong", budget.wrong, beyond)
     for who, one in beyond.items():
         if one.amount < (one.budget + _room(word, budget, one.budget)) * (1 - ROUNDING):
-            yield f"{who} takes {_shown(word)(one.amount)}, which is too close to the budget of {_shown(word)(one.budget)}"
+            yield _too_close(who, one)
+
+
+def _too_close(who: str, use: BudgetUse) -> str:
+    show = _shown(use.word)
+    return f"{who} takes {show(use.amount)}, which is too close to the budget of {show(use.budget)}"
 
 
 def _none_beyond(word: str, budget: float) -> str:

@@ -284,8 +284,8 @@ class Seen:
     Inputs have the widest dtype of their kind, such as float64 or int64. Authors' references compute with this dtype.
 
     Attributes:
-        inputs: the inputs; in a call of several steps, those of the first step.
-        out, grads: the results; in a call of several steps, those of the last step.
+        inputs: the inputs; in a call of several steps, the inputs of the first step.
+        out, grads: the results; in a call of several steps, the results of the last step.
         steps: the inputs and results of each step.
         check_vma: the argument of ``jax.shard_map``, if the task is the body of a ``shard_map``.
     """
@@ -346,7 +346,7 @@ class Seen:
             kind: keep collectives of this kind (see ``Collective.kind``).
             axis: keep collectives with groups along this mesh axis, even if the groups are along other axes as well.
             dtype: keep collectives that send this dtype.
-            backward: True to keep the collectives of the backward pass, False those of the forward pass, None all.
+            backward: True to keep the backward pass, False to keep the forward pass, None to keep both.
         """
         if backward is not None and not self.differentiated:
             raise ValueError("there is no forward or backward pass: the call asks for no gradients (wrt, cotangent)")

@@ -83,7 +83,7 @@ class _Held:
     """Facts about where the data of a value came from.
 
     Attributes:
-        sources: for each device, the device from which the data that it now holds came; None if the data is zeros.
+        sources: for each device, the device from which its data came; None if the data is zeros.
         hop: the last permute (hop) that moved the value; None if no permute moved the value.
         writes: blocks that were written over the value, oldest first.
         mixed: whether data of unknown origin was written over the value.

@@ -39,7 +39,7 @@ class Asks:
         """Declare a numeric question. The function's docstring is the question's text, a template for Jinja2.
 
         Args:
-            params: for each parameter, the possible values. The grader draws one of them at random for the question's
+            params: for each parameter, the possible values. The grader draws one value at random for the question's
                 text and the function.
             title: the label in reports; by default the text's first sentence that ends in a question mark.
         """

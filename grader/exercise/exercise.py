@@ -180,7 +180,7 @@ class Exercise(Asks):
 
         ``exercise.timing(call, on="v5e:2x4", dims={"I": 8192})``
         The grader traces and schedules the program (``seen.timeline``), but never runs it, so sizes may be realistic.
-        Checks judge the time only if the program's operations and those of ``call``'s program differ only in sizes.
+        Checks judge the time only if the operations of this program and of ``call``'s program differ only in sizes.
 
         Args:
             call: the small call, whose values are checked. If a dimension has another size for timing, the grader

@@ -23,7 +23,7 @@ def timing_of(call: Any, *, on: Any, dims: Any, hidden_dims: Any, meshes: Any, a
     timed = replace(timed, steps=1, timing=declared.timing(on, axes, profile, timed.meshes), timed=call)
     if timed.dims.keys() != call.dims.keys():
         raise AuthorError(
-            f"exercise.timing has sizes of {', '.join(timed.dims)}, and its call has sizes of {', '.join(call.dims)}: "
+            f"exercise.timing has sizes of {', '.join(timed.dims)}, but its call has sizes of {', '.join(call.dims)}: "
             "name the same dimensions in both"
         )
     for mesh in timed.meshes:

@@ -119,6 +119,6 @@ def _matter(seen: Seen, what: str) -> list[bool] | None:
     if found.kind == "broken":
         raise CannotSay(found.message)
     raise Failure(
-        f"the grader changes the results of the program's {what} to see which of them matter, "
-        f"and the changed program fails: {found.message}"
+        f"the grader changes the results of the program's {what} to find the {what} that matter, "
+        f"but the changed program fails: {found.message}"
     )

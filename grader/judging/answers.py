@@ -322,7 +322,7 @@ def nearest_misconceptions(
 ) -> list[Misconception]:
     """Return the misconceptions that explain the wrong answer ``given``.
 
-    If misconceptions lead to this answer, return only the one whose answer is nearest. Otherwise, return the
+    If misconceptions lead to this answer, return only the misconception with the nearest answer. Otherwise, return the
     misconceptions that explain every wrong part of the answer, such as each wrong number of a table; [] if these
     are more than ``MOST_NAMED`` misconceptions.
     """

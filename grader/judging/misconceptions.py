@@ -85,7 +85,7 @@ def fitting(
     A misconception may have a function ``gives``, which tests whether the mistake can be the cause of a program's
     results. If these tests pass for some misconceptions, return these misconceptions. Otherwise, a misconception
     without ``gives`` fits if the submission fails every check that the misconception's program fails, with equal
-    findings. Checks that the grader did not try are ignored. If several misconceptions fit, return those whose programs
+    findings. Checks that the grader did not try are ignored. If several fit, return the misconceptions whose programs
     agree with the submission in most properties (see ``_rank``).
 
     Args:

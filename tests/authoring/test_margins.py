@@ -115,8 +115,8 @@ def sent_on(a, *, mesh):
 
 '''
 MEND = (
-    "and no misconception takes a different number; add such a misconception, or choose sizes where an existing "
-    "misconception does so"
+    "but no misconception needs another number; add such a misconception, or choose sizes where a misconception needs "
+    "another number"
 )
 ALONE = SENT.replace("after=traffic", "after=value")
 Problems = Callable[..., list[str]]

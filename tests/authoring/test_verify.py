@@ -329,7 +329,7 @@ def test_a_name_used_twice_in_the_course_is_reported(built: Path) -> None:
         ('@exercise.task(hints=["a nudge"])', "@exercise.task", "gather has no hint: give hints=[...], the last one nearest to the solution"),
         ("points=1, public=True)", "points=1)", "the exercise has no public check, so learners could check nothing: mark a check with public=True"),
         ("@exercise.check(call, points=1, after=value)", "@exercise.check(call, points=0, after=value)", "traffic has no points: give points=... above 0"),
-        ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second has no check: add an exercise.call of it and an @exercise.check of that call"),
+        ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second has no check: add an exercise.call of this task and an @exercise.check of that call"),
         ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second has no misconception to prove its checks: add an @exercise.misconception(fails=...)"),
     ],
 )  # fmt: skip
