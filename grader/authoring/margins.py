@@ -179,8 +179,8 @@ def _plain_problems(one: Measured) -> Iterator[str]:
         who, use = max(uses.items(), key=lambda found: found[1].amount)
         if one.key.word != EXACT and use.amount * ROOM * (1 + ROUNDING) < use.budget:
             yield (
-                f"{sizes}: {one.key} allows {show(use.budget)}, and no right program needs more than "
-                f"{show(use.amount)} ({who}); lower the number, or write needed(right, wrong) or between(right, wrong)"
+                f"{sizes}: {one.key} allows {show(use.budget)}, but no right program needs more than "
+                f"{show(use.amount)} ({who}). Lower the number, or write needed(right, wrong) or between(right, wrong)"
             )
     if not any(one.key.word == EXACT or _is_far(use) for _, _, use in differing(one.earlier)):
         yield (

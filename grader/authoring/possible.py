@@ -69,7 +69,7 @@ def impossible(scenario: Scenario) -> Iterator[str]:
             if size % parts:
                 yield f"a dimension of size {size} cannot be cut into {parts} equal parts"
     if scenario.chip in CHIPS:
-        # If a scenario names a slice, rings or lines, its mesh need not use all chips, so their number is not checked.
+        # If a scenario names a slice, rings or lines, its mesh may use only some chips. So do not check their number.
         free = scenario.slice or scenario.rings or scenario.lines
         count = 0 if free else math.prod(scenario.mesh.values())
         rings, lines = scenario.rings, scenario.lines
@@ -107,7 +107,7 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
         return
     count = distinct(answers, question.rtol)
     if count < LEAST_ANSWERS:
-        found = f"its params give {counted(count, 'different right answer')}, but need to give at least {LEAST_ANSWERS}"
+        found = f"its params give {counted(count, 'different right answer')}, but at least {LEAST_ANSWERS} are needed"
         yield f"{question.name}: {found}; {MEND}"
     chooses = {"max", "min"} & set(question.fn.__code__.co_names) or CHOOSES.search(f"{question.text} {question.model}")
     if len(branches) < 2 and (chooses or branches):
@@ -134,7 +134,7 @@ def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
     least = LEAST_ANSWERS if isinstance(question.answer, Table) else min(len(answers), 2)
     if len(found) < least:
         several = counted(len(found), "different right answer")
-        yield f"{question.name}: its params give {several}, but need to give at least {least}; {MEND}"
+        yield f"{question.name}: its params give {several}, but at least {least} are needed; {MEND}"
 
 
 def distinct(answers: list[float], rtol: float) -> int:

@@ -2,7 +2,7 @@
 
 A timed program never runs. Its values count as right because it equals a small program up to sizes (see
 ``judging.same_program``). If no check judges the small program's values, a submission can time a program that computes
-something else. So this module changes the results of the reference solution: then a check must fail.
+something else. So this module changes the results of the reference solution. At least one check must then fail.
 """
 
 from __future__ import annotations

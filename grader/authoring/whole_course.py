@@ -17,7 +17,8 @@ def course_problems(course: Course, reported: Collection[str] = ()) -> Iterator[
     """Yield the problems of the course as a whole.
 
     Args:
-        reported: exercises whose problems the caller reports. No line says that such an exercise cannot be used.
+        reported: exercises whose problems the caller reports. For these exercises, no line says that the exercise
+            cannot be used.
     """
     yield from _names([course.exercise(name) for name in course.usable(course.module_of)[0]])
     try:

@@ -121,7 +121,9 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
     needed = round(work * 1e12)
     _expect_possible(line, kind, round(at_least * min(needed, line.talking(kind))))
     overlaps = line.overlaps(kind)
-    found = line.gained(kind, needed) if overlaps else 0.0  # without overlap, only missing work shortens the step
+    found = (
+        line.gained(kind, needed) if overlaps else 0.0
+    )  # without overlap, a shorter step shows only that work is missing
     if found >= at_least:
         return
     part, due = told_apart(_percent, found, at_least, 0)
@@ -251,9 +253,9 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
         return
     thrown, most = told_apart(_percent, wasted, at_most)
     raise Failure(
-        f"{thrown} of the matmul FLOPs are discarded, the budget is {most}: {devices} devices spend "
-        f"{spent:.4g} FLOPs on matmuls, but only {useful:.4g} are needed; "
-        "look for a stage that computes in more ticks than it needs",
+        f"{thrown} of the matmul FLOPs are discarded, the budget is {most}. {devices} devices spend "
+        f"{spent:.4g} FLOPs on matmuls, but only {useful:.4g} are needed. "
+        "Look for a stage that computes in more ticks than it needs",
         expected=at_most,
         actual=round(wasted, 6),
     )

@@ -130,7 +130,7 @@ def all_to_all_time(
 
     Each device sends V/N² bytes to each other device.
 
-    A ring takes V/(4·W), exactly for an even N. For an odd N, the model "exact" multiplies this time by 1 - 1/N².
+    A ring takes V/(4·W). This is exact for an even N. For an odd N, the model "exact" multiplies this time by 1 - 1/N².
     A one-way ring takes V·(N-1)/(2·N·W1) in both models.
     A line takes V/(4·W1), because its middle link carries the most data. For an odd N, the model "exact" multiplies
         this time by 1 - 1/N².

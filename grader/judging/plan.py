@@ -268,7 +268,7 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
     asks = list(asked(False, OPEN_SEED, 1)) if public or (shown and not same) else []
     if not public and not (call.timing and asks and same):
         asks += asked(True, OPEN_SEED, 1)
-    if not public and not call.timing:  # a timed program gets no inputs, so nothing could be secret
+    if not public and not call.timing:  # a timed program gets no inputs, so no inputs can be secret
         asks += asked(True, seed, SECRET_RUNS, secret=True)
     return asks
 

@@ -21,7 +21,7 @@ from typing import Any
 from grader.common.substitution import Substitution
 from grader.wire.operations import Body, Communication, Operation, Operations
 
-NUMBER = re.compile(r"(?<![a-z\d])\d+")  # A number, but not the 64 of i64.
+NUMBER = re.compile(r"(?<![a-z\d])\d+")  # Matches a number, but not the 64 of i64.
 # The result shapes of these operations follow from operands and attributes, which other methods compare.
 FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
 ROUNDS = 2  # A loop over N devices may have N - 2 to N + 2 rounds.

@@ -276,8 +276,8 @@ def test_a_known_number_of_collectives_needs_a_misconception_beyond_it(declared:
 
 def test_a_plain_number_that_no_right_program_needs_is_reported(declared: Problems) -> None:
     assert declared(TIMES, SEVERAL, BUDGET="2") == [
-        f"gathers on {sizes}: expect_at_most (all_gather over x) allows 2, and no right program needs more than 1 "
-        "(the reference); lower the number, or write needed(right, wrong) or between(right, wrong)"
+        f"gathers on {sizes}: expect_at_most (all_gather over x) allows 2, but no right program needs more than 1 "
+        "(the reference). Lower the number, or write needed(right, wrong) or between(right, wrong)"
         for sizes in ("(x=4) with I=8, J=3", "(x=2) with I=8, J=3", "(x=4) with I=1012, J=5", "(x=2) with I=1012, J=5")
     ]
 

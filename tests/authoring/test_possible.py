@@ -80,7 +80,7 @@ def test_a_draw_with_the_published_answer_is_reported() -> None:
 
 def test_a_question_with_fewer_than_eight_answers_is_reported() -> None:
     assert list(question_problems(question(params={"n": [2, 3, 5, 7, 11, 13, 17]}))) == [
-        "asked: its params give 7 different right answers, but need to give at least 8; list more values in params"
+        "asked: its params give 7 different right answers, but at least 8 are needed; list more values in params"
     ]
     assert distinct([1.0, 1.01, 1.019, 1.05, 2.0], 0.02) == 3
 

@@ -440,7 +440,9 @@ def test_an_exercise_that_cannot_be_built_is_reported_in_one_line(built: Path) -
     cannot = "x1_gather cannot be used, so its files for learners were not tested; see: shardlings verify x1_gather"
     assert cannot in found
     made = usable_products(load_course(built / "course.yaml"))
-    assert made.unusable == {"x1_gather": "the task gather has no docstring; write one as specification for learners"}
+    assert made.unusable == {
+        "x1_gather": "the task gather has no docstring; write a docstring that tells learners what to do"
+    }
 
 
 def test_a_task_and_a_question_of_one_name_in_two_exercises_are_reported(built: Path) -> None:

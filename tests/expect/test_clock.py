@@ -311,7 +311,7 @@ def test_expect_bubble_measures_the_share_of_discarded_work() -> None:
     expect_bubble(of(dot_flops=Interval.of(11 * each)), useful=4 * 8 * each, at_most=3 / 11)
     failure = told(expect_bubble, of(dot_flops=Interval.of(12 * each)), useful=4 * 8 * each, at_most=3 / 11)
     assert failure.reason.startswith(
-        "33.3% of the matmul FLOPs are discarded, the budget is 27.3%: 4 devices spend 4800 FLOPs"
+        "33.3% of the matmul FLOPs are discarded, the budget is 27.3%. 4 devices spend 4800 FLOPs"
     )
     assert "cannot be read" in told(expect_bubble, of(dot_flops=UNKNOWN), useful=1, at_most=0.5).reason
 
