@@ -38,7 +38,7 @@ def declaration_problems(exercise: Exercise, most_words: int | None = None) -> I
 
 def _task_problems(exercise: Exercise, task: Task) -> Iterator[str]:
     if len(task.hints) < LEAST_HINTS:
-        yield f"{task.name} has no hint: give hints=[...], the last one nearest to the solution"
+        yield f"{task.name} has no hint: give hints=[...], with the hint nearest to the solution last"
     if not exercise.checks_of(task):
         yield f"{task.name} has no check: add an exercise.call of this task and an @exercise.check of that call"
     if not any(s.of is task for s in exercise.misconceptions.values()):

@@ -101,7 +101,7 @@ class Config(Strict):
     def _a_folder_on_github(cls, address: str) -> str:
         if address and not re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+/tree(/[\w.-]+)+", address):
             raise ValueError(
-                "write the address of the folder of learners' files as GitHub shows it, "
+                "write the address of the folder of learners' files as GitHub shows it: "
                 "https://github.com/OWNER/NAME/tree/BRANCH/exercises"
             )
         return address

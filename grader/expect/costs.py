@@ -56,7 +56,9 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
 def memory_of(seen: Seen) -> LiveMemory:
     """Return bytes of arguments, results and temporaries at the peak, if operations run in the program's order."""
     if seen.operations is None:
-        raise Failure("the program has too many operations to follow its memory; use lax.fori_loop or lax.scan")
+        raise Failure(
+            "the program has too many operations for the grader to follow its memory; use lax.fori_loop or lax.scan"
+        )
     return live_memory(seen.operations)
 
 

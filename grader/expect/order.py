@@ -95,7 +95,9 @@ def _those(seen: Seen, what: str) -> tuple[Dependency, set[int]]:
     if not found:
         raise Failure(f"no result of the program depends on any {what}{' ' if seen.part else ''}{seen.part}")
     if len(found) * len(graph.places) > MAX_PAIRS:
-        raise Failure(f"the program has too many {what} for their order to be judged; use lax.fori_loop")
+        raise Failure(
+            f"the program has too many operations named {what} for their order to be judged; use lax.fori_loop"
+        )
     return graph, found
 
 

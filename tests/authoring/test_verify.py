@@ -64,7 +64,7 @@ def test_misconceptions_in_a_file_of_their_own_are_proved(workers: Workers, tmp_
         (
             '@exercise.task(hints=["a nudge"])',
             "@exercise.task",
-            "gather has no hint: give hints=[...], the last one nearest to the solution",
+            "gather has no hint: give hints=[...], with the hint nearest to the solution last",
         ),
         ("return 2 * all_gather_time", "return 1.01 * all_gather_time", "gather_time"),
     ],
@@ -326,7 +326,7 @@ def test_a_name_used_twice_in_the_course_is_reported(built: Path) -> None:
 @pytest.mark.parametrize(
     ("was", "becomes", "problem"),
     [
-        ('@exercise.task(hints=["a nudge"])', "@exercise.task", "gather has no hint: give hints=[...], the last one nearest to the solution"),
+        ('@exercise.task(hints=["a nudge"])', "@exercise.task", "gather has no hint: give hints=[...], with the hint nearest to the solution last"),
         ("points=1, public=True)", "points=1)", "the exercise has no public check, so learners could check nothing: mark a check with public=True"),
         ("@exercise.check(call, points=1, after=value)", "@exercise.check(call, points=0, after=value)", "traffic has no points: give points=... above 0"),
         ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second has no check: add an exercise.call of this task and an @exercise.check of that call"),
@@ -466,7 +466,7 @@ def test_problems_are_reported_by_exercise_and_counted(workers: Workers, built: 
     grader = Grader(course, "none", here=cast(Any, workers))
     count = verify.verify(course, grader, ["x1_gather"], problems_of.__setitem__)
     assert problems_of["x1_gather"] == [
-        "gather has no hint: give hints=[...], the last one nearest to the solution"
+        "gather has no hint: give hints=[...], with the hint nearest to the solution last"
     ] and list(problems_of) == ["x1_gather", "course"]
     assert count == 1 + len(problems_of["course"])
 

@@ -49,7 +49,7 @@ def test_an_exercise_without_a_statement_is_refused(tmp_path: Path) -> None:
         ("def zeroed(a, *, mesh)", "def zeroed(a)", ": zeroed is called with mesh, as gather is: got an unexpected keyword argument 'mesh'"),
         ("import math\n", "import nowhere_to_be_found\n", ":6: ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
         ("# X1 Gather", "X1 Gather", ": its docstring must be the exercise's statement and start with '# Title'"),
-        ('meshes=[{"x": 4}, {"x": 2}]', 'meshes=[{"x": 4}, {"x": 4, "y": 4}]', "x1_gather needs 16 devices for its mesh {'x': 4, 'y': 4}, course.yaml says devices: 8"),
+        ('meshes=[{"x": 4}, {"x": 2}]', 'meshes=[{"x": 4}, {"x": 4, "y": 4}]', "x1_gather needs 16 devices for its mesh {'x': 4, 'y': 4}, but course.yaml says devices: 8"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_an_exercise_is_reported_in_one_line(tmp_path: Path, was: str, becomes: str, problem: str) -> None:

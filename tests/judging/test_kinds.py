@@ -261,8 +261,8 @@ def test_a_letter_refers_to_the_option_in_the_shown_order() -> None:
 @pytest.mark.parametrize(
     ("value", "status", "reason"),
     [
-        ("3 MiB", "failed", "the question asks for a time, you gave an amount of data"),
-        (-4, "failed", "the answer is positive, you gave -4 us"),
+        ("3 MiB", "failed", "the question asks for a time, but you gave an amount of data"),
+        (-4, "failed", "the answer is positive, but you gave -4 us"),
         ("many", "failed", "'many' cannot be read: write one number and a unit, like 28.5 KiB"),
         ("4 ms", "blocked", "read as 4 ms; the answer is judged after you submit"),
         (None, "blocked", "not answered yet"),
@@ -277,7 +277,7 @@ def test_a_table_cell_that_cannot_be_right_is_reported() -> None:
     table = read_back(QUESTIONS["costs"], {"n": 2}, [["3 MiB", "5 us"], ["1 MiB", "7 KiB"]])
     assert (table.status, table.reason) == (
         "failed",
-        "time of left over: the question asks for a time, you gave an amount of data",
+        "time of left over: the question asks for a time, but you gave an amount of data",
     )
 
 
@@ -343,11 +343,11 @@ def test_numbers_with_names_are_a_table_without_rows(value: Any) -> None:
     ("value", "reason"),
     [
         ([[2, 3], [0, 5]], "3 of 4 are right; bytes of all_gather: not right, and not the result of a known misconception; the size is plausible, so check the formula first, then the units"),
-        ([["1 us", 3], [0, 5]], "3 of 4 are right; bytes of all_gather: the question asks for an amount of data, you gave a time"),
+        ([["1 us", 3], [0, 5]], "3 of 4 are right; bytes of all_gather: the question asks for an amount of data, but you gave a time"),
         ([[1, 3000], [1, 5]], "2 of 4 are right; time of all_gather: the digits are right but the unit is not: you are off by a power of 1000"),
         ([[1, 3], [1, 5]], "3 of 4 are right; bytes of left over: not right, and not the result of a known misconception"),
         ([[1, 3], [0, 0]], "a known misconception leads to this answer"),
-        ([[1, -3], [0, 5]], "3 of 4 are right; time of all_gather: the answer is positive, you gave -3 us"),
+        ([[1, -3], [0, 5]], "3 of 4 are right; time of all_gather: the answer is positive, but you gave -3 us"),
         ([[1, None], [0, 5]], "time of all_gather: not answered yet"),
         ([[None, None], [None, ""]], "not answered yet"),
         ({"all_gather": {"bytes": None}}, "not answered yet"),

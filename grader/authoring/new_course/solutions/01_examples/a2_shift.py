@@ -25,7 +25,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 8}])
     out_specs=P("x", None),
     hints=[
         "To whom does device i send?",
-        "ppermute takes pairs (from, to); the last device's neighbour on the right is the first.",
+        "ppermute takes pairs (from, to); the last device's neighbour on the right is the first device.",
         "jax.lax.ppermute(block, 'x', [(i, (i + 1) % n) for i in range(n)]), with n = jax.lax.axis_size('x')",
     ],
 )
