@@ -140,7 +140,7 @@ class MarkWalk:
     # values
 
     def counted(self, marks: int) -> None:
-        """Count marks that the walk read or made, to limit its time. Raises UnknownError after MOST_MARKS."""
+        """Count marks that the walk read or made, to limit its time. Raises UnknownError after MOST_MARKS marks."""
         self.count += marks
         if self.count > MOST_MARKS:
             raise UnknownError

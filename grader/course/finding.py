@@ -15,7 +15,7 @@ PACKAGED = Path(__file__).parents[1] / "_course"
 def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), packaged: bool = False) -> Course:
     """Return the course at ``start`` or, without ``start``, the working directory's course.
 
-    Loading a course executes its files, and students can put a ``course.yaml`` beside their work. So a course that the
+    Loading a course executes its files, and students can put a ``course.yaml`` beside their files. So a course that the
     user did not name is refused in these cases:
 
     - The course is inside one of the paths ``handed_in``.

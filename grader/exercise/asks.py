@@ -192,7 +192,7 @@ class Asks:
         The function returns a good answer, with which the staff compares a student's answer.
 
         Args:
-            rubric: the staff's rules for points: a text, or items to pick, each with a name, points and a text.
+            rubric: the staff's rules for points, as a text or as items to pick, each with a name, points and a text.
                 Learners see only the items that a person picked for their answer.
         """
         answer = questions.written(rubric)

@@ -64,8 +64,8 @@ def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], publi
     Also return None if a check fails only with the answers ``public``: such a mutant must be graded alone.
 
     Args:
-        graded: the mutant's answers to the first list of ``first_asks``.
-        public: the mutant's answers to the second list.
+        graded: the mutant's answers to the requests in the first list of ``first_asks``.
+        public: the mutant's answers to the requests in the second list.
     """
     results = _graded_results(exercise, graded)
     failed = {name: r for name, r in results.items() if r.status == "failed"}
