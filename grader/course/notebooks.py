@@ -17,7 +17,8 @@ from grader.course.stubs import answer_line, own_text, question_text, shared_par
 from grader.exercise import Exercise
 
 SETUP = """\
-# Run this cell first. Checks run on {devices} devices that the CPU simulates. You can also use a TPU or GPU of this machine.
+# Run this cell first. Checks run on {devices} devices that the CPU simulates. You can also use a TPU or GPU of this \
+machine.
 import glob
 import os
 import subprocess
@@ -32,7 +33,8 @@ elif glob.glob("/dev/nvidia[0-9]*"):
     from grader.notebook import check
 except ModuleNotFoundError:
     print("installing what is missing ...")
-    for place in (".", "..", "../..", "../../tool", "../tool", "./tool"):  # not from PyPI, where this name may be another package's
+    for place in (".", "..", "../..", "../../tool", "../tool", "./tool"):  \
+# not from PyPI, where this name may be another package's
         if os.path.isfile(place + "/grader/notebook.py"):
             if not subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", place]).returncode:
                 break
@@ -47,7 +49,8 @@ try:
     jax.devices()
 except RuntimeError:
     jax.config.update("jax_platforms", "cpu")  # the TPU or GPU cannot be used
-assert jax.device_count() == {devices}, "JAX was imported before this cell ran: restart the kernel and run this cell first"
+assert jax.device_count() == {devices}, "JAX was imported before this cell ran: restart the kernel \
+and run this cell first"
 print("devices for the checks:", jax.device_count(), "simulated")
 for real in ("tpu", "gpu"):
     try:
@@ -66,7 +69,8 @@ if not any(os.path.isfile(place + "/course.yaml") for place in (".", "..", "exer
 BY_HAND_TEXT = """\
 ## By hand
 
-A mesh gives names to a grid of devices, and a `PartitionSpec` says which axis cuts which dimension. Change this cell and run it as
+A mesh gives names to a grid of devices, and a `PartitionSpec` says which axis cuts which dimension. Change this cell \
+and run it as
 often as you like, also with your own functions. It is not graded."""
 
 BY_HAND = """\
@@ -112,7 +116,8 @@ def notebook(course: Course, module: str) -> str:
     listed = course.module(module)
     has_tasks = any(course.exercise(name).tasks for name in listed.exercises)
     work = "Fill in the cells marked `TODO`" if has_tasks else "Answer the questions in the cells marked `TODO`"
-    intro = f"# {listed.title}\n\n{badge(course, module)}{work}, run the check below each exercise, and hand in this notebook."
+    work += ", run the check below each exercise, and hand in this notebook."
+    intro = f"# {listed.title}\n\n{badge(course, module)}{work}"
     if text := module_text(course, module):
         intro += f"\n\n{text}"
     cells = [

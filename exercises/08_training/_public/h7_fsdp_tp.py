@@ -149,5 +149,5 @@ def mlp_weights(seen):
     """mlp_2d: over x the forward pass gathers each weight once and sends nothing else"""
     expect_shard_map(seen)
     over_x = seen.only(backward=False, axis="x")
-    near = "a device that gathers parts in a wrong order sends little more"
-    travels(over_x, (2, 2, 2.5), (0, 0, 0), "all_gather", near=near)
+    wrong, near = (3, "") if seen.mesh["x"] == 2 else (2.5, "on x=4, 6 parts are gathered, and 1.5 parts are moved")
+    travels(over_x, (2, 2, wrong), (0, 0, 0), "all_gather", near=near)

@@ -114,7 +114,10 @@ def ddp_traffic(seen):
     n, parameters = seen.mesh["dp"], seen.dims["F"] * (seen.dims["D"] + seen.dims["K"])
     right = 2 * (n - 1) / n * 4 * parameters
     expect_traffic(
-        seen, at_most=needed(right, 7 / 6 * right, at=right + 32, near="an all-reduce over tp, too, sends 7/6 of it")
+        seen,
+        at_most=needed(
+            right, 7 / 6 * right, at=right + 32, near="an all-reduce over tp, too, sends 7/8 instead of 3/4"
+        ),
     )
 
 

@@ -116,8 +116,10 @@ def fsdp_memory(seen):
     L, D, B, N = seen.dims["L"], seen.dims["D"], seen.dims["B"], seen.mesh["dp"]
     expect_layers(seen)
     layers = L * 4 * D * D * (N - 1) / N
-    near = "one more collective for each layer is wrong"
-    expect_traffic(seen, at_most=needed(3 * layers, 4 * layers, at=3 * layers + 64, near=near))
+    for backward, right in ((False, layers), (True, 2 * layers)):
+        # A wrong program has one more collective for each layer.
+        budget = needed(right, right + layers, at=right + 32)
+        expect_traffic(seen.only(backward=backward), at_most=budget)
     gradients, activations = L * D * D / N, (L + 1) * B * D / N
     own, whole = gradients + activations, D * D
     right = own + 1.2 * whole  # a layer, and the rest of another

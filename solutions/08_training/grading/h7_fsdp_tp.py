@@ -57,8 +57,9 @@ def mlp_weights(seen):
     """mlp_2d: over x the forward pass gathers each weight once and sends nothing else"""
     expect_shard_map(seen)
     over_x = seen.only(backward=False, axis="x")
-    near = "a device that gathers parts in a wrong order sends little more"
-    travels(over_x, (2, 2, 2.5), (0, 0, 0), "all_gather", near=near)
+    # Wrong: W_out is cut as W_in, so the compiler moves parts of it before the function begins.
+    wrong, near = (3, "") if seen.mesh["x"] == 2 else (2.5, "on x=4, 6 parts are gathered, and 1.5 parts are moved")
+    travels(over_x, (2, 2, wrong), (0, 0, 0), "all_gather", near=near)
 
 
 @exercise.check(layer, points=0.5, after=mlp_value)
@@ -79,7 +80,8 @@ def mlp_backward(seen):
     matmul = 2 * B * D * F / (seen.mesh["x"] * seen.mesh["y"])
     # 6 matmuls, and 1 to compute tanh's input again. Wrong: a device repeats the matmuls of other devices.
     expect_flops(seen, at_most=needed(6 * matmul, 9 * matmul, at=7.5 * matmul))
-    expect_other_flops(seen, at_most=matmul)  # a matmul by logarithms costs 1.5 times as much
+    # Wrong: three operations correct each of a matmul's additions.
+    expect_other_flops(seen, at_most=needed(matmul / (2 * D), 1.5 * matmul, at=matmul))
 
 
 SPECS = (P("x", "y"), P("x", "y"), P("y", "x"))
@@ -135,13 +137,15 @@ def by_halves_of_the_batch(a, w_in, w_out, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
 
 
-def around(over_x=None, finish=None, over_y=lambda a: jax.lax.all_gather(a, "y", axis=1, tiled=True)):
-    """Return mlp_2d with changed gathers of weights or of A, or a changed last step."""
+def around(
+    over_x=None, finish=None, over_y=lambda a: jax.lax.all_gather(a, "y", axis=1, tiled=True), matmul=jnp.matmul
+):
+    """Return mlp_2d with changed gathers of weights or of A, a changed first matmul or a changed last step."""
     gather = over_x or (lambda w, axis: jax.lax.all_gather(w, "x", axis=axis, tiled=True))
     scatter = finish or (lambda out: jax.lax.psum_scatter(out, "y", scatter_dimension=1, tiled=True))
 
     def local(a, w_in, w_out):
-        return scatter(jnp.tanh(over_y(a) @ gather(w_in, 0)) @ gather(w_out, 1))
+        return scatter(jnp.tanh(matmul(over_y(a), gather(w_in, 0))) @ gather(w_out, 1))
 
     return lambda a, w_in, w_out, mesh: jax.shard_map(
         local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"), check_vma=False
@@ -258,6 +262,27 @@ def gradients_all_reduced_over_x(a, w_in, w_out, *, mesh):
         return whole(w)
 
     return around(over_x=gather)(a, w_in, w_out, mesh)
+
+
+def with_corrected_sums(a, w):
+    """Return a @ w. Each addition of a sum corrects the rounding error of the addition before it."""
+
+    def add(state, factors):
+        total, lost = state
+        term = factors[0][:, None] * factors[1] - lost
+        new = total + term
+        return (new, (new - total) - term), None
+
+    none = jnp.zeros((len(a), w.shape[1]))
+    return jax.lax.scan(add, (none, none), (a.T, w))[0][0]
+
+
+@exercise.misconception(fails=mlp_backward, breaks="Other operations take at most 2BDF/(XY) FLOPs")
+def rounding_errors_corrected(a, w_in, w_out, *, mesh):
+    """You wrote a matmul as a loop that corrects the rounding error of each addition. These corrections are three more operations for each term of a sum. Use `@`, which is exact enough."""
+    matmul = jax.custom_vjp(with_corrected_sums)
+    matmul.defvjp(lambda a, w: (matmul(a, w), (a, w)), lambda kept, g: jax.vjp(jnp.matmul, *kept)[1](g))
+    return around(matmul=matmul)(a, w_in, w_out, mesh)
 
 
 @exercise.misconception(

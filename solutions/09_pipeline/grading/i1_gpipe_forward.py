@@ -60,7 +60,7 @@ def forward_bubble(seen):
     ticks, rows = d["M"] + stages - 1, d["B"] * d["L"] * seen.mesh.get("dp", 1)
     useful = d["M"] * rows * 2 * d["D"] ** 2
     spent = stages * ticks * rows / stages * (2 * d["D"] ** 2 + 5 * d["D"])  # 5: lengths of rows
-    right, wrong, near = 1 - useful / spent, 1 - useful / spent * ticks / (ticks + 1), "one tick more is wrong"
+    right, wrong, near = 1 - useful / spent, 1 - useful / spent * ticks / (ticks + 1), "M + P ticks"
     expect_bubble(seen, useful=useful, at_most=needed(right, wrong, near=near))
     tick = 4 * d["B"] * d["D"]
     expect_traffic(seen, at_most=needed(ticks * tick, (ticks + 1) * tick, near=near))
