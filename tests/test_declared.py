@@ -175,8 +175,8 @@ def test_invalid_tasks_calls_and_checks_are_reported(tmp_path: Path, was: str, b
         ("def one_way(I):", "def one_way(J):", "73: one_way is called with I: missing a required argument: 'J'"),
         (ZEROED, '@exercise.misconception(fails="value")', "51: `fails` names the str 'value', not a check: write its name without quotes"),
         (ZEROED, "@exercise.misconception(fails=gather)", "51: `fails` names the Task gather, not a check: write its name without quotes"),
-        (ZEROED, f"{SECOND}@exercise.misconception(of=gather, fails=halved)", "64: the misconception zeroed is about gather, but halved checks half"),
-        (ZEROED, f"{SECOND}@exercise.misconception(fails=value)", "64: the misconception zeroed needs its task or question: of=..."),
+        (ZEROED, f"{SECOND}@exercise.misconception(of=gather, fails=halved)", "64: the misconception zeroed is about gather, but halved judges half"),
+        (ZEROED, f"{SECOND}@exercise.misconception(fails=value)", "64: the misconception zeroed does not name its task or question: add of=..."),
     ],
 )  # fmt: skip
 def test_invalid_questions_and_misconceptions_are_reported(
@@ -195,7 +195,7 @@ def test_a_check_of_another_exercise_is_refused(tmp_path: Path) -> None:
 def test_no_integers_between_the_bounds(tmp_path: Path) -> None:
     becomes = 'from grader.exercise import integers\nA = integers(4, -4, "I", "J")'
     assert complaint(tmp_path, f'A = normal("I", "J", {SPEC})', becomes) == (
-        "36: integers: `low` is 4 and `high` -4: `low` must be smaller than `high`"
+        "36: integers: `low` is 4 and `high` is -4, but `low` must be smaller than `high`"
     )
 
 

@@ -201,7 +201,7 @@ RUBRIC = {"names": (1, "clear names")}
         ({"a": 1}, 'rubric: a has the int 1, not points and a text: (1, "...")'),
         ({"a": (0, "x")}, "rubric: a has the tuple (0, 'x'), not points and a text: (1, \"...\")"),
         ({"a": (1, " ")}, "rubric: a has the tuple (1, ' '), not points and a text: (1, \"...\")"),
-        ({"a": (1, "x")}, "rubric: the items' points add up to 1, and the question is worth 2"),
+        ({"a": (1, "x")}, "rubric: the points of the items add up to 1, but the question has 2 points"),
     ],
 )
 def test_an_invalid_rubric_is_reported(rubric: Any, told: str) -> None:

@@ -125,8 +125,8 @@ def test_the_first_cell_installs_nothing_by_name_and_says_how(tmp_path: Path) ->
     assert "ran" not in done.stdout, "an index is asked for no name: whoever takes it there would run as the learner"
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert done.stderr.strip() == (
-        "the course's checks cannot be installed here; open this notebook in the folder that you were given, or "
-        "put that folder's tool/ beside it, and run this cell again"
+        "the course's checks cannot be installed here. Open this notebook in the folder that you were given, or "
+        "put that folder's tool/ beside the notebook. Then run this cell again"
     )
 
 

@@ -88,8 +88,8 @@ def test_a_wrong_letter_and_a_known_misconception_are_reported(course: Course, w
     )
     report = graded(course, workers, text + "product_spec = 'P((x))'\n")
     assert [(r.status, r.reason) for r in report.results[1:]] == [
-        ("failed", "'Q' is not an option: answer A, B, C or D or the text of one option"),
-        ("failed", "an answer is a dict or a list of gather, scatter"),
+        ("failed", "'Q' is not an option: answer with A, B, C or D, or with the text of one option"),
+        ("failed", "write a dict with the rows gather, scatter, or a list of their values in this order"),
     ]
     misconception = course.exercise(NAME).misconceptions["joined"]
     drawn = course.params(course.exercise(NAME).questions["product_spec"], "ada")

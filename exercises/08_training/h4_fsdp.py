@@ -64,10 +64,10 @@ def fsdp_loss(ws, x, *, mesh):
 # gathers the next layer during a matmul. How long does the forward pass take with a batch of
 # 12288 rows in all, and with 196608 rows?
 #
-# Answer with a table, a dict of
+# Answer with a table, a dict of these rows:
 # - "waiting": {"small": ..., "large": ...}
 # - "ahead": {"small": ..., "large": ...}
-# with bare numbers (small in ms, large in ms), or numbers with units. Model: A gather on a ring
+# Give bare numbers (small in ms, large in ms), or numbers with units. Model: A gather on a ring
 # takes V / W, where W is the both-way bandwidth of a link. A matmul runs at the chip's peak rate.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,

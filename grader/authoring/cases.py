@@ -23,7 +23,7 @@ from grader.judging.seen import Answered, Finding, reference_outcome
 MORE_SEEDS = 12
 """The number of further seeds with which cases are drawn, because the next term has another seed."""
 ULPS = 64
-"""A rounding error, in units in the last place. Right programs that add numbers in different orders differ as much."""
+"""A rounding error, in units in the last place. Programs that add in different orders differ by about this much."""
 
 
 def case_problems(exercise: Exercise, seed: str) -> Iterator[str]:
@@ -82,8 +82,8 @@ def _rounding(exercise: Exercise, asks: list[tuple[Ask, Cases]]) -> Iterator[str
         failed = [result.name for result in results if result.status == "failed"]
         for name in failed:
             yield (
-                f"{name}: the check fails a program whose floats differ from the reference's in the last digits, for "
-                "example from another order of operations: give expect_outcomes a larger rtol"
+                f"{name}: the check fails a program whose floats differ from the reference's floats only in the last "
+                "digits, for example because of another order of operations. Give expect_outcomes a larger rtol"
             )
         if failed:
             return

@@ -59,7 +59,7 @@ def _equal_questions(exercise: Exercise) -> Iterator[str]:
         for other in known:
             if all(getattr(question, part) == getattr(other, part) for part in READ):
                 yield (
-                    f"{question.name}: its text, numbers and kind of answer equal those of {other.name}: "
+                    f"{question.name}: its text, numbers and kind of answer are the same as in {other.name}: "
                     "let the two texts differ, or give each question a title"
                 )
                 break
@@ -90,7 +90,7 @@ def _placed_options(question: Question) -> Iterator[str]:
             named = named[1:]
         if found := [*named, *PLACE.findall(plain)]:
             yield (
-                f"the option {key!r} says {found[0]!r}. Learners could take this for another option, "
-                f"and each gets the options in a different order: say what {found[0]!r} means, "
-                "or put a name between backticks"
+                f"the option {key!r} contains {found[0]!r}, which learners could take for another option. "
+                "The order of the options differs between learners. "
+                f"Say what {found[0]!r} means or, if it is a name, write it between backticks"
             )

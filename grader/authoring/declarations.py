@@ -18,7 +18,7 @@ def declaration_problems(exercise: Exercise, most_words: int | None = None) -> I
     if most_words is not None and (words := words_in(exercise.statement)) > most_words:
         yield (
             f"the statement has {words} words before {FURTHER!r}, but course.yaml allows statement_words: "
-            f"{most_words}; move sentences that the task does not need below that line"
+            f"{most_words}; move sentences that the task does not need below this heading"
         )
     for line in wide_lines(f"{exercise.statement}\n{exercise.further}"):
         yield f"a picture has a line of over {PICTURE_WIDTH} characters, which terminals break: {line.strip()[:60]}..."
@@ -38,9 +38,9 @@ def declaration_problems(exercise: Exercise, most_words: int | None = None) -> I
 
 def _task_problems(exercise: Exercise, task: Task) -> Iterator[str]:
     if len(task.hints) < LEAST_HINTS:
-        yield f"{task.name} has no hint: give hints=[...], the last one nearest to the solution"
+        yield f"{task.name} has no hint: give hints=[...], with the hint nearest to the solution last"
     if not exercise.checks_of(task):
-        yield f"{task.name} has no check: add an exercise.call of it and an @exercise.check of that call"
+        yield f"{task.name} has no check: add an exercise.call of this task and an @exercise.check of that call"
     if not any(s.of is task for s in exercise.misconceptions.values()):
         yield f"{task.name} has no misconception to prove its checks: add an @exercise.misconception(fails=...)"
 

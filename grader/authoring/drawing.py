@@ -161,7 +161,7 @@ def _digest(text: str) -> str:
 
 
 class _TooLong(BaseException):
-    """An exercise's code ran longer than a limit allows. ``except Exception`` in this code does not catch the error."""
+    """An exercise's code ran longer than a limit allows. ``except Exception`` in this code does not catch it."""
 
 
 def _limited() -> None:

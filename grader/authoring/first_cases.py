@@ -1,7 +1,8 @@
-"""Choose the first cases with which ``verify`` tries a wrong program. All cases of an exercise would take long.
+"""Choose the first cases with which ``verify`` tries a wrong program, because trying all cases takes long.
 
 A case is one call of a task, on one mesh and with one choice of sizes. A wrong program fails in most cases, so a few
-cases usually show that it fails the checks that its author named. If they do not, ``verify`` runs it with all cases.
+cases usually show that it fails the checks that its author named. If they do not show this, ``verify`` runs the program
+with all cases.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def first_cases(
 
     Args:
         fails: checks that the program fails. Checks that come after these are not judged, so their calls are left out.
-        every: checks that need all meshes and all sizes. They count only if ``fails`` has them, too.
+        every: checks that need all meshes and all sizes. A check counts only if it is also in ``fails``.
     """
     chosen = _chosen(exercise, [a.ask for a in reference], fails, every)
     timed = {partner(ask, reference).ask for ask in chosen if isinstance(ask.of, Call) and ask.of.timing}

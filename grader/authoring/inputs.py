@@ -151,7 +151,7 @@ def _alike_in_all(runs: Runs) -> str:
         if all(values.shape[dim] > 1 and _alike(np.moveaxis(values, dim, 0)) for values in every):
             return (
                 f"has equal values along dimension {dim} in every draw, "
-                "so a program that swaps them would pass: draw different values"
+                "so a program that swaps positions along it would pass: draw different values"
             )
     return _alike_floats(runs) if is_inexact(every[0].dtype) else ""
 

@@ -25,14 +25,14 @@ LEAST_WORDS = 4
 LEAST, MOST = 1e-3, 1e7
 """The range of plausible numbers before a unit. For a number outside this range, authors use another unit prefix."""
 MOST_PERCENT = 100
-"""The largest plausible percentage. A question with a larger one declares it in its scenario (``most``)."""
+"""The largest plausible percentage. A question with a larger percentage declares it in its scenario (``most``)."""
 UNIT = r"(?:[A-Za-z]+(?:\s*(?:/|\bper\b)\s*[A-Za-z]+)?|%)"
 ASKED = re.compile(rf"\bhow many\s+({UNIT})", re.IGNORECASE)
 NAMED = re.compile(rf"(?:\b(?:in|as|of)\s+|[(\[]\s*(?:in\s+)?)({UNIT})(?![A-Za-z/])")
 """A unit in which a text asks for an answer without "how many": "in ms", "as ms", "(ms)"."""
 LONG = re.compile(r"\bhow long\b", re.IGNORECASE)
 CODE = re.compile(r"`[^`]*`|\{\{.*?\}\}")
-"""The parts of a text that are no prose: code, and templates."""
+"""The parts of a text that are not prose: code and templates."""
 
 
 def worked_keys(course: Course, exercise: Exercise) -> Iterator[str]:
@@ -96,7 +96,7 @@ def _scale_problems(question: Question, units: Collection[str]) -> Iterator[str]
         if alike and not any(math.isclose(size, factor, rel_tol=1e-9) for _, size in alike):
             yield (
                 f"{question.name}: the text asks {alike[0][0]!r}, but the grader reads a bare number as "
-                f"{unit or 'a plain number'}: name one unit in the text and in unit=..."
+                f"{unit or 'a plain number'}: name the same unit in the text and in unit=..."
             )
 
 
@@ -177,7 +177,10 @@ def _constant_entries(question: Question) -> Iterator[str]:
     for (row, column), values in found.items():
         if len(values) == 1:
             where = f"{column} of {row}" if row else column
-            known = "is equal in all draws, so students can copy it for partial credit: choose params that change it"
+            known = (
+                "has the same value in all draws, so students can copy it for partial credit: "
+                "choose params that change this value"
+            )
             yield f"{question.name}: {where} {known}"
 
 

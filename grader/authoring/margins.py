@@ -46,7 +46,7 @@ class BudgetKey:
     Attributes:
         word: the ``expect`` function that compares an amount with the budget.
         what: the amount in words; may be ''.
-        number: the position among those budgets of the check that agree in all other fields.
+        number: the position among the check's budgets that agree in all other fields.
     """
 
     task: str
@@ -91,8 +91,8 @@ class Measured:
     Attributes:
         budget: the budget on the first mesh on which it is not 0; 0 if it is 0 on all meshes.
         right: the amounts that right programs need, on meshes with a budget that is not 0 if there are such meshes.
-        wrong: the amounts that misconceptions need, if their author says that they fail the check. Without those that
-            fail before the comparison, if the budget is not declared with ``needed``.
+        wrong: the amounts that misconceptions need, if their author says that they fail the check. Misconceptions that
+            fail before the comparison are left out, unless the budget is declared with ``needed``.
         earlier: these amounts, and the amounts of misconceptions that fail an earlier check.
     """
 
@@ -164,8 +164,8 @@ def _problems(one: Measured) -> Iterator[str]:
     elif not differing(one.earlier):
         yield (
             f"{next(iter(one.right))}: {one.key} asks for {_shown(one.key.word)(one.budget)}, "
-            "and no misconception takes a different number; add such a misconception, or choose sizes where an "
-            "existing misconception does so"
+            "but no misconception needs another number; add such a misconception, or choose sizes where a "
+            "misconception needs another number"
         )
 
 
@@ -180,7 +180,7 @@ def differing(places: Places) -> list[tuple[str, str, BudgetUse]]:
 
 
 def _known_problems(one: Measured) -> Iterator[str]:
-    """Yield a problem if a wrong program needs less than the author says, or if none needs as little."""
+    """Yield a problem if a wrong program needs less than the author says, or if no wrong program needs this amount."""
     wrong, beyond = (_far(places) for places in (one.wrong, one.earlier))
     if not beyond:
         yield f"{next(iter(one.right))}: {_none_beyond(one.key.word, one.budget)}"
@@ -198,7 +198,7 @@ def _far(places: Places) -> list[tuple[str, str, BudgetUse]]:
 
 
 def _share(use: BudgetUse) -> float:
-    """Return a wrong program's amount, divided by the amount that the author says it needs."""
+    """Return a wrong program's amount, divided by the amount that the author declared for wrong programs."""
     assert isinstance(use.budget, Budget)
     return use.amount / use.budget.wrong
 
@@ -209,7 +209,7 @@ def _right_problems(right: Uses) -> Iterator[str]:
     for who, one in right.items():
         room = 0 if budget.known else _room(word, budget, one.amount)
         if one.amount + room > one.budget * (1 + ROUNDING):
-            yield f"{who} takes {_shown(word)(one.amount)}, too close to the budget, {_shown(word)(one.budget)}"
+            yield _too_close(who, one)
 
 
 def _wrong_problems(right: Uses, wrong: Uses) -> Iterator[str]:
@@ -221,13 +221,18 @@ def _wrong_problems(right: Uses, wrong: Uses) -> Iterator[str]:
     yield from _claimed("wrong", budget.wrong, beyond)
     for who, one in beyond.items():
         if one.amount < (one.budget + _room(word, budget, one.budget)) * (1 - ROUNDING):
-            yield f"{who} takes {_shown(word)(one.amount)}, too close to the budget, {_shown(word)(one.budget)}"
+            yield _too_close(who, one)
+
+
+def _too_close(who: str, use: BudgetUse) -> str:
+    show = _shown(use.word)
+    return f"{who} takes {show(use.amount)}, which is too close to the budget of {show(use.budget)}"
 
 
 def _none_beyond(word: str, budget: float) -> str:
     return (
-        f"no misconception goes beyond the budget, {_shown(word)(budget)}: "
-        "add such a misconception, or choose sizes where one goes beyond it"
+        f"no misconception exceeds the budget of {_shown(word)(budget)}: "
+        "add such a misconception, or choose sizes where a misconception exceeds the budget"
     )
 
 

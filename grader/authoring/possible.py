@@ -69,7 +69,7 @@ def impossible(scenario: Scenario) -> Iterator[str]:
             if size % parts:
                 yield f"a dimension of size {size} cannot be cut into {parts} equal parts"
     if scenario.chip in CHIPS:
-        # If a scenario names a slice, rings or lines, its mesh need not use all chips, so their number is not checked.
+        # If a scenario names a slice, rings or lines, its mesh may use only some chips. So do not check their number.
         free = scenario.slice or scenario.rings or scenario.lines
         count = 0 if free else math.prod(scenario.mesh.values())
         rings, lines = scenario.rings, scenario.lines
@@ -94,11 +94,11 @@ def _of_number(question: Question, scenario: Scenario, answer: Any) -> Iterator[
     for known in question.published:
         if abs(answer - known * factor) <= question.rtol * known * factor:
             listed = show(known * factor, unit)
-            yield f"the answer equals one that `published` lists, so learners can look it up: {listed}"
+            yield f"the answer is one of the answers in `published`, so learners can look it up: {listed}"
     if answer < scenario.least:
-        yield f"the answer, {as_shown}, is below {show(scenario.least, unit)}, the least possible"
+        yield f"the answer, {as_shown}, is below the least possible answer, {show(scenario.least, unit)}"
     if answer > scenario.most:
-        yield f"the answer, {as_shown}, is above {show(scenario.most, unit)}, the most possible"
+        yield f"the answer, {as_shown}, is above the largest possible answer, {show(scenario.most, unit)}"
 
 
 def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iterator[str]:
@@ -107,14 +107,16 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
         return
     count = distinct(answers, question.rtol)
     if count < LEAST_ANSWERS:
-        found = f"its params give {counted(count, 'different right answer')}, but need to give at least {LEAST_ANSWERS}"
+        found = f"its params give {counted(count, 'different right answer')}, but at least {LEAST_ANSWERS} are needed"
         yield f"{question.name}: {found}; {MEND}"
     chooses = {"max", "min"} & set(question.fn.__code__.co_names) or CHOOSES.search(f"{question.text} {question.model}")
     if len(branches) < 2 and (chooses or branches):
         mend = "use Scenario(branches=...) to say for each draw which amount is the answer"
         if branches:
             one = branches.pop()
-            mend = f"in all draws this amount is {one!r}; choose params that also make another amount the answer"
+            mend = (
+                f"in all draws the answer is the amount {one!r}; choose params that also make another amount the answer"
+            )
         yield f"{question.name}: its answer is the larger or smaller of several amounts; {mend}"
 
 
@@ -132,7 +134,7 @@ def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
     least = LEAST_ANSWERS if isinstance(question.answer, Table) else min(len(answers), 2)
     if len(found) < least:
         several = counted(len(found), "different right answer")
-        yield f"{question.name}: its params give {several}, but need to give at least {least}; {MEND}"
+        yield f"{question.name}: its params give {several}, but at least {least} are needed; {MEND}"
 
 
 def distinct(answers: list[float], rtol: float) -> int:

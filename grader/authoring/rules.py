@@ -52,7 +52,7 @@ def rule_problems(exercise: Exercise) -> Iterator[str]:
         return
     for rule in rules:
         if not rule.broken_by:
-            mend = "add a misconception, or quote the rule in breaks=... of an existing one"
+            mend = "add a misconception, or quote the rule in breaks=... of an existing misconception"
             yield f"no misconception breaks the rule {rule.text!r}: {mend}"
     failing = {name for wrong in exercise.misconceptions.values() for name in wrong.fails}
     for name in exercise.checks:

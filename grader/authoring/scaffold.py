@@ -20,7 +20,7 @@ from grader.course.finding import courses_above
 from grader.course.loading import Course
 
 NEW_COURSE = Path(__file__).parent / "new_course"
-RENAMED = {"gitignore": ".gitignore"}  # git would obey a template that is named .gitignore
+RENAMED = {"gitignore": ".gitignore"}  # git would apply a template that is named .gitignore
 
 TEMPLATE = '''\
 """# {title}
@@ -142,7 +142,9 @@ def new_course(folder: Path) -> None:
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise ScaffoldError(f"{folder} exists and is not an empty folder; name a new folder")
     if outer := courses_above(folder.resolve().parent):
-        raise ScaffoldError(f"{folder} is inside another course, {outer[0].parent}; name a folder outside of it")
+        raise ScaffoldError(
+            f"{folder} is inside another course, {outer[0].parent}; name a folder outside of that course"
+        )
     files = _course_files(folder.resolve().name)
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = folder / f".tmp-{secrets.token_hex(8)}"

@@ -31,12 +31,12 @@ DRAWS = 60
 LONGEST = 40
 """The largest number of tokens of a formula."""
 PLAIN = {"\\cdot": "*", "\\times": "*", "//": "/"}
-"""Signs of a product and of a division without remainder, with the sign that formulas have."""
+"""Signs of LaTeX and the operator ``//``, each with the operator that replaces it."""
 OPERATORS = ("**", *"+-*/(),")
 ASCII = str.maketrans("·×⋅∙−÷⁄∕", "****-///")
-"""Operators of other notations, with the operator that Python has."""
+"""Operators of other notations, each with Python's operator."""
 SIGNS = ASCII | str.maketrans(dict(zip("[]{}`", "()   ", strict=True)) | {"²": "**2", "^": "**"})
-"""Signs of other notations, with the sign that formulas have. Braces and backticks separate nothing."""
+"""Signs of other notations, each with Python's sign. Braces and backticks become spaces."""
 FRACTION = re.compile(r"\\d?frac\{([^{}]*)\}\{([^{}]*)\}")
 TOKEN = re.compile(r"\\(?:cdot|times)|[^\W\d]\w*(?:\.\w+)*|\d[\d_]*\.?\d*(?:[eE][-+]?\d+)?|\*\*|//|\S")
 ANSWER = re.compile(r"(?<![\w.])\d[\d_,]*\.?\d*(?:[eE][-+]?\d+)?|\bP\([^()]*(?:\([^()]*\)[^()]*)*\)")

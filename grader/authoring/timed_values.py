@@ -2,7 +2,7 @@
 
 A timed program never runs. Its values count as right because it equals a small program up to sizes (see
 ``judging.same_program``). If no check judges the small program's values, a submission can time a program that computes
-something else. So this module changes the results of the reference solution: then a check must fail.
+something else. So this module changes the results of the reference solution. At least one check must then fail.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def timed_problems(exercise: Exercise, reference: Sequence[Answered]) -> Iterato
 
     If one result of the judged program has other values, a check of the judged call must fail. If all results have
     other values, no check of the timing call may pass. The judged program runs on several meshes and with several
-    choices of sizes. Both rules must hold for each of them that has a timed program.
+    choices of sizes. Both rules must hold for each mesh and each choice of sizes with a timed program.
 
     Args:
         reference: the results of the reference solution, which passes all checks.

@@ -29,7 +29,7 @@ from grader.wire.frames import encode
 
 RAISES_VALUE_ERROR = Outcome(error="ValueError", kinds=("ValueError",))
 CONSTANTS = [RAISES_VALUE_ERROR, *map(Outcome, (None, 0, True, False, "", [], {}))]
-"""Outcomes to try for every plain Python task. Equal lists and tuples count as equal, and so do 0 and 0.0."""
+"""Outcomes to try for every plain Python task. A list equals a tuple with equal elements, and 0 equals 0.0."""
 KNOWS = "answers the public cases"
 TRACED = {
     "returns zeros": """

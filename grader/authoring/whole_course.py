@@ -17,7 +17,8 @@ def course_problems(course: Course, reported: Collection[str] = ()) -> Iterator[
     """Yield the problems of the course as a whole.
 
     Args:
-        reported: exercises whose problems the caller reports. No line says that such an exercise cannot be used.
+        reported: exercises whose problems the caller reports. For these exercises, no line says that the exercise
+            cannot be used.
     """
     yield from _names([course.exercise(name) for name in course.usable(course.module_of)[0]])
     try:
@@ -39,9 +40,9 @@ def course_problems(course: Course, reported: Collection[str] = ()) -> Iterator[
         name = path.relative_to(course.root / "solutions").as_posix()
         if name not in known and "__pycache__" not in name:
             if path.parent.name == GRADING:
-                yield f"solutions/{name} belongs to no exercise in course.yaml: name it after its exercise"
+                yield f"solutions/{name} belongs to no exercise in course.yaml: name the file after its exercise"
             else:
-                yield f"solutions/{name} is not listed in course.yaml: add it to its module"
+                yield f"solutions/{name} is not listed in course.yaml: add the exercise to its module"
 
 
 def _names(exercises: Iterable[Exercise]) -> Iterator[str]:

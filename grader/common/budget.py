@@ -27,11 +27,13 @@ class Budget(float):
         ratio = 1 if near else LEAST_RATIO
         if not (most >= 0 and (most or at) and ratio * most <= wrong * (1 + 1e-9) and wrong < math.inf):
             raise ValueError(
-                f"the wrong program needs {wrong:g}: it must need at least {ratio:g} times as much as right programs, "
-                f"which need up to {most:g}; choose sizes where the two differ more"
+                f"the wrong program needs {wrong:g}, but must need at least {ratio:g} times as much as right programs, "
+                f"which need up to {most:g}; choose sizes where the two amounts differ more"
             )
         if at is not None and not most <= at < wrong:
-            raise ValueError(f"at={at:g} is not between {most:g} and {wrong:g}")
+            raise ValueError(
+                f"at={at:g} is not between the amounts of right programs, {most:g}, and of the wrong program, {wrong:g}"
+            )
         mean = math.sqrt(most * wrong)
         return super().__new__(cls, at if at is not None else math.floor(mean) if mean >= 1 else mean)
 
@@ -58,15 +60,16 @@ def between(right: float, wrong: float, *, styles: float = 1, at: float | None =
 
 
 def needed(right: float, wrong: float, *, at: float | None = None, near: str = "") -> Budget:
-    """Return the budget ``right``, if the amount that right programs need is known, such as the bytes of collectives.
+    """Return the budget for an amount that is known, such as the bytes of collectives: ``right``, or ``at`` if given.
 
-    Raises ValueError if ``wrong`` is less than 1.5 times ``right``, or if ``at`` is not between the two.
+    Raises ValueError if ``wrong`` is less than 1.5 times ``right`` (with ``near``: less than ``right``), or if ``at``
+    is not between ``right`` and ``wrong``.
 
     Args:
         right: the least amount that a right program needs.
         wrong: the least amount that a wrong program needs.
-        at: the budget, if right programs may need more than ``right``, such as a few single numbers.
-        near: why no sizes make ``wrong`` 1.5 times ``right``; the ratio may then be smaller.
+        at: the budget, if right programs may need more than ``right``, for example a few scalars more.
+        near: the reason why no sizes make ``wrong`` 1.5 times ``right``. With a reason, the ratio may be smaller.
     """
     budget = Budget(right, wrong, right if at is None else at, near)
     budget.right, budget.wrong, budget.unit, budget.known = right, wrong, 0, True

@@ -2,8 +2,8 @@
 
 An operation waits for its operands: if it uses any part of a value, it waits for the whole value. A *path* is one way
 through the program's branches and loops. The method ``may`` returns the operations that wait for given values on at
-least one path, and ``must`` those that wait on every path. With the argument ``within`` (the number of a loop), the
-methods use only operations in the loop, and only dependencies inside one round.
+least one path, and ``must`` returns the operations that wait on every path. With the argument ``within`` (the number of
+a loop), ``may`` and ``before`` use only operations in the loop, and only dependencies inside one round.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Dependency:
         self._place(body, replace(inside, under=under, runs=around.runs and op.rounds != 0, doubts=doubts))
 
     def _needed(self) -> set[int]:
-        """Return the operations that a result of the program depends on. The compiler drops all others."""
+        """Return the operations that a result of the program depends on. The compiler drops all other operations."""
         found: set[int] = set()
         seen: set[int] = set()
         left = list(self.program.main.results)

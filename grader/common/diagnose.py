@@ -65,7 +65,7 @@ def _conjugate(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _axes_by_size(got: Sharded) -> dict[int, list[tuple[str, ...]]]:
-    """Return the sets of mesh axes with each number of devices, for sets of axes with more than one device each."""
+    """Return all sets of mesh axes by their number of devices. Axes of size 1 are left out."""
     real = [a for a, n in got.mesh.items() if n > 1]
     found: dict[int, list[tuple[str, ...]]] = {}
     for count in range(1, len(real) + 1):
@@ -105,16 +105,16 @@ def _of_replicas(got: Sharded, want: np.ndarray, j: int, i: int, bound: float) -
         held = _misplaced(got, bad, part, bound) or "other values"
         return (
             f"device {show_device(points[good])} holds the right values, but device {show_device(points[bad])}, "
-            f"which should hold the same, holds {held}"
+            f"which should hold the same values, holds {held}"
         )
     if len(axes) == 1 and _adds_up(got, want, axes[0], 4 * bound):
-        return f"each device holds only a partial sum: together, over axis {axes[0]}, they add up to the result"
+        return f"each device holds only a partial sum: the sum of the devices' values over axis {axes[0]} is the result"
     for k in (j, i):
         if held := _misplaced(got, k, part, bound):
             return f"device {show_device(points[k])} holds {held}"
     return (
         f"devices {show_device(points[j])} and {show_device(points[i])} should hold the same values but differ: "
-        f"what they hold depends on their place along {_axes(axes)}"
+        f"their values depend on the device's place along {_axes(axes)}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Write files atomically: no reader ever sees half a file, even after a kill."""
+"""Write files atomically: no reader ever sees half a file, even if the writing process is killed."""
 
 from __future__ import annotations
 

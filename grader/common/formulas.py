@@ -149,5 +149,5 @@ def _call(name: str, args: Sequence[Any], symbols: Mapping[str, Any]) -> Any:
         raise BadFormula(f"there is no function {name[:40]!r}: the functions are {', '.join(FUNCTIONS)}")
     due = 2 if name in ("max", "min") else 1
     if len(args) != due:
-        raise BadFormula(f"{name} takes {due} argument{'s' if due > 1 else ''}, and you gave {len(args)}")
+        raise BadFormula(f"{name} takes {due} argument{'s' if due > 1 else ''}, but you gave {len(args)}")
     return FUNCTIONS[name](*args)

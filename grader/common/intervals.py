@@ -44,9 +44,7 @@ class Interval:
         if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in (least, most)):
             raise ValueError("an interval has two numbers")
         if not 0 <= least <= most or least == math.inf:
-            raise ValueError(
-                f"an interval goes from 0 or more up to an equal or larger number, not from {least} to {most}"
-            )
+            raise ValueError(f"an interval needs 0 <= minimum <= maximum, not {least} to {most}")
         return cls(least, most)
 
     @property

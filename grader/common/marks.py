@@ -26,7 +26,7 @@ from operator import and_, or_
 from grader.common.integers import Numbers, computed
 from grader.wire.operations import Body, Operation, Operations
 
-# The walk adds up its work: one for each mark that it reads or makes, and MARKS_OF_ONE for each operation. Each round
+# The walk counts its work: 1 for each mark that it reads or makes, and MARKS_OF_ONE for each operation. Each round
 # of a loop counts. A walk that reaches MOST_MARKS takes about a second.
 MOST_MARKS, MARKS_OF_ONE = 2_000_000, 16
 MOST_ENTRIES = 64  # Entries along a longer first dimension have no marks of their own.
@@ -87,8 +87,8 @@ class MarkWalk:
         self.parts: dict[int, tuple[tuple[int, ...], Held]] = {}
         shapes = [program.values[value].shape for value in program.main.arguments]
         counts = [shape[0] if shape and 1 < shape[0] <= MOST_ENTRIES else 0 for shape in shapes]
-        # The position of each argument's first bit. An argument has a bit for each entry of its first dimension, unless
-        # it has too many, and one bit that says "some entries, unknown which".
+        # The position of each argument's first bit. An argument has a bit for each entry of its first dimension (no bit
+        # if there are too many entries), and one bit that says "some entries, unknown which".
         self.first = list(accumulate((count + 1 for count in counts), initial=0))
         self.vague_bits = sum(1 << stop - 1 for stop in self.first[1:])
         self.entry_bits = (1 << self.first[-1]) - 1 - self.vague_bits
@@ -140,7 +140,7 @@ class MarkWalk:
     # values
 
     def counted(self, marks: int) -> None:
-        """Count marks that the walk read or made, to limit its time. Raises UnknownError after MOST_MARKS."""
+        """Count marks that the walk read or made, to limit its time. Raises UnknownError after MOST_MARKS marks."""
         self.count += marks
         if self.count > MOST_MARKS:
             raise UnknownError

@@ -113,7 +113,7 @@ class Collective:
             collective whose ``axes`` contain this axis.
         bytes: bytes of the input on one device.
         sent: least and most bytes that a device sends in one execution, computed as if each group were a ring.
-        rounds: how often it runs if its branch is taken: the product of the surrounding loops' rounds.
+        rounds: how often the collective runs if its branch is taken: the product of the surrounding loops' rounds.
         line: line in the learner's source; None if the compiler added the collective.
         shift: by how many devices a permute moves all data along one axis, the shorter way round (1: to the next
             device, -1: to the previous device); None for any other collective.
@@ -195,16 +195,16 @@ class Observation:
 
     Attributes:
         outputs: for each set of inputs, the flat list of output arrays.
-        memory: temporary bytes per device at the peak, as the compiler allocates them: enough for every path.
+        memory: temporary bytes per device that the compiler allocates: the peak over all paths through the program.
         flops: arithmetic operations per device. An operation in a loop counts once for each round.
         dot_flops: FLOPs of matmuls, also of matmuls written as multiply and add.
         mapped: True if results depend on a ``shard_map``, and the arithmetic outside it is at most one operation for
             each element of the program's arguments and results.
         program: SHA-256 of the program's canonical form.
         operations: the dependency graph, with calls inlined; None if the program has too many operations.
-        elsewhere: outputs on real devices: first with the default matmul precision, then with float32 if the default
-            precision rounds operands. The shards are ``Unseen`` if the program did not run. None if only simulated
-            devices were requested.
+        elsewhere: outputs on real devices, with the default matmul precision. If this precision rounds operands, then
+            outputs with float32 matmuls follow. The shards are ``Unseen`` if the program did not run. None if only
+            simulated devices were requested.
         measured: seconds per call on real devices, one number per round of measurements; or the reason why there are
             none.
         compiled: the schedule that a TPU's compiler made, or the compiler's error as a Fault; None if no such compiler
@@ -253,7 +253,7 @@ class Fault:
             code) or broken (a fault of the grader).
         message: one line for the learner.
         line: line in the learner's source, if known.
-        ran: True if the task has a traced program that may run, so that the fault came later.
+        ran: True if the task's program was traced and can run, and the grader found the fault in a later comparison.
     """
 
     kind: str
@@ -281,11 +281,11 @@ def _no_clock(**_: Any) -> Any:
 class Seen:
     """All that a check sees of a program. An argument ``a`` of the call is ``seen.a``: a NumPy array or a tree.
 
-    Inputs have the widest dtype of their kind, such as float64 or int64, and references compute with it.
+    Inputs have the widest dtype of their kind, such as float64 or int64. Authors' references compute with this dtype.
 
     Attributes:
-        inputs: the inputs; in a call of several steps, those of the first step.
-        out, grads: the results; in a call of several steps, those of the last step.
+        inputs: the inputs; in a call of several steps, the inputs of the first step.
+        out, grads: the results; in a call of several steps, the results of the last step.
         steps: the inputs and results of each step.
         check_vma: the argument of ``jax.shard_map``, if the task is the body of a ``shard_map``.
     """
@@ -346,7 +346,7 @@ class Seen:
             kind: keep collectives of this kind (see ``Collective.kind``).
             axis: keep collectives with groups along this mesh axis, even if the groups are along other axes as well.
             dtype: keep collectives that send this dtype.
-            backward: True to keep the collectives of the backward pass, False those of the forward pass, None all.
+            backward: True to keep the backward pass, False to keep the forward pass, None to keep both.
         """
         if backward is not None and not self.differentiated:
             raise ValueError("there is no forward or backward pass: the call asks for no gradients (wrt, cotangent)")

@@ -75,7 +75,7 @@ class Result(BaseModel):
             failed: wrong, by the learner's fault.
             blocked: not judged, for example because another check must pass first.
             broken: not judged, by the grader's fault. It costs no points and needs review.
-            waiting: a person gives the points.
+            waiting: not judged, because a person gives the points.
         points: the largest number of points that can be earned.
         earned: 0 or ``points``; between the two for an answer with partial credit, or for points given by hand.
         reason: one line for the learner; empty when passed.
@@ -121,7 +121,7 @@ class Result(BaseModel):
         """Return the result without staff text.
 
         The result of a hidden check or a question also lacks the expected value with its pictures, and the rubric items
-        that the student did not get.
+        that a person did not pick.
         """
         if self.public and self.kind == "check":
             return self.model_copy(update={"staff": ""})

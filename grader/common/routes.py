@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from grader.common.integers import Numbers, computed
 from grader.wire.operations import Body, Operation, Operations
 
-# The walk adds up its work: one for each write that it looks at, and STEPS_OF_ONE for each operation. Each round of a
+# The walk counts its work: 1 for each write that it looks at, and STEPS_OF_ONE for each operation. Each round of a
 # loop counts. A walk that reaches MOST_STEPS takes about a second.
 MOST_STEPS, STEPS_OF_ONE = 200_000, 10
 MOST_HOPS = 64
@@ -83,7 +83,7 @@ class _Held:
     """Facts about where the data of a value came from.
 
     Attributes:
-        sources: for each device, the device from which the data that it now holds came; None if the data is zeros.
+        sources: for each device, the device from which its data came; None if the data is zeros.
         hop: the last permute (hop) that moved the value; None if no permute moved the value.
         writes: blocks that were written over the value, oldest first.
         mixed: whether data of unknown origin was written over the value.

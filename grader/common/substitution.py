@@ -32,7 +32,7 @@ class Substitution:
     ratios: Mapping[int, Fraction]
 
     def of(self, size: int) -> Fraction:
-        """Return the size in the large program that corresponds to ``size`` in the small one, as a fraction.
+        """Return the size in the large program that corresponds to ``size`` in the small program, as a fraction.
 
         Each prime factor of ``size`` that has a ratio multiplies ``size`` by this ratio.
         """
@@ -70,8 +70,8 @@ def substitution(
         if not own:
             raise Ambiguous(
                 f"the dimension {dim} has size {size} in the judged call and {large[dim]} in the timing call. "
-                "The grader recognizes it by its size, so in the judged call choose a size with a prime factor that is "
-                f"larger than {devices} (the number of devices) and that no other dimension has, "
+                "The grader recognizes a dimension by its size, so in the judged call choose a size with a prime "
+                f"factor that is larger than {devices} (the number of devices) and that no other dimension has, "
                 f"such as {_next_prime(devices, others)}"
             )
         ratios[max(own)] = ratio
@@ -84,8 +84,8 @@ def _of_axes(small: Mapping[str, int], large: Mapping[str, int]) -> Substitution
         if size != large[axis] and (not _is_prime(size) or sizes.count(size) > 1):
             raise Ambiguous(
                 f"the mesh axis {axis} has size {size} in the judged call and {large[axis]} in the timing call. "
-                "The grader recognizes it by its size, so in the judged call choose a prime size that no other axis "
-                "has, such as 3 or 5"
+                "The grader recognizes an axis by its size, so in the judged call choose a prime size that no other "
+                "axis has, such as 3 or 5"
             )
     return Substitution({n: Fraction(large[axis], n) for axis, n in small.items() if n != large[axis]})
 

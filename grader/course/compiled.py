@@ -54,7 +54,9 @@ def published(root: Path, exercises: Mapping[str, Any]) -> str:
         data = json.loads(lzma.decompress(path.read_bytes()))
         found = dict(_all(data, exercises))
     except (OSError, lzma.LZMAError, BadFrame, AttributeError, TypeError, LookupError) as error:
-        raise ValueError(f"{path} cannot be read ({error}); python docs/make_chip_tables.py makes it") from None
+        raise ValueError(
+            f"{path} cannot be read ({error}); make the file again: python docs/make_chip_tables.py"
+        ) from None
     lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(asdict(one))}" for key, one in sorted(found.items()))
     return f"{{\n{lines}\n}}\n"
 

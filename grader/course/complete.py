@@ -24,7 +24,7 @@ def expect_complete(exercise: Exercise, text: str, kept: str) -> None:
 
     Args:
         text: Python source that was made from the exercise.
-        kept: the end of the error's message: how the author gets the definition into the source.
+        kept: the end of the error's message, which says how the author gets the definition into the source.
     """
     for name in unbound(text):
         binding = _binding(statements(exercise, grading=True), name)

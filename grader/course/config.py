@@ -80,7 +80,7 @@ class Config(Strict):
         seed: the secret from which hidden inputs are drawn; absent from learners' files.
         repository: the address of ``exercises/`` on GitHub, for links that open notebooks in Colab.
         statement_words: the largest number of words in a statement before ``## Going further``; None means no limit.
-            The command ``verify`` checks it.
+            The command ``verify`` checks this limit.
         handed_out: in the learners' course.yaml, fingerprints of the stubs and notebooks as learners get them.
     """
 
@@ -101,7 +101,7 @@ class Config(Strict):
     def _a_folder_on_github(cls, address: str) -> str:
         if address and not re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+/tree(/[\w.-]+)+", address):
             raise ValueError(
-                "write the address of the folder of learners' files as GitHub shows it, "
+                "write the address of the folder of learners' files as GitHub shows it: "
                 "https://github.com/OWNER/NAME/tree/BRANCH/exercises"
             )
         return address

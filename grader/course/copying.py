@@ -45,7 +45,7 @@ def specification(part: Statement) -> str:
     assert isinstance(part.node, ast.FunctionDef)
     name, doc = part.node.name, part.node.body[0]
     if ast.get_docstring(part.node) is None or not isinstance(doc, ast.Expr):
-        raise CourseError(f"the {part.kind} {name} has no docstring; write one as specification for learners")
+        raise CourseError(f"the {part.kind} {name} has no docstring; write a docstring that tells learners what to do")
     if doc.lineno == part.node.lineno:
         raise CourseError(f"the docstring of {name} must be on lines of its own")
     lines = part.text.encode().splitlines(keepends=True)

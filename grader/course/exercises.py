@@ -81,7 +81,7 @@ def expect_devices(exercise: Exercise, devices: int) -> None:
         need = math.prod(mesh.values())
         if need > devices:
             raise CourseError(
-                f"{exercise.id} needs {need} devices for its mesh {dict(mesh)}, course.yaml says devices: {devices}"
+                f"{exercise.id} needs {need} devices for its mesh {dict(mesh)}, but course.yaml says devices: {devices}"
             )
 
 

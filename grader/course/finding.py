@@ -15,7 +15,7 @@ PACKAGED = Path(__file__).parents[1] / "_course"
 def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), packaged: bool = False) -> Course:
     """Return the course at ``start`` or, without ``start``, the working directory's course.
 
-    Loading a course executes its files, and students can put a ``course.yaml`` beside their work. So a course that the
+    Loading a course executes its files, and students can put a ``course.yaml`` beside their files. So a course that the
     user did not name is refused in these cases:
 
     - The course is inside one of the paths ``handed_in``.
@@ -77,7 +77,7 @@ def _distrust(found: Sequence[Path], here: Path, handed_in: Sequence[Path]) -> s
         if inner.is_relative_to(path.resolve()):
             return f"is inside a submission ({path})"
     if any(_holds_submissions(folder, inner) for folder in inner.parents):
-        return "is where nbgrader keeps submissions"
+        return "is in a folder where nbgrader keeps submissions"
     for folder in (p.parent.resolve() for p in found[1:]):
         if folder not in (inner, inner / "exercises") and inner != folder / "exercises":
             return f"is inside another course, {folder}"

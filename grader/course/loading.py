@@ -89,7 +89,7 @@ class Course:
     def _written_alone(self, name: str) -> str:
         """Return advice to list an exercise's file in course.yaml if ``name`` means an unlisted file, else ''."""
         found = [path for path in self.unlisted if name and path.stem.lower().startswith(name.lower())]
-        return f". {found[0].as_posix()} is not listed in course.yaml: add it to its module" if found else ""
+        return f". {found[0].as_posix()} is not listed in course.yaml: add the exercise to its module" if found else ""
 
     def asked(self, names: Sequence[str], then: str = "") -> list[str]:
         """Return the exercises that ``names`` select.
@@ -163,10 +163,10 @@ class Course:
         if not self.solved or self.config.seed not in ("", EXAMPLE_SEED):
             return ""
         what = f"is the published seed, {self.config.seed}" if self.config.seed else "is missing"
-        return f"the seed in course.yaml {what}. Set your own: the grader draws hidden inputs from it"
+        return f"the seed in course.yaml {what}. Set your own seed: the grader draws hidden inputs from the seed"
 
     def params(self, question: Question, student: str = "") -> dict[str, Any]:
-        """Return a question's parameters. If they differ between students, return those of ``student``."""
+        """Return a question's parameters. If they differ between students, return the parameters of ``student``."""
         from grader.judging.answers import params_for
 
         who = student if self.config.variants.mode == "per_student" else None
@@ -186,7 +186,7 @@ class Course:
         """Return a digest of everything in an exercise that the results of its checks depend on.
 
         Results also depend on the number of devices, the limits and the seed in course.yaml. The digest leaves these
-        out, because the key of a cached result has the devices, the limits and the inputs drawn from the seed.
+        out, because the key of a cached result contains the devices, the limits and the inputs drawn from the seed.
         """
         exercise = self.exercise(name)
         return hashlib.sha256(f"{exercise.module}\0{exercise.digest}".encode()).hexdigest()

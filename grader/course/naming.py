@@ -17,8 +17,8 @@ def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
     These rules apply in order, until one finds a name:
 
     - ``name`` is one of ``names``, and means this name.
-    - ``name`` means all names that begin with it and an underscore: ``03`` means ``03_matmuls``.
-    - ``name`` means the only name that begins with it: ``c3_c`` means ``c3_contracting``.
+    - ``name`` means all names that begin with ``name`` and an underscore: ``03`` means ``03_matmuls``.
+    - ``name`` means the only name that begins with ``name``: ``c3_c`` means ``c3_contracting``.
 
     Raises CourseError if no rule finds a name. ``what`` is the kind of the names, such as "exercise", for the error's
     message.

@@ -17,8 +17,8 @@ from grader.course.stubs import answer_line, own_text, question_text, shared_par
 from grader.exercise import Exercise
 
 SETUP = """\
-# Run this first. Checks run on {devices} devices simulated on the CPU; a TPU or GPU that is here can be used \
-beside them.
+# Run this cell first. Checks run on {devices} devices that the CPU simulates. You can also use a TPU or GPU of this \
+machine.
 import glob
 import os
 import subprocess
@@ -34,13 +34,13 @@ elif glob.glob("/dev/nvidia[0-9]*"):
 except ModuleNotFoundError:
     print("installing what is missing ...")
     for place in (".", "..", "../..", "../../tool", "../tool", "./tool"):  \
-# never by name, from an index: that is anybody's
+# not from PyPI, where this name may be another package's
         if os.path.isfile(place + "/grader/notebook.py"):
             if not subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", place]).returncode:
                 break
     else:
-        raise SystemExit("the course's checks cannot be installed here; open this notebook in the folder that you were "
-                         "given, or put that folder's tool/ beside it, and run this cell again") from None
+        raise SystemExit("the course's checks cannot be installed here. Open this notebook in the folder that you were "
+                         "given, or put that folder's tool/ beside the notebook. Then run this cell again") from None
     import importlib
     importlib.invalidate_caches()
     from grader.notebook import check
@@ -54,13 +54,13 @@ and run this cell first"
 print("devices for the checks:", jax.device_count(), "simulated")
 for real in ("tpu", "gpu"):
     try:
-        print("also here, for jax.device_put and jax.make_mesh:", jax.devices(real))
+        print("real devices, for jax.device_put and jax.make_mesh:", jax.devices(real))
     except RuntimeError:
-        pass  # there is none"""
+        pass  # this machine has no such device"""
 
 COURSE = """\
 if not any(os.path.isfile(place + "/course.yaml") for place in (".", "..", "exercises", "../..", "../exercises")):
-    if not os.path.isdir({name}):  # opened alone, as in Colab: the rest of the course is fetched
+    if not os.path.isdir({name}):  # the notebook was opened alone, as in Colab, so fetch the rest of the course
         subprocess.run(["git", "clone", "--quiet", "--depth", "1", "--branch", {branch}, {address}, {name}])
     if os.path.isdir({folder}):
         os.chdir({folder})
@@ -71,10 +71,10 @@ BY_HAND_TEXT = """\
 
 A mesh gives names to a grid of devices, and a `PartitionSpec` says which axis cuts which dimension. Change this cell \
 and run it as
-often as you like, with functions of yours as well: it is not graded."""
+often as you like, also with your own functions. It is not graded."""
 
 BY_HAND = """\
-if __name__ == "__main__":  # here, and not where your work is graded
+if __name__ == "__main__":  # only in this notebook, not in the grader
 
     def by_hand():
         import numpy as np
@@ -87,8 +87,8 @@ if __name__ == "__main__":  # here, and not where your work is graded
         mesh = jax.make_mesh(tuple(axes.values()), tuple(axes), axis_types=(AxisType.Auto,) * len(axes))
         a = jax.device_put(np.arange({rows} * 12.0).reshape({rows}, 12), NamedSharding(mesh, P("x", {second})))
         print("a is", a.shape, "and each device holds", a.addressable_shards[0].data.shape)
-        jax.debug.visualize_array_sharding(a)  # JAX's picture: the numbers are devices
-        show(a, "a")  # ours: where the cuts are, and the coordinates of who holds each part
+        jax.debug.visualize_array_sharding(a)  # JAX's picture, with device numbers
+        show(a, "a")  # the course's picture, with the coordinates of the device that holds each part
 
         def sums(block):  # what one device does with its part
             return jax.lax.psum(block.sum(axis=0), "x")
@@ -116,9 +116,8 @@ def notebook(course: Course, module: str) -> str:
     listed = course.module(module)
     has_tasks = any(course.exercise(name).tasks for name in listed.exercises)
     work = "Fill in the cells marked `TODO`" if has_tasks else "Answer the questions in the cells marked `TODO`"
-    intro = (
-        f"# {listed.title}\n\n{badge(course, module)}{work}, run the check below each exercise, hand in this notebook."
-    )
+    work += ", run the check below each exercise, and hand in this notebook."
+    intro = f"# {listed.title}\n\n{badge(course, module)}{work}"
     if text := module_text(course, module):
         intro += f"\n\n{text}"
     cells = [

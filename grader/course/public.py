@@ -41,7 +41,7 @@ def public_source(exercise: Exercise) -> str:
 def _public(exercise: Exercise, part: Statement, asked: set[str], public: set[str]) -> Statement | None:
     """Return a statement in the form that learners get; None for a statement that learners do not get.
 
-    ``public`` has the names of public checks, and ``asked`` the names of the calls that these checks use.
+    ``public`` has the names of public checks, and ``asked`` has the names of the calls that these checks use.
     """
     match part.kind:
         case "exercise":
@@ -137,9 +137,9 @@ def _after_public_only(part: Statement, public: set[str]) -> Statement:
 
 
 def _with_values_they_use(kept: dict[int, Statement], parts: list[Statement]) -> dict[int, Statement]:
-    """Return the statements ``kept``, which learners get, and the author's private constants that they use.
+    """Return the statements ``kept``, which learners get, and the author's private constants that ``kept`` uses.
 
-    Raises CourseError for a private function that they use. The keys are positions in ``parts``.
+    Raises CourseError if ``kept`` uses a private function. The keys are positions in ``parts``.
     """
     private = {p.name: (place, p) for place, p in enumerate(parts) if p.kind == "private" and p.name}
     reached = names_reached([_plain(p.node) for p in kept.values()], {n: p.node for n, (_, p) in private.items()})

@@ -85,11 +85,11 @@ def _item_problems(item: Item, by_letter: dict[str, Exercise]) -> Iterator[str]:
     if unknown:
         yield f"there is no exercise {unknown[0]}"
     if not letters and not item.where.startswith(NOTHING):
-        yield f"names no exercise; write one, such as C5, or {NOTHING!r} and why"
+        yield f"names no exercise; write an exercise, such as C5, or {NOTHING!r} and the reason"
     of = [by_letter[letter] for letter in letters if letter in by_letter]
     for name in NAME.findall(item.where):
         if not any(name in _declared(exercise) for exercise in of):
-            yield f"none of {', '.join(letters) or 'no exercise'} declares {name}"
+            yield f"none of {', '.join(letters)} declares {name}" if letters else f"names {name} but no exercise"
 
 
 def named_exercises(text: str, letters: set[str]) -> list[str]:

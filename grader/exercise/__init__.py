@@ -1,7 +1,7 @@
 """Declarations of authors: an Exercise with its tasks, calls, checks, questions, misconceptions and alternatives.
 
-An exercise is one Python file in ``solutions/NN_module/``, or two if checks and misconceptions have their own file;
-``CONTRIBUTING.md`` explains an example. This package does not run or judge submissions.
+An exercise is one Python file in ``solutions/NN_module/``, or two files if checks and misconceptions have their own
+file. ``CONTRIBUTING.md`` explains an example. This package does not run or judge submissions.
 """
 
 from grader.declared import AuthorError

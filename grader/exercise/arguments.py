@@ -46,7 +46,7 @@ class Array:
         try:
             found = np.asarray(self.draw(rng, shape, **chosen))
         except Exception as error:  # the author's function may raise anything
-            raise AuthorError(f"drawing it raises {type(error).__name__}: {error}") from None
+            raise AuthorError(f"its function `draw` raises {type(error).__name__}: {error}") from None
         return _held(found, shape, dtype_of(self.dtype))
 
 
@@ -116,7 +116,7 @@ def normal(*shape: int | str, spec: Iterable = (), dtype: str = "float32") -> Ar
 def integers(low: int, high: int, *shape: int | str, spec: Iterable = (), dtype: str = "int32") -> Array:
     """Draw integers in ``low <= n < high``."""
     if not (isinstance(low, int) and isinstance(high, int) and low < high):
-        raise AuthorError(f"integers: `low` is {low!r} and `high` {high!r}: `low` must be smaller than `high`")
+        raise AuthorError(f"integers: `low` is {low!r} and `high` is {high!r}, but `low` must be smaller than `high`")
     return _array(shape, spec, dtype, _Integers(low, high))
 
 

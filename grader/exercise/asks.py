@@ -39,7 +39,7 @@ class Asks:
         """Declare a numeric question. The function's docstring is the question's text, a template for Jinja2.
 
         Args:
-            params: for each parameter, the possible values. The grader draws one of them at random for the question's
+            params: for each parameter, the possible values. The grader draws one value at random for the question's
                 text and the function.
             title: the label in reports; by default the text's first sentence that ends in a question mark.
         """
@@ -192,7 +192,7 @@ class Asks:
         The function returns a good answer, with which the staff compares a student's answer.
 
         Args:
-            rubric: the staff's rules for points: a text, or items to pick, each with a name, points and a text.
+            rubric: the staff's rules for points, as a text or as items to pick, each with a name, points and a text.
                 Learners see only the items that a person picked for their answer.
         """
         answer = questions.written(rubric)

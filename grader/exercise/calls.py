@@ -118,7 +118,7 @@ def _fit_steps(task: Task, steps: Any, result: Any) -> None:
 
 def _gradients(task: Task, wrt: Any, cotangent: Any, args: Mapping[str, Any], result: Any) -> tuple[str, ...]:
     if cotangent is not None and not wrt:
-        raise AuthorError(f"{task.name}: `cotangent` needs gradients: name the arguments to differentiate, wrt=[...]")
+        raise AuthorError(f"{task.name}: `cotangent` needs gradients: name the arguments to differentiate in wrt=[...]")
     for name in declared.texts("wrt", wrt):
         if name not in args:
             raise AuthorError(
@@ -127,7 +127,7 @@ def _gradients(task: Task, wrt: Any, cotangent: Any, args: Mapping[str, Any], re
         for leaf, array in leaves(args[name], name):
             if not is_inexact(dtype_of(array.dtype)):
                 raise AuthorError(
-                    f"{task.name}: `wrt` names {name!r}, and {leaf} is {array.dtype}, which has no gradient"
+                    f"{task.name}: `wrt` names {name!r}, but {leaf} has the dtype {array.dtype}, which has no gradient"
                 )
     if cotangent is not None:
         try:
@@ -135,7 +135,9 @@ def _gradients(task: Task, wrt: Any, cotangent: Any, args: Mapping[str, Any], re
         except Misfit as misfit:
             raise AuthorError(f"{task.name}: `cotangent` is {misfit}") from None
         if not any(part is not None for part in parts):
-            raise AuthorError(f"{task.name}: `cotangent` has no array; leave it out where the first result is a loss")
+            raise AuthorError(
+                f"{task.name}: `cotangent` has no array; leave `cotangent` out if the first result is a loss"
+            )
     return tuple(wrt)
 
 
@@ -170,7 +172,7 @@ def _related(task: Task, arguments: Mapping[str, Any], known: set[str]) -> None:
                     continue
                 if need in arguments:
                     raise AuthorError(
-                        f"{task.name}: {name} is drawn from {need}, which comes after it: write {need} first"
+                        f"{task.name}: {name} is drawn from {need}, but `draw` can use only arguments before {name}"
                     )
                 raise AuthorError(
                     f"{task.name}: {name} is drawn from {need!r}, "

@@ -33,7 +33,7 @@ class Exercise(Asks):
         meshes: the default meshes of calls.
         stars: difficulty, 1 to 3.
         extension: whether the exercise's points are a bonus, not part of the module's total.
-        hidden_points: points of checks that a learner's file lacks; the command ``build`` writes this number into it.
+        hidden_points: points of checks that a learner's file lacks. ``build`` writes this number into the file.
         figures: the numbers of the hardware table that each answer uses, for learners' files, which lack the answers.
 
     Attributes:
@@ -180,7 +180,7 @@ class Exercise(Asks):
 
         ``exercise.timing(call, on="v5e:2x4", dims={"I": 8192})``
         The grader traces and schedules the program (``seen.timeline``), but never runs it, so sizes may be realistic.
-        Checks judge the time only if the program's operations and those of ``call``'s program differ only in sizes.
+        Checks judge the time only if the operations of this program and of ``call``'s program differ only in sizes.
 
         Args:
             call: the small call, whose values are checked. If a dimension has another size for timing, the grader
@@ -276,8 +276,8 @@ class Exercise(Asks):
         Args:
             fails: for a task, the checks that this wrong solution must fail.
             form_of: another misconception, if this misconception is a variant of it. All variants share the task, the
-                hint and the list of checks. A submission gets the hint if its failures match those of one variant, or
-                those that all variants share.
+                hint and the list of checks. A submission gets the hint if its failures match the failures of one
+                variant, or the failures that all variants share.
             gives: a function with the parameters of the first check in ``fails``. It raises Failure if the submission's
                 results or collectives cannot come from this misconception. A task that draws random numbers needs
                 ``gives``, because two programs with one misconception then have different results.
@@ -297,7 +297,7 @@ class Exercise(Asks):
             self.new_name(fn.__name__)
             of_ = self._only_task(fn.__name__) if of is None else of
             if isinstance(of_, Task) and not failing:
-                raise AuthorError(f"the misconception {fn.__name__} names no check that it fails")
+                raise AuthorError(f"the misconception {fn.__name__} names no check that it fails: add fails=...")
             if isinstance(of_, Question):
                 if failing:
                     raise AuthorError(
@@ -317,18 +317,18 @@ class Exercise(Asks):
         for name in failing:
             if of not in (asked := self.checks[name].tasks):
                 checked = " and ".join(task.name for task in asked)
-                raise AuthorError(f"the misconception {wrong} is about {of.name}, but {name} checks {checked}")
+                raise AuthorError(f"the misconception {wrong} is about {of.name}, but {name} judges {checked}")
 
     @declared.spelt("exercise.alternative")
     def alternative(self, *, of: Task | None = None) -> Callable[[Callable[..., Any]], Alternative]:
-        """Declare another right solution of a task; learners do not get it, and ``verify`` proves that it passes."""
+        """Declare another right solution of a task, which learners do not get. ``verify`` proves that it passes."""
         if of is not None and (not isinstance(of, Task) or self.tasks.get(of.name) is not of):
             raise AuthorError(f"`of` is {declared.a(of)}, not a task of this exercise: write its name without quotes")
 
         def add(fn: Callable[..., Any]) -> Alternative:
             self.new_name(fn.__name__)
             if of is None and len(self.tasks) != 1:
-                raise AuthorError(f"the alternative {fn.__name__} needs its task: of=...")
+                raise AuthorError(f"the alternative {fn.__name__} does not name its task: add of=...")
             other = Alternative(fn.__name__, fn, of or next(iter(self.tasks.values())))
             self.alternatives[other.name] = other
             return other
@@ -379,7 +379,7 @@ class Exercise(Asks):
 
     def _only_task(self, name: str) -> Task:
         if len(self.tasks) != 1:
-            raise AuthorError(f"the misconception {name} needs its task or question: of=...")
+            raise AuthorError(f"the misconception {name} does not name its task or question: add of=...")
         return next(iter(self.tasks.values()))
 
     def new_name(self, name: str) -> None:

@@ -47,8 +47,8 @@ class Scenario:
         holds: bytes that one chip has to hold.
         least, most: bounds on the answer. For a time, ``least`` may be the latency of the hops; for a rate, ``most``
             may be a link's bandwidth.
-        branches: names of amounts. If the answer is the largest or smallest of several amounts, this is the amount that
-            decides it in this draw (see ``larger``).
+        branches: names of amounts. If the answer is the largest or smallest of several amounts, ``branches`` names the
+            amount that is the answer in this draw (see ``larger``).
     """
 
     mesh: Mapping[str, int] = field(default_factory=dict)
@@ -185,7 +185,7 @@ class Question:
     def answered_by(self, fn: Callable[..., Any], drawn: Mapping[str, Any]) -> Any:
         """Return the answer that ``fn`` gives for a learner's parameters ``drawn``.
 
-        ``fn`` is the question's function or a misconception's.
+        ``fn`` is the function of the question or of a misconception.
         """
         return fn(**{name: drawn[name] for name in self.params})
 
@@ -215,11 +215,15 @@ def declared_question(
     if not isinstance(title, str) or "\n" in title:
         raise AuthorError(f"`title` is {declared.a(title)}, not one line of text")
     if isinstance(answer, Choice) and ORDER in choices:
-        raise AuthorError(f"`params` has {ORDER!r}, which names the order of the options: choose another name")
+        raise AuthorError(
+            f"`params` has the name {ORDER!r}, which the grader uses for the order of the options: choose another name"
+        )
     if isinstance(answer, Written) and not isinstance(answer.rubric, str):
         total = sum(each for each, _ in answer.rubric.values())
         if not math.isclose(total, worth):
-            raise AuthorError(f"rubric: the items' points add up to {total:g}, and the question is worth {worth:g}")
+            raise AuthorError(
+                f"rubric: the points of the items add up to {total:g}, but the question has {worth:g} points"
+            )
     if where is not None:
         declared.takes("where", declared.function("`where`", where, "lambda X: X > 4"), choices)
 
@@ -289,7 +293,7 @@ def _options(word: str, options: Any) -> dict[str, str]:
 def formula(symbols: Any) -> Formula:
     found = declared.mapping("`symbols`", symbols, '{"D": [2, 4, 8], "W": [1e9, 2e9, 3e9]}')
     if not found:
-        raise AuthorError("`symbols` is empty: give at least one, with the values to draw from")
+        raise AuthorError("`symbols` is empty: give at least one symbol with its possible values")
     for name, values in found.items():
         if not is_symbol(name):
             raise AuthorError(f"symbols: {name!r} cannot be a symbol: use a name that Python does not define")
@@ -299,7 +303,7 @@ def formula(symbols: Any) -> Formula:
             raise AuthorError(f"symbols: {name} needs at least {LEAST_OPTIONS} values; it has {len(set(values))}")
     if (count := math.prod(len(set(values)) for values in found.values())) < LEAST_POINTS:
         raise AuthorError(
-            f"symbols: their values give {count} combinations to compare formulas at; give {LEAST_POINTS} at least"
+            f"symbols: their values give {count} points at which to compare formulas, but {LEAST_POINTS} are needed"
         )
     return Formula(found)
 
@@ -312,7 +316,7 @@ def table(columns: Any, rows: Any, rtol: Any, partial: Any) -> Table:
     units = declared.mapping("`columns`", columns, '{"bytes": "MiB", "time": "us"}')
     names = declared.texts("rows", rows)
     if not units:
-        raise AuthorError("`columns` is empty: give at least one, with its unit")
+        raise AuthorError("`columns` is empty: give at least one column with its unit")
     for name, unit in units.items():
         if not isinstance(unit, str):
             raise AuthorError(f'columns: {name} has the unit {declared.a(unit)}, not a text such as "us"')

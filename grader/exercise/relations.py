@@ -26,14 +26,16 @@ def related(call: Any, every_mesh: bool) -> tuple[Call | Cases, ...]:
         )
     calls = declared.kinds("a check", call, Call, "what exercise.call returned")
     if len(set(map(id, calls))) < len(calls):
-        raise AuthorError(f"a check names the same call of {calls[0].task.name} twice: name each once")
+        raise AuthorError(f"a check names the same call of {calls[0].task.name} twice: name each call once")
     for other in calls[1:]:
         same_modes = len(other.task.modes) == len(calls[0].task.modes)
         if other.meshes != calls[0].meshes or not same_modes:
             what = "meshes" if same_modes else "check_vma"
-            raise AuthorError(f"a check of {calls[0].task.name} and {other.task.name} needs the same {what} for both")
+            raise AuthorError(
+                f"a check of {calls[0].task.name} and {other.task.name} needs the same {what} for both calls"
+            )
     if every_mesh and len(calls[0].meshes) < 2:
         raise AuthorError(
-            f"every_mesh compares meshes, and {calls[0].task.name} is called on one mesh: name two meshes at least"
+            f"every_mesh compares meshes, but {calls[0].task.name} is called on one mesh: name at least two meshes"
         )
     return calls

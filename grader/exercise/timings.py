@@ -23,7 +23,7 @@ def timing_of(call: Any, *, on: Any, dims: Any, hidden_dims: Any, meshes: Any, a
     timed = replace(timed, steps=1, timing=declared.timing(on, axes, profile, timed.meshes), timed=call)
     if timed.dims.keys() != call.dims.keys():
         raise AuthorError(
-            f"exercise.timing has sizes of {', '.join(timed.dims)}, and its call has sizes of {', '.join(call.dims)}: "
+            f"exercise.timing has sizes of {', '.join(timed.dims)}, but its call has sizes of {', '.join(call.dims)}: "
             "name the same dimensions in both"
         )
     for mesh in timed.meshes:
@@ -37,7 +37,7 @@ def mesh_beside(values: Call, mesh: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _fits(values: Call, timed: Call, mesh: Mapping[str, int]) -> None:
-    """Raise AuthorError if ``substitution`` cannot convert sizes of the small call ``values`` to those of ``timed``."""
+    """Raise AuthorError if ``substitution`` cannot convert sizes of the small call ``values`` to sizes of ``timed``."""
     small = mesh_beside(values, mesh)
     if list(small) != list(mesh):
         raise AuthorError(

@@ -10,10 +10,10 @@ import numpy as np
 from grader.expect.failure import Failure
 
 NEARLY = "nearly equal, or equal but shifted, mirrored or transposed"
-OPPOSITE = "opposite (large where the others are small), perhaps shifted, mirrored or transposed"
+OPPOSITE = "opposite (large in one array where they are small in the other), perhaps shifted, mirrored or transposed"
 FALSE_ALARM = 1e-9  # upper bound for the probability that independent arrays fail by chance
 EQUAL = 0.999  # the largest allowed correlation, below 1, so that equal arrays fail even if they have few numbers
-FEW_VALUES = 3  # a mask has two values, and a third where it is unknown
+FEW_VALUES = 3  # a mask has two values, and a third value where it is unknown
 
 
 def expect_independent(arrays: Mapping[str, np.ndarray]) -> None:

@@ -36,7 +36,7 @@ class _Kept:
         self.lock = threading.Lock()  # several threads judge submissions at the same time
 
     def of(self, operations: Operations, on: str, axes: Mapping[str, Sequence[int]] | None, profile: str) -> Timeline:
-        """Return a program's timeline. Raises as ``grader.clock.timeline``."""
+        """Return a program's timeline. Raises the errors of ``grader.clock.timeline``."""
         places = None if axes is None else tuple((axis, tuple(where)) for axis, where in axes.items())
         wanted = _TimelineKey(id(operations), on, places, profile)
         with self.lock:
@@ -86,13 +86,13 @@ def laid_out(
 
 
 def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9, on: str | None = None) -> None:
-    """Check that overlap saves at least the fraction ``at_least`` of the time that it can save in a step (one run).
+    """Check that overlap saves at least the fraction ``at_least`` of the time that it could save in a step (one run).
 
     Overlap means here that compute and collectives of the kind ``kind`` run at the same time. Without overlap, a step
     takes the time ``work`` plus the time for which the collectives occupy their busiest link. With full overlap, a step
     takes only the longer of these two times. A program's saving is the time without overlap, minus the step's time.
-    The check also fails if the collectives run beside no other work, or if the program's other work takes less time
-    than the check requires overlap to save.
+    The check also fails if no other work runs beside the collectives, or if the program's other work takes less time
+    than overlap must save.
 
     Use ``expect_flops`` to check that the program does all its matmuls. Additional collectives that overlap increase
     the saving, so limit them with ``expect_collectives`` or ``expect_traffic``.
@@ -121,15 +121,17 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
     needed = round(work * 1e12)
     _expect_possible(line, kind, round(at_least * min(needed, line.talking(kind))))
     overlaps = line.overlaps(kind)
-    found = line.gained(kind, needed) if overlaps else 0.0  # without overlap, only missing work shortens the step
+    found = (
+        line.gained(kind, needed) if overlaps else 0.0
+    )  # without overlap, a shorter step shows only that work is missing
     if found >= at_least:
         return
     part, due = told_apart(_percent, found, at_least, 0)
     why, where = _longest_exposed(line, kind, waits=not by)
     none = not overlaps and seen.operations is not None and not can_overlap(seen.operations, kind)
     raise Failure(
-        f"{'nothing can overlap: ' if none else ''}{why}; {_gain(line, kind, needed, by)}, "
-        f"so the program's overlap saves {part} of the time that full overlap would save; the check requires {due}",
+        f"{'nothing can overlap: ' if none else ''}{why}. {_gain(line, kind, needed, by)}, "
+        f"so the program's overlap saves {part} of the time that full overlap would save. The check requires {due}",
         expected=round(at_least, 4), actual=round(found, 4), where=where,
     )  # fmt: skip
 
@@ -184,9 +186,8 @@ def _timeline(seen: Seen, kind: str, on: str | None) -> tuple[Timeline, str]:
 def _gain(line: Timeline, kind: str, work: int, by: str) -> str:
     talks = line.talking(kind)
     return (
-        f"compute of {show_time(work)} and {kind}s of {show_time(talks)} take {show_time(work + talks)} "
-        "one after the other, "
-        f"and {show_time(max(work, talks))} if they overlap; the step takes {show_time(line.step)}{by}"
+        f"Compute takes {show_time(work)}, and {kind}s take {show_time(talks)}: {show_time(work + talks)} without "
+        f"overlap, {show_time(max(work, talks))} with full overlap. The step takes {show_time(line.step)}{by}"
     )
 
 
@@ -213,7 +214,7 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
 
     In an SPMD program, every device computes in every tick (round) of a pipeline. So the bubble is not idle time, but
     FLOPs whose results are discarded: all matmul FLOPs minus ``useful``. A program with fewer matmul FLOPs than
-    ``useful`` fails the check. All other arithmetic may cost at most as many FLOPs as the matmuls may.
+    ``useful`` fails the check. The budget for all other arithmetic is equal to the budget for matmuls.
 
     Args:
         useful: FLOPs of all matmuls if one device computes the whole program.
@@ -252,9 +253,9 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
         return
     thrown, most = told_apart(_percent, wasted, at_most)
     raise Failure(
-        f"{thrown} of the arithmetic is discarded; the budget is {most}: {devices} devices spend "
-        f"{spent:.4g} FLOPs on matmuls, but only {useful:.4g} are needed; "
-        "look for a stage that computes in more ticks than it needs",
+        f"{thrown} of the matmul FLOPs are discarded, the budget is {most}. {devices} devices spend "
+        f"{spent:.4g} FLOPs on matmuls, but only {useful:.4g} are needed. "
+        "Look for a stage that computes in more ticks than it needs",
         expected=at_most,
         actual=round(wasted, 6),
     )
@@ -273,11 +274,12 @@ def _exposed(c: CollectiveTime, *, waits: bool = True) -> str:
     times = f", {c.runs} times" if c.runs > 1 else ""
     each = c.exposed // c.runs if c.runs else 0
     after = f"this {c.kind} waits for {c.after}" if c.after else f"this {c.kind} waits for nothing"
-    before = f"{c.before} waits for it" if c.before else f"the end of the step waits for this {c.kind}"
+    before = f"{c.before} waits for this {c.kind}" if c.before else f"the end of the step waits for this {c.kind}"
     between = f": {after}, and {before}" if waits else ""
     what = f"{place}{': ' if place else ''}{c.kind} over {' and '.join(c.axes)}"
     return (
-        f"{what} takes {show_time(c.each)}{times}, {show_time(each)} of it exposed, without compute beside it{between}"
+        f"{what} takes {show_time(c.each)}{times}, and {show_time(each)} of this time are exposed, "
+        f"without compute beside it{between}"
     )
 
 

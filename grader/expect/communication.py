@@ -167,7 +167,7 @@ def expect_traffic(seen: Seen, *, at_most: float | None = None, at_least: float 
             group may lack some devices along the axis. By default, all collectives count.
     """
     if at_most is None and not at_least > 0:
-        raise ValueError("expect_traffic: say at_most=... or at_least=...")
+        raise ValueError("expect_traffic: give at_most=... or at_least=...")
     if at_most is not None:
         _expect_traffic_at_most(seen, at_most, axis)
     if at_least > 0 and not seen.measuring:
@@ -187,7 +187,7 @@ def _expect_traffic_at_most(seen: Seen, at_most: float, axis: Axes) -> None:
         most, budget = told_apart(show_bytes, sent.most, at_most)
         raise Failure(
             f"{who} {most}{along}{_part(seen)}, the budget is {budget}"
-            + (f"; most of it by {_line(worst)}{worst.kind} over {worst.over}" if worst else ""),
+            + (f"; the largest part is sent by {_line(worst)}{worst.kind} over {worst.over}" if worst else ""),
             expected=at_most,
             actual=sent.most,
             where=_line(worst).rstrip(": ") if worst else "",

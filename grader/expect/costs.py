@@ -55,7 +55,9 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
 def memory_of(seen: Seen) -> LiveMemory:
     """Return bytes of arguments, results and temporaries at the peak, if operations run in the program's order."""
     if seen.operations is None:
-        raise Failure("the program has too many operations to follow its memory; use lax.fori_loop or lax.scan")
+        raise Failure(
+            "the program has too many operations for the grader to follow its memory; use lax.fori_loop or lax.scan"
+        )
     return live_memory(seen.operations)
 
 
@@ -88,7 +90,7 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
             missing matmul.
     """
     if at_most is None and not at_least > 0:
-        raise ValueError("expect_flops: say at_most=... or at_least=...")
+        raise ValueError("expect_flops: give at_most=... or at_least=...")
     if not seen.dot_flops.least >= at_least:
         raise Failure(
             f"each device spends {_show_number(seen.dot_flops.least)} FLOPs on matmuls that are sure to run, "

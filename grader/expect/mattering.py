@@ -61,7 +61,7 @@ def flops_that_matter(seen: Seen) -> Interval:
     done = matmul_flops(seen.operations, chosen)
     if all(op.manual for op in seen.operations.walk() if op.flops):
         return done
-    # Outside shard_map, a matmul has the FLOPs of whole arrays, and each device does a part of them. So compute the
+    # Outside shard_map, a matmul has the FLOPs of whole arrays, and each device computes a part. So compute the
     # share of FLOPs that matter from whole arrays, and apply it to a device's FLOPs.
     every = matmul_flops(seen.operations)
     least, most = (
@@ -119,6 +119,6 @@ def _matter(seen: Seen, what: str) -> list[bool] | None:
     if found.kind == "broken":
         raise CannotSay(found.message)
     raise Failure(
-        f"the grader changes the results of the program's {what} to see which of them matter, "
-        f"and the changed program fails: {found.message}"
+        f"the grader changes the results of the program's {what} to find the {what} that matter, "
+        f"but the changed program fails: {found.message}"
     )

@@ -49,7 +49,9 @@ def expect_beside(seen: Seen, what: str, of: str = MATMUL) -> None:
     for number in sorted(those):
         if not _is_beside(graph, sources, number):
             where = "in its round of the loop" if _loop(graph, number) is not None else "in the program"
-            why = f"has no {of} beside it: each {of} {where} waits for it or must end before it starts"
+            why = (
+                f"has no {of} beside it: each {of} {where} waits for this {what} or must end before this {what} starts"
+            )
             if idle:
                 why += f"; {_name(graph, min(idle))} is not counted: no result of the task depends on its values"
             _fail(graph, number, why)
@@ -93,7 +95,9 @@ def _those(seen: Seen, what: str) -> tuple[Dependency, set[int]]:
     if not found:
         raise Failure(f"no result of the program depends on any {what}{' ' if seen.part else ''}{seen.part}")
     if len(found) * len(graph.places) > MAX_PAIRS:
-        raise Failure(f"the program has too many {what} for their order to be judged; use lax.fori_loop")
+        raise Failure(
+            f"the program has too many operations named {what} for their order to be judged; use lax.fori_loop"
+        )
     return graph, found
 
 

@@ -55,7 +55,7 @@ def expect_shard_map(seen: Seen) -> None:
     if not seen.mapped:
         raise Failure(
             "the arithmetic is not in the body of jax.shard_map, so the compiler decides what each device computes; "
-            "outside of it, a program may use at most one operation for each element of its arguments and results"
+            "outside of the body, a program may use at most one operation for each element of its arguments and results"
         )
 
 

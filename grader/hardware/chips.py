@@ -149,8 +149,8 @@ class Gpu(Row):
     assumed: str = ""
 
 
-# The rows are in the order of the tables that they come from. An assumption: axes of v3 wrap around only along a full
-# side of a pod.
+# The rows are in the order of the tables that they come from. The rows assume that axes of v3 wrap around only along a
+# full side of a pod.
 CHIPS: dict[str, Chip] = {
     c.name: c
     for c in (

@@ -78,7 +78,7 @@ def core_of(chip: str | Chip) -> Core:
 def core_row(chip: Chip) -> Chip:
     """Return a row of the hardware table for one JAX device of a chip.
 
-    Memory, rates and bandwidths are those of the chip, divided by its number of devices.
+    Memory, rates and bandwidths are the chip's numbers, divided by the chip's number of devices.
     """
     parts = core_of(chip).devices
     rates = ("hbm", "hbm_bw", "bf16", "int8", "ici", "pcie", "dcn")

@@ -130,7 +130,7 @@ def all_to_all_time(
 
     Each device sends V/N² bytes to each other device.
 
-    A ring takes V/(4·W), exactly for an even N. For an odd N, the model "exact" multiplies this time by 1 - 1/N².
+    A ring takes V/(4·W). This is exact for an even N. For an odd N, the model "exact" multiplies this time by 1 - 1/N².
     A one-way ring takes V·(N-1)/(2·N·W1) in both models.
     A line takes V/(4·W1), because its middle link carries the most data. For an odd N, the model "exact" multiplies
         this time by 1 - 1/N².
@@ -171,8 +171,8 @@ def _all_to_all_axes(bytes: float, sizes: Sequence[int], w1: float, topology: st
 def tree_time(bytes: float, levels: Sequence[tuple[int, float]]) -> float:
     """Return the seconds to all-gather or reduce-scatter ``bytes`` bytes over a tree of switches.
 
-    At each level, a switch connects D GPUs or nodes, and each of them sends W bytes/s into the switch. A level takes
-    ``bytes``·(D-1)/(D·W) seconds. The slowest level decides.
+    At each level, a switch connects D GPUs or nodes, and each GPU or node sends W bytes/s into the switch. A level
+    takes ``bytes``·(D-1)/(D·W) seconds. The slowest level decides.
 
     Args:
         levels: (D, W) of each level, for example [(8, 450e9), (32, 400e9)] for 32 nodes of 8 H100.

@@ -84,7 +84,7 @@ class OfAClass:
             return []
         own, _ = self._alike[self._draw_of[student]]
         # This ``kind`` also compares the answer with the right answers of other students, who have other parameters.
-        # It may: for numbers and tables, only ``kind.why`` uses the drawn parameters.
+        # This is right, because for numbers and tables, only ``kind.why`` uses the drawn parameters.
         kind = kind_of(self.question, own)
         try:
             given = kind.read(text)
@@ -322,9 +322,9 @@ def nearest_misconceptions(
 ) -> list[Misconception]:
     """Return the misconceptions that explain the wrong answer ``given``.
 
-    If misconceptions lead to this answer, return only the one whose answer is nearest. Otherwise, return the
-    misconceptions that explain every wrong part of the answer, such as each wrong number of a table; [] if they are
-    more than ``MOST_NAMED``.
+    If misconceptions lead to this answer, return only the misconception with the nearest answer. Otherwise, return the
+    misconceptions that explain every wrong part of the answer, such as each wrong number of a table; [] if these
+    are more than ``MOST_NAMED`` misconceptions.
     """
     kind = kind_of(question, params)
     near: list[tuple[float, str, Misconception]] = []

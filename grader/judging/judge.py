@@ -199,7 +199,9 @@ def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool)
             failed = _failed(check, failure, group)
             reason = f"right on simulated devices, wrong on real ones: {failed.reason}"
             return failed.model_copy(update={"reason": reason})
-    return _result(check, "blocked", f"{unseen}; right on simulated devices", unjudged=True) if unseen else None
+    return (
+        _result(check, "blocked", f"{unseen}; the check passes on simulated devices", unjudged=True) if unseen else None
+    )
 
 
 def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:

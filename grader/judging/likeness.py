@@ -56,8 +56,10 @@ def _outcome_pairs(pairs: Pairs) -> list[tuple[Outcome, Outcome]]:
 
 
 def _traffic(collectives: Sequence[Collective]) -> Counter[tuple]:
-    """Return how often collectives of each description run. A collective in a loop equals as many collectives without a
-    loop. An unknown number of rounds counts as one."""
+    """Return how often collectives of each description run.
+
+    A collective in a loop of N rounds counts as N collectives. An unknown number of rounds counts as one.
+    """
     found: Counter[tuple] = Counter()
     for c in collectives:
         of = (c.kind, c.over, c.bytes, c.shift, c.by_compiler, c.count.exact, c.count.known)

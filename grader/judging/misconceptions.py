@@ -85,7 +85,7 @@ def fitting(
     A misconception may have a function ``gives``, which tests whether the mistake can be the cause of a program's
     results. If these tests pass for some misconceptions, return these misconceptions. Otherwise, a misconception
     without ``gives`` fits if the submission fails every check that the misconception's program fails, with equal
-    findings. Checks that the grader did not try are ignored. If several misconceptions fit, return those whose programs
+    findings. Checks that the grader did not try are ignored. If several fit, return the misconceptions whose programs
     agree with the submission in most properties (see ``_rank``).
 
     Args:
@@ -150,7 +150,7 @@ def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, 
 def _possible_forms(
     results: Mapping[str, str], known: Sequence[tuple[Misconception, Shown]], checks: Mapping[str, Check]
 ) -> Forms:
-    """Return each misconception's forms, except those that fail a check which the submission passes."""
+    """Return each misconception's forms, except the forms that fail a check which the submission passes."""
     forms: dict[str, list[tuple[Misconception, Shown]]] = {}
     for misconception, mistaken in known:
         passed = [checks[name] for name in misconception.fails if results.get(name) == "passed"]
@@ -214,7 +214,8 @@ def _cases(seen: tuple) -> list[tuple]:
 def _fits(submitted: Sequence[Found], forms: Sequence[Sequence[Found]], match: Callable[..., bool]) -> bool:
     """Return True if ``match`` accepts the submission's findings together with the findings in one form.
 
-    ``match`` may also accept them with what the findings in all forms have in common (see ``_common``).
+    Also return True if ``match`` accepts the submission's findings together with the common part of the findings in all
+    forms (see ``_common``).
     """
     if any(match(submitted, form) for form in forms):
         return True

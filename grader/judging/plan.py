@@ -271,7 +271,7 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
     asks = list(asked(False, PUBLIC_SEED, 1)) if public or (shown and not same) else []
     if not public and not (call.timing and asks and same):
         asks += asked(True, PUBLIC_SEED, 1)
-    if not public and not call.timing:  # a timed program gets no inputs, so none could be hidden
+    if not public and not call.timing:  # a timed program gets no inputs, so no inputs can be hidden
         asks += asked(True, seed, HIDDEN_RUNS, hidden_inputs=True)
     return asks
 

@@ -71,17 +71,17 @@ def _variant_problems(
     values: dict[str, Any] = {}
     named: list[tuple[str, Callable[..., Any]]] = [
         ("the right answer", question.fn),
-        *((s.name, s.fn) for s in misconceptions),
+        *((f"the answer of {s.name}", s.fn) for s in misconceptions),
     ]
     for name, fn in named:
         try:
             values[name] = wanted(question, fn, params, kind)
         except Exception as error:
-            yield f"{name} has no {kind.valid}", f": {type_and_text(error)}"
+            yield f"{name} is not a valid {kind.valid}", f": {type_and_text(error)}"
     answer = question.answer
     if isinstance(answer, Order) and values.get("the right answer") == tuple(answer.options):
         yield "learners see the items as you declared them, in the right order: declare them in another order", ""
     for (a, x), (b, y) in itertools.combinations(values.items(), 2):
         if kind.are_close(x, y):
-            closer = f"closer than the tolerance of {question.rtol:g}" if question.rtol else "the same"
+            closer = f"closer than the tolerance of {question.rtol:g}" if question.rtol else "equal"
             yield f"{a} and {b} are {closer}", f": {kind.shown(x)} and {kind.shown(y)}"

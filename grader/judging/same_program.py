@@ -21,7 +21,7 @@ from typing import Any
 from grader.common.substitution import Substitution
 from grader.wire.operations import Body, Communication, Operation, Operations
 
-NUMBER = re.compile(r"(?<![a-z\d])\d+")  # A number, but not the 64 of i64.
+NUMBER = re.compile(r"(?<![a-z\d])\d+")  # Matches a number, but not the 64 of i64.
 # The result shapes of these operations follow from operands and attributes, which other methods compare.
 FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
 ROUNDS = 2  # A loop over N devices may have N - 2 to N + 2 rounds.
@@ -89,7 +89,9 @@ class _Matching:
                 one, two, f"the timed program has {len(large)} operations, but the judged program has {len(small)}"
             )
         if (self.small.main.arguments, self.small.main.results) != (self.large.main.arguments, self.large.main.results):
-            return Difference("the results of the timed and of the judged program come from different operations")
+            return Difference(
+                "the results of the timed program and of the judged program come from different operations"
+            )
         return self.shrinking_parts()
 
     def differ(self, one: Operation, two: Operation, what: str) -> Difference:
@@ -124,14 +126,16 @@ class _Matching:
         else:
             equal = judged.axes == timed.axes and self.devices(judged, timed)
         return (
-            "" if equal else f"{two.name} communicates between different devices in the timed and in the judged program"
+            ""
+            if equal
+            else f"{two.name} communicates between different devices in the timed program and in the judged program"
         )
 
     def devices(self, judged: Communication, timed: Communication) -> bool:
         """Return True if, except for sizes, a collective communicates between the same devices in both programs.
 
-        The substitution must turn the sizes of the small program's groups into those of the large program's groups. In
-        a permute, sources and targets must be equally far apart. Either the number of pairs or the number of idle
+        The substitution must turn the sizes of the small program's groups into the sizes of the large program's groups.
+        In a permute, sources and targets must be equally far apart. Either the number of pairs or the number of idle
         devices (which send nothing) must fit (see ``fits``).
         """
         if judged.kind != "permute":
@@ -326,7 +330,7 @@ class _Matching:
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 
     def due(self, judged: int) -> str:
-        """Return a phrase with the size that substitution makes of ``judged``; '' if it is equal or no whole number."""
+        """Return a phrase with the substituted size of ``judged``; '' if it is ``judged`` or not a whole number."""
         grown = self.sizes.of(judged)
         return f", so {int(grown):,} is expected here" if grown != judged and grown.denominator == 1 else ""
 

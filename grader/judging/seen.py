@@ -139,7 +139,7 @@ def _seen_of_step(ask: Ask, program: Seen, inputs: dict, outputs: list[Sharded],
     Args:
         program: the part of a ``Seen`` that is about the program itself, without inputs and results.
         inputs: the arguments drawn for this step.
-        before: the earlier steps. Results of the last of them may be arguments of this step.
+        before: the earlier steps. Results of the previous step may be arguments of this step.
     """
     call = ask.of
     assert isinstance(call, Call)

@@ -214,7 +214,7 @@ def parse(raw: Any, unit: str) -> ParsedAnswer:
 
 def _parse_text(text: str, unit: str) -> ParsedAnswer:
     if len(text) > LONGEST:
-        raise BadAnswer(f"an answer has at most {LONGEST} characters, this has {len(text)}")
+        raise BadAnswer(f"an answer has at most {LONGEST} characters, but this answer has {len(text)}")
     found = QUANTITY.fullmatch(_plain_signs(text))
     if not found or not (found["digits"] or found["base"]):
         comma = re.search("[0-9],[0-9]", text)

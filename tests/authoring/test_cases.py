@@ -103,6 +103,6 @@ def test_a_check_with_a_tolerance_below_rounding_errors_is_reported(
 ) -> None:
     fn.__name__ = "third"
     found = list(case_problems(asked(fn, [{"n": 10}, {"n": 11}], **how), "seed"))
-    told = "value: the check fails a program whose floats differ from the reference's in the last digits, for example from another order of operations: give expect_outcomes a larger rtol"
+    told = "value: the check fails a program whose floats differ from the reference's floats only in the last digits, for example because of another order of operations. Give expect_outcomes a larger rtol"
     assert found == ([told] if is_told else [])
     assert ULPS * 2.0**-52 < 1e-9  # tolerances of 1e-9, usual for exact formulas, are allowed

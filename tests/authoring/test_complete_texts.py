@@ -89,8 +89,9 @@ def test_an_option_that_refers_to_others_by_letter_or_place_is_reported(option: 
 
     assert problems(exercise) == (
         [
-            f"which: the option 'three' says {told!r}. Learners could take this for another option, and "
-            f"each gets the options in a different order: say what {told!r} means, or put a name between backticks"
+            f"which: the option 'three' contains {told!r}, which learners could take for another option. The order of "
+            f"the options differs between learners. Say what {told!r} means or, if it is a name, write it between "
+            "backticks"
         ]
         if told
         else []
@@ -120,7 +121,7 @@ def test_two_questions_with_equal_text_and_no_title_are_reported(text: str, titl
     kept.__doc__ = text
     exercise.formula(points=1, symbols=symbols, title=title)(kept)
     told = (
-        "kept: its text, numbers and kind of answer equal those of sent: "
+        "kept: its text, numbers and kind of answer are the same as in sent: "
         "let the two texts differ, or give each question a title"
     )
     assert problems(exercise, "X devices") == ([told] if equal else [])

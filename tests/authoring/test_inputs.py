@@ -120,7 +120,7 @@ def test_a_static_keyword_without_a_plain_default_is_compared(fn: Callable[..., 
     assert list(fixed_keywords(exercise)) == told
 
 
-ALONG = "f: argument a has equal values along dimension {} in every draw, so a program that swaps them would pass: draw different values"
+ALONG = "f: argument a has equal values along dimension {} in every draw, so a program that swaps positions along it would pass: draw different values"
 TWICE = "f: argument a gives each device of the mesh {'x': 4, 'y': 2} values that another device also has, so a program that mixes up the devices would pass: draw different values for each device"
 FIXED = "f: argument a does not depend on rng, so learners know its hidden values: draw with the given rng"
 

@@ -42,16 +42,16 @@ def test_a_worked_key_has_question_numbers_answer_and_unit(tmp_path: Path) -> No
         ("How many tokens does it take, and how long?", "ms", 1, []),  # the unit fits one of two questions
         ("How many tokens are made in one second (tokens/s)?", "tokens/s", 100, []),
         ("How many apples?", "ms", 1, []),
-        ("How many GiB?", "MiB", 1e6, ["fn: the text asks 'how many GiB', but the grader reads a bare number as MiB: name one unit in the text and in unit=..."]),
-        ("How many GB?", "GiB", 1e9, ["fn: the text asks 'how many GB', but the grader reads a bare number as GiB: name one unit in the text and in unit=..."]),
-        ("How many Gbit?", "GB", 1e9, ["fn: the text asks 'how many Gbit', but the grader reads a bare number as GB: name one unit in the text and in unit=..."]),
-        ("How many bytes?", "MB", 1e6, ["fn: the text asks 'how many bytes', but the grader reads a bare number as MB: name one unit in the text and in unit=..."]),
-        ("How long in ms?", "us", 1e-3, ["fn: the text asks 'in ms', but the grader reads a bare number as us: name one unit in the text and in unit=..."]),
-        ("How long does it take (ms)?", "us", 1e-3, ["fn: the text asks 'ms', but the grader reads a bare number as us: name one unit in the text and in unit=..."]),
-        ("What size has it in units of GB?", "MB", 1e6, ["fn: the text asks 'of GB', but the grader reads a bare number as MB: name one unit in the text and in unit=..."]),
-        ("How large is it, as GB?", "MB", 1e6, ["fn: the text asks 'as GB', but the grader reads a bare number as MB: name one unit in the text and in unit=..."]),
+        ("How many GiB?", "MiB", 1e6, ["fn: the text asks 'how many GiB', but the grader reads a bare number as MiB: name the same unit in the text and in unit=..."]),
+        ("How many GB?", "GiB", 1e9, ["fn: the text asks 'how many GB', but the grader reads a bare number as GiB: name the same unit in the text and in unit=..."]),
+        ("How many Gbit?", "GB", 1e9, ["fn: the text asks 'how many Gbit', but the grader reads a bare number as GB: name the same unit in the text and in unit=..."]),
+        ("How many bytes?", "MB", 1e6, ["fn: the text asks 'how many bytes', but the grader reads a bare number as MB: name the same unit in the text and in unit=..."]),
+        ("How long in ms?", "us", 1e-3, ["fn: the text asks 'in ms', but the grader reads a bare number as us: name the same unit in the text and in unit=..."]),
+        ("How long does it take (ms)?", "us", 1e-3, ["fn: the text asks 'ms', but the grader reads a bare number as us: name the same unit in the text and in unit=..."]),
+        ("What size has it in units of GB?", "MB", 1e6, ["fn: the text asks 'of GB', but the grader reads a bare number as MB: name the same unit in the text and in unit=..."]),
+        ("How large is it, as GB?", "MB", 1e6, ["fn: the text asks 'as GB', but the grader reads a bare number as MB: name the same unit in the text and in unit=..."]),
         ("How long does the second of 3 ms take?", "us", 1e-3, []),
-        ("How many percent?", "", 0.25, ["fn: the text asks 'how many percent', but the grader reads a bare number as a plain number: name one unit in the text and in unit=..."]),
+        ("How many percent?", "", 0.25, ["fn: the text asks 'how many percent', but the grader reads a bare number as a plain number: name the same unit in the text and in unit=..."]),
         ("The link's bandwidth in GB/s is 45, its latency in ns is 3. How many us?", "us", 1e-3, []),
         ("Of 8 GB, how many MB does `a[in GiB]` take in {{ GiB }} parts?", "MB", 1e6, []),
         ("How many percent?", "percent", 0.25, []),
@@ -103,7 +103,7 @@ def test_partial_credit_for_an_entry_equal_in_every_draw_is_reported(partial: bo
         """How many MiB does a device send, in how many hops?"""
         return {"bytes": I * 2**20, "hops": 4}
 
-    told = "sent: hops is equal in all draws, so students can copy it for partial credit: choose params that change it"
+    told = "sent: hops has the same value in all draws, so students can copy it for partial credit: choose params that change this value"
     assert list(key_problems(sent)) == ([told] if partial else [])
 
 

@@ -115,8 +115,8 @@ def sent_on(a, *, mesh):
 
 '''
 MEND = (
-    "and no misconception takes a different number; add such a misconception, or choose sizes where an existing "
-    "misconception does so"
+    "but no misconception needs another number; add such a misconception, or choose sizes where a misconception needs "
+    "another number"
 )
 ALONE = SENT.replace("after=traffic", "after=value")
 Problems = Callable[..., list[str]]
@@ -124,8 +124,8 @@ Problems = Callable[..., list[str]]
 
 def none_beyond(budget: str) -> str:
     return (
-        f"no misconception goes beyond the budget, {budget}: add such a misconception, or choose sizes where one goes "
-        "beyond it"
+        f"no misconception exceeds the budget of {budget}: add such a misconception, or choose sizes where a "
+        "misconception exceeds the budget"
     )
 
 
@@ -186,7 +186,10 @@ def test_a_plain_number_is_refused(declared: Problems, budget: str, wrong: tuple
             "between(whole, 3 * whole)",
             "the budget says that wrong programs need at least 288 B, but the cheapest, held_twice, needs 192 B: write the cheapest program's amount, or change the program",
         ),
-        ("between(whole, 1.85 * whole)", "the alternative quarter_beside takes 120 B, too close to the budget, 130 B"),
+        (
+            "between(whole, 1.85 * whole)",
+            "the alternative quarter_beside takes 120 B, which is too close to the budget of 130 B",
+        ),
     ],
     ids=["right-is-less", "wrong-is-less", "no-room-for-a-style"],
 )
@@ -200,7 +203,7 @@ def test_a_budget_that_no_misconception_exceeds_is_reported(problems: Problems) 
     found = problems("between(whole, 2 * whole)")
     assert (
         found[0]
-        == "memory on (x=4) with I=8, J=3: no misconception goes beyond the budget, 135 B: add such a misconception, or choose sizes where one goes beyond it"
+        == "memory on (x=4) with I=8, J=3: no misconception exceeds the budget of 135 B: add such a misconception, or choose sizes where a misconception exceeds the budget"
     )
     assert len(found) == 4
 
@@ -209,9 +212,9 @@ def test_sizes_at_which_right_and_wrong_programs_cost_alike_are_reported(problem
     found = problems("between(whole, 1.4 * whole)", MISCONCEPTION)
     assert found[0].startswith(
         "the reference does not pass memory: the check itself failed: ValueError: the wrong "
-        "program needs 134.4: it must need at least 1.5 times as much as right programs, which need up to 96"
+        "program needs 134.4, but must need at least 1.5 times as much as right programs, which need up to 96"
     )
-    assert "choose sizes where the two differ more" in found[0]
+    assert "choose sizes where the two amounts differ more" in found[0]
 
 
 def test_a_byte_budget_written_with_between_is_no_problem(declared: Problems) -> None:
@@ -231,11 +234,11 @@ def test_a_byte_budget_written_with_between_is_no_problem(declared: Problems) ->
         ),
         (
             "between(sent_once, 2 * sent_once, at=1.9 * sent_once)",
-            "sent_with_a_copy takes 144 B, too close to the budget, 137 B",
+            "sent_with_a_copy takes 144 B, which is too close to the budget of 137 B",
         ),
         (
             "between(sent_once, 2 * sent_once, at=1.05 * sent_once)",
-            "the reference takes 72 B, too close to the budget, 76 B",
+            "the reference takes 72 B, which is too close to the budget of 76 B",
         ),
     ],
     ids=["right-needs-more", "wrong-needs-less", "no-room-above", "no-room-below"],
@@ -249,8 +252,11 @@ def test_amounts_in_whole_units_need_half_a_unit_of_room(declared: Problems) -> 
         declared(SENT, SENT_TWICE, BUDGET="between(sent_once, 2 * sent_once, at=1.05 * sent_once, unit=sent_once / 12)")
         == []
     )
-    assert "sent on (x=4) with I=8, J=3: the reference takes 72 B, too close to the budget, 76 B" in declared(
-        SENT, SENT_TWICE, BUDGET="between(sent_once, 2 * sent_once, at=1.05 * sent_once, unit=sent_once / 4)"
+    assert (
+        "sent on (x=4) with I=8, J=3: the reference takes 72 B, which is too close to the budget of 76 B"
+        in declared(
+            SENT, SENT_TWICE, BUDGET="between(sent_once, 2 * sent_once, at=1.05 * sent_once, unit=sent_once / 4)"
+        )
     )
 
 
@@ -258,14 +264,17 @@ def test_a_wrong_program_within_the_budget_is_reported(declared: Problems) -> No
     found = declared(SENT, SENT_TWICE, BUDGET="between(sent_once, 5 * sent_once)")
     assert "the misconception sent_with_a_copy fails nothing, but fails= names sent" in found
     assert (
-        "sent on (x=4) with I=8, J=3: no misconception goes beyond the budget, 160 B: add such a misconception, or choose sizes where one goes beyond it"
+        "sent on (x=4) with I=8, J=3: no misconception exceeds the budget of 160 B: add such a misconception, or choose sizes where a misconception exceeds the budget"
         in found
     )
 
 
 def test_a_right_program_beyond_the_budget_is_reported(declared: Problems) -> None:
     found = declared(SENT, SENT_TWICE, PADDED, BUDGET="between(sent_once, 2 * sent_once, at=1.1 * sent_once)")
-    assert "sent on (x=4) with I=8, J=3: the alternative padded takes 108 B, too close to the budget, 79 B" in found
+    assert (
+        "sent on (x=4) with I=8, J=3: the alternative padded takes 108 B, which is too close to the budget of 79 B"
+        in found
+    )
     assert any(problem.startswith("the alternative padded does not pass sent: ") for problem in found)
 
 

@@ -65,22 +65,22 @@ def test_an_impossible_draw_is_reported_with_the_draw() -> None:
 
 def test_an_answer_outside_the_scenarios_bounds_is_reported() -> None:
     assert list(question_problems(question(lambda n: Scenario(least=2.5e-6)))) == [
-        "asked: the answer, 2 us, is below 2.5 us, the least possible, with n=2"
+        "asked: the answer, 2 us, is below the least possible answer, 2.5 us, with n=2"
     ]
     assert list(question_problems(question(lambda n: Scenario(most=18e-6)))) == [
-        "asked: the answer, 19 us, is above 18 us, the most possible, with n=19"
+        "asked: the answer, 19 us, is above the largest possible answer, 18 us, with n=19"
     ]
 
 
 def test_a_draw_with_the_published_answer_is_reported() -> None:
     assert list(question_problems(question(published=(99, 7.1)))) == [
-        "asked: the answer equals one that `published` lists, so learners can look it up: 7.1 us, with n=7"
+        "asked: the answer is one of the answers in `published`, so learners can look it up: 7.1 us, with n=7"
     ]
 
 
 def test_a_question_with_fewer_than_eight_answers_is_reported() -> None:
     assert list(question_problems(question(params={"n": [2, 3, 5, 7, 11, 13, 17]}))) == [
-        "asked: its params give 7 different right answers, but need to give at least 8; list more values in params"
+        "asked: its params give 7 different right answers, but at least 8 are needed; list more values in params"
     ]
     assert distinct([1.0, 1.01, 1.019, 1.05, 2.0], 0.02) == 3
 
@@ -97,7 +97,7 @@ def test_a_maximum_that_takes_one_branch_in_all_draws_is_reported(how: str) -> N
     assert list(question_problems(number)) == []
     number.scenario = one
     assert list(question_problems(number)) == [
-        f"{blind}in all draws this amount is 'hops'; choose params that also make another amount the answer"
+        f"{blind}in all draws the answer is the amount 'hops'; choose params that also make another amount the answer"
     ]
     number.scenario = lambda n: Scenario()
     undeclared = [f"{blind}use Scenario(branches=...) to say for each draw which amount is the answer"]

@@ -102,7 +102,7 @@ def test_the_order_of_draws_changes_nothing(tmp_path: Path) -> None:
         ),
         ("raise SystemExit('no reason')", "no reason"),
         ("__import__('os')._exit(7)", "the process ended with status 7"),
-        ("raise ValueError('odd')", "gather: argument a: drawing it raises ValueError: odd"),
+        ("raise ValueError('odd')", "gather: argument a: its function `draw` raises ValueError: odd"),
         ("print('{}'); return rng.random(4)", "gather: argument a: the drawn array has shape (4,), expected (8, 3)"),
     ],
 )

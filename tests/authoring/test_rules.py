@@ -78,7 +78,7 @@ def test_every_row_and_every_sentence_with_must_is_a_rule() -> None:
 
 def test_a_rule_that_no_misconception_breaks_is_reported() -> None:
     assert list(rule_problems(exercise(summed="f equals"))) == [
-        f"no misconception breaks the rule {rule!r}: add a misconception, or quote the rule in breaks=... of an existing one"
+        f"no misconception breaks the rule {rule!r}: add a misconception, or quote the rule in breaks=... of an existing misconception"
         for rule in RULES[1:]
     ]
 

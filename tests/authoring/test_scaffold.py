@@ -193,7 +193,9 @@ def test_a_new_course_inside_another_is_refused(tmp_path: Path) -> None:
     (tmp_path / "course.yaml").write_text(CONFIG)
     with pytest.raises(scaffold.ScaffoldError) as error:
         scaffold.new_course(tmp_path / "own")
-    assert str(error.value) == (f"{tmp_path / 'own'} is inside another course, {tmp_path}; name a folder outside of it")
+    assert str(error.value) == (
+        f"{tmp_path / 'own'} is inside another course, {tmp_path}; name a folder outside of that course"
+    )
     assert files_in(tmp_path) == {"course.yaml"}
 
 

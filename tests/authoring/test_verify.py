@@ -64,7 +64,7 @@ def test_misconceptions_in_a_file_of_their_own_are_proved(workers: Workers, tmp_
         (
             '@exercise.task(hints=["a nudge"])',
             "@exercise.task",
-            "gather has no hint: give hints=[...], the last one nearest to the solution",
+            "gather has no hint: give hints=[...], with the hint nearest to the solution last",
         ),
         ("return 2 * all_gather_time", "return 1.01 * all_gather_time", "gather_time"),
     ],
@@ -276,7 +276,9 @@ def test_an_edited_learners_file_is_reported_as_not_current(built: Path) -> None
 
 def test_a_file_that_course_yaml_does_not_list_is_reported(built: Path) -> None:
     (built / "solutions" / "01_gather" / "x2.py").write_text("")
-    assert course_problems(built) == ["solutions/01_gather/x2.py is not listed in course.yaml: add it to its module"]
+    assert course_problems(built) == [
+        "solutions/01_gather/x2.py is not listed in course.yaml: add the exercise to its module"
+    ]
 
 
 def test_a_grading_file_without_an_exercise_is_reported(built: Path) -> None:
@@ -284,7 +286,7 @@ def test_a_grading_file_without_an_exercise_is_reported(built: Path) -> None:
     folder.mkdir()
     (folder / "x2.py").write_text("")
     assert course_problems(built) == [
-        "solutions/01_gather/grading/x2.py belongs to no exercise in course.yaml: name it after its exercise"
+        "solutions/01_gather/grading/x2.py belongs to no exercise in course.yaml: name the file after its exercise"
     ]
 
 
@@ -324,10 +326,10 @@ def test_a_name_used_twice_in_the_course_is_reported(built: Path) -> None:
 @pytest.mark.parametrize(
     ("was", "becomes", "problem"),
     [
-        ('@exercise.task(hints=["a nudge"])', "@exercise.task", "gather has no hint: give hints=[...], the last one nearest to the solution"),
+        ('@exercise.task(hints=["a nudge"])', "@exercise.task", "gather has no hint: give hints=[...], with the hint nearest to the solution last"),
         ("points=1, public=True)", "points=1)", "the exercise has no public check, so learners could check nothing: mark a check with public=True"),
         ("@exercise.check(call, points=1, after=value)", "@exercise.check(call, points=0, after=value)", "traffic has no points: give points=... above 0"),
-        ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second has no check: add an exercise.call of it and an @exercise.check of that call"),
+        ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second has no check: add an exercise.call of this task and an @exercise.check of that call"),
         ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second has no misconception to prove its checks: add an @exercise.misconception(fails=...)"),
     ],
 )  # fmt: skip
@@ -347,7 +349,7 @@ def test_words_before_going_further_are_counted(tmp_path: Path) -> None:
     assert list(declarations.declaration_problems(exercise, 6)) == []
     assert list(declarations.declaration_problems(exercise, 5)) == [
         "the statement has 6 words before '## Going further', but course.yaml allows statement_words: 5; "
-        "move sentences that the task does not need below that line"
+        "move sentences that the task does not need below this heading"
     ]
 
 
@@ -438,7 +440,9 @@ def test_an_exercise_that_cannot_be_built_is_reported_in_one_line(built: Path) -
     cannot = "x1_gather cannot be used, so its files for learners were not tested; see: shardlings verify x1_gather"
     assert cannot in found
     made = usable_products(load_course(built / "course.yaml"))
-    assert made.unusable == {"x1_gather": "the task gather has no docstring; write one as specification for learners"}
+    assert made.unusable == {
+        "x1_gather": "the task gather has no docstring; write a docstring that tells learners what to do"
+    }
 
 
 def test_a_task_and_a_question_of_one_name_in_two_exercises_are_reported(built: Path) -> None:
@@ -462,7 +466,7 @@ def test_problems_are_reported_by_exercise_and_counted(workers: Workers, built: 
     grader = Grader(course, "none", here=cast(Any, workers))
     count = verify.verify(course, grader, ["x1_gather"], problems_of.__setitem__)
     assert problems_of["x1_gather"] == [
-        "gather has no hint: give hints=[...], the last one nearest to the solution"
+        "gather has no hint: give hints=[...], with the hint nearest to the solution last"
     ] and list(problems_of) == ["x1_gather", "course"]
     assert count == 1 + len(problems_of["course"])
 

@@ -173,5 +173,5 @@ def test_an_exception_in_an_authors_function_is_one_line_of_verify(tmp_path: Pat
     found = made_up(tmp_path, right, "return 1 / 0\n\n\nexercise.scenario")
     done = shardlings("verify", cwd=found.root)
     assert done.returncode == 1 and done.stderr == ""
-    told = "gather_time: the right answer has no finite positive value, in 8 of 8 variants, first I="
+    told = "gather_time: the right answer is not a valid number, in 8 of 8 variants, first I="
     assert told in done.stdout and "ZeroDivisionError: division by zero" in done.stdout

@@ -151,7 +151,9 @@ def test_the_published_seed_is_reported(small: Path) -> None:
     )
     (small / "ada").mkdir()
     shutil.copy(ROOT / GOOD, small / "ada")
-    warning = "is the published seed, change-me-before-term. Set your own: the grader draws hidden inputs from it"
+    warning = (
+        "is the published seed, change-me-before-term. Set your own seed: the grader draws hidden inputs from the seed"
+    )
     done = shardlings("grade", "ada", "--out", "out", "--isolation", "none", "--json", cwd=small)
     assert f"warning: the seed in course.yaml {warning}" in done.stderr
     assert warning in json.loads(done.stdout)["warnings"][0] and warning in (small / "out" / "index.html").read_text()

@@ -149,12 +149,12 @@ def test_with_the_solutions_check_also_judges_hidden_checks_and_answers(small: P
     assert shown.endswith("What your functions do, collective by collective: shardlings explain c1_no_communication\n")
     assert "✓ matmul_local: no collective  1/1" in shown and "hint: You multiplied whole arrays" in shown
     assert (
-        "the question asks for a number of FLOPs, you gave an amount of data" in shown
+        "the question asks for a number of FLOPs, but you gave an amount of data" in shown
         and "Score: 2.5 / 4 (62.5%)" in shown
     )
     given = shardlings("check", "c1", cwd=small / "exercises").stdout
     assert "2 of 3 checks pass; 1 answer cannot be right" not in given and "no collective " not in given
-    assert "the question asks for a number of FLOPs, you gave an amount of data" in given
+    assert "the question asks for a number of FLOPs, but you gave an amount of data" in given
 
 
 def test_show_cuts_no_name_on_a_narrow_terminal() -> None:

@@ -145,8 +145,8 @@ def test_learners_get_timing_calls_without_the_hidden_sizes(tmp_path: Path) -> N
         ("timing(narrow", "timing(gather", "exercise.timing times the Task gather, not a call: first write call = exercise.call(...)"),
         ('{"I": 1 << 16, "J": 1 << 15}, h', '{"I": 1 << 16}, h', "gather: `dims` gives sizes of I and `hidden_dims` gives sizes of I, J: both must name the same dimensions"),
         ('[{"x": 256}]', '[{"x": 16, "y": 16}]', "the mesh of exercise.timing has the axes x and y, but the mesh of its call has x; use the same axes in the same order"),
-        ('"J": 13}', '"J": 3}', "exercise.timing: the dimension J has size 3 in the judged call and 32768 in the timing call. The grader recognizes it by its size, so in the judged call choose a size with a prime factor that is larger than 5 (the number of devices) and that no other dimension has, such as 7"),
-        ('"J": 11})', '"J": 5})', "exercise.timing: hidden_dims: the dimension J has size 5 in the judged call and 32768 in the timing call. The grader recognizes it by its size, so in the judged call choose a size with a prime factor that is larger than 5 (the number of devices) and that no other dimension has, such as 7"),
+        ('"J": 13}', '"J": 3}', "exercise.timing: the dimension J has size 3 in the judged call and 32768 in the timing call. The grader recognizes a dimension by its size, so in the judged call choose a size with a prime factor that is larger than 5 (the number of devices) and that no other dimension has, such as 7"),
+        ('"J": 11})', '"J": 5})', "exercise.timing: hidden_dims: the dimension J has size 5 in the judged call and 32768 in the timing call. The grader recognizes a dimension by its size, so in the judged call choose a size with a prime factor that is larger than 5 (the number of devices) and that no other dimension has, such as 7"),
     ],
 )  # fmt: skip
 def test_a_wrong_timing_declaration_is_reported_in_one_line(tmp_path: Path, was: str, becomes: str, told: str) -> None:

@@ -49,7 +49,7 @@ def test_partial_sums_are_recognised() -> None:
     for device in range(8):
         got.shards[device] = pieces[device // 2].astype("float32")
     assert explain(got, A, BOUND) == (
-        "; each device holds only a partial sum: together, over axis x, they add up to the result"
+        "; each device holds only a partial sum: the sum of the devices' values over axis x is the result"
     )
 
 
@@ -58,11 +58,11 @@ def test_replicas_that_differ_are_reported() -> None:
     got.shards[1] = got.shards[1] + 1
     assert explain(got, A, BOUND) == (
         "; devices (x=0, y=0) and (x=0, y=1) should hold the same values but differ: "
-        "what they hold depends on their place along axis y"
+        "their values depend on the device's place along axis y"
     )
     got = sharded(A + 1)
     got.shards[5] = got.shards[5] + 1
-    assert explain(got, A, BOUND).endswith("what they hold depends on their place along the axes x and y together")
+    assert explain(got, A, BOUND).endswith("their values depend on the device's place along the axes x and y together")
 
 
 @pytest.mark.parametrize("wrong", [0, 1])
@@ -70,7 +70,7 @@ def test_if_one_of_two_replicas_is_right_the_message_says_which(wrong: int) -> N
     got = sharded(A)
     got.shards[wrong] = got.shards[wrong] + 1
     right, other = ("(x=0, y=1)", "(x=0, y=0)") if wrong == 0 else ("(x=0, y=0)", "(x=0, y=1)")
-    start = f"; device {right} holds the right values, but device {other}, which should hold the same, holds "
+    start = f"; device {right} holds the right values, but device {other}, which should hold the same values, holds "
     assert explain(got, A, BOUND) == f"{start}other values"
     got.shards[wrong] = 0 * got.shards[wrong]
     assert explain(got, A, BOUND) == f"{start}only zeros"
@@ -107,7 +107,7 @@ def test_chunks_rotated_by_each_devices_position_are_recognised() -> None:
     )
     got.shards[:] = [A.astype("float32") if device < 4 else rotated(device, 1) for device in range(8)]
     assert explain(got, A, BOUND) == (
-        "; device (x=0, y=0) holds the right values, but device (x=2, y=0), which should hold the same, "
+        "; device (x=0, y=0) holds the right values, but device (x=2, y=0), which should hold the same values, "
         "holds the right chunks in the wrong order, such as columns 2:4 where columns 0:2 belong"
     )
 
@@ -253,7 +253,7 @@ def test_partial_sums_over_the_second_axis_are_recognised() -> None:
         rows = slice(2 * (device // 2), 2 * (device // 2) + 2)
         got.shards[device] = (rest[rows] if device % 2 else A[rows] - rest[rows]).astype("float32")
     assert explain(got, A, BOUND) == (
-        "; each device holds only a partial sum: together, over axis y, they add up to the result"
+        "; each device holds only a partial sum: the sum of the devices' values over axis y is the result"
     )
 
 

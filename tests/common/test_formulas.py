@@ -48,7 +48,7 @@ def test_a_formula_is_evaluated(text: str, value: float) -> None:
         ("X(V - 1)", "X is a symbol and not a function: write a product as X*(...)"),
         ("sin(X)", "there is no function 'sin': the functions are abs, ceil, exp, floor, log, log2, max, min, sqrt"),
         ("sqrt", "sqrt is a function: write sqrt(...)"),
-        ("max(X)", "max takes 2 arguments, and you gave 1"), ("log(X, 2)", "log takes 1 argument, and you gave 2"),
+        ("max(X)", "max takes 2 arguments, but you gave 1"), ("log(X, 2)", "log takes 1 argument, but you gave 2"),
         ("__import__('os')", ONLY), ("().__class__", ONLY), ("X.real", ONLY), ("[X][0]", ONLY), ("X if X else V", ONLY),
         ("lambda: X", ONLY), ("True", ONLY), ("1j", ONLY), ("'a'*9", ONLY), ("f'{X}'", ONLY), ("max(X, key=V)", ONLY),
         ("max(*X)", ONLY), ("~X", ONLY), ("X//2", ONLY), ("X@V", ONLY), ("X < V", ONLY),

@@ -43,9 +43,9 @@ def test_an_unchanged_dimension_needs_no_prime() -> None:
 @pytest.mark.parametrize(
     ("small", "told"),
     [
-        ({"B": 6, "D": 13}, "the dimension B has size 6 in the judged call and 512 in the timing call. The grader recognizes it by its size, so in the judged call choose a size with a prime factor that is larger than 8 (the number of devices) and that no other dimension has, such as 11"),
-        ({"B": 26, "D": 13}, "the dimension B has size 26 in the judged call and 512 in the timing call. The grader recognizes it by its size, so in the judged call choose a size with a prime factor that is larger than 8 (the number of devices) and that no other dimension has, such as 11"),
-        ({"B": 7, "D": 11}, "the dimension B has size 7 in the judged call and 512 in the timing call. The grader recognizes it by its size, so in the judged call choose a size with a prime factor that is larger than 8 (the number of devices) and that no other dimension has, such as 13"),
+        ({"B": 6, "D": 13}, "the dimension B has size 6 in the judged call and 512 in the timing call. The grader recognizes a dimension by its size, so in the judged call choose a size with a prime factor that is larger than 8 (the number of devices) and that no other dimension has, such as 11"),
+        ({"B": 26, "D": 13}, "the dimension B has size 26 in the judged call and 512 in the timing call. The grader recognizes a dimension by its size, so in the judged call choose a size with a prime factor that is larger than 8 (the number of devices) and that no other dimension has, such as 11"),
+        ({"B": 7, "D": 11}, "the dimension B has size 7 in the judged call and 512 in the timing call. The grader recognizes a dimension by its size, so in the judged call choose a size with a prime factor that is larger than 8 (the number of devices) and that no other dimension has, such as 13"),
     ],
 )  # fmt: skip
 def test_an_ambiguous_dimension_is_reported_with_a_possible_prime(small: dict[str, int], told: str) -> None:

@@ -44,12 +44,12 @@ def test_an_exercise_without_a_statement_is_refused(tmp_path: Path) -> None:
         ('    """You returned zeros."""\n', "", ": zeroed has no docstring: write the text that learners read"),
         ('    """How long do {{ I }} bytes take on a ring of 4 v5p chips?"""\n', "", ": the question gather_time has no docstring: write the question's text there"),
         ("@exercise.misconception(fails=value)", "@exercise.misconception()", ": the misconception zeroed names no check that it fails"),
-        ("call = exercise.call(gather, a=A,", "call = exercise.call(gather, a=A, cotangent=A,", ": gather: `cotangent` needs gradients: name the arguments to differentiate, wrt=[...]"),
+        ("call = exercise.call(gather, a=A,", "call = exercise.call(gather, a=A, cotangent=A,", ": gather: `cotangent` needs gradients: name the arguments to differentiate in wrt=[...]"),
         ("public=True)\ndef value", 'public="no")\ndef value', ": `public` is the str 'no', not True or False"),
         ("def zeroed(a, *, mesh)", "def zeroed(a)", ": zeroed is called with mesh, as gather is: got an unexpected keyword argument 'mesh'"),
         ("import math\n", "import nowhere_to_be_found\n", ":6: ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
         ("# X1 Gather", "X1 Gather", ": its docstring must be the exercise's statement and start with '# Title'"),
-        ('meshes=[{"x": 4}, {"x": 2}]', 'meshes=[{"x": 4}, {"x": 4, "y": 4}]', "x1_gather needs 16 devices for its mesh {'x': 4, 'y': 4}, course.yaml says devices: 8"),
+        ('meshes=[{"x": 4}, {"x": 2}]', 'meshes=[{"x": 4}, {"x": 4, "y": 4}]', "x1_gather needs 16 devices for its mesh {'x': 4, 'y': 4}, but course.yaml says devices: 8"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_an_exercise_is_reported_in_one_line(tmp_path: Path, was: str, becomes: str, problem: str) -> None:

@@ -57,7 +57,7 @@ def test_a_course_in_nbgraders_folder_of_submissions_is_not_used(
     place = made_up(tmp_path / step / "alice" / "01_gather").root
     (tmp_path / mark).touch()
     monkeypatch.chdir(place)
-    with pytest.raises(CourseError, match="is where nbgrader keeps submissions"):
+    with pytest.raises(CourseError, match="is in a folder where nbgrader keeps submissions"):
         find_course()
 
 

@@ -149,5 +149,5 @@ def test_an_unlisted_exercise_is_reported_with_its_remedy(tmp_path: Path) -> Non
     assert [path.name for path in made.unlisted] == ["z9_new.py"]
     with pytest.raises(CourseError) as error:
         made.select(["Z9"])
-    told = f"solutions/{module}/z9_new.py is not listed in course.yaml: add it to its module"
+    told = f"solutions/{module}/z9_new.py is not listed in course.yaml: add the exercise to its module"
     assert str(error.value).startswith("no exercise 'Z9'; there are ") and str(error.value).endswith(told)

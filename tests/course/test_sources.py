@@ -46,7 +46,7 @@ def test_build_writes_the_source_tables_between_their_marks(tmp_path: Path) -> N
         ("X2", "there is no exercise X2"),
         ("X1 to X3", "there is no exercise X2"),
         ("the end of X1: `gathered_thrice`", "none of X1 declares gathered_thrice"),
-        ("somewhere", "names no exercise; write one, such as C5, or 'nothing to settle' and why"),
+        ("somewhere", "names no exercise; write an exercise, such as C5, or 'nothing to settle' and the reason"),
     ],
 )
 def test_a_source_that_names_a_missing_exercise_is_reported(tmp_path: Path, where: str, problem: str) -> None:

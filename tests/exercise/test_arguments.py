@@ -108,10 +108,10 @@ def no_such(rng, shape, capp):
     ("what", "told"),
     [
         ({"a": 3}, "f: argument a is the int 3, not an array such as normal(\"I\", \"J\")"),
-        ({"a": array(2, draw=later), "b": normal(2)}, "f: a is drawn from b, which comes after it: write b first"),
+        ({"a": array(2, draw=later), "b": normal(2)}, "f: a is drawn from b, but `draw` can use only arguments before a"),
         ({"a": array(2, draw=later)}, "f: a is drawn from 'b', which is not an earlier argument, a static keyword or a dimension; there are mesh"),
         ({"a": array(2, draw=no_such), "static": {"cap": 2}}, "f: a is drawn from 'capp', which is not an earlier argument, a static keyword or a dimension; did you mean 'cap'?"),
-        ({"a": array(2, draw=lambda rng, shape, a: a)}, "f: a is drawn from a, which comes after it: write a first"),
+        ({"a": array(2, draw=lambda rng, shape, a: a)}, "f: a is drawn from a, but `draw` can use only arguments before a"),
         ({"hidden_static": {"cap": 3}}, "f: `static` gives values of nothing and `hidden_static` gives values of cap: both must name the same keywords"),
         ({"static": {"cap": 3}, "hidden_static": {"Cap": 3}}, "f: `static` gives values of cap and `hidden_static` gives values of Cap: both must name the same keywords"),
         ({"static": {"cap": 3}, "hidden_static": {}}, "f: `static` gives values of cap and `hidden_static` gives values of nothing: both must name the same keywords"),
@@ -167,8 +167,8 @@ def test_a_wrong_draw_function_is_reported_when_it_is_declared(draw: Any, told: 
         (lambda rng, shape: [0, 1, 2], "bool", "the drawn value 2 (int64) does not fit into bool"),
         (lambda rng, shape: [0, 0, (1 << 24) + 1], "float32", "the drawn value 16777217 (int64) does not fit into float32"),
         (lambda rng, shape: [0, 0, 1j], "float32", "the drawn value 1j (complex128) does not fit into float32"),
-        (lambda rng, shape: 1 / 0, "float32", "drawing it raises ZeroDivisionError: division by zero"),
-        (lambda rng, shape: [[0], [0, 1], []], "float32", "drawing it raises ValueError: setting an array element with a sequence."),
+        (lambda rng, shape: 1 / 0, "float32", "its function `draw` raises ZeroDivisionError: division by zero"),
+        (lambda rng, shape: [[0], [0, 1], []], "float32", "its function `draw` raises ValueError: setting an array element with a sequence."),
     ],
 )  # fmt: skip
 def test_a_wrong_drawn_value_is_reported_with_its_argument(draw: Callable, dtype: str, told: str) -> None:

@@ -47,10 +47,10 @@ def test_a_check_of_several_calls_belongs_to_all_their_tasks() -> None:
     ("of", "every_mesh", "told"),
     [
         ("h", True, "every_mesh is for calls on meshes; h is plain Python, so leave every_mesh out"),
-        ("on_one", True, "every_mesh compares meshes, and f is called on one mesh: name two meshes at least"),
-        (["f", "f"], False, "a check names the same call of f twice: name each once"),
-        (["f", "on_one"], False, "a check of f and f needs the same meshes for both"),
-        (["f", "g"], False, "a check of f and g needs the same check_vma for both"),
+        ("on_one", True, "every_mesh compares meshes, but f is called on one mesh: name at least two meshes"),
+        (["f", "f"], False, "a check names the same call of f twice: name each call once"),
+        (["f", "on_one"], False, "a check of f and f needs the same meshes for both calls"),
+        (["f", "g"], False, "a check of f and g needs the same check_vma for both calls"),
         (["f", "h"], False, "a check names the Cases, not what exercise.call returned"),
         ([], False, "exercise.check is given the list [], not the result of exercise.call or exercise.cases"),
     ],
@@ -80,7 +80,7 @@ def test_a_misconception_may_fail_a_check_that_compares_its_task() -> None:
     def less(one, other):
         """less"""
 
-    with pytest.raises(AuthorError, match="the misconception wrong is about g, but less checks f"):
+    with pytest.raises(AuthorError, match="the misconception wrong is about g, but less judges f"):
         exercise.misconception(of=exercise.tasks["g"], fails=less)(_wrong())
     assert exercise.misconception(of=exercise.tasks["f"], fails=less)(_wrong()).fails == ("less",)
 

@@ -62,7 +62,7 @@ def test_results_become_arguments_only_in_calls_with_steps() -> None:
             {"steps": 3, "returns": ("loss", like("params", "grads"))},
             "f: steps=3 needs a result that replaces an argument in the next step",
         ),
-        ({"wrt": ["n"]}, "f: `wrt` names 'n', and n is int32, which has no gradient"),
+        ({"wrt": ["n"]}, "f: `wrt` names 'n', but n has the dtype int32, which has no gradient"),
         ({"wrt": ["x"], "cotangent": (normal(2), None)}, "f: `cotangent` is a tuple of 2, expected one array"),
         (
             {"wrt": ["x"], "returns": ("loss", "aux"), "cotangent": normal(2)},
@@ -70,7 +70,7 @@ def test_results_become_arguments_only_in_calls_with_steps() -> None:
         ),
         (
             {"wrt": ["x"], "returns": ("loss", "aux"), "cotangent": (None, None)},
-            "f: `cotangent` has no array; leave it out where the first result is a loss",
+            "f: `cotangent` has no array; leave `cotangent` out if the first result is a loss",
         ),
         ({"params": {}}, "f: params is the dict {}, which has no arrays"),
         ({"params": {"a": [normal(2), 3]}}, "f: argument params['a'][1] is the int 3, not an array"),

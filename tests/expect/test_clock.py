@@ -147,7 +147,7 @@ def test_a_late_step_without_exposed_permutes_blames_the_kernels() -> None:
     failure = told(expect_overlap, right, "permute", work=line.busy * 0.9 / 1e12)
     took = f"kernels take {show_time(line.busy)}, the core is idle for 0 ps"
     assert (
-        failure.reason.startswith(f"each permute fully overlaps with compute, but {took}; compute of ")
+        failure.reason.startswith(f"each permute fully overlaps with compute, but {took}. Compute takes ")
         and failure.where == ""
     )
 
@@ -161,7 +161,7 @@ def test_overlap_uses_the_compilers_idle_time_and_the_clocks_work_time() -> None
     waits = dataclasses.replace(clock, step=clock.step + clock.talking("permute"))
     reason = told(expect_overlap, seen(program, chip=lambda: waits), "permute", work=work).reason
     assert (
-        f"the step takes {show_time(waits.step)} in the compiler's order (ideal), so the program's overlap saves 0%"
+        f"The step takes {show_time(waits.step)} in the compiler's order (ideal), so the program's overlap saves 0%"
         in reason
     )
     assert "this permute waits for" not in reason
@@ -181,7 +181,7 @@ def test_a_permute_that_waits_for_work_is_exposed(local: Callable) -> None:
     failure = told(expect_overlap, seen(matmul(local, 2048)), "permute", at_least=0.5, work=1e-3)
     assert (
         "permute over x takes 372.83 us" in failure.reason
-        and "so the program's overlap saves 0% of the time that full overlap would save; the check requires 50%"
+        and "so the program's overlap saves 0% of the time that full overlap would save. The check requires 50%"
         in failure.reason
     )
     assert failure.where.startswith("line ") and "\n" not in failure.reason
@@ -250,7 +250,7 @@ def test_the_message_says_which_operation_an_exposed_permute_waits_for() -> None
     assert ": this permute waits for dot_general, line" in reason and "dot_general, line" in reason.split(", and ")[1]
     reason = told(expect_overlap, seen(matmul(late_in_loop, 2048)), "permute", work=1e-3).reason
     assert (
-        "372.83 us, 7 times, 372.83 us of it exposed, without compute beside it: this permute waits for nothing"
+        "372.83 us, 7 times, and 372.83 us of this time are exposed, without compute beside it: this permute waits for nothing"
         in reason
     )
 
@@ -311,7 +311,7 @@ def test_expect_bubble_measures_the_share_of_discarded_work() -> None:
     expect_bubble(of(dot_flops=Interval.of(11 * each)), useful=4 * 8 * each, at_most=3 / 11)
     failure = told(expect_bubble, of(dot_flops=Interval.of(12 * each)), useful=4 * 8 * each, at_most=3 / 11)
     assert failure.reason.startswith(
-        "33.3% of the arithmetic is discarded; the budget is 27.3%: 4 devices spend 4800 FLOPs"
+        "33.3% of the matmul FLOPs are discarded, the budget is 27.3%. 4 devices spend 4800 FLOPs"
     )
     assert "cannot be read" in told(expect_bubble, of(dot_flops=UNKNOWN), useful=1, at_most=0.5).reason
 

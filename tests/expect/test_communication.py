@@ -95,7 +95,10 @@ def test_expect_only_does_not_fail_when_measuring() -> None:
 def test_traffic_is_summed_by_line_before_a_line_is_blamed() -> None:
     twice = [collective("reduce_scatter", "x", sent=60, line=63)] * 2
     text = reason(expect_traffic, seen(collective("all_gather", "x", sent=70, line=59), *twice), at_most=150)
-    assert text == "each device sends 190 B, the budget is 150 B; most of it by line 63: reduce_scatter over x"
+    assert (
+        text
+        == "each device sends 190 B, the budget is 150 B; the largest part is sent by line 63: reduce_scatter over x"
+    )
 
 
 def test_traffic_is_counted_over_one_axis_or_all_axes() -> None:
@@ -103,7 +106,7 @@ def test_traffic_is_counted_over_one_axis_or_all_axes() -> None:
     assert both.traffic == {"x": 30, "y": 100}
     expect_traffic(both, at_most=130)
     expect_traffic(both, at_most=30, axis="x")
-    assert "each device sends 130 B, the budget is 129 B; most of it by all_gather over y" in reason(
+    assert "each device sends 130 B, the budget is 129 B; the largest part is sent by all_gather over y" in reason(
         expect_traffic, both, at_most=129
     )
     assert reason(expect_traffic, both, at_most=29, axis="x").startswith("each device sends 30 B")
@@ -116,13 +119,16 @@ def test_traffic_over_one_of_several_axes_counts_each_collective_once() -> None:
     )  # fmt: skip
     expect_traffic(program, at_most=11, axis=("x", "y"))
     text = reason(expect_traffic, program, at_most=10, axis=("x", "y"))
-    assert text == "each device sends 11 B over x or y, the budget is 10 B; most of it by all_reduce over x and y"
+    assert (
+        text
+        == "each device sends 11 B over x or y, the budget is 10 B; the largest part is sent by all_reduce over x and y"
+    )
     text = reason(expect_traffic, program, at_least=12, axis=("x", "y"))
     assert text == "each device sends 11 B over x or y, but 12 B are needed"
 
 
 def test_expect_traffic_without_a_number_is_the_authors_mistake() -> None:
-    with pytest.raises(ValueError, match=r"^expect_traffic: say at_most=... or at_least=...$"):
+    with pytest.raises(ValueError, match=r"^expect_traffic: give at_most=... or at_least=...$"):
         expect_traffic(seen())
 
 

@@ -298,7 +298,7 @@ def local(a, w):
     with pytest.raises(Failure):
         expect_traffic(narrow.only(dtype="bfloat16"), at_most=3 * 4 * 8 * 2 - 1)
     told = reason(expect_traffic, seen_of(text.format("jnp.float32")).only(dtype="float32"), at_most=0)
-    assert told == "each device sends 384 B, the budget is 0 B; most of it by line 11: all_gather over x"
+    assert told == "each device sends 384 B, the budget is 0 B; the largest part is sent by line 11: all_gather over x"
 
 
 def test_a_collective_has_the_local_dtype_and_shape_and_its_groups(seen_of: Callable[..., Seen]) -> None:

@@ -76,7 +76,7 @@ def test_learners_read_the_symbols() -> None:
 @pytest.mark.parametrize(
     ("symbols", "told"),
     [
-        ({}, "`symbols` is empty: give at least one, with the values to draw from"),
+        ({}, "`symbols` is empty: give at least one symbol with its possible values"),
         (["X"], '`symbols` is the list [\'X\'], not a dict such as {"D": [2, 4, 8], "W": [1e9, 2e9, 3e9]}'),
         ({"2X": [1, 2, 3]}, "symbols: '2X' cannot be a symbol: use a name that Python does not define"),
         (
@@ -86,7 +86,7 @@ def test_learners_read_the_symbols() -> None:
         ({"X": "abc"}, "symbols: X has the str 'abc', not a list of numbers such as [2, 4, 8]"),
         ({"X": [1, 2, float("nan")]}, "symbols: X has the list [1, 2, nan], not a list of numbers such as [2, 4, 8]"),
         ({"X": [1, 1, 2]}, "symbols: X needs at least 3 values; it has 2"),
-        ({"X": [1, 2, 3]}, "symbols: their values give 3 combinations to compare formulas at; give 8 at least"),
+        ({"X": [1, 2, 3]}, "symbols: their values give 3 points at which to compare formulas, but 8 are needed"),
     ],
 )
 def test_invalid_declarations_of_formulas_are_reported(symbols: Any, told: str) -> None:

@@ -123,7 +123,7 @@ def test_a_spec_is_read_in_every_form(value: Any) -> None:
         ({"x": 1}, 'an answer is a PartitionSpec: write it like P("x", None)'),
         (P.UNCONSTRAINED, 'an answer is a PartitionSpec: write it like P("x", None)'),
         (P(P.UNCONSTRAINED), 'a dimension has None, an axis or a tuple of axes: write it like P("x", None)'),
-        ("P(" * 99 + "'x'" + ")" * 99, "an answer has at most 200 characters, this has 300"),
+        ("P(" * 99 + "'x'" + ")" * 99, "an answer has at most 200 characters, but this answer has 300"),
         (None, "not answered yet"),
         ("  ", "not answered yet"),
     ],
@@ -232,13 +232,13 @@ def test_a_choice_is_read_by_letter_or_by_text(value: Any) -> None:
         (8.0, "read as B: 8 permutes", "not right, and not the result of a known misconception"),
         ("D", "read as D: Nothing at all.", "a known misconception leads to this answer"),
         ("nothing", "read as D: Nothing at all.", "a known misconception leads to this answer"),
-        ("E", None, "'E' is not an option: answer A, B, C or D or the text of one option"),
-        ("an all-", None, "'an all-' begins several options: answer A, B, C or D or the text of one option"),
-        ("C: an all-reduce", None, "'C: an all-reduce' is not an option: answer A, B, C or D or the text of one option"),
-        (".", None, "'.' begins several options: answer A, B, C or D or the text of one option"),
-        (True, None, "an answer is A, B, C or D or the text of an option"),
-        (["A"], None, "an answer is A, B, C or D or the text of an option"),
-        ("x" * 5000, None, "'" + "x" * 37 + "...' is not an option: answer A, B, C or D or the text of one option"),
+        ("E", None, "'E' is not an option: answer with A, B, C or D, or with the text of one option"),
+        ("an all-", None, "'an all-' is the start of several options: answer with A, B, C or D, or with the text of one option"),
+        ("C: an all-reduce", None, "'C: an all-reduce' is not an option: answer with A, B, C or D, or with the text of one option"),
+        (".", None, "'.' is the start of several options: answer with A, B, C or D, or with the text of one option"),
+        (True, None, "answer with A, B, C or D, or with the text of one option"),
+        (["A"], None, "answer with A, B, C or D, or with the text of one option"),
+        ("x" * 5000, None, "'" + "x" * 37 + "...' is not an option: answer with A, B, C or D, or with the text of one option"),
         ("", None, "not answered yet"),
     ],
 )  # fmt: skip
@@ -261,8 +261,8 @@ def test_a_letter_refers_to_the_option_in_the_shown_order() -> None:
 @pytest.mark.parametrize(
     ("value", "status", "reason"),
     [
-        ("3 MiB", "failed", "the question asks for a time, you gave an amount of data"),
-        (-4, "failed", "the answer is positive, you gave -4 us"),
+        ("3 MiB", "failed", "the question asks for a time, but you gave an amount of data"),
+        (-4, "failed", "the answer is positive, but you gave -4 us"),
         ("many", "failed", "'many' cannot be read: write one number and a unit, like 28.5 KiB"),
         ("4 ms", "blocked", "read as 4 ms; the answer is judged after you submit"),
         (None, "blocked", "not answered yet"),
@@ -277,7 +277,7 @@ def test_a_table_cell_that_cannot_be_right_is_reported() -> None:
     table = read_back(QUESTIONS["costs"], {"n": 2}, [["3 MiB", "5 us"], ["1 MiB", "7 KiB"]])
     assert (table.status, table.reason) == (
         "failed",
-        "time of left over: the question asks for a time, you gave an amount of data",
+        "time of left over: the question asks for a time, but you gave an amount of data",
     )
 
 
@@ -324,7 +324,10 @@ def test_a_table_may_be_an_array() -> None:
     import numpy as np
 
     assert judged("costs", np.array([[1, 3], [0, 5.0]])).status == "passed"
-    assert judged("costs", np.array([1.0, 3])).reason == "all_gather: an answer is a dict or a list of bytes, time"
+    assert (
+        judged("costs", np.array([1.0, 3])).reason
+        == "all_gather: write a dict with the columns bytes, time, or a list of their values in this order"
+    )
 
 
 @pytest.mark.parametrize(
@@ -340,27 +343,27 @@ def test_numbers_with_names_are_a_table_without_rows(value: Any) -> None:
     ("value", "reason"),
     [
         ([[2, 3], [0, 5]], "3 of 4 are right; bytes of all_gather: not right, and not the result of a known misconception; the size is plausible, so check the formula first, then the units"),
-        ([["1 us", 3], [0, 5]], "3 of 4 are right; bytes of all_gather: the question asks for an amount of data, you gave a time"),
+        ([["1 us", 3], [0, 5]], "3 of 4 are right; bytes of all_gather: the question asks for an amount of data, but you gave a time"),
         ([[1, 3000], [1, 5]], "2 of 4 are right; time of all_gather: the digits are right but the unit is not: you are off by a power of 1000"),
         ([[1, 3], [1, 5]], "3 of 4 are right; bytes of left over: not right, and not the result of a known misconception"),
         ([[1, 3], [0, 0]], "a known misconception leads to this answer"),
-        ([[1, -3], [0, 5]], "3 of 4 are right; time of all_gather: the answer is positive, you gave -3 us"),
+        ([[1, -3], [0, 5]], "3 of 4 are right; time of all_gather: the answer is positive, but you gave -3 us"),
         ([[1, None], [0, 5]], "time of all_gather: not answered yet"),
         ([[None, None], [None, ""]], "not answered yet"),
         ({"all_gather": {"bytes": None}}, "not answered yet"),
         ([[1, "many"], [0, 5]], "time of all_gather: 'many' cannot be read: write one number and a unit, like 28.5 KiB"),
         ([[1, float("nan")], [0, 5]], "time of all_gather: 'nan' cannot be read: write one number and a unit, like 28.5 KiB"),
         ([[1, [3]], [0, 5]], "time of all_gather: an answer is a number or a text with a unit, not a list"),
-        ([[1, 3]], "there are 2 rows, all_gather, left over, and you gave 1"),
-        ([[1], [0, 5]], "all_gather: there are 2 columns, bytes, time, and you gave 1"),
+        ([[1, 3]], "there are 2 rows (all_gather, left over), but you gave 1"),
+        ([[1], [0, 5]], "all_gather: there are 2 columns (bytes, time), but you gave 1"),
         ({"all_gather": [1, 3]}, "the row left over is missing"),
         ({"all_gather": {"bytes": 1}, "left over": [0, 5]}, "all_gather: the column time is missing"),
         ({"all_gather": [1, 3], "right over": [0, 5]}, "there is no row 'right over': the rows are all_gather, left over"),
         ({"all_gather": [1, 3], "all-gather": [0, 5]}, "the row all_gather is given twice"),
-        (3, "an answer is a dict or a list of all_gather, left over"),
-        ("3", "an answer is a dict or a list of all_gather, left over"),
-        (P("x"), "an answer is a dict or a list of all_gather, left over"),
-        ("x" * 3000, "an answer has at most 2000 characters, this has 3000"),
+        (3, "write a dict with the rows all_gather, left over, or a list of their values in this order"),
+        ("3", "write a dict with the rows all_gather, left over, or a list of their values in this order"),
+        (P("x"), "write a dict with the rows all_gather, left over, or a list of their values in this order"),
+        ("x" * 3000, "an answer has at most 2000 characters, but this answer has 3000"),
         ("[" * 1500, "the row all_gather is missing"),
     ],
 )  # fmt: skip
@@ -431,8 +434,8 @@ def test_statements_of_questions_describe_the_answers_form() -> None:
         "Answer with the letter or the text of one option."
     )
     assert shown["costs"] == (
-        'What does it cost?\n\nAnswer with a table, a dict of\n\n- "all_gather": {"bytes": ..., "time": ...}\n'
-        '- "left over": {"bytes": ..., "time": ...}\n\nwith bare numbers (bytes in MiB, time in us), or numbers with units.'
+        'What does it cost?\n\nAnswer with a table, a dict of these rows:\n\n- "all_gather": {"bytes": ..., "time": ...}\n'
+        '- "left over": {"bytes": ..., "time": ...}\n\nGive bare numbers (bytes in MiB, time in us), or numbers with units.'
     )
     assert shown["few"] == (
         'How far, how long?\n\nAnswer with {"hops": ..., "time": ...}. Give bare numbers (hops, time in us), or numbers with units.'
@@ -467,8 +470,8 @@ def test_only_tables_are_compared_with_other_students_answers() -> None:
         ("choice", {"options": "abc"}, "`options` is the str 'abc', not a list of texts: write options=[...]"),
         ("choice", {"options": {"a": "one", "b": "two", "right": "three"}}, "options: learners get the key 'right', which can give the answer away; use a word of the entry's text as its key"),
         ("choice", {"options": ["one", "two", " "]}, "options: ' ' has the str ' ', not a line of 160 characters or fewer"),
-        ("choice", {"options": ["one", "two", "three"], "params": {"order": [1]}}, "`params` has 'order', which names the order of the options: choose another name"),
-        ("table", {"columns": {}}, "`columns` is empty: give at least one, with its unit"),
+        ("choice", {"options": ["one", "two", "three"], "params": {"order": [1]}}, "`params` has the name 'order', which the grader uses for the order of the options: choose another name"),
+        ("table", {"columns": {}}, "`columns` is empty: give at least one column with its unit"),
         ("table", {"columns": ["bytes"]}, '`columns` is the list [\'bytes\'], not a dict such as {"bytes": "MiB", "time": "us"}'),
         ("table", {"columns": {"bytes": 3}}, "columns: bytes has the unit the int 3, not a text such as \"us\""),
         ("table", {"columns": {"a b": "", "A_b": ""}}, "`columns` has names that are too similar: a b, A_b"),
@@ -510,25 +513,25 @@ PAIR: dict[str, Any] = {"columns": {"a": "us", "b": ""}, "params": {"n": [1, 2]}
 def test_answers_of_a_wrong_kind_and_right_misconceptions_are_reported() -> None:
     assert problems("spec", lambda: P("x"), lambda: P("x", "y"), axes=["x", "y"]) == []
     assert problems("spec", lambda: P("x"), lambda: P("x", None), axes=["x"]) == [
-        "q: the right answer and misconception0 are the same: P('x') and P('x')"
+        "q: the right answer and the answer of misconception0 are equal: P('x') and P('x')"
     ]
     assert problems("spec", lambda: P("z"), axes=["x"]) == [
-        "q: the right answer has no PartitionSpec: ValueError: there is no axis 'z': the mesh has x"
+        "q: the right answer is not a valid PartitionSpec: ValueError: there is no axis 'z': the mesh has x"
     ]
     assert problems("choice", lambda: "two", lambda: "three", **THREE) == []
     assert problems("choice", lambda: "four", lambda: "three", **THREE) == [
-        "q: the right answer has no option: ValueError: 'four' is not one of the options one, two, three"
+        "q: the right answer is not a valid option: ValueError: 'four' is not one of the options one, two, three"
     ]
     assert problems("choice", lambda: "two", lambda: "two", **THREE)[0].startswith(
-        "q: the right answer and misconception0 are the same"
+        "q: the right answer and the answer of misconception0 are equal"
     )
     assert problems("table", lambda n: {"a": n, "b": 1}, lambda n: {"a": 3 * n, "b": 1}, **PAIR) == []
     assert problems("table", lambda n: {"a": n, "b": 1}, lambda n: {"a": 2, "b": 1}, **PAIR) == [
-        "q: the right answer and misconception0 are closer than the tolerance of 0.02, in 1 of 2 variants, first n=2: "
+        "q: the right answer and the answer of misconception0 are closer than the tolerance of 0.02, in 1 of 2 variants, first n=2: "
         "a = 2e+06 us, b = 1 and a = 2e+06 us, b = 1"
     ]
     assert problems("table", lambda n: {"a": n}, **PAIR) == [
-        "q: the right answer has no table of numbers, in 2 of 2 variants, first n=1: ValueError: {'a': 1} is not a dict of a, b"
+        "q: the right answer is not a valid table of numbers, in 2 of 2 variants, first n=1: ValueError: {'a': 1} is not a dict with the keys a, b"
     ]
     assert problems("table", lambda n: {"a": n, "b": -1}, **PAIR)[0].endswith("-1.0 is not a finite positive number")
 

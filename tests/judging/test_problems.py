@@ -11,7 +11,7 @@ from tests.question import declare
 def test_two_answers_too_close_are_found():
     question, misconceptions = declare()
     assert list(question_problems(question, misconceptions)) == [
-        "waiting: both_ways and nearly_both_ways are closer than the tolerance of 0.02, in 2 of 2 variants, "
+        "waiting: the answer of both_ways and the answer of nearly_both_ways are closer than the tolerance of 0.02, in 2 of 2 variants, "
         "first n=559: 279.5 us and 283.692 us"
     ]
     assert list(question_problems(question, misconceptions[:1])) == []
@@ -32,9 +32,9 @@ def test_bad_texts_and_bad_values_are_found():
 
     assert list(question_problems(odd, exercise.misconceptions.values())) == [
         "odd: the text of the question does not render, in 2 of 2 variants, first n=0: UndefinedError: 'm' is undefined",
-        "odd: the right answer has no finite positive value, in 1 of 2 variants, first n=0: "
+        "odd: the right answer is not a valid number, in 1 of 2 variants, first n=0: "
         "ValueError: 0.0 is not a finite positive number",
-        "odd: fails has no finite positive value, in 2 of 2 variants, first n=0: "
+        "odd: the answer of fails is not a valid number, in 2 of 2 variants, first n=0: "
         "ValueError: -1.0 is not a finite positive number",
     ]
 
@@ -62,5 +62,5 @@ def test_a_question_without_numbers_of_its_own_has_no_first_variant():
         """Why?"""
         return " "
 
-    told = "same_for_all: the right answer has no text: ValueError: ' ' is not a text; return an example of a good answer for the staff"
+    told = "same_for_all: the right answer is not a valid text: ValueError: ' ' is not a text; return an example of a good answer for the staff"
     assert told in list(question_problems(exercise.questions["same_for_all"], []))

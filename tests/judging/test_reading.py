@@ -115,7 +115,7 @@ def test_numbers_with_units_are_read(raw, unit, value, dimension):
         ("3 parsecs", "unknown unit 'parsecs': write for instance us, ms, KiB, GB/s, FLOP or token"),
         ("3 lambda", "unknown unit 'lambda'"),
         ("3 s/s/s/s/s", "the unit 's/s/s/s/s' has too many parts"),
-        ("7" * 101, "an answer has at most 100 characters, this has 101"),
+        ("7" * 101, "an answer has at most 100 characters, but this answer has 101"),
         (True, "an answer is a number or a text with a unit, not True or False"),
         ([1], "an answer is a number or a text with a unit, not a list"),
         (None, "an answer is a number or a text with a unit, not nothing"),

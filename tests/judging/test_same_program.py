@@ -116,7 +116,7 @@ FAKES = {
     "fewer rounds": (RING.replace("range(3)", "range(1)"), "the timed program has unshard of float32[4096, 8192] where the judged program has collective_permute of float32[11, 52]"),
     "another direction": (
         RING.replace('"x", RING', '"x", [(j, i) for i, j in RING]'),
-        "collective_permute communicates between different devices in the timed and in the judged program",
+        "collective_permute communicates between different devices in the timed program and in the judged program",
     ),
     "narrow operands": (
         RING.replace("    total = a @ w", "    a, w = a.astype(jnp.int8), w.astype(jnp.int8)\n    total = a @ w"),

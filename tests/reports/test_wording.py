@@ -117,7 +117,7 @@ def test_unjudged_answers_are_counted_apart() -> None:
         status="blocked", reason="read as 3 us; the answer is judged after you submit", actual="read as 3 us", hint=""
     )
     empty = number(status="blocked", reason="not answered yet", actual=None, hint="")
-    misfit = number(reason="the question asks for a time, you gave an amount of data")
+    misfit = number(reason="the question asks for a time, but you gave an amount of data")
     done = [result("a"), result("b", "failed"), read]
     assert checked_text(done) == "1 of 2 checks pass; 1 answer read, not judged yet"
     assert checked_text([read, read, misfit, empty]) == (

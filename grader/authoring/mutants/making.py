@@ -140,7 +140,7 @@ def is_wrapped(index: ast.expr) -> bool:
 
 
 def own_returns(node: ast.AST) -> Iterator[ast.Return]:
-    """Yield the ``return`` statements of a function, without those of functions defined inside it."""
+    """Yield the ``return`` statements of a function, but not of functions defined inside the function."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Return):
             yield child

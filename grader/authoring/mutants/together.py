@@ -1,4 +1,4 @@
-"""Run many mutants of one task in one process, with only the first inputs: most mutants already fail with these.
+"""Run many mutants of one task in one process, with only the first inputs. Most mutants already fail with these inputs.
 
 In a shared process, the grader starts fewer processes and traces fewer programs. If a mutant passes, or if other
 mutants in the process may have changed its result, ``judge_mutant`` grades the mutant alone with all inputs.
@@ -64,8 +64,8 @@ def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], publi
     Also return None if a check fails only with the answers ``public``: such a mutant must be graded alone.
 
     Args:
-        graded: the mutant's answers to the first list of ``first_asks``.
-        public: the mutant's answers to the second list.
+        graded: the mutant's answers to the requests in the first list of ``first_asks``.
+        public: the mutant's answers to the requests in the second list.
     """
     results = _graded_results(exercise, graded)
     failed = {name: r for name, r in results.items() if r.status == "failed"}

@@ -63,14 +63,16 @@ class ChoiceKind(AnswerKind[str, str]):
 
     def read(self, raw: Any) -> str:
         if isinstance(raw, bool) or not isinstance(raw, str | int | float):
-            raise BadAnswer(f"an answer is {self._letters()} or the text of an option")
+            raise BadAnswer(f"answer with {self._letters()}, or with the text of one option")
         text = _plain(str(int(raw)) if isinstance(raw, float) and raw.is_integer() else str(raw))
         if (lettered := self._by_letter(text)) is not None:
             return lettered
         found = self._by_text(text)
         if len(found) != 1 or len(text) > max(LONGEST, *map(len, self.options.values())):
-            several = " begins several options" if len(found) > 1 else " is not an option"
-            raise BadAnswer(f"{quote(str(raw))}{several}: answer {self._letters()} or the text of one option")
+            several = " is the start of several options" if len(found) > 1 else " is not an option"
+            raise BadAnswer(
+                f"{quote(str(raw))}{several}: answer with {self._letters()}, or with the text of one option"
+            )
         return found[0]
 
     def _by_letter(self, text: str) -> str | None:

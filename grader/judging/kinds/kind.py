@@ -84,8 +84,8 @@ class AnswerKind(ABC, Generic[Want, Given]):
     def wrong_as(self, given: Given, other: Want, want: Want) -> bool:
         """Return True if ``other``, a misconception's answer, explains all wrong parts of ``given``.
 
-        Each part of ``given`` must be right (equal the part of ``want``), or equal the part of ``other``. For a kind of
-        answer without parts, return False.
+        Each part of ``given`` must be right (equal to the part of ``want``), or equal to the part of ``other``. For a
+        kind of answer without parts, return False.
         """
         return False
 

@@ -13,7 +13,7 @@ from grader.judging.kinds.kind import UNKNOWN, AnswerKind
 from grader.judging.units import COUNTED, DIMENSIONS, OF_DATA, ParsedAnswer, parse, show, unit_of
 
 EXACT = 1e-4
-"""Relative tolerance to detect kB taken for KiB, small because (N + 1) / N may be near a power of 1.024."""
+"""Relative tolerance to detect kB taken for KiB. It is small, because (N + 1) / N may be near a power of 1.024."""
 PLAUSIBLE = 10.0
 """The size of a wrong answer is plausible if the answer is too large or too small by less than this factor."""
 COUNTS = range(1, 9)
@@ -30,7 +30,7 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
     drawn: tuple[float, ...] = ()
 
     name = "number"
-    valid = "finite positive value"
+    valid = "number"
 
     @classmethod
     def of(cls, answer: Quantity, drawn: Mapping[str, Any], rtol: float) -> QuantityKind:
@@ -84,7 +84,7 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
         if other := self._other_dimension(given):
             return other
         if given.value < 0 or (given.value == 0 and not self.zero):
-            return f"the answer is {'not negative' if self.zero else 'positive'}, you gave {given}"
+            return f"the answer is {'not negative' if self.zero else 'positive'}, but you gave {given}"
         return ""
 
     def why(self, given: ParsedAnswer, want: float) -> str:
@@ -96,7 +96,7 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
 
     def _other_dimension(self, given: ParsedAnswer) -> str:
         asked = unit_of(self.unit)[1]
-        return "" if given.dimension == asked else f"the question asks for {asked}, you gave {given.dimension}"
+        return "" if given.dimension == asked else f"the question asks for {asked}, but you gave {given.dimension}"
 
     def _likely_reason(self, answer: ParsedAnswer, want: float) -> str:
         """Return the likely reason why a number is wrong, without revealing the right number.
@@ -109,7 +109,7 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
         """
         got = answer.value
         if got <= 0:
-            return f"the answer is positive, you gave {answer}"
+            return f"the answer is positive, but you gave {answer}"
         if is_close(answer.magnitude * unit_of(self.unit)[0], want, self.rtol):
             return f"the digits are right but the unit is not: you gave {answer}"
         if self._off_by(1000.0, got / want, self.rtol):

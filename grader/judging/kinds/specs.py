@@ -101,7 +101,7 @@ class SpecKind(AnswerKind[Layout, Layout]):
     def _parsed(self, text: str) -> tuple[list[Any], list[str]]:
         """Return the entries and the unreduced axes of a spec that is written as text."""
         if len(text) > LONGEST:
-            raise BadAnswer(f"an answer has at most {LONGEST} characters, this has {len(text)}")
+            raise BadAnswer(f"an answer has at most {LONGEST} characters, but this answer has {len(text)}")
         named = PENDING.search(text)
         unreduced = (
             [axis.strip().strip("\"'") for axis in (named[1] or named[2] or "").split(",") if axis.strip()]

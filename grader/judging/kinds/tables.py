@@ -1,4 +1,4 @@
-"""Answers that are a short table: one number per column, or one per row and column if the table has rows."""
+"""Answers that are a short table: one number per column or, if the table has rows, one number per row and column."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class TableKind(AnswerKind[Wants, Givens]):
             return [f"Answer with {row}. Give bare numbers ({units}), or numbers with units."]
         lines = [f'- "{name}": {row}' for name in self.rows]
         return [
-            "Answer with a table, a dict of",
+            "Answer with a table, a dict of these rows:",
             "",
             *lines,
             "",
-            f"with bare numbers ({units}), or numbers with units.",
+            f"Give bare numbers ({units}), or numbers with units.",
         ]
 
     def want(self, value: Any) -> Wants:
@@ -146,7 +146,7 @@ class TableKind(AnswerKind[Wants, Givens]):
 
     def _parsed(self, text: str) -> Any:
         if len(text) > LONGEST:
-            raise BadAnswer(f"an answer has at most {LONGEST} characters, this has {len(text)}")
+            raise BadAnswer(f"an answer has at most {LONGEST} characters, but this answer has {len(text)}")
         try:
             return _plain(literal(text.strip()))
         except ValueError:
@@ -175,7 +175,7 @@ class TableKind(AnswerKind[Wants, Givens]):
 
 def _exactly(value: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or set(value) != set(names):
-        raise ValueError(f"{value!r} is not a dict of {', '.join(names)}")
+        raise ValueError(f"{value!r} is not a dict with the keys {', '.join(names)}")
     return {name: value[name] for name in names}
 
 
@@ -183,11 +183,13 @@ def _named(raw: Any, names: tuple[str, ...], what: str, where: str = "") -> dict
     """Return the values of ``raw`` by name. If ``raw`` is a list, its values are in the order of ``names``."""
     if isinstance(raw, list):
         if len(raw) != len(names):
-            raise BadAnswer(f"{where}there are {len(names)} {what}s, {', '.join(names)}, and you gave {len(raw)}")
+            raise BadAnswer(f"{where}there are {len(names)} {what}s ({', '.join(names)}), but you gave {len(raw)}")
         return dict(zip(names, raw, strict=True))
     found: dict[str, Any] = {}
     known = {plain_name(name): name for name in names}
-    for key, value in _pairs(raw, f"{where}an answer is a dict or a list of {', '.join(names)}"):
+    for key, value in _pairs(
+        raw, f"{where}write a dict with the {what}s {', '.join(names)}, or a list of their values in this order"
+    ):
         name = known.get(plain_name(key))
         if name is None:
             raise BadAnswer(f"{where}there is no {what} {quote(key)}: the {what}s are {', '.join(names)}")

@@ -1,5 +1,5 @@
 # Mistake: all elements of an argument are 1
-# Message: argument a has equal values along dimension 0 in every draw, so a program that swaps them would pass: draw different values
+# Message: argument a has equal values along dimension 0 in every draw, so a program that swaps positions along it would pass: draw different values
 """# Gather
 
 Every device gets the whole of A.

@@ -1,5 +1,5 @@
 # Mistake: the key of a formula divides by zero for values that are drawn
-# Message: formula_infinite: the right answer has no formula: ValueError: 'V/(X - 4)': the formula has no finite value for
+# Message: formula_infinite: the right answer is not a valid formula: ValueError: 'V/(X - 4)': the formula has no finite value for
 """# Rings
 
 A question about rings.

@@ -1,5 +1,5 @@
 # Mistake: a misconception of a formula is the right one, written in another way
-# Message: formula_misconception_is_right: the right answer and all_parts are the same
+# Message: formula_misconception_is_right: the right answer and the answer of all_parts are equal
 """# Rings
 
 A question about rings.

@@ -1,5 +1,5 @@
 # Mistake: the key of a formula has a symbol that is not declared
-# Message: formula_unknown_symbol: the right answer has no formula: ValueError: 'V/W': there is no symbol 'W': the symbols are V, X
+# Message: formula_unknown_symbol: the right answer is not a valid formula: ValueError: 'V/W': there is no symbol 'W': the symbols are V, X
 """# Rings
 
 A question about rings.

@@ -1,5 +1,5 @@
 # Mistake: a mesh has more devices than the course
-# Message: mesh_too_large needs 16 devices for its mesh {'x': 16}, course.yaml says devices: 8
+# Message: mesh_too_large needs 16 devices for its mesh {'x': 16}, but course.yaml says devices: 8
 """# Gather
 
 Every device gets the whole of A.

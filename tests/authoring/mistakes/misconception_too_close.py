@@ -1,5 +1,5 @@
 # Mistake: a wrong answer is within the tolerance
-# Message: the right answer and misconception_too_close_of_float32 are closer than the tolerance of 0.02
+# Message: the right answer and the answer of misconception_too_close_of_float32 are closer than the tolerance of 0.02
 """# Bytes
 
 How much a device holds.

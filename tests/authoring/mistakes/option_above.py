@@ -1,5 +1,5 @@
 # Mistake: an option refers to its place among options, whose order is drawn
-# Message: option_above: the option 'nothing' says 'above'. Learners could take this for another option
+# Message: option_above: the option 'nothing' contains 'above', which learners could take for another option
 """# Which collective
 
 What a matmul needs.

@@ -1,5 +1,5 @@
 # Mistake: an option names letters of other options, whose order is drawn
-# Message: option_names_letters: the option 'nothing' says 'A'. Learners could take this for another option
+# Message: option_names_letters: the option 'nothing' contains 'A', which learners could take for another option
 """# Which collective
 
 What a matmul needs.

@@ -1,5 +1,5 @@
 # Mistake: the key of an order lacks an item
-# Message: order_lacks_an_item: the right answer has no order of all items: ValueError: ['send', 'inner'] lacks wait
+# Message: order_lacks_an_item: the right answer is not a valid order of all items: ValueError: ['send', 'inner'] lacks wait
 """# Rings
 
 A question about rings.

@@ -1,5 +1,5 @@
 # Mistake: the items of a rubric have other points than the question
-# Message: rubric_of_other_points.py:13: rubric: the items' points add up to 2, and the question is worth 3
+# Message: rubric_of_other_points.py:13: rubric: the points of the items add up to 2, but the question has 3 points
 """# Rings
 
 A question about rings.

@@ -1,5 +1,5 @@
 # Mistake: the key of several lists all options
-# Message: several_all_apply: the right answer has no list of options: ValueError: all options would be right; add an option such as 'none of these', so that some options are right and some are not
+# Message: several_all_apply: the right answer is not a valid list of options: ValueError: all options would be right; add an option such as 'none of these', so that some options are right and some are not
 """# Rings
 
 A question about rings.

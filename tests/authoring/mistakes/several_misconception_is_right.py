@@ -1,5 +1,5 @@
 # Mistake: a misconception of several is the right answer in another order
-# Message: several_misconception_is_right: the right answer and no_torus are the same
+# Message: several_misconception_is_right: the right answer and the answer of no_torus are equal
 """# Rings
 
 A question about rings.

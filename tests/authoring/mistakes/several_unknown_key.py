@@ -1,5 +1,5 @@
 # Mistake: the key of several names an option that does not exist
-# Message: several_unknown_key: the right answer has no list of options: ValueError: 'loop' is not one of the options ring, line, tree, torus
+# Message: several_unknown_key: the right answer is not a valid list of options: ValueError: 'loop' is not one of the options ring, line, tree, torus
 """# Rings
 
 A question about rings.

@@ -1,5 +1,5 @@
 # Mistake: a question is a copy of another one, with a new key and the old text
-# Message: text_of_another_kept: its text, numbers and kind of answer equal those of text_of_another_sent: let the two texts differ, or give each question a title
+# Message: text_of_another_kept: its text, numbers and kind of answer are the same as in text_of_another_sent: let the two texts differ, or give each question a title
 """# Exchanges
 
 An array of N numbers is cut among D devices.

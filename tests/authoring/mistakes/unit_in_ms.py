@@ -1,5 +1,5 @@
 # Mistake: the text asks in ms, the unit is us
-# Message: the text asks 'in ms', but the grader reads a bare number as us: name one unit in the text and in unit=...
+# Message: the text asks 'in ms', but the grader reads a bare number as us: name the same unit in the text and in unit=...
 """# Bytes
 
 How much a device holds.

@@ -1,5 +1,5 @@
 # Mistake: the text asks for GiB, the unit is MiB
-# Message: the text asks 'how many GiB', but the grader reads a bare number as MiB: name one unit in the text and in unit=...
+# Message: the text asks 'how many GiB', but the grader reads a bare number as MiB: name the same unit in the text and in unit=...
 """# Bytes
 
 How much a device holds.

@@ -1,5 +1,5 @@
 # Mistake: two misconceptions of a question have one answer
-# Message: wrong_answer_twice_gather and wrong_answer_twice_again are the same
+# Message: the answer of wrong_answer_twice_gather and the answer of wrong_answer_twice_again are equal
 """# Which collective
 
 What a matmul needs.

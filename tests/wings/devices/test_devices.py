@@ -117,7 +117,7 @@ def test_checks_that_need_more_devices_are_blocked_and_cost_nothing(grader: Grad
         "value": ("blocked", True),
         "traffic": ("passed", False),
     }
-    assert found["value"].reason == "needs 4 devices, 2 here; right on simulated devices"
+    assert found["value"].reason == "needs 4 devices, 2 here; the check passes on simulated devices"
     assert (report.earned, report.pending, report.unjudged) == (1, 1, 1)
     assert report.notes == ["cpu: 2 devices: 2 of 3 points could be judged on these devices"]
 
@@ -156,7 +156,10 @@ def test_a_program_that_the_devices_do_not_run_is_not_the_learners_failure(
     for worker in two_processes.workers:
         monkeypatch.setattr(worker, "run_program", lambda *about, **more: ({"broken": "no such thing"}, []))
     found = results(graded(grader, two_processes))
-    assert found["value"].reason == "the cpu did not run this program (no such thing); right on simulated devices"
+    assert (
+        found["value"].reason
+        == "the cpu did not run this program (no such thing); the check passes on simulated devices"
+    )
     assert (found["value"].unjudged, found["traffic"].status) == (True, "passed")
 
 
@@ -251,5 +254,8 @@ def test_a_program_that_does_not_finish_is_not_run_again(
     for worker in two_processes.workers:
         monkeypatch.setattr(worker, "run_program", never)
     found = results(graded(grader, two_processes))
-    assert found["value"].reason == "the cpu did not run this program (does not finish); right on simulated devices"
+    assert (
+        found["value"].reason
+        == "the cpu did not run this program (does not finish); the check passes on simulated devices"
+    )
     assert len(asked) == 2  # each process gets one request for all meshes and inputs

@@ -140,7 +140,7 @@ def heat_of_blocks(u, *, mesh, k):
 
 @exercise.misconception(fails=heat_value)
 def heat_open(u, *, mesh, k):
-    """The first and last devices got zeros: a device that no pair names as a target receives zeros, and no error."""
+    """The first and last devices got zeros: a device that no pair names as a target receives zeros, without an error."""
 
     def line(part, axis, step):
         n = jax.lax.axis_size(axis)

@@ -55,7 +55,7 @@ def means_value(seen):
 
 @exercise.check(means, points=1, after=means_value)
 def means_traffic(seen):
-    """column_means: on every device, with one all-reduce over x and no other collective"""
+    """column_means: one all-reduce over x, no other collective, and the result on every device"""
     expect_spec(seen.out, P(None))
     expect_collectives(seen, all_reduce={"x": 1})
 

@@ -26,7 +26,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 8}])
     out_specs=P("x", None),
     hints=[
         "To whom does device i send?",
-        "ppermute takes pairs (from, to); the last device's neighbour on the right is the first.",
+        "ppermute takes pairs (from, to); the last device's neighbour on the right is the first device.",
         "jax.lax.ppermute(block, 'x', [(i, (i + 1) % n) for i in range(n)]), with n = jax.lax.axis_size('x')",
     ],
 )
@@ -62,7 +62,7 @@ def shift_to_the_left(block):
 
 @exercise.misconception(fails=shift_value)
 def shift_on_a_line(block):
-    """The last device has no receiver. A device that no pair names as a target receives zeros, and no error."""
+    """The last device has no receiver. A device that no pair names as a target receives zeros, without an error."""
     n = jax.lax.axis_size("x")
     return jax.lax.ppermute(block, "x", [(i, i + 1) for i in range(n - 1)])
 

@@ -58,7 +58,7 @@ def block_uneven(seen):
 
 @exercise.misconception(fails=block_even)
 def block_with_last_row(rows, devices, index):
-    """You returned the last row that the device holds. Python's ranges end before their stop."""
+    """You returned the last row that the device holds. A Python range ends before its stop."""
     if rows % devices:
         raise ValueError("uneven")
     return index * rows // devices, (index + 1) * rows // devices - 1
