@@ -78,7 +78,8 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
 def mesh_of(ask: dict[str, Any], *, traced_only: bool = False) -> Any:
     """Return the mesh for an ask (a request of the grader).
 
-    If there are too few devices, return an AbstractMesh for a timing call or with ``traced_only``.
+    If there are too few devices, return an AbstractMesh for a timing call or if ``traced_only`` is True. Otherwise,
+    raise RuntimeError.
     """
     return make_mesh(ask["mesh"], ask["axis_types"], traced_only=traced_only or "timing" in ask)
 

@@ -63,7 +63,10 @@ class Without:
 
 @dataclass(frozen=True)
 class Own:
-    """A condition on a system call: one argument is the number of the calling process, or 0 if ``or_zero`` is True."""
+    """A condition on a system call: one argument is the calling process's number.
+
+    If ``or_zero`` is True, the argument may also be 0.
+    """
 
     argument: int
     or_zero: bool = False

@@ -55,7 +55,7 @@ MAX_STDERR = 64 << 10  # Bytes of the worker's standard error that are kept for 
 MAX_RESTARTS = 8  # Number of child processes for one submission; a new child replaces a child that has ended.
 
 # Limits of a program that is admitted, compiled and run for its values.
-MAX_PROGRAM = 4 * MIB  # Bytes of bytecode. MAX_ANSWER, a limit of the child, applies first.
+MAX_PROGRAM = 4 * MIB  # Bytes of bytecode. The child's limit MAX_ANSWER is checked earlier.
 MAX_PROGRAM_TEXT = 16 * MIB  # Characters of a program in canonical form.
 MAX_OPS = 20_000
 MAX_STEPS = 200_000  # Operations of a program or compiled program. Each call adds its function's operations.

@@ -34,9 +34,9 @@ Page = Annotated[Path | None, typer.Option("--html", help="write the pictures an
 def chip(
     name: Annotated[str, typer.Argument(help="an exercise, or one of its tasks: f1, or f1_ag_matmul.ag_matmul")],
     on: Annotated[str, typer.Option("--on", help="the slice, such as v5e:2x4; shardlings doctor lists slices")],
-    mesh: Annotated[str, typer.Option("--mesh", help="a mesh in place of the exercise's, such as x=2,y=8")] = "",
+    mesh: Annotated[str, typer.Option("--mesh", help="a mesh that replaces the exercise's mesh, such as x=2,y=8")] = "",
     shape: Annotated[
-        str, typer.Option("--shape", "--dims", help="sizes in place of the exercise's, such as B=8192,D=8192")
+        str, typer.Option("--shape", "--dims", help="sizes that replace the exercise's sizes, such as B=8192,D=8192")
     ] = "",
     html: Page = None,
     work: Work = None,

@@ -100,8 +100,8 @@ def counted(line: Timeline) -> list[Counted]:
 def overlap_text(one: Counted) -> str:
     """Return a text about one kind of collective: how much of its time overlaps, and how many of its runs."""
     share = one.share
-    part = f"{show_time(share.hidden)} of the {show_time(share.total)} of {points.counted(one.runs, one.kind)} ({share.part:.0%})"
-    return f"{part}; {one.overlapped} of these {one.runs} collectives overlap with compute for at least {OVERLAPPED:.0%} of their time"
+    part = f"{show_time(share.hidden)} ({share.part:.0%}) of the {show_time(share.total)} of {points.counted(one.runs, one.kind)}"
+    return f"{part} overlap with compute; {one.overlapped} of these {one.runs} collectives overlap for at least {OVERLAPPED:.0%} of their time"
 
 
 def facts(about: OnChip) -> Iterator[tuple[str, str]]:

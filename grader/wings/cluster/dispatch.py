@@ -309,7 +309,10 @@ class Dispatch:
             return
         job.lost += counts
         if job.lost >= MOST_LOST:
-            self._finish(job.student, NotGradedThere(f"{job.lost} workers with this submission ended, the last: {why}"))
+            self._finish(
+                job.student,
+                NotGradedThere(f"{job.lost} workers ended while they graded this submission, the last: {why}"),
+            )
         elif not job.under_way and job not in self.again:
             self.again.append(job)
 
@@ -349,7 +352,7 @@ class Dispatch:
             has, needs = about.versions.get(name, "none"), here.get(name, "none")
             if has != needs:
                 self._refuse(
-                    member, f"has {name} {has}, this machine has {needs}: install this machine's version there"
+                    member, f"has {name} {has}, this machine has {needs}: install this machine's version on the worker"
                 )
                 return
         if problem := about.problems.get(self.kit.tier, f"does not know isolation {self.kit.tier}"):

@@ -1,6 +1,6 @@
 """The connection to the workers through Dask's client.
 
-Each request is for one worker. Dask may not move it to a different worker.
+Each request is for one worker. Dask may not move a request to a different worker.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A program's facts (collectives, bytes, FLOPs, memory, layout) always come from simulated devices. Real devices supply
 only the values of the results. So the compiler of a real device cannot cost a student a point, and a check that ignores
-values needs no real device. If the devices cannot run a program, a placeholder (``Unseen``) with the reason replaces
-their values.
+values needs no real device. If the devices cannot run a program, the values are replaced by a placeholder (``Unseen``)
+with the reason.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def predict(
     ] = "",
     mesh: Annotated[str, typer.Option("--mesh", help="with --on: the mesh, such as x=4,y=2")] = "",
     dims: Annotated[
-        str, typer.Option("--dims", help="with --on: sizes in place of the exercise's, such as I=8192")
+        str, typer.Option("--dims", help="with --on: sizes that replace the exercise's sizes, such as I=8192")
     ] = "",
     work: Work = None,
     course: CourseOption = None,
@@ -221,7 +221,7 @@ def beside(course: Course, name: str, work: Path | None) -> Path:
     """Return the learner's folder for exercise L2 (PROFILED). Raises CourseError if ``name`` is another exercise."""
     if course.asked([name]) != [PROFILED]:
         raise CourseError(
-            f"{name} has no programs to predict and profile; L2 has: {PROFILED}. To predict a step of your function on a slice: "
+            f"{name} has no programs to predict and profile; only {PROFILED} has such programs. To predict a step of your function on a slice: "
             f"shardlings predict {name} step=9us --on v5e:2x4"
         )
     return folder_of(course, PROFILED, work)
@@ -235,7 +235,7 @@ def line_of(numbers: Sequence[str]) -> TimeModel:
         if not equals or name not in NUMBERS:
             raise CourseError(f"{clean(text, 60)!r} is not alpha=, beta= or flops=; write {EXAMPLE}")
         if name in found:
-            raise CourseError(f"{name} appears twice; write each once")
+            raise CourseError(f"{name} appears twice; write it once")
         found[name] = number_of(name, value)
     if missing := [name for name in NUMBERS if name not in found]:
         raise CourseError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; write {EXAMPLE}")

@@ -89,7 +89,7 @@ def _question(course: Course, question: Question, answer: str, text: dict[str, S
     yield f"## Question `{question.name}`"
     yield question_text(question, course.params(question, ANYBODY)) + (OWN if own else "")
     numbers = isinstance(question.answer, Quantity | Table)
-    yield f"**Answer:** `{answer}`. {'In SI, for' if numbers else 'For'} any numbers:"
+    yield f"**Answer:** `{answer}`. This code gives the answer for any numbers{', in SI units' if numbers else ''}:"
     yield _code(text, question.name)
 
 

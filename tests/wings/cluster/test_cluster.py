@@ -200,7 +200,7 @@ def test_a_worker_with_another_jax_version_is_refused_by_name(
 
     workers("older", PYTHONPATH=another_jax(tmp_path / "jax"))
     code, said = ended(grade(here, "older", "--cluster", there.address))
-    why = f"(older) has jax 0.9.9, this machine has {version('jax')}: install this machine's version there"
+    why = f"(older) has jax 0.9.9, this machine has {version('jax')}: install this machine's version on the worker"
     assert code == 2 and said.splitlines()[-1].startswith(f"shardlings: no worker can grade at {there.address}: ")
     assert why in said.splitlines()[-1] and "Traceback" not in said
     workers("as here")
