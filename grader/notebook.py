@@ -107,7 +107,7 @@ def picture_of(array: Any, title: str = "") -> Picture:
         what = type(array).__name__ if sharding is None else type(sharding).__name__
         raise TypeError(
             f"show draws arrays on a mesh, and this is a {what}; "
-            "put it on a mesh: jax.device_put(a, NamedSharding(mesh, P(...)))"
+            "put the array on a mesh: jax.device_put(a, NamedSharding(mesh, P(...)))"
         )
     held = sharding.devices_indices_map(array.shape)
     slices = [

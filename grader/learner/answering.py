@@ -108,8 +108,8 @@ def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
 def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> bytes:
     """Trace ``task``, which may inspect traced arrays (see ``looks``). Return the program as MLIR bytecode."""
     task = on_leaves(task, ask)
-    # Learner code cannot see values in a task of the kind "body" (the body of a shard_map), which is always traced, or
-    # in a timing call, which has no data.
+    # Learner code cannot see values in two cases: a task of the kind "body" (the body of a shard_map) is always traced,
+    # and a timing call has no data.
     if ask["kind"] == "body" or "timing" in ask:
         return lower(task, ask)
     mesh = mesh_of(ask)

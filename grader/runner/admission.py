@@ -30,7 +30,7 @@ KINDS = {
     "stablehlo.collective_broadcast": "broadcast",
 }
 CUSTOM = "stablehlo.custom_call"
-RAGGED = "ragged_all_to_all"  # The only admitted custom call, as JAX and ``Collective.kind`` name it.
+RAGGED = "ragged_all_to_all"  # The name of the only admitted custom call, in JAX and in ``Collective.kind``.
 # Operations that call a function of the program, and the attribute that names the function.
 CALLS = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 TRANSPOSE = re.compile(r"(?:^|[/(])transpose\(")

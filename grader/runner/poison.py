@@ -86,7 +86,9 @@ def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, 
         for salt in range(SALTS):
             try:
                 now = _run(compiled, values, steps, number, salt)
-            except compiling.CannotRun:  # only the replacement values can have caused this, so the operation matters
+            except (
+                compiling.CannotRun
+            ):  # only the replacement values can have caused the error, so the operation matters
                 far = [sys.float_info.max] * len(own)
                 break
             each = [max(map(_distance, *pair), default=0.0) for pair in zip(own, now, strict=True)]

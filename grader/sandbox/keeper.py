@@ -134,7 +134,8 @@ def keep(asks: int, send: Send, child: Child, asleep: Callable[[int], float]) ->
     stages = Stages(to_child, frames.pack(header), source, list(zip(header["counts"], later, strict=True)))
     ended, used = relay(out, IdleTime(pid, asleep), header["limits"], scratch, stages, send, asks)
     clean = _kill_all(pid) and empty(scratch)
-    # "alone": the grader or the launcher has ended. A grader that still runs takes a missing frame for a dead worker.
+    # "alone": the grader or the launcher has ended. If the grader still runs, it gets no frame and treats the worker
+    # as dead.
     if ended != "alone":
         send({"end": ended, "cpu": used, "clean": clean}, [])
 

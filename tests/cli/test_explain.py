@@ -65,7 +65,7 @@ BAD = {
     "explain c3 --on v5e": "'v5e' is not a slice; write a chip and the sizes of its axes, such as \"v5e:2x4\"",
     "explain c3 --on v5e:3x3": "v5e has no slice of 3x3",
     "explain c3 --on H100:2x4": "H100 is a GPU: it has a switch, not a torus",
-    "explain c3 --on v5e:4x4": "matmul_all_reduce on x=4, y=2: the mesh (x=4, y=2) has 8 devices, v5e:4x4 has 16",
+    "explain c3 --on v5e:4x4": "matmul_all_reduce on x=4, y=2: the mesh (x=4, y=2) has 8 devices, but v5e:4x4 has 16",
     "explain c3 --on v5e:2x4 --profile v5x": "no profile 'v5x'; did you mean",
     "explain c3 --trace t.json": "--trace writes a timeline and needs a slice, such as --on v5e:2x4",
     "explain c3 --on v5e:2x4 --trace README.md": "README.md already exists; name a new file",

@@ -61,7 +61,9 @@ def chip(
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier, course)
     shipped = shipped_of(found, asked.asks, place, solution)
     compiler = None if shipped else TpuCompiler(found, tier, place)
-    doing = f"compiling {counted(len(asked.asks), 'program')} for {on}; each takes seconds, a large one a minute"
+    doing = (
+        f"compiling {counted(len(asked.asks), 'program')} for {on}; a program takes seconds, or a minute if it is large"
+    )
     with Grader(found, tier, compiler=compiler) as grader, busy(doing, quiet=as_json):
         made, notes = chips.on_chips(grader, source, asked.asks, place, shipped)
     tell_all([f"this is {whose(found, exercise, source, solution)}", *notes])
@@ -89,7 +91,7 @@ def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -
     shipped = Shipped.of(course) if solution else Shipped()
     if not all(name_of(ask, on) in shipped.made for ask in asks):
         raise CourseError(problem)
-    tell("note", f"{problem}; this shows an earlier compilation of the unchanged solution")
+    tell("note", f"{problem}; this command shows an earlier compilation of the unchanged solution")
     return shipped
 
 

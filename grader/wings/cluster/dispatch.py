@@ -139,7 +139,7 @@ class Dispatch:
         self.packed = kit.packed()
         self.members: dict[str, Member] = {}
         self.refusals: dict[str, str] = {}
-        # By a request's number: the worker's address, the called function's name, and the submission, if there is one.
+        # For each request number: the worker's address, the called function's name, and the submission (or None).
         self.requests: dict[int, tuple[str, str, Job | None]] = {}
         self.usable_at = clock()
         self.proved = False  # whether any worker has been ready to grade
@@ -217,7 +217,7 @@ class Dispatch:
         others = f" (and {len(why) - 1} more)" if len(why) > 1 else ""
         return (
             f"{what} at {self.link.address}{': ' + why[0] + others if why else ''}; "
-            "mend that and run the same command again; finished reports are kept"
+            "solve the problem and run the same command again; finished reports are kept"
         )
 
     def _refuse(self, member: Member, why: str) -> None:

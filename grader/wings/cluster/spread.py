@@ -108,6 +108,6 @@ def tier_of(asked: str) -> str:
         if asked != "auto":
             raise
         raise ClusterError(
-            "no sandbox works on this machine, so name the one that the workers use: "
+            "no sandbox works on this machine, so name the sandbox that the workers use: "
             "--isolation sandlock, or --isolation bwrap"
         ) from None

@@ -79,12 +79,12 @@ class RealDevices:
             without = self._found()
             if "problem" not in without:
                 what = f"the {backend.name} cannot be reached from inside the sandbox {tier} ({one(found['problem'])})"
-                tell(f"{what}, so XLA programs run without a sandbox; students' Python still runs in one")
+                tell(f"{what}, so XLA programs run without a sandbox; students' Python still runs in a sandbox")
             found = without
         elif processes > 1 and tier != "none":
             tell(
                 "processes of one mesh use the network, so XLA programs run without a sandbox; "
-                "students' Python still runs in one"
+                "students' Python still runs in a sandbox"
             )
         if "problem" in found:
             self.close()

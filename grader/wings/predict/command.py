@@ -190,7 +190,7 @@ def profile(
         raise CourseError(
             f"there is no prediction of these programs on {devices}; first run: shardlings predict l2 {EXAMPLE}"
         )
-    tell("note", f"timing on {devices}, about ten seconds")
+    tell("note", f"timing the programs on {devices} takes about ten seconds")
     found = ask(given.config.devices, "time", *([str(trace.resolve())] if trace else []))
     measured, n = timed(found["calls"]), found["count"]
     fitted, prediction = fit(measured, n), kept[-1]
@@ -333,7 +333,7 @@ def row_data(one: Timed, line: TimeModel, n: int) -> dict[str, Any]:
 def show_trace(folder: Path | None, traced: Sequence[dict[str, Any]]) -> None:
     if folder is None:
         return
-    say("times by JAX's profiler, including waits: one call of each program at its largest size on one device")
+    say("times from JAX's profiler, including waits, of one call of each program at its largest size on one device:")
     for one in traced:
         say(f"  {one['program']:10} {clean(one['opcode'], 40):18} {show_seconds(one['seconds']):>8}")
     if not traced:

@@ -105,7 +105,11 @@ def _misconception(exercise: Exercise, misconception: Misconception, text: dict[
     yield f"### `{misconception.name}`, for `{misconception.of.name}`"
     yield f"> {' '.join(misconception.hint.split())}"
     failed = [exercise.checks[name] for name in misconception.fails if name in exercise.checks]
-    yield f"Fails: {'; '.join(map(_label, failed))}." if failed else f"A wrong answer to `{misconception.of.name}`."
+    yield (
+        f"Fails: {'; '.join(map(_label, failed))}."
+        if failed
+        else f"This is a wrong answer to `{misconception.of.name}`."
+    )
     yield _code(text, misconception.name)
 
 

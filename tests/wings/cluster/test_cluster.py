@@ -158,7 +158,9 @@ def test_graded_reports_are_kept_if_the_scheduler_dies(here: Path, tmp_path: Pat
     line = said.splitlines()[-1]
     assert code == 2 and "Traceback" not in said, said
     assert line.startswith(f"shardlings: the scheduler at {there.address} is gone (")
-    assert line.endswith("start it and its workers and run the same command again; finished reports are kept")
+    assert line.endswith(
+        "start the scheduler and its workers and run the same command again; finished reports are kept"
+    )
     kept = graded_in(here / "dies", "made")
     assert len(kept) >= 2
     shutil.copytree(here / "dies", here / "marked")

@@ -307,7 +307,7 @@ def test_the_batch_stops_with_one_line_if_no_worker_is_left(why: str) -> None:
     what = "no worker is left" if why == "another" else "no worker can grade"
     assert str(stopped.value).startswith(f"{what} at {AT}: odd {text}")
     assert "\n" not in str(stopped.value)
-    assert str(stopped.value).endswith("mend that and run the same command again; finished reports are kept")
+    assert str(stopped.value).endswith("solve the problem and run the same command again; finished reports are kept")
 
 
 def test_the_error_without_workers_shows_how_to_start_one() -> None:
@@ -325,6 +325,6 @@ def test_a_batch_without_workers_waits_a_while_for_others() -> None:
     cluster = Cluster(a=Worker())
     cluster.at[3.0] = lambda: cluster.there.pop("a")
     batch = Batch(cluster, *STUDENTS, none=20)
-    with pytest.raises(ClusterError, match=f"no worker is left at {AT}; mend that and run"):
+    with pytest.raises(ClusterError, match=f"no worker is left at {AT}; solve the problem and run"):
         batch.run()
     assert batch.came and cluster.now < 40  # reports that came before the error were passed on
