@@ -3,7 +3,7 @@
 An ask to trace a task has the task's name, the mesh, and the shapes and PartitionSpecs of the arguments, but no values.
 An ask to call a plain function (a task that is not traced) has the values of the arguments. The grader sends hidden
 arguments only after the answers to all other asks. This process has no checks and no expected values, so learner code
-cannot steal them.
+cannot read them.
 
 A traced program takes and returns flat lists of arrays. This module converts the flat lists from and to the trees of
 arrays (dicts, tuples) that the exercise declares.

@@ -75,7 +75,7 @@ class _Walk:
         self.steps = self.cases = 0
 
     def computation(self, name: str, times: Interval, path: Path, given: Sequence[bool]) -> Iterator[Visit]:
-        """Yield the instructions of a computation, and those of the computations that it calls.
+        """Yield the instructions of a computation, and of all computations that it calls.
 
         ``given``: for each parameter of the computation, True if it cannot depend on the program's arguments.
         """

@@ -46,7 +46,7 @@ MAX_SCRATCH = 64 * MIB  # Bytes in the one folder that the child may write to.
 MAX_SCRATCH_FILES = 1000
 MAX_OPEN = 64  # Number of open file descriptors.
 MAX_THREADS = 1024  # Number of threads of one child, so that it cannot use up the machine's threads.
-MAX_PROCESSES = 64  # Number of processes in a worker's sandbox. The child, one of them, may not start processes.
+MAX_PROCESSES = 64  # Number of processes in a worker's sandbox. The child is one process, and may not start others.
 
 # Limits of a worker, which is trusted.
 START_SECONDS = 600.0  # Time until the worker accepts requests, even on a slow machine.

@@ -165,8 +165,8 @@ def _clock(seen: Observation, timing: Timing | None) -> tuple[Timeline | None, s
 def _profiles(seen: Observation, timing: Timing | None, clock: Timeline) -> str:
     """Return a text that compares two step times of the clock, one for each profile; '' if the times are equal.
 
-    A profile says which kinds of collectives can overlap with compute. One profile is "ideal", and the other is the
-    chip's own.
+    A profile says which kinds of collectives can overlap with compute. One profile is "ideal", and the other profile
+    is the chip's own.
     """
     if timing is None:
         return ""

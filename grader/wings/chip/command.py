@@ -48,8 +48,8 @@ def chip(
 ) -> None:
     """Compile a function for a TPU slice, without a TPU. Draw the compiler's schedule and the course's own timeline.
 
-    The function is mine if I have written a part of it, else the solution's, if this course has the solutions. The
-    compiled program does not run.
+    The command compiles my function if I have written a part of it. Otherwise, it compiles the solution's function, if
+    this course has the solutions. The compiled program does not run.
     """
     place = slice_of(on)
     found, tier = course_at(course, [work] if work else [], packaged=True), best_tier(isolation)

@@ -63,7 +63,7 @@ def count_rounds(
 
 
 def _needed(lines: Computation, of: set[str]) -> set[int]:
-    """Return the indices of the elements of a computation's parameter, a tuple, on which the values ``of`` depend.
+    """Return which elements of a computation's parameter (a tuple) the values ``of`` depend on, as indices.
 
     An empty ``of`` stands for the computation's result.
     """
