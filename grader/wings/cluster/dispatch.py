@@ -309,10 +309,8 @@ class Dispatch:
             return
         job.lost += counts
         if job.lost >= MOST_LOST:
-            self._finish(
-                job.student,
-                NotGradedThere(f"{job.lost} workers ended while they graded this submission, the last: {why}"),
-            )
+            text = f"{job.lost} workers ended while they graded this submission, the last: {why}"
+            self._finish(job.student, NotGradedThere(text))
         elif not job.under_way and job not in self.again:
             self.again.append(job)
 
