@@ -80,6 +80,7 @@ docs: install
 pictures: install
 	$(BIN)/python docs/clock_pictures.py
 	$(BIN)/python docs/module_pictures.py
+	$(BIN)/python docs/import_pictures.py
 	$(BIN)/python docs/report_picture.py
 	$(BIN)/shardlings grade examples/submissions --out graded -j $(JOBS) --isolation $(ISOLATION)
 	$(BIN)/python docs/class_picture.py graded

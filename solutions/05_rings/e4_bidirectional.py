@@ -116,7 +116,7 @@ def bidi_gather_traffic(seen):
     """bidi_all_gather: only ppermutes, and no shard comes twice, so each device sends (N - 1) V / N bytes"""
     expect_only(seen, "permute")
     n, shard = seen.mesh["x"], 4 * seen.a.size / seen.mesh["x"]
-    expect_traffic(seen, at_most=needed((n - 1) * shard, n * shard, near="one shard comes twice"))
+    expect_traffic(seen, at_most=needed((n - 1) * shard, n * shard, near="N shards instead of N - 1"))
 
 
 @exercise.check(call, points=1, after=bidi_gather_value)

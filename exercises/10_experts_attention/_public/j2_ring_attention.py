@@ -242,7 +242,7 @@ def expect_sent(seen, right, most, wrong, near=""):
 def expect_sent_forward(seen):
     """Require that K and V are sent N - 1 times."""
     n = seen.mesh["cp"]
-    expect_sent(seen, 2 * (n - 1), 2 * (n - 1), 2 * n, near="one hop too many")
+    expect_sent(seen, 2 * (n - 1), 2 * (n - 1), 2 * n, near="N hops instead of N - 1")
 
 
 @exercise.helper

@@ -98,7 +98,7 @@ def ulysses_traffic(seen):
     numbers = 2 * seen.q.size + seen.k.size + seen.v.size
     n = seen.mesh["x"]
     repeated, gathered = 4 * seen.q.size, numbers + (n - 1) * seen.q.size
-    sent, near = 4 / n * (n - 1) / n, "on two devices, a gather sends the result only twice"
+    sent, near = 4 / n * (n - 1) / n, "on two devices q / (2 q + k + v) more is sent"
     expect_traffic(seen, at_most=needed(sent * numbers, sent * min(repeated, gathered), near=near))
 
 

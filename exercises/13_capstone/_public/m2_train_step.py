@@ -100,6 +100,7 @@ from grader.expect import expect_memory
 from grader.expect import expect_spec
 from grader.expect import expect_step_time
 from grader.expect import expect_traffic
+from grader.expect import needed
 
 
 exercise = Exercise(meshes=[{"dp": 2, "tp": 2, "sp": 2}, {"dp": 1, "tp": 4, "sp": 2}], stars=3, hidden_points=1.0, figures={'block_step': ['bf16', 'ici', 'pod'], 'block_hides_from': ['bf16', 'ici', 'ici_both']})
@@ -445,14 +446,17 @@ def with_joint_sums(seen, itemsize, tp, both):
 
 
 @exercise.helper
-def expect_sent(seen, itemsize, gathers, reduces):
-    """Require at most these bytes over tp, over dp, and over dp or sp, besides single numbers and padding."""
-    tp, sp, both = due_over(seen, itemsize, gathers, reduces)
-    tp, both = with_joint_sums(seen, itemsize, tp, both)
+def expect_sent(seen, itemsize):
+    """Require at most the block's bytes over tp, over dp, and over dp or sp, besides single numbers and padding."""
+    rows, keys, gradients = due_over(seen, itemsize, 4, 3)
+    tp, sp, _ = due_over(seen, itemsize, 6, 4)
+    tp, both = with_joint_sums(seen, itemsize, tp, gradients)
     few = 32 * itemsize
-    expect_traffic(seen, at_most=tp + few, axis="tp")
-    expect_traffic(seen, at_most=both + few, axis="dp")
-    expect_traffic(seen, at_most=sp + both + few, axis=("dp", "sp"))
+    expect_traffic(seen, at_most=needed(rows, 5 / 3 * rows, at=tp + few), axis="tp")
+    expect_traffic(seen, at_most=needed(both, 2 * both, at=both + few), axis="dp")
+    near = "a sum over dp and then over sp sends 2 · 1/2 + 2 · 1/2 of the gradients, in place of 2 · 3/4"
+    budget = needed(keys + gradients, keys + 4 / 3 * gradients, at=sp + both + few, near=near)
+    expect_traffic(seen, at_most=budget, axis=("dp", "sp"))
 
 
 @exercise.helper
@@ -477,8 +481,8 @@ def step_same(small, large):
         expect_flops(seen, at_least=3 * (dense + scored * (1 - last)))
         if seen.dot_flops.most < 3 * (dense + last * scored):
             raise Failure("a query does not attend to all positions before it")
-        needed = sum(due_over(seen, 2, 4, 3))
-        expect_traffic(seen, at_least=0.99 * needed)
+        sent = sum(due_over(seen, 2, 4, 3))
+        expect_traffic(seen, at_least=0.99 * sent)
 
 
 @exercise.check(timed, points=0.75, public=True, after=step_same)

@@ -72,7 +72,7 @@ def gather_traffic(seen):
     n, layers = seen.mesh["tp"], seen.dims["L"]
     expect_only(seen, "all_gather", "reduce_scatter", "all_reduce")
     one, count = 4 * seen.x.size * (n - 1) / n, 2 * layers + 1
-    expect_traffic(seen, at_most=needed(count * one, (count + 1) * one, near="one collective more is wrong"))
+    expect_traffic(seen, at_most=needed(count * one, (count + 1) * one, near="2 L + 2 collectives instead of 2 L + 1"))
     # A program may send y and dx together, in one gather.
     passes = {"all_gather": 0, "reduce_scatter": 0}
     for c in seen.collectives:

@@ -35,19 +35,24 @@ def travels(seen, weights, activations, *kinds, near=""):
 
 @exercise.check(layer, points=1, public=True)
 def mlp_value(seen):
-    """mlp_2d: the layer's result, rows cut over x and columns over y"""
+    """mlp_2d: the layer's result"""
     expect_close(seen.out, np.tanh(seen.a @ seen.w_in) @ seen.w_out)
-    expect_spec(seen.out, P("x", "y"))
 
 
-@exercise.check(layer, points=1, public=True, after=mlp_value)
+@exercise.check(layer, points=0.5, public=True, after=mlp_value)
 def mlp_gradients(seen):
-    """mlp_2d: the gradients of all three arrays, in the layouts of these arrays"""
+    """mlp_2d: the gradients of all three arrays"""
     hidden = np.tanh(seen.a @ seen.w_in)
     back = (seen.cotangent @ seen.w_out.T) * (1 - hidden**2)
     expect_close(seen.grads["a"], back @ seen.w_in.T)
     expect_close(seen.grads["w_in"], seen.a.T @ back)
     expect_close(seen.grads["w_out"], hidden.T @ seen.cotangent)
+
+
+@exercise.check(layer, points=0.5, public=True, after=mlp_value)
+def mlp_layouts(seen):
+    """mlp_2d: the result has the layout of A, and each gradient has the layout of its array"""
+    expect_spec(seen.out, P("x", "y"))
     for name, spec in {"a": P("x", "y"), "w_in": P("x", "y"), "w_out": P("y", "x")}.items():
         expect_spec(seen.grads[name], spec)
 
@@ -57,8 +62,9 @@ def mlp_weights(seen):
     """mlp_2d: over x the forward pass gathers each weight once and sends nothing else"""
     expect_shard_map(seen)
     over_x = seen.only(backward=False, axis="x")
-    near = "a device that gathers parts in a wrong order sends little more"
-    travels(over_x, (2, 2, 2.5), (0, 0, 0), "all_gather", near=near)
+    # Wrong: W_out is cut as W_in, so the compiler moves parts of it before the function begins.
+    wrong, near = (3, "") if seen.mesh["x"] == 2 else (2.5, "on x=4, 6 parts are gathered, and 1.5 parts are moved")
+    travels(over_x, (2, 2, wrong), (0, 0, 0), "all_gather", near=near)
 
 
 @exercise.check(layer, points=0.5, after=mlp_value)
@@ -69,7 +75,7 @@ def mlp_activations(seen):
     travels(over_y, (0, 0, 0), (2, 2, 3), "all_gather", "reduce_scatter")
 
 
-@exercise.check(layer, points=1, after=mlp_gradients)
+@exercise.check(layer, points=1, after=[mlp_gradients, mlp_layouts])
 def mlp_backward(seen):
     """mlp_2d: the backward pass sends weights and their gradients over x, activations and their gradients over y;
     both passes together compute at most one matmul again"""
@@ -79,7 +85,8 @@ def mlp_backward(seen):
     matmul = 2 * B * D * F / (seen.mesh["x"] * seen.mesh["y"])
     # 6 matmuls, and 1 to compute tanh's input again. Wrong: a device repeats the matmuls of other devices.
     expect_flops(seen, at_most=needed(6 * matmul, 9 * matmul, at=7.5 * matmul))
-    expect_other_flops(seen, at_most=matmul)  # a matmul by logarithms costs 1.5 times as much
+    # Wrong: three operations correct each of a matmul's additions.
+    expect_other_flops(seen, at_most=needed(matmul / (2 * D), 1.5 * matmul, at=matmul))
 
 
 SPECS = (P("x", "y"), P("x", "y"), P("y", "x"))
@@ -135,13 +142,15 @@ def by_halves_of_the_batch(a, w_in, w_out, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
 
 
-def around(over_x=None, finish=None, over_y=lambda a: jax.lax.all_gather(a, "y", axis=1, tiled=True)):
-    """Return mlp_2d with changed gathers of weights or of A, or a changed last step."""
+def around(
+    over_x=None, finish=None, over_y=lambda a: jax.lax.all_gather(a, "y", axis=1, tiled=True), matmul=jnp.matmul
+):
+    """Return mlp_2d with changed gathers of weights or of A, a changed first matmul or a changed last step."""
     gather = over_x or (lambda w, axis: jax.lax.all_gather(w, "x", axis=axis, tiled=True))
     scatter = finish or (lambda out: jax.lax.psum_scatter(out, "y", scatter_dimension=1, tiled=True))
 
     def local(a, w_in, w_out):
-        return scatter(jnp.tanh(over_y(a) @ gather(w_in, 0)) @ gather(w_out, 1))
+        return scatter(jnp.tanh(matmul(over_y(a), gather(w_in, 0))) @ gather(w_out, 1))
 
     return lambda a, w_in, w_out, mesh: jax.shard_map(
         local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"), check_vma=False
@@ -260,6 +269,27 @@ def gradients_all_reduced_over_x(a, w_in, w_out, *, mesh):
     return around(over_x=gather)(a, w_in, w_out, mesh)
 
 
+def with_corrected_sums(a, w):
+    """Return a @ w. Each addition of a sum corrects the rounding error of the addition before it."""
+
+    def add(state, factors):
+        total, lost = state
+        term = factors[0][:, None] * factors[1] - lost
+        new = total + term
+        return (new, (new - total) - term), None
+
+    none = jnp.zeros((len(a), w.shape[1]))
+    return jax.lax.scan(add, (none, none), (a.T, w))[0][0]
+
+
+@exercise.misconception(fails=mlp_backward, breaks="Other operations take at most 2BDF/(XY) FLOPs")
+def rounding_errors_corrected(a, w_in, w_out, *, mesh):
+    """You wrote a matmul as a loop that corrects the rounding error of each addition. These corrections are three more operations for each term of a sum. Use `@`, which is exact enough."""
+    matmul = jax.custom_vjp(with_corrected_sums)
+    matmul.defvjp(lambda a, w: (matmul(a, w), (a, w)), lambda kept, g: jax.vjp(jnp.matmul, *kept)[1](g))
+    return around(matmul=matmul)(a, w_in, w_out, mesh)
+
+
 @exercise.misconception(
     fails=[mlp_activations, mlp_backward, mlp_weights],
     breaks=["sends over x only weights, by gathers", "at most 15BDF/(XY) FLOPs"],
@@ -344,7 +374,7 @@ def left_to_the_compiler(a, w_in, w_out, *, mesh):
     return laid_out(hidden @ laid_out(w_out, "y", "x"), "x", "y")
 
 
-@exercise.misconception(fails=mlp_gradients, breaks="gradients laid out as their arrays")
+@exercise.misconception(fails=mlp_layouts, breaks="gradients laid out as their arrays")
 def weights_gathered_before(a, w_in, w_out, *, mesh):
     """Your in_specs do not cut the weights over x, so JAX gathers them before your function begins, and their gradients are not cut over x. Take the weights as they are, and gather them in the function."""
 
@@ -372,9 +402,20 @@ def all_reduced_over_y(a, w_in, w_out, *, mesh):
     return around(finish=lambda out: own_columns(jax.lax.psum(out, "y")))(a, w_in, w_out, mesh)
 
 
-@exercise.misconception(
-    fails=[mlp_activations, mlp_gradients, mlp_weights], breaks="gradients laid out as their arrays"
-)
+@exercise.misconception(fails=[mlp_activations, mlp_layouts], breaks="returned Out")
+def result_whole_over_y(a, w_in, w_out, *, mesh):
+    """You all-reduced the result over y, so each chip along y holds all columns. Out has the layout of A: a reduce-scatter gives a chip its own columns, for half the bytes."""
+
+    def local(a, w_in, w_out):
+        rows = jax.lax.all_gather(a, "y", axis=1, tiled=True)
+        up = jax.lax.all_gather(w_in, "x", axis=0, tiled=True)
+        down = jax.lax.all_gather(w_out, "x", axis=1, tiled=True)
+        return jax.lax.psum(jnp.tanh(rows @ up) @ down, "y")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x"))(a, w_in, w_out)
+
+
+@exercise.misconception(fails=[mlp_activations, mlp_layouts, mlp_weights], breaks="gradients laid out as their arrays")
 def w_out_cut_as_w_in(a, w_in, w_out, *, mesh):
     """You took W_out as P('x', 'y'), as if it were cut like W_in. JAX then sends W_out to other chips before your function begins, and the gradient of W_out is cut wrongly. W_out is P('y', 'x'): y cuts F, and x cuts D."""
 

@@ -119,7 +119,7 @@ def expect_rows_sent(one_pass):
     expect_only(one_pass.only(axis="ep"), "all_to_all")
     numbers = dims["E"] * one_pass.cap * (dims["D"] + dims["F"] + 2)
     row = 4 * dims["E"] * (dims["D"] + dims["F"]) * (n - 1) / n  # to each expert and back
-    right, wrong, near = one_pass.cap * row, (one_pass.cap + 1) * row, "one row more for each expert is wrong"
+    right, wrong, near = one_pass.cap * row, (one_pass.cap + 1) * row, "cap + 1 rows instead of cap"
     expect_traffic(one_pass, at_most=needed(right, wrong, at=4 * numbers * (n - 1) / n, near=near), axis="ep")
 
 

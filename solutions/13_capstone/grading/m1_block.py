@@ -8,7 +8,7 @@ import numpy as np
 from jax.ad_checkpoint import checkpoint_name
 
 from grader.exercise import Scenario, array, larger, normal
-from grader.expect import between, expect_close, expect_flops, expect_shard_map, expect_spec, expect_traffic
+from grader.expect import between, expect_close, expect_flops, expect_shard_map, expect_spec, expect_traffic, needed
 from m1_block import PARAMS, ROWS, attention, block, block_bottleneck, block_times, exercise, norm, on_device, times_of
 
 # -- what is asked -----------------------------------------------------------------------------
@@ -47,12 +47,13 @@ there_and_back = exercise.call(
     # With few positions and a large D, a second gather of K and V sends less than a needless sum does, and rows
     # are larger than K and V.
     dims={"B": 6, "T": 4, "D": 336, "H": 8, "d": 2, "F": 58},
-    hidden_dims={"B": 10, "T": 6, "D": 600, "H": 2, "d": 3, "F": 70},
+    hidden_dims={"B": 10, "T": 6, "D": 600, "H": 14, "d": 3, "F": 70},
 )  # fmt: skip
 long = exercise.call(
     block, params=params(), x=rows, wrt=("params", "x"), cotangent=rows, meshes=[{"dp": 1, "tp": 2, "sp": 4}],
-    dims={"B": 2, "T": 12, "D": 50, "H": 6, "d": 5, "F": 4},
-    hidden_dims={"B": 3, "T": 20, "D": 82, "H": 6, "d": 7, "F": 10},
+    # With many texts, K and V are a large part of what a device sends over sp.
+    dims={"B": 7, "T": 12, "D": 50, "H": 6, "d": 5, "F": 4},
+    hidden_dims={"B": 9, "T": 20, "D": 82, "H": 6, "d": 7, "F": 10},
 )  # fmt: skip
 
 
@@ -170,14 +171,19 @@ def with_joint_sums(seen, tp, both):
 @exercise.helper
 def expect_sent(seen, gathers, reduces, sums):
     """Require at most these bytes over tp, over dp, and over dp or sp, besides single numbers and padding."""
-    tp, sp, both = due_over(seen, gathers, reduces, sums)
-    if sums:
-        tp, both = with_joint_sums(seen, tp, both)
     few, dp = 32, seen.mesh["dp"]
-    expect_traffic(seen, at_most=tp + few, axis="tp")
+    rows, keys, _ = due_over(seen, 2, reduces, 0)  # a backward pass need not gather K and V again
+    tp, sp, gradients = due_over(seen, gathers, reduces, sums)
+    right, wrong, near, both = keys + gradients, 1.5 * sp + gradients, "", gradients
+    if sums:
+        tp, both = with_joint_sums(seen, tp, gradients)
+    if sums and dp > 1:
+        near = "a sum over dp and then over sp sends 2 · 1/2 + 2 · 1/2 of the gradients, in place of 2 · 3/4"
+        wrong = keys + 4 / 3 * gradients
+    expect_traffic(seen, at_most=needed(rows, 1.5 * rows, at=tp + few), axis="tp")
     if dp > 1:
-        expect_traffic(seen, at_most=both + few if sums else 0, axis="dp")
-    expect_traffic(seen, at_most=sp + both + few, axis=("dp", "sp"))
+        expect_traffic(seen, at_most=needed(both, 2 * both, at=both + few) if sums else 0, axis="dp")
+    expect_traffic(seen, at_most=needed(right, wrong, at=sp + both + few, near=near), axis=("dp", "sp"))
 
 
 @exercise.check(long, points=0.5, public=True, after=block_value)
@@ -644,8 +650,20 @@ def summed_over_positions_too(params, x, *, mesh):
 
 @exercise.misconception(fails=block_value)
 def residual_of_the_norm(params, x, *, mesh):
-    """You added attention to norm(x). Add attention to x."""
+    """You added the result of attention or of the MLP to norm(x). Add it to x."""
     local = summed(lambda x, part, params: norm(x, params["before"]) + over_tp(part), over_tp)
+    return mapped(local, mesh)(params, x)
+
+
+@exercise.misconception(form_of=residual_of_the_norm)
+def residuals_of_both_norms(params, x, *, mesh):
+    """Like `residual_of_the_norm`, for attention and the MLP."""
+
+    def local(params, x):
+        part = jnp.einsum("bthk,hkd->btd", attention(*projected(params, x)), params["out"])
+        n = norm(norm(x, params["before"]) + over_tp(part), params["between"])
+        return n + over_tp(jax.nn.silu(n @ params["up"]) @ params["down"])
+
     return mapped(local, mesh)(params, x)
 
 
