@@ -648,7 +648,7 @@ def test_memory_taken_while_loading_is_the_learners(
     """More memory than allowed, requested at once, or touched until the process ends."""
     workers = workers_in(tier)
     (full,) = findings(workers, f"{allocate}\ndef f(): return 1\n", cases("f"))
-    assert full == Fault("missing", "f is not defined: a.py stopped at line 1: ran out of the memory it is allowed")
+    assert full == Fault("missing", "f is not defined: a.py stopped at line 1: needs more memory than it may use")
     (found,) = findings(workers, "def f(): return 1\n", cases("f"))
     assert values(found) == [1]
 

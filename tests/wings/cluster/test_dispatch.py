@@ -197,7 +197,9 @@ def test_a_submission_that_ends_workers_is_given_up() -> None:
 
     batch = Batch(Cluster(a=Ends(), b=Ends()), *STUDENTS).run()
     failed = {s: str(r) for s, r in batch.came if isinstance(r, Exception)}
-    assert failed == {"s3": f"{MOST_LOST} workers with this submission ended, the last: {failed['s3'].split(': ')[1]}"}
+    assert failed == {
+        "s3": f"{MOST_LOST} workers ended while they graded this submission, the last: {failed['s3'].split(': ')[1]}"
+    }
     assert len(batch.came) == 20 and failed["s3"].endswith("did not answer")
 
 
@@ -250,7 +252,7 @@ def without_sandbox() -> Worker:
 class CanaryFails(Worker):
     def prepare(self, key: str, kit: bytes, folder: str, jobs: int) -> Word:
         return Answer(
-            problem="the test with the course's solutions failed: the solution of e gets 0 of 1 points here"
+            problem="the test with the course's solutions failed: the reference of e gets 0 of 1 points here"
         ).packed()
 
 
@@ -273,12 +275,12 @@ class Older(Worker):
 
 HERE = deciding()
 REFUSED = {
-    "jax": (lambda: with_(jax="0.9.9"), f"has jax 0.9.9, this machine has {HERE['jax']}: install this machine's version there"),
+    "jax": (lambda: with_(jax="0.9.9"), f"has jax 0.9.9, this machine has {HERE['jax']}: install this machine's version on the worker"),
     "python": (lambda: with_(Python="3.10"), f"has Python 3.10, this machine has {HERE['Python']}: install"),
     "code": (lambda: with_(**{"its code": "0"}), f"has its code 0, this machine has {HERE['its code']}: install"),
     "package": (lambda: with_(einops="9"), "has einops 9, this machine has"),
     "sandbox": (without_sandbox, "cannot confine learner code: isolation bwrap: bwrap is not installed; apt-get"),
-    "canary": (CanaryFails, "cannot grade: the test with the course's solutions failed: the solution of e gets 0 of 1 points here"),
+    "canary": (CanaryFails, "cannot grade: the test with the course's solutions failed: the reference of e gets 0 of 1 points here"),
     "garbage": (Garbage, "sends answers that cannot be read"),
     "another": (OfAnother, "sends answers that cannot be read"),
     "none": (Older, "has no usable shardlings (No module named 'grader'): in the checkout of shardlings, run: pip install"),
