@@ -49,11 +49,11 @@ test: lint
 	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow"
 	$(BIN)/shardlings verify -j $(PROVERS) --isolation $(ISOLATION) $(SAMPLE)
 
-test-all: test test-slow
+test-all: test verify test-slow
 
-# The rest: a proof of the whole course, and the slow tests, with those of all wings and all sandboxes
-test-slow: verify
-	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m slow
+# The slow tests, with those of all wings and all sandboxes
+test-slow: install
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m slow --durations 25
 
 test-fast: install
 	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow" $(addprefix tests/,$(ROOMS) $(QUICK))
@@ -80,6 +80,7 @@ docs: install
 pictures: install
 	$(BIN)/python docs/clock_pictures.py
 	$(BIN)/python docs/module_pictures.py
+	$(BIN)/python docs/import_pictures.py
 	$(BIN)/python docs/report_picture.py
 	$(BIN)/shardlings grade examples/submissions --out graded -j $(JOBS) --isolation $(ISOLATION)
 	$(BIN)/python docs/class_picture.py graded

@@ -38,7 +38,7 @@ from grader.exercise import Call, Exercise
 from grader.expect import values
 from grader.intake.submission import Chunk, Source
 from grader.judging.judge import judge_checks
-from grader.judging.plan import OPEN_SEED, Ask, inputs_of, rng
+from grader.judging.plan import PUBLIC_SEED, Ask, inputs_of, rng
 from grader.sandbox.tiers import best_tier
 from grader.wings.devices.backends import backend_of
 from grader.wings.devices.devices import NoDevices, RealDevices
@@ -88,7 +88,7 @@ def asks_of(exercise: Exercise) -> list[Ask]:
         for hidden in (False, True):
             dims, static = call.sizes(mesh, hidden=hidden), call.keywords(hidden=hidden)
             with suppress(AuthorError, ValueError):
-                inputs = list(inputs_of(call, mesh, dims, static, rng(OPEN_SEED, exercise.id)))
+                inputs = list(inputs_of(call, mesh, dims, static, rng(PUBLIC_SEED, exercise.id)))
                 asks.append(
                     Ask(
                         call,
@@ -97,7 +97,7 @@ def asks_of(exercise: Exercise) -> list[Ask]:
                         inputs,
                         static=static,
                         check_vma=call.task.modes[0],
-                        hidden=hidden,
+                        hidden_sizes=hidden,
                         exercise=exercise.id,
                     )
                 )

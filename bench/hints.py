@@ -146,7 +146,7 @@ class Findings:
 
     def of(self, exercise: Exercise, texts: list[tuple[str, str]]) -> list[list[Answered]]:
         """Return, for each pair (source code, task), the answers to all requests of the task."""
-        asks = [a for a in self.grader.plan(exercise.id, False) if not a.secret]
+        asks = [a for a in self.grader.plan(exercise.id, False) if not a.hidden_inputs]
         left = [one for one in dict.fromkeys(texts) if one not in self.known]
         for start in range(0, len(left), AT_ONCE):
             some = [(text, [a for a in asks if a.task == task]) for text, task in left[start : start + AT_ONCE]]

@@ -42,7 +42,6 @@ import load  # noqa: E402
 
 from grader.batch import findings  # noqa: E402
 from grader.batch.tracing import traced_of  # noqa: E402
-from grader.common.observation import Observation  # noqa: E402
 from grader.course.finding import find_course  # noqa: E402
 from grader.course.loading import Course  # noqa: E402
 from grader.exercise import Call  # noqa: E402
@@ -94,7 +93,7 @@ class ByHand:
                 with self.timed("trace and lower"):
                     replies.append(answer(ask.for_tracer(list(program.files)), program, SECONDS))
         found = [self.finding(ask, *self.reply_to(ask, traced, replies)) for ask in asks]
-        key = (name, tuple(repr(type(f)) + (f.program if isinstance(f, Observation) else repr(f)) for f in found))
+        key = (name, tuple(f.observation.program if f.observation else repr(f) for f in found))
         if key not in self.judged:
             self.judged.add(key)
             with self.timed("judge"):
@@ -115,10 +114,10 @@ class ByHand:
     def finding(self, ask: Ask, body: dict[str, Any], blobs: list[bytes]) -> Finding:
         reply, request = findings.reply_of(ask, body, blobs), ask.for_tracer(["any.py"])
         if reply.fault is not None or reply.program is None:
-            return reply.fault or findings.plain_values(ask, reply.body)
+            return Finding(fault=reply.fault) if reply.fault else findings.plain_values(ask, reply.body)
         with self.timed("read, compile and run"):
-            ran = findings.Ran(*execution.execute(request, reply.program, ask.arrays()))
-        return findings.observed(ask, ran)
+            answer = findings.RunReply(*execution.execute(request, reply.program, ask.arrays()))
+        return findings.observed(ask, answer)
 
     @property
     def whole(self) -> float:

@@ -5,8 +5,9 @@
 
 A program's need is its amount of what the budget limits, such as bytes. The ratio is the wrong program's need, divided
 by the least need of a right program. For each budget, the table shows the wrong program with the smallest need above
-the budget. For a budget declared with ``needed``, it shows only the mesh and sizes with the smallest ratio. ``exactly``
-marks a budget that is an exact number of collectives, so that fewer collectives are wrong. Ratios below 1.5 are marked.
+the budget. For a budget declared with ``needed``, it shows only the mesh and sizes with the smallest ratio, and only
+wrong programs that exceed the budget by a tenth. ``exactly`` marks a budget that is an exact number of collectives, so
+that fewer collectives are wrong. Ratios below 1.5 are marked.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from grader.authoring.margins import EXACT, SHOWN, Measured, differing, measured
+from grader.authoring.margins import EXACT, ROOM, SHOWN, Measured, differing, measured
 from grader.authoring.replaced import amounts, replaced_texts
 from grader.batch.grade import Grader
 from grader.common.budget import LEAST_RATIO, Budget
@@ -74,14 +75,15 @@ def _row(name: str, one: Measured, sizes: str) -> Row:
     wrong = (one.wrong if differing(one.wrong) else one.earlier).get(sizes, {})
     least = min(use.amount for use in right.values())
     budget = next(iter(right.values())).budget
-    beyond = {who: use.amount for who, use in wrong.items() if use.amount > budget}
-    exact = one.key.word == EXACT
+    exact, known = one.key.word == EXACT, isinstance(budget, Budget) and budget.known
+    more = budget * ROOM if known else budget
+    beyond = {who: use.amount for who, use in wrong.items() if use.amount > budget and use.amount >= more}
     if exact:
         beyond = {who: use.amount for who, use in wrong.items() if use.amount != budget}
     by = min(beyond, key=lambda who: beyond[who], default="")
     amount = beyond.get(by, 0.0)
     ratio = math.inf if exact and by else amount / least if least else math.inf if by else 0.0
-    word = "exactly" if exact else "at most" if not isinstance(budget, Budget) or budget.known else "between"
+    word = "exactly" if exact else "at most" if known or not budget else "between"
     return Row(
         name, one.check.name, f"{one.key} {sizes}", f"{word} {show(budget)}", show(least), show(amount), by, ratio
     )

@@ -272,7 +272,7 @@ def page(found: dict[str, Any], lines: list[Row]) -> str:
             "# Performance",
             "",
             "`make bench` (`bench/performance.py`) writes this page, and a table of all figures, `bench/performance.md`. The",
-            "docstring of each script in `bench/` describes what it compares.",
+            "docstring of each script in `bench/` describes what the script compares.",
             "",
             f"- Measured on {found['machine']}.",
             "- CPU seconds are the sum over all processes. Other load changes CPU seconds much less than wall time.",

@@ -40,7 +40,7 @@ from grader.batch.running import collect
 from grader.clock import Slice, Timeline, live_memory, placed, replayed
 from grader.common.files import write_atomic
 from grader.common.layout import show_sizes
-from grader.common.observation import Collective, Fault, Observation
+from grader.common.observation import Collective, Fault
 from grader.course.loading import Course, load_course
 from grader.course.reference import reference_source
 from grader.exercise import Exercise, normal
@@ -50,7 +50,7 @@ from grader.expect.costs import show_bytes
 from grader.intake.submission import Chunk, Source
 from grader.judging.judge import judge_check
 from grader.judging.plan import Ask
-from grader.judging.seen import Answered
+from grader.judging.seen import Answered, Finding
 from grader.reports import points
 from grader.sandbox.worker import Worker
 from grader.wings.chip import chips
@@ -347,19 +347,20 @@ class Compiled:
 
     def one(self, asked: Asked) -> Answered:
         answer = self.answered(asked, "")
-        seen, made = answer.finding, self.shipped.made.get(asked.name)
-        if not isinstance(seen, Observation):
+        seen, made = answer.finding.observation, self.shipped.made.get(asked.name)
+        if seen is None:
             return answer
         if not self.frozen and not (isinstance(made, Schedule) and (made.program, made.by) == (seen.program, BY)):
             sys.stderr.write(f"compiling {asked.name}\n")
             answer = self.answered(asked, asked.on)
-            assert isinstance(answer.finding, Observation)
-            seen, made = answer.finding, answer.finding.compiled
+            seen = answer.finding.observation
+            assert seen is not None
+            made = seen.compiled
         if isinstance(made, Schedule):
             self.answers[asked.name] = {"schedule": to_json(replace(made, layouts=()))}
         elif made is not None:
             self.answers[asked.name] = {"fault": {"kind": made.kind, "message": made.message}}
-        return Answered(answer.ask, replace(seen, compiled=made, compiled_on=asked.on))
+        return Answered(answer.ask, Finding(replace(seen, compiled=made, compiled_on=asked.on)))
 
     def answered(self, asked: Asked, on: str) -> Answered:
         with (self.grader(on) if on else self.graders[""]).workers() as workers:
@@ -402,7 +403,7 @@ def hidden_table(course: Course, compiled: Compiled) -> str:
     for exercise, by, asked in variants(course):
         answered = compiled.of(asked)
         plain = [
-            Answered(a.ask, replace(a.finding, compiled=None)) if isinstance(a.finding, Observation) else a
+            Answered(a.ask, Finding(replace(seen, compiled=None))) if (seen := a.finding.observation) else a
             for a in answered
         ]
         for check in hidden_checks(exercise):
@@ -455,8 +456,8 @@ def added_table(course: Course, compiled: Compiled) -> str:
         left_out += [f"{short} on {mesh}" for mesh in beside]
         found = []
         for one, answer in zip(asked, compiled.of(asked), strict=True):
-            seen, programs = answer.finding, programs + 1
-            assert isinstance(seen, Observation), (one.name, seen)
+            seen, programs = answer.finding.observation, programs + 1
+            assert seen is not None, (one.name, answer.finding)
             made = seen.compiled
             ours = put_in(c for c in seen.collectives if c.by_compiler)
             theirs = made.message if isinstance(made, Fault) else "unknown"
@@ -546,8 +547,8 @@ def memory_table(course: Course, compiled: Compiled) -> str:
     in_time = []
     for asked in held(course):
         (answer,) = compiled.of([asked])
-        seen = answer.finding
-        assert isinstance(seen, Observation) and isinstance(seen.compiled, Schedule), asked.name
+        seen = answer.finding.observation
+        assert seen is not None and isinstance(seen.compiled, Schedule), asked.name
         assert seen.operations is not None
         _, _, line = timelines(answer, asked.on)
         clock, due = line.memory.peak if line else None, seen.compiled.held
@@ -588,7 +589,7 @@ def error_text(errors: Mapping[str, Sequence[float]]) -> str:
     """Describe how far the compiler's step time differs from the clock's: range and median, by dtype of the matmuls."""
     parts = [
         f"{len(found)} rows of {what}: the compiler's time of the step differs from the clock's "
-        f"by {min(found):+.0%} to {max(found):+.0%}, the median difference is {_typical(found)}"
+        f"by {min(found):+.0%} to {max(found):+.0%}, and the median difference is {_typical(found)}"
         for what, found in errors.items()
         if found
     ]

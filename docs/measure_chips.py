@@ -27,7 +27,6 @@ from make_chip_tables import MEASURED, REFERENCES, ROOT, SLICES, TWO_DEVICES, As
 from grader.batch.grade import Grader
 from grader.batch.running import collect
 from grader.common.files import write_atomic
-from grader.common.observation import Observation
 from grader.course.config import CourseError
 from grader.course.loading import Course, load_course
 from grader.wings.chip.compiling import Shipped, name_of
@@ -58,9 +57,9 @@ def measured(
         for one in programs:
             with grader.workers() as workers:
                 (answer,), _ = collect(workers, one.source, [one.ask])
-            seen, was = answer.finding, shipped.get(one.name)
-            if not isinstance(seen, Observation) or isinstance(seen.measured, str) or not seen.measured:
-                why = seen.measured if isinstance(seen, Observation) else getattr(seen, "message", "no program")
+            seen, fault, was = answer.finding.observation, answer.finding.fault, shipped.get(one.name)
+            if seen is None or isinstance(seen.measured, str) or not seen.measured:
+                why = seen.measured if seen else fault.message if fault else "no program"
                 sys.stderr.write(f"not measured: {one.name}: {why or 'no time came back'}\n")
             elif isinstance(was, Schedule) and was.program != seen.program:
                 sys.stderr.write(

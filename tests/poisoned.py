@@ -7,7 +7,7 @@ from typing import Any
 
 from grader.batch.in_process import InProcess
 from grader.batch.running import collect
-from grader.common.observation import Observation, Seen
+from grader.common.observation import Seen
 from grader.exercise import Array, Call, Task
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask, inputs_of, rng
@@ -43,7 +43,7 @@ def answered(
     ask = Ask(call, mesh, {}, list(inputs_of(call, mesh, {}, {}, rng("open", "here"))), exercise="one")
     source = Source("a.py", (Chunk("a.py", IMPORTS + text),))
     (found,), notes = collect(InProcess({}), source, [ask])
-    assert not notes and isinstance(found.finding, Observation), (notes, found.finding)
+    assert not notes and found.finding.observation, (notes, found.finding)
     return found
 
 

@@ -220,7 +220,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
     workers = grader.hosts[0]
     exercise = grader.course.exercise(NAME)
     asks = [a for a in grader.plan(NAME, public=False) if isinstance(a.of, Call)]
-    (first, *_), files = [a for a in asks if not a.secret and a.dims == asks[-1].dims], [f"{NAME}.py"]
+    (first, *_), files = [a for a in asks if not a.hidden_inputs and a.dims == asks[-1].dims], [f"{NAME}.py"]
     ours = [a for a in asks if a.program == first.program]  # the same program on public and on hidden inputs
     bases = {n: traced(workers, first, HEAD + t, files) for n, t in (HONEST | WRONG).items()}
 
@@ -248,7 +248,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
                 wrong(f"broken: {value.reason} {traffic.reason}")
             if value.status == "passed" and name in WRONG:
                 wrong("wrong work is right")
-            if isinstance(ran := seen[first], Observation):
+            if ran := seen[first].observation:
                 found.ran += 1
                 for one in miscounted(code, first, ran, found):
                     wrong(one)

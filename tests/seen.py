@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,9 @@ import pytest
 
 from grader.common.intervals import UNKNOWN, Interval
 from grader.common.layout import owner_slices
-from grader.common.observation import Collective, Seen, Sharded
+from grader.common.observation import Collective, Fault, Observation, Outcome, Seen, Sharded
 from grader.expect import Failure
+from grader.judging.seen import Finding
 from grader.wire.frames import dtype_of
 
 MESH = {"x": 4, "y": 2}
@@ -36,6 +37,20 @@ def collective(kind: str, *axes: str, **more: Any) -> Collective:
     """Return a collective. ``count`` and ``sent`` may be numbers; None stands for an unreadable one."""
     count, sent = (UNKNOWN if n is None else Interval.of(n) for n in (more.pop("count", 1), more.pop("sent", 64)))
     return Collective(kind, axes, more.pop("bytes", 64), sent, count, **more)
+
+
+def finding(of: Observation | Sequence[Outcome] | Fault) -> Finding:
+    match of:
+        case Observation():
+            return Finding(of)
+        case Fault():
+            return Finding(fault=of)
+    return Finding(outcomes=of)
+
+
+def held(found: Finding) -> Any:
+    """Return the one attribute that a finding has: an observation, a list of outcomes, or a fault."""
+    return found.observation or found.fault or list(found.outcomes)
 
 
 def seen(*collectives: Collective, mesh: Mapping[str, int] = MESH, **more: Any) -> Seen:

@@ -105,13 +105,13 @@ class Target:
         for ask in self.asks(grader):
             assert isinstance(ask.of, Call) and ask.of.timed is not None
             mesh = mesh_beside(ask.of.timed, ask.mesh)
-            dims = ask.of.timed.sizes(mesh, hidden=ask.hidden)
+            dims = ask.of.timed.sizes(mesh, hidden=ask.hidden_sizes)
             found[_when(ask)] = tuple(mesh.items()), tuple(dims.items())
         return found
 
     def tests(self, grader: Grader, by: str) -> list[str]:
         """Return the tests of an observable, with what learners know about this task's timing calls."""
-        asks = [a for a in self.asks(grader) if not a.hidden] or self.asks(grader)
+        asks = [a for a in self.asks(grader) if not a.hidden_sizes] or self.asks(grader)
         shapes = {_shape(a) for a in asks}
         meshes = [dict(a.mesh) for a in asks]
         statics = {repr(dict(a.static)) for a in self.asks(grader)}

@@ -48,6 +48,10 @@ NOT_RUN = {
     ("docs/term.md", "shardlings appeal"): "tests/cli/test_regrading.py has an appeal with its page",
     ("docs/term.md", "shardlings grade"): "tests/cli/test_grading.py and tests/batch/test_changes.py have a term's classes",
     ("docs/wings/devices.md", "shardlings doctor"): "needs an accelerator; tests/wings/devices/test_devices.py runs several processes",
+    ("docs/wings/publish.md", "shardlings publish"): "tests/wings/publish makes the branches and the folder",
+    ("docs/wings/publish.md", "make dist"): "tests/test_packaging.py makes the packages",
+    ("docs/wings/publish.md", "pip install"): "needs a package index; tests/test_packaging.py installs the wheel",
+    ("docs/wings/publish.md", "shardlings export"): "tests/wings/gradescope makes the zip",
     ("docs/wings/predict.md", "shardlings predict f1"): "needs a TPU; tests/wings/predict/test_command.py predicts a step",
     ("docs/wings/predict.md", "shardlings predict"): "measures this machine for a minute; tests/wings/predict/test_command.py runs small ones",
 }  # fmt: skip

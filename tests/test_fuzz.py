@@ -16,8 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from grader.batch.findings import Ran, observed, plain_values, reply_of
-from grader.common.observation import Fault
+from grader.batch.findings import RunReply, observed, plain_values, reply_of
 from grader.common.result import Report
 from grader.exercise import Exercise, normal
 from grader.intake.reading import read
@@ -170,8 +169,8 @@ reply = st.dictionaries(st.sampled_from(["values", "raw", "program", "outputs", 
 def test_any_reply_is_a_finding(body: dict[str, Any], blobs: list[bytes]):
     for ask in ASKS:
         reply = reply_of(ask, body, blobs)
-        finding = observed(ask, Ran(body, blobs)) if ask.inputs else plain_values(ask, reply.body)
-        assert isinstance(reply.fault or finding, Fault | list)
+        finding = observed(ask, RunReply(body, blobs)) if ask.inputs else plain_values(ask, reply.body)
+        assert reply.fault or finding.fault or finding.outcomes
 
 
 observation = st.fixed_dictionaries(
@@ -198,8 +197,8 @@ observation = st.fixed_dictionaries(
 @MANY
 @given(observation, st.lists(st.binary(max_size=10), max_size=4))
 def test_any_malformed_observation_is_broken(header: dict[str, Any], blobs: list[bytes]):
-    found = observed(ASKS[0], Ran(header, blobs))
-    assert isinstance(found, Fault) and found.kind == "broken"  # "broken", because the runner is a part of the grader
+    found = observed(ASKS[0], RunReply(header, blobs)).fault
+    assert found is not None and found.kind == "broken"  # "broken", because the runner is a part of the grader
 
 
 # -- answers and files -------------------------------------------------------------------------

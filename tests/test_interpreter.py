@@ -317,7 +317,7 @@ def test_facts_hold_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     own = Runner.run_or_try_again
 
     def seen(self: Any, request: dict, program: bytes, ask: Any, *asleep: Any, **more: Any) -> Any:
-        if not ask.secret and not more:
+        if not ask.hidden_inputs and not more:
             programs.append((ask, program))
         return own(self, request, program, ask, *asleep, **more)
 

@@ -249,13 +249,13 @@ def test_a_plan_over_the_budget_is_shown_with_its_bytes_and_the_budget():
         return reason(check.fn, replace(seen(), outcomes=outcomes, public=public))
 
     count, first = told(slow, public=True).split("; ")
-    assert count == told(slow, public=False) == "1 of 1 plans do not arrive or send too much"
+    assert count == told(slow, public=False) == "1 of 1 plans do not end in dst or send too many bytes"
     assert first.startswith(
         "from ('x', None, None) to (None, 'x', None), shape (120, 60, 180), x=4, y=2, z=3: the plan [("
     )
     assert first.endswith(" sends 3,888,000 bytes from each device, the budget is 972,000 bytes")
-    assert "the plan [] does not arrive, the budget" in told(Outcome(value=[]), public=True)
-    assert "it raised ValueError, the budget" in told(Outcome(error="ValueError"), public=True)
+    assert "the plan [] does not end in dst, the budget" in told(Outcome(value=[]), public=True)
+    assert "reshard_plan raised ValueError, the budget" in told(Outcome(error="ValueError"), public=True)
 
 
 # -- B3, B4 ------------------------------------------------------------------------------------

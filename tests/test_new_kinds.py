@@ -20,6 +20,7 @@ from grader.course.reference import reference_source
 from grader.intake.facts import with_facts
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging.plan import Ask
+from grader.judging.seen import Finding
 from grader.reports.pages import render_html
 from grader.reports.summary import summarise
 from grader.sandbox.tiers import best_tier
@@ -99,7 +100,7 @@ def test_values_that_a_learners_process_sends_are_never_used(course: Course, gra
     question = course.exercise("a2_bytes").questions["halo_formula"]
     kind_raw = {"formula": "2*8*h*(N/X + N/Y)", "values": [1.0] * 32}
     with grader.workers() as workers:
-        (found,) = evaluated(workers, Ask(question), [Outcome(value=kind_raw)])  # type: ignore[misc]
+        (found,) = evaluated(workers, Ask(question), Finding(outcomes=[Outcome(value=kind_raw)])).outcomes
     assert found.value == {"problem": "write the formula as a text in quotes"}
 
 

@@ -10,7 +10,7 @@ import pytest
 from grader.batch.findings import plain_values
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
-from grader.common.observation import Fault, Outcome
+from grader.common.observation import Outcome
 from grader.common.result import ExerciseReport, Report
 from grader.course.build import build
 from grader.course.loading import Course, load_course
@@ -155,6 +155,7 @@ def deep(levels: int) -> Any:
 )
 def test_a_malformed_reply_of_a_learners_process_is_refused(raw: Any) -> None:
     question = Question("q", "What?", lambda: {"a": 1}, 1, Table({"a": ""}))
-    found = plain_values(Ask(question), {"raw": raw})
-    assert isinstance(found, Fault) and found.kind == "refused"
-    assert plain_values(Ask(question), {"raw": {"dict": [["a", 1]]}}) == [Outcome(value={"dict": [["a", 1]]})]
+    found = plain_values(Ask(question), {"raw": raw}).fault
+    assert found is not None and found.kind == "refused"
+    given = {"dict": [["a", 1]]}
+    assert plain_values(Ask(question), {"raw": given}).outcomes == [Outcome(value=given)]

@@ -74,8 +74,8 @@ def test_facts_that_do_not_hold_are_found() -> None:
         taking = grader.hosts[0]
         ask = grader.plan(search.NAME, public=True)[0]
         code = search.traced(taking, ask, search.HEAD + search.HONEST["psum"], [f"{search.NAME}.py"])
-        seen = Runs(taking, [], Cost(taking.limits)).findings([ask], Reply(program=code))[ask]
-    assert isinstance(seen, Observation)
+        seen = Runs(taking, [], Cost(taking.limits)).findings([ask], Reply(program=code))[ask].observation
+    assert seen is not None
 
     def wrong(seen: Observation) -> list[str]:
         return list(search.miscounted(code, ask, seen, search.Found()))

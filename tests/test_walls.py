@@ -1,7 +1,8 @@
-"""The walls between rooms: ``make lint`` checks them, and each contract fails if it is broken."""
+"""The walls between rooms: ``make lint`` checks them, each contract fails if it is broken, and a picture shows them."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -56,3 +57,21 @@ def test_each_contract_fails_when_it_is_broken(copy: Path, contract: str) -> Non
 def test_every_contract_is_kept_and_tried() -> None:
     done = linted(ROOT)
     assert done.returncode == 0 and f"{len(BROKEN)} kept, 0 broken" in done.stdout, done.stdout + done.stderr
+
+
+def drawn(root: Path, target: Path) -> str:
+    script = [sys.executable, str(ROOT / "docs" / "import_pictures.py"), str(target)]
+    subprocess.run(script, env=os.environ | {"PYTHONPATH": str(root)}, check=True)
+    return target.read_text(encoding="utf-8")
+
+
+def test_the_picture_of_imports_is_current(tmp_path: Path) -> None:
+    current = (ROOT / "docs" / "imports.svg").read_text(encoding="utf-8")
+    assert current == drawn(ROOT, tmp_path / "imports.svg"), "run python docs/import_pictures.py"
+
+
+def test_the_picture_shows_a_core_that_imports_a_wing(copy: Path) -> None:
+    path = copy / "grader" / "cli" / "staff.py"
+    path.write_text(path.read_text(encoding="utf-8") + "\nfrom grader.wings.similar import tokens\n", encoding="utf-8")
+    found = drawn(copy, copy / "imports.svg")
+    assert "<title>cli imports wings.similar</title>" in found and "the core imports no wing" not in found

@@ -158,7 +158,7 @@ def _difference(text: str, like: str, task: Task, asks: list[Ask]) -> str:
             return f"{type(error).__name__}: {error}"
         functions.append(space[task.name])
     for ask in asks:
-        if isinstance(ask.of, Call) and ask.of.task is task and ask.inputs and not ask.secret:
+        if isinstance(ask.of, Call) and ask.of.task is task and ask.inputs and not ask.hidden_inputs:
             try:
                 one = _came_to(functions[0], ask, ask.of)
             except Exception as error:

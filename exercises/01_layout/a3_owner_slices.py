@@ -1,8 +1,8 @@
 """# A3 Which device holds which block
 
 A spec also says *which* block each device holds. The device's coordinates on the mesh give the number of its block. In
-a tuple of axes the order matters: `P(("x", "y"))` and `P(("y", "x"))` cut equal blocks and give them to different
-devices.
+a tuple of axes the order matters: `P(("x", "y"))` and `P(("y", "x"))` cut the array into the same blocks, but give them
+to different devices.
 
 ```
    24 rows on the mesh x=2, y=3
@@ -69,13 +69,15 @@ first_row = None  # TODO: your answer
 # J]`. How many MB do all devices send together?
 #
 # Answer in MB (a bare number), or with a unit.
-# Model: a device sends its whole block or, if it keeps it, nothing; 1 MB is 10^6 bytes.
+# Model: a device that keeps its block sends nothing, and every other device sends its whole
+# block; 1 MB is 10^6 bytes.
 reorder_bytes = None  # TODO: your answer
 
 
 # ## Going further
 #
-# In the two layouts of the small case all blocks have equal shapes, but four of the six devices hold different blocks.
+# Both layouts of the small case have the same six blocks. But four of the six devices hold a different block in each
+# layout.
 #
 # **In real systems.** `sharding.devices_indices_map` and `array.addressable_shards` return these slices. Checkpoints are
 # written slice by slice. If a program loads a checkpoint with the axes of a tuple swapped, it gets no error, but many

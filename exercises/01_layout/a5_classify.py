@@ -1,7 +1,7 @@
-"""# A5 Which case is it?
+"""# A5 The four cases of an einsum
 
-The sharding of two operands decides what their einsum costs. A letter that both operands have and the output lacks is
-*summed*. The letters of the output are *kept*.
+The sharding of two operands decides what their einsum costs. A *summed* letter is in both operands but not in the
+output. A *kept* letter is in the output.
 
 ```
    A[I_X, J] · B[J, K_Y]   = C[I_X, K_Y]      1   nothing to do
@@ -37,8 +37,8 @@ returns the axes of an entry as a tuple.
 **Symbols.** I, J, K: sizes of letters. X, Y, Z: sizes of axes. `{U_X}`: partial sums over x.
 
 **Small case.** `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`. x cuts b in both operands, in the same
-way. But y cuts h in one operand and k in the other, so it would cut two letters of the output: case 4. With
-`P("x", None, "y")` for both operands it is case 1.
+way. But y cuts h in one operand and k in the other, so y would cut two letters of the output: case 4. With
+`P("x", None, "y")` for both operands, the einsum is case 1.
 
 Check your work: shardlings check a5_classify
 Notes on all exercises of this module: see README.md, or run shardlings show 01_layout
@@ -65,8 +65,8 @@ def classify(eq, spec_a, spec_b):
 
 # Question partial_sum_bytes [MB]
 # `A[I_X, J_Y] · B[J_Y, K_Z]` with I=8192, J=12288, K=10240 runs on the mesh x=16, y=2, z=8.
-# Partial sums are float32. How many MB is the partial sum on each device, before anything is
-# reduced?
+# Partial sums are float32. How many MB is the partial sum on each device, before the devices add
+# the partial sums?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: 1 MB is 10^6 bytes.
@@ -93,9 +93,9 @@ how_many_shardings = None  # TODO: your answer
 # | 4 | an all-gather of one operand first |
 # | 3 | a sum over devices afterwards |
 # | 2 | first gather the operand that is cut; or, if one operand is whole, slice it and sum over devices afterwards (exercise C2) |
-# | 1 | nothing; slicing an operand that is whole is free |
+# | 1 | nothing; to slice a whole operand is free |
 #
-# **In real systems.** The partitioner, DTensor's sharding propagation and JAX's explicit mode follow this table.
+# **In real systems.** XLA's partitioner, DTensor's sharding propagation and JAX's explicit mode follow this table.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "Computing sharding
 # with einsum".

@@ -13,8 +13,8 @@ collective comes from.
 | Explicit | whole arrays | part of its type: `float32[24@x,40]` | you wrote `reshard` |
 | Manual | one device's block | `in_specs` and `out_specs` say it | you wrote the collective |
 
-**Write** `matmul_auto`, `matmul_explicit` (for it, the grader sets a mesh with Explicit axes) and `matmul_manual` (with
-`jax.shard_map`).
+**Write** `matmul_auto`, `matmul_explicit` and `matmul_manual` (with `jax.shard_map`). For `matmul_explicit` the grader
+sets a mesh with Explicit axes.
 
 | | shape | layout |
 |---|---|---|
@@ -32,9 +32,9 @@ collective comes from.
 | Auto, Explicit: the compiler inserts the all-gather, you write none | | |
 | Manual: you write the all-gather in `shard_map`, the compiler adds nothing | | |
 
-In Auto mode, a constraint says where a value lives, not how it gets there. If you ask only for `C[I_X, K]`, the
+In Auto mode, a constraint says where a value lives, not how the value gets there. If you ask only for `C[I_X, K]`, the
 compiler gathers `B`. So constrain `a @ b` to `C[I_X, K_Y]` first. In Explicit mode the types of `a`, `b` and `a @ b`
-say how they are cut. In this mode a constraint to another layout is an error: use `reshard` to move a value.
+say how these arrays are cut. In this mode a constraint to another layout is an error: use `reshard` to move a value.
 
 **Symbols.** I, J, K: dimensions. X, Y: sizes of the mesh axes.
 
@@ -64,7 +64,8 @@ def matmul_auto(a, b, *, mesh):
 def matmul_explicit(a, b, *, mesh):
     """Multiply A[I_X, J] by B[J, K_Y] into C[I_X, K] in Explicit mode, with jax.sharding.reshard.
 
-    Args: a is float32[I@x, J]; b is float32[J, K@y]; mesh has the Explicit axes 'x' and 'y', and jax.set_mesh has set it.
+    Args: a is float32[I@x, J]; b is float32[J, K@y]; mesh has the Explicit axes 'x' and 'y', and
+    jax.set_mesh has made it the current mesh.
     Returns: float32[I@x, K].
     """
     # TODO: write this function
@@ -82,7 +83,7 @@ def matmul_manual(a, b, *, mesh):
 
 # Question gather_of_c_bytes [MB]
 # In float32, with I=8192, J=5120, K=12288 on the mesh x=4, y=16: how many MB does each device
-# send in `C[I_X, K_Y] → C[I_X, K]`?
+# send in the all-gather `C[I_X, K_Y] → C[I_X, K]`?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: one-way ring of y: Y - 1 steps; 1 MB is 10^6 bytes.
@@ -100,13 +101,12 @@ flops_of_one_constraint = None  # TODO: your answer
 
 # ## Going further
 #
-# **JAX.** In Explicit mode the types of the operands determine the type of each result. Where the types of the operands
-# do not determine it, JAX raises an error at the line of the operation. A collective also appears where you pass
-# `out_sharding`, or where a matmul sums over a dimension that is cut in only one of its operands. `jax.typeof(c)` shows
-# the type of a value. On a mesh of your own, with the default Auto axes, `reshard` the operands first: their types do not
-# say how they are cut.
+# **JAX.** In Explicit mode the types of the operands determine the type of each result. If they do not determine this
+# type, JAX raises an error at the line of the operation. A collective also appears where you pass `out_sharding`, or
+# where a matmul sums over a dimension that is cut in only one of its operands. `jax.typeof(c)` shows the type of a value.
+# Give a mesh of your own Explicit axes: for Auto axes, `reshard` raises an error.
 #
-# **In real systems.** One model mixes the modes: Auto for most of the model, Explicit where an unexpected collective is
+# **In real systems.** One model can mix the modes: Auto for most of the model, Explicit where an unexpected collective is
 # expensive, Manual for kernels.
 #
 # **Read on.** JAX documentation, "Distributed arrays and automatic parallelization", "Explicit sharding", "Manual

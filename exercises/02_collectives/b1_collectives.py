@@ -28,7 +28,7 @@ All arrays are float32. In `all_gather_body`, `A` has two or three dimensions, a
 | `all_gather_body` | every device holds the whole `A`, for `dim=0` and for an array cut along its last dimension | one all-gather over x and no other collective | 960 bytes |
 | `all_reduce_body` | every device holds the sum | one all-reduce over x and no other collective | 480 bytes |
 | `reduce_scatter_body` | every device holds its columns of the sum | one reduce-scatter over x and no other collective | 240 bytes |
-| `all_to_all_body` | the rows were cut, now the columns are cut | one all-to-all over x and no other collective | 240 bytes |
+| `all_to_all_body` | every device holds its columns of `A`, not its rows | one all-to-all over x and no other collective | 240 bytes |
 
 **Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. V: bytes of the whole array. W:
 both-way bandwidth of a link.
@@ -72,12 +72,12 @@ def all_to_all_body(a):
 
 
 # Question all_to_all_on_ring [us]
-# `A` is bfloat16[4096, 8192] on a ring of 8 v5p chips. How long does `A[I_X, J] → A[I, J_X]`
-# take?
+# `A` is bfloat16[4096, 8192] on a ring of 8 v5p chips. How long does the all-to-all `A[I_X, J] →
+# A[I, J_X]` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
-# directions of one link.
+# Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, where W is the
+# bandwidth of a link in both directions.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.

@@ -27,9 +27,9 @@ array is unreduced at first. `mesh_shape` is a dict from axis to size. All dimen
 | check | rule |
 |---|---|
 | each plan can be carried out and ends in `dst`, with nothing left unreduced | a dimension must be uncut before another axis cuts it |
-| each plan stays within the budget of bytes: for an axis that no longer cuts a dimension, for an axis that newly cuts one, for partial sums, and for several axes | it sends at most the bytes of the cheapest plan that uses every axis at most once |
+| each plan stays within the budget of bytes. The cases: an axis that no longer cuts a dimension, an axis that newly cuts a dimension, partial sums, several axes | the plan sends at most the bytes of the cheapest plan that uses every axis at most once |
 
-Each case has a plan that uses every axis at most once. A cheaper plan, which uses an axis twice, passes too. The given
+Each case has a plan that uses every axis at most once. A cheaper plan that uses an axis twice passes, too. The given
 `run_plan` returns the layout at the end of a plan, and the bytes that each device sends.
 
 **Symbols.** n: size of the axis. `block`: bytes that a device holds when the step begins. I, J: dimensions. X, Y: sizes
@@ -94,7 +94,7 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
 # MB does each device send in the cheapest plan?
 #
 # Answer in MB (a bare number), or with a unit.
-# Model: bytes as in the table of steps; 1 MB is 10^6 bytes.
+# Model: the table of steps gives the bytes of each step; 1 MB is 10^6 bytes.
 reshard_bytes = None  # TODO: your answer
 
 
@@ -103,7 +103,7 @@ reshard_bytes = None  # TODO: your answer
 # The order matters: cut early and gather late. For some changes of layout, a plan that uses an axis twice is still
 # cheaper. This plan slices along an axis along which devices hold copies, and later gathers along this axis again.
 #
-# **In real systems.** Every partitioner writes these plans for you, and not always the cheapest ones.
+# **In real systems.** Every partitioner writes these plans for you, but its plans are not always the cheapest.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *Memory-efficient array
 # redistribution through portable collective communication*.

@@ -22,14 +22,14 @@ another device. This data, the halo, comes from the two neighbours on the ring.
 | function | check | small case, w=1 |
 |---|---|---|
 | `halo` | one element of each neighbour around every block | above |
-| `halo` | three elements of each neighbour | |
+| `halo` | three elements of each neighbour around every block | |
 | `halo` | two permutes over x with w elements each: 2 · w · 4 bytes, and no other collective | 8 bytes |
-| `stencil` | the weights (-1, 0, 1), `a[i + 1] − a[i − 1]` | element 4 becomes 2 |
+| `stencil` | the weights (-1, 0, 1) give `a[i + 1] − a[i − 1]` | element 4 becomes 2 |
 | `stencil` | five unequal weights | |
-| `stencil` | sharded `P("x")`, two permutes over x with w elements each | 8 bytes |
+| `stencil` | the result is sharded `P("x")`; two permutes over x with w elements each | 8 bytes |
 
-The ring is closed: the first device's left neighbour is the last. w is at most n. A device that no pair of `ppermute`
-names as a target receives zeros, without an error.
+The ring is closed: the first device's left neighbour is the last device. w is at most n. If no pair of `ppermute` names
+a device as a target, this device receives zeros, without an error.
 
 **Symbols.** N: elements of the array. n: elements of a block. w: reach of the stencil. X: devices on the ring. D:
 columns of a grid.
@@ -54,7 +54,7 @@ def halo(a, *, w):
 
 
 def stencil(a, *, mesh, weights):
-    """out[i] = sum over k of weights[k] * a[i + k - w], periodic.
+    """Return out[i] = sum over k of weights[k] * a[i + k - w], with indices modulo N.
 
     Args: a is float32[N] sharded P('x'); weights is a tuple of 2w + 1 floats; mesh has an axis 'x'.
     Returns: float32[N] sharded P('x').
@@ -65,7 +65,7 @@ def stencil(a, *, mesh, weights):
 
 # Question halo_bytes [KB]
 # A grid `A[N_X, D]`, float32[24576, 9216], is cut into rows over a ring of 8 devices. A stencil
-# reaches 5 rows up and 5 rows down. How many KB does each device send in one step?
+# reaches 5 rows up and 5 rows down. How many KB does each device send in one halo exchange?
 #
 # Answer in KB (a bare number), or with a unit.
 # Model: 1 KB is 1000 bytes.
@@ -76,7 +76,7 @@ halo_bytes = None  # TODO: your answer
 #
 # A device sends 2 · w elements, however large its block is.
 #
-# **In real systems.** Halos occur in weather models, in convolutions that are cut along the image and in sliding-window
+# **In real systems.** Halos occur in weather models, in convolutions over an image that is cut and in sliding-window
 # attention.
 #
 # **Read on.** `jax.lax.ppermute` in the JAX documentation; *Using MPI* (Gropp, Lusk, Skjellum), the Poisson problem.

@@ -13,7 +13,7 @@ and masks its data.
 **Write** four bodies with the arguments `(a, *, root)`. The grader wraps them in `shard_map` over mesh axis `x`, with
 `check_vma=False`. `a` is the device's block, float32[I, K]. `root` is a Python int.
 
-| body | the root returns | the others return |
+| body | the root returns | each other device returns |
 |---|---|---|
 | `rooted_broadcast` | its block, [I, K] | the root's block |
 | `rooted_scatter` | chunk number `root` of its rows, [I/N, K] | device i: chunk i of the root's rows |
@@ -26,11 +26,11 @@ and masks its data.
 |---|---|---|---|
 | `rooted_broadcast` | every device has the root's block | 2·(N − 1)/N · V | 4800 bytes |
 | `rooted_scatter` | device i has chunk i of the root's rows | (N − 1)/N · V | 2400 bytes |
-| `rooted_gather` | the root has all blocks, the others have zeros | (N − 1) · V | 9600 bytes |
-| `rooted_reduce` | the root has the sum, the others have zeros | 2·(N − 1)/N · V | 4800 bytes |
+| `rooted_gather` | the root has all blocks, the other devices have zeros | (N − 1) · V | 9600 bytes |
+| `rooted_reduce` | the root has the sum, the other devices have zeros | 2·(N − 1)/N · V | 4800 bytes |
 
-The grader also checks each body with another root. A sum to which only the root contributes is the root's value: mask
-with `jnp.where`, then sum over x. Devices that are not the root may send zeros.
+The grader also checks each body with another root. If only the root contributes to a sum, the sum is the root's value:
+mask with `jnp.where`, then sum over x. Devices that are not the root may send zeros.
 
 **Symbols.** N: devices along x (X in the questions). V: bytes of a block [I, K]. W: both-way bandwidth of a link.
 
@@ -60,13 +60,13 @@ def rooted_scatter(a, *, root):
 
 
 def rooted_gather(a, *, root):
-    """Return all blocks side by side on device `root`, zeros on the others."""
+    """Return all blocks side by side on device `root`, zeros on the other devices."""
     # TODO: write this function
     raise NotImplementedError("rooted_gather")
 
 
 def rooted_reduce(a, *, root):
-    """Return the sum of all blocks on device `root`, zeros on the others."""
+    """Return the sum of all blocks on device `root`, zeros on the other devices."""
     # TODO: write this function
     raise NotImplementedError("rooted_reduce")
 
@@ -76,8 +76,8 @@ def rooted_reduce(a, *, root):
 # `rooted_broadcast` take as a masked all-reduce?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
-# directions of one link.
+# Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, where W is the
+# bandwidth of a link in both directions.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
@@ -89,7 +89,7 @@ rooted_broadcast_time = None  # TODO: your answer
 # together send in `rooted_scatter`, as a masked reduce-scatter?
 #
 # Answer in MB (a bare number), or with a unit.
-# Model: one-way ring, a reduce-scatter of X - 1 hops, all devices together; 1 MB is 10^6 bytes.
+# Model: one-way ring: a reduce-scatter takes X - 1 hops; 1 MB is 10^6 bytes.
 rooted_scatter_bytes = None  # TODO: your answer
 
 

@@ -1,9 +1,9 @@
 """# B6 vmap over a sharded batch
 
-The given `centre` subtracts from one matrix `A[I_X, J]` the mean of each column. x cuts the rows, so `centre` needs one
+The given `centre` subtracts the mean of each column from one matrix `A[I_X, J]`. x cuts the rows, so `centre` needs one
 small all-reduce. Now there is a batch of matrices, and a second axis, y, cuts the batch. `jax.vmap` adds a dimension to
-the specs of the `shard_map` inside. The specs treat this dimension as whole, unless you name the mesh axis that cuts
-it.
+the specs of the `shard_map` in `centre`. The specs treat this dimension as whole, unless you name the mesh axis that
+cuts it.
 
 ```
    A[B_Y, I_X, J], B=4, on x0 and x1
@@ -25,10 +25,10 @@ it.
 | check | rule, per device | small case |
 |---|---|---|
 | in each matrix the mean of each column is subtracted | | |
-| the batch is still cut over y, the rows of its matrices over x | `P("y", "x")` | |
+| y still cuts the batch, and x still cuts the rows of its matrices | `P("y", "x")` | |
 | one all-reduce over x for the B/Y examples of a device; the batch is not gathered | no other collective; a device sends at most 2·(X − 1)/X · 4·B·J/Y bytes | 360 bytes |
 
-The grader refuses one all-reduce per example, although all of them together send no more bytes.
+The grader refuses one all-reduce per example, although these all-reduces together send no more bytes.
 
 **Symbols.** B: examples. I, J: rows and columns of a matrix. X, Y: sizes of the mesh axes. V: bytes of the whole array
 that a ring gathers. W: both-way bandwidth of a link.
@@ -71,8 +71,8 @@ def centre_batch(a, *, mesh):
 # `vmap` makes the compiler all-gather the batch over y. How long does this all-gather take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
-# directions of one link.
+# Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, where W is the
+# bandwidth of a link in both directions.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
@@ -80,12 +80,13 @@ batch_gather_time = None  # TODO: your answer
 
 
 # Question looped_latency [us]
-# A device loops over its own examples, with a tiny all-reduce over x for each: B=96 on rings of
-# x=16, y=12. How long do its all-reduces take?
+# A mesh has rings of x=16 and y=12, and y cuts a batch of B=96 examples. Each device loops over
+# its own examples and runs a tiny all-reduce over x for each example. How long do the all-reduces
+# of one device take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: latency only: 1 us per hop, an all-reduce on a ring of N is 2 ⌊N/2⌋ hops, one all-reduce
-# after the other.
+# Model: latency only: 1 us per hop; an all-reduce on a ring of N takes 2 ⌊N/2⌋ hops, and one all-
+# reduce follows the other.
 looped_latency = None  # TODO: your answer
 
 

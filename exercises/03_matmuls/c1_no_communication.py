@@ -27,7 +27,7 @@ whole rows of `A` and whole columns of `B`. So each device can compute its block
 | C equals A @ B | | |
 | C is sharded `P("x", "y")` | | |
 | no collective | not even one that the compiler adds | 0 bytes |
-| inside `shard_map` each device multiplies only for its own block of C | at most an equal share of the 2·I·J·K FLOPs | 3840 FLOPs |
+| inside `shard_map` each device computes only its own block of C | at most an equal share of the 2·I·J·K FLOPs | 3840 FLOPs |
 
 The matmul must be in the body of `shard_map`. One of the grader's meshes has y=1.
 
@@ -66,7 +66,7 @@ def matmul_local(a, b, *, mesh):
 # x=2, y=8 and z=16. How many GFLOP does each device spend?
 #
 # Answer in GFLOP (a bare number), or with a unit.
-# Model: a matmul of [I, J] by [J, K] costs 2·I·J·K.
+# Model: a matmul of [I, J] by [J, K] costs 2·I·J·K FLOPs.
 flops_per_device = None  # TODO: your answer
 
 

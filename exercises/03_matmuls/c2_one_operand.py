@@ -75,8 +75,8 @@ def matmul_slice_first(a, b, *, mesh):
 # communication of `matmul_gather_first` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
-# directions of one link.
+# Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, where W is the
+# bandwidth of a link in both directions.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
@@ -84,12 +84,12 @@ gather_first_time = None  # TODO: your answer
 
 
 # Question slice_first_time [us]
-# On a ring (8 v5p chips, bfloat16, I=2048, J=8192, K=5120): how long does the communication of
-# `matmul_slice_first` take?
+# In bfloat16, with I=2048, J=8192, K=5120 on a ring of 8 v5p chips: how long does the
+# communication of `matmul_slice_first` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
-# directions of one link.
+# Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, where W is the
+# bandwidth of a link in both directions.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.

@@ -1,7 +1,7 @@
 """# C3 Both operands cut along the contracting dimension
 
-In `A[I, J_X] · B[J_X, K]` every device holds matching columns of `A` and rows of `B`. Its local matmul gives a *partial
-sum*, as large as `C` itself. We write `C[I, K]{U_X}`: unreduced over x. A collective must finish the sum.
+In `A[I, J_X] · B[J_X, K]` every device holds matching columns of `A` and rows of `B`. The local matmul gives a *partial
+sum*, as large as `C` itself. We write `C[I, K]{U_X}`: `C` is unreduced over x. A collective must finish the sum.
 
 ```
     A[I, J_X]        B[J_X, K]      C[I, K]{U_X}           C[I, K_X]
@@ -36,8 +36,8 @@ Keep all arrays in float32.
 bandwidth of a link.
 
 **Small case.** I=24, J=32, K=40, float32, x=4. Each device multiplies [24, 8] by [8, 40] and holds a partial sum of 24
-· 40 · 4 = 3840 bytes. The reduce-scatter sends 3/4 · 3840 = 2880 bytes and leaves [24, 10]. The all-reduce sends twice
-as many, 5760 bytes.
+· 40 · 4 = 3840 bytes. The reduce-scatter sends 3/4 · 3840 = 2880 bytes and leaves a block [24, 10]. The all-reduce
+sends twice as many, 5760 bytes.
 
 Check your work: shardlings check c3_contracting
 Notes on all exercises of this module: see README.md, or run shardlings show 03_matmuls
@@ -74,8 +74,8 @@ def matmul_reduce_scatter(a, b, *, mesh):
 # reduce-scatter to `C[I, K_X]` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
-# directions of one link.
+# Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, where W is the
+# bandwidth of a link in both directions.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
@@ -87,7 +87,8 @@ scatter_time = None  # TODO: your answer
 # all-reduce?
 #
 # Answer in MB (a bare number), or with a unit.
-# Model: one-way ring: reduce-scatter, then all-gather, X - 1 steps each; 1 MB is 10^6 bytes.
+# Model: one-way ring: a reduce-scatter of X - 1 steps, then an all-gather of X - 1 steps; 1 MB is
+# 10^6 bytes.
 all_reduce_bytes = None  # TODO: your answer
 
 

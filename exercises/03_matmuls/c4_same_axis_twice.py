@@ -1,4 +1,4 @@
-"""# C4 The same axis on two outer dimensions
+"""# C4 One axis cuts the rows of A and the columns of B
 
 In `A[I_X, J] · B[J, K_X]` one axis cuts the rows of `A` and the columns of `B`. The matmul of local blocks gives only
 the diagonal blocks of `C`. `C[I_X, K_X]` is not a sharding, because an axis may cut only one dimension. So devices must
@@ -69,12 +69,13 @@ def matmul_keep_columns(a, b, *, mesh):
 
 
 # Question cheaper_gather_time [us]
-# `A[I_X, J] · B[J, K_X]` in bfloat16 with I=2048, J=4096, K=3072 on a ring of 4 v5p chips. You
-# may leave `C` cut by rows or by columns. How long does the cheaper of the two all-gathers take?
+# A ring of 4 v5p chips computes `A[I_X, J] · B[J, K_X]` in bfloat16 with I=2048, J=4096, K=3072.
+# You may leave `C` cut by rows or by columns. How long does the cheaper of the two all-gathers
+# take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
-# directions of one link.
+# Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, where W is the
+# bandwidth of a link in both directions.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.

@@ -30,17 +30,17 @@ faster.
 
 | check | small case |
 |---|---|
-| batches below `flops` / `bandwidth` | B=512 < 2550: strategy 2 |
-| batches above `flops` / `bandwidth` | |
+| batches smaller than `flops` / `bandwidth` | B=512 < 2550: strategy 2 |
+| batches larger than `flops` / `bandwidth` | |
 
 In every case the times of the two strategies differ by more than 5 %.
 
 **Symbols.** V: bytes of the array that is gathered or reduced. `{U_X}`: partial sums. L: size of a second batch, in a
 question. C: FLOP/s of a chip.
 
-**Small case.** B=512, D=4096, F=16384, X=4; a chip has 4.59e14 FLOP/s, and W = 1.8e11 bytes/s. Strategy 1 takes 150 µs
-of arithmetic, and 746 µs for the all-gather of 134 MB. Strategy 2 takes 37 µs of arithmetic, and 186 µs for the
-all-reduce of 16.8 MB. So strategy 2 is faster.
+**Small case.** B=512, D=4096, F=16384, X=4; a chip has 4.59e14 FLOP/s, and W = 1.8e11 bytes/s. In strategy 1 the
+arithmetic takes 150 µs and the all-gather of 134 MB takes 746 µs. In strategy 2 the arithmetic takes 37 µs and the
+all-reduce of 16.8 MB takes 186 µs. So strategy 2 is faster.
 
 Check your work: shardlings check c5_choose
 Notes on all exercises of this module: see README.md, or run shardlings show 03_matmuls
@@ -64,12 +64,13 @@ def choose(B, D, F, X, flops, bandwidth):
 
 
 # Question gather_first_total [us]
-# D=7168, F=16384 on a ring of 8 v5p chips, in bfloat16. Strategy 1 serves a batch of B=384, then
-# one of B=10240, gathering `W` each time. How long do the two matmuls take, one after the other?
+# A ring of 8 v5p chips uses strategy 1 in bfloat16, with D=7168, F=16384. It serves a batch of
+# B=384, then a batch of B=10240, and gathers `W` for each batch. How long do the two matmuls
+# take, one after the other?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: each matmul takes the longer of arithmetic and communication; on a ring an all-gather
-# takes V / W, W both directions.
+# Model: each matmul takes the longer of its arithmetic and its communication; on a ring an all-
+# gather takes V / W, and W counts both directions of a link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
 # from How To Scale Your Model of 2025-02-04.
@@ -82,8 +83,8 @@ gather_first_total = None  # TODO: your answer
 # one after the other?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: each matmul takes the longer of arithmetic and communication; on a ring an all-gather
-# takes V / W, W both directions.
+# Model: each matmul takes the longer of its arithmetic and its communication; on a ring an all-
+# gather takes V / W, and W counts both directions of a link.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 2.75e14 FLOP/s; table 2026-11,
 # from How To Scale Your Model of 2025-02-04.

@@ -1,11 +1,11 @@
 """# D1 How long a collective takes on a ring and on a line
 
-In an all-gather a chip must receive the (N − 1)/N of the array that it does not hold. On a ring two links bring
-these bytes; at the end of a line only one link does. The time hardly depends on N: with more chips, there are more hops
-but smaller shards.
+In an all-gather a chip must receive the (N − 1)/N of the array that it does not hold. On a ring two links bring these
+bytes. At the end of a line one link brings all of them. The time hardly depends on N: with more chips, there are more
+hops but smaller shards.
 
 ```
-   ring of 4 (the axis wraps around)          line of 4 (it does not)
+   ring of 4 (the axis wraps around)          line of 4 (it does not wrap)
 
       +---- 0 <---> 1 ----+                   0 <---> 1 <---> 2 <---> 3
       |                   |
@@ -37,13 +37,13 @@ but smaller shards.
 These rules are *exact*. On a ring the *book* (*How To Scale Your Model*) drops the factor (N − 1)/N: its times are V/W,
 and 2·V/W for an all-reduce. Each question says which rule it uses. All times are ideal: they count bandwidth only.
 
-**Symbols.** V: bytes of the array without the cut over this axis, not of a shard. If y cuts `A[I_X, J_Y]` too, a gather
-over x has V = (bytes of A) / Y. N: chips along the axis. W1: one-way bandwidth of a link. W = 2·W1: both-way
-bandwidth. `{U_X}`: partial sums over x.
+**Symbols.** V: bytes of the array that the chips of this axis hold together, not of a shard. If y cuts `A[I_X, J_Y]`
+too, a gather over x has V = (bytes of A) / Y. N: chips along the axis. W1: one-way bandwidth of a link. W = 2·W1:
+both-way bandwidth. `{U_X}`: partial sums over x.
 
 **Small case.** `bfloat16[1536_X, 4096]` has V = 2 · 1536 · 4096 = 12.6 MB. A ring of 4 v4p chips has W = 9.0e10
-bytes/s. The book's V/W is 140 µs, and the exact rule gives 3/4 of it, 105 µs. A line of 4 v5e chips has W1 = 4.5e10
-bytes/s. There, the chip at an end receives 3/4 of V over one link in 210 µs.
+bytes/s. The book's V/W is 140 µs, and the exact rule gives 3/4 of this time, 105 µs. A line of 4 v5e chips has W1 =
+4.5e10 bytes/s. On this line the chip at an end receives 3/4 of V over one link in 210 µs.
 
 Check your work: shardlings check d1_ring_and_line
 Notes on all exercises of this module: see README.md, or run shardlings show 04_comm_times
@@ -58,7 +58,7 @@ def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
 
     Args:
         kind: "all_gather", "reduce_scatter" or "all_reduce"; anything else raises ValueError.
-        bytes: V, the bytes of the array without the cut over this axis.
+        bytes: V, the bytes of the array that the chips of this axis hold together.
         axis_size: N, chips along the axis; with 1 nothing moves and the time is 0.
         one_way_bandwidth: W1, bytes/s of one link in one direction.
         wraps: True when the axis is a ring, False when it is a line.
@@ -75,7 +75,8 @@ def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
 # around). How long does the all-gather to `A[I, J]` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: bidirectional ring, bandwidth only, V/W with W both directions of one link.
+# Model: bidirectional ring, bandwidth only: V/W, where W is the bandwidth of a link in both
+# directions.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
@@ -84,12 +85,12 @@ ring_gather_time = None  # TODO: your answer
 
 # Question ring_scatter_time [us]
 # A v5p mesh has the axes x=4 and y=16, and both wrap around. y cuts the rows of `C`,
-# bfloat16[9216, 18432], and the chips along x hold partial sums of it: `C[I_Y, K]{U_X}`. How long
-# does the reduce-scatter over x to `C[I_Y, K_X]` take?
+# bfloat16[9216, 18432], and the chips along x hold partial sums of `C`: `C[I_Y, K]{U_X}`. How
+# long does the reduce-scatter over x to `C[I_Y, K_X]` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: bidirectional ring, bandwidth only, exact: (N-1)/N · V/W with W both directions of one
-# link.
+# Model: bidirectional ring, bandwidth only, exact: (N-1)/N · V/W, where W is the bandwidth of a
+# link in both directions.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
@@ -101,8 +102,8 @@ ring_scatter_time = None  # TODO: your answer
 # 11264]`{U_X}`. How long does the all-reduce take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: bidirectional ring, bandwidth only, the all-reduce as a reduce-scatter and an all-gather
-# of V/W each.
+# Model: bidirectional ring, bandwidth only: the all-reduce is a reduce-scatter and an all-gather,
+# and each of the two takes V/W.
 # Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 2D torus, wraps only on
 # an axis of 16; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ring_reduce_time = None  # TODO: your answer
@@ -122,7 +123,7 @@ line_gather_time = None  # TODO: your answer
 
 # Question line_scatter_time [us]
 # A 2x4x4 slice of 7x has the mesh axes x (2), y (4) and z (4). y cuts the rows of `C`,
-# bfloat16[7168, 9216], and the chips along z hold partial sums of it: `C[I_Y, K]{U_Z}`. How long
+# bfloat16[7168, 9216], and the chips along z hold partial sums of `C`: `C[I_Y, K]{U_Z}`. How long
 # does the reduce-scatter over z to `C[I_Y, K_Z]` take?
 #
 # Answer in us (a bare number), or with a unit.
@@ -140,8 +141,8 @@ line_scatter_time = None  # TODO: your answer
 # take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: bandwidth only, exact for a ring or a line as the axis is; the all-reduce is a reduce-
-# scatter and an all-gather.
+# Model: bandwidth only, with the exact rule for the kind of the axis, ring or line; the all-
+# reduce is a reduce-scatter and an all-gather.
 # Hardware: v6e: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 2D torus, wraps only on
 # an axis of 16; table 2026-11, from How To Scale Your Model of 2025-02-04.
 line_reduce_time = None  # TODO: your answer
@@ -149,7 +150,7 @@ line_reduce_time = None  # TODO: your answer
 
 # ## Going further
 #
-# **The book's rule.** For an even N, V/W is the time of N/2 rounds in which a link carries a whole shard in each
+# **The book's rule.** For an even N, V/W is the time of N/2 rounds in which each link carries a whole shard in each
 # direction. At N = 4 the book's rule and the exact rule differ by 25 %.
 #
 # **Bytes and latency.** The dtype gives the bytes of an element: 2 for bfloat16, 4 for float32. A hop takes about 1 µs,

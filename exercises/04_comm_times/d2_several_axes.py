@@ -8,8 +8,8 @@ number of rings that carry these bytes at the same time.
    A[I_X, J_Y] on x=4, y=2, gathered over x: time = V / (n·W), n = 1,
    twice that for an all-reduce
 
-   y=0   0 -- 1 -- 2 -- 3    this row gathers the left half of A's columns,
-   y=1   4 -- 5 -- 6 -- 7    this one the right half: V = bytes / Y
+   y=0   0 -- 1 -- 2 -- 3    this row gathers the left half of A's columns;
+   y=1   4 -- 5 -- 6 -- 7    this row gathers the right half; V = bytes / Y
 ```
 
 | over | before → after | V | n | time |
@@ -36,7 +36,7 @@ number of rings that carry these bytes at the same time.
 | an all-gather over two or three axes at once | V / (n·W) | 186 µs |
 | reduce-scatter and all-reduce of an array that other axes cut | V / (n·W); an all-reduce takes twice as long | |
 | an axis of one chip has no links | it does not count in n; if all axes of `over` have one chip, the time is 0 | |
-| gathering over an axis that does not cut the array, or reducing over one that does, raises `ValueError` | | |
+| a gather over an axis that does not cut the array, or a reduction over an axis that cuts it, raises `ValueError` | | |
 
 **Symbols.** V: bytes of the array / the product of the sizes of all *other* axes that cut it. W1: one-way bandwidth of
 a link. W = 2·W1: both-way bandwidth. X, Y, Z: sizes of axes; each axis is a ring. `{U_Z}`: partial sums over z.
@@ -63,14 +63,13 @@ def cutting_axes(spec):
 
 
 def axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
-    """Return the seconds of a collective over one or more axes of a torus, all of them rings; bandwidth only, V /
-    (n·W).
+    """Return the seconds of a collective over one or more axes: bandwidth only, V / (n·W). Every axis is a ring.
 
     Args:
         kind: "all_gather", "reduce_scatter" or "all_reduce".
-        shape: of the whole array; itemsize: bytes of one element.
+        shape: shape of the whole array. itemsize: bytes of one element.
         spec: PartitionSpec of the array *before* the collective.
-        over: tuple of the collective's axes; mesh_shape: such as {"x": 4, "y": 2}.
+        over: tuple of the collective's axes. mesh_shape: size of each axis, such as {"x": 4, "y": 2}.
         one_way_bandwidth: W1, bytes/s of one link in one direction.
     """
     # TODO: write this function
@@ -82,8 +81,8 @@ def axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
 # long does the all-gather over x to `A[I, J_Y]` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: every axis is a ring; bandwidth only, V / (n·W) for n axes at once and twice that for an
-# all-reduce, with W both directions of one link.
+# Model: every axis is a ring; bandwidth only: a collective over n axes takes V / (n·W), and an
+# all-reduce takes twice as long; W counts both directions of a link.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
@@ -95,8 +94,8 @@ gather_cut_elsewhere_time = None  # TODO: your answer
 # long does the all-gather over x and y to `A[I, J_Z]` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: every axis is a ring; bandwidth only, V / (n·W) for n axes at once and twice that for an
-# all-reduce, with W both directions of one link.
+# Model: every axis is a ring; bandwidth only: a collective over n axes takes V / (n·W), and an
+# all-reduce takes twice as long; W counts both directions of a link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
@@ -108,8 +107,8 @@ gather_two_axes_time = None  # TODO: your answer
 # with x=12, y=4, z=16. How long does the all-reduce over z take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: every axis is a ring; bandwidth only, V / (n·W) for n axes at once and twice that for an
-# all-reduce, with W both directions of one link.
+# Model: every axis is a ring; bandwidth only: a collective over n axes takes V / (n·W), and an
+# all-reduce takes twice as long; W counts both directions of a link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
@@ -119,8 +118,8 @@ reduce_cut_elsewhere_time = None  # TODO: your answer
 # ## Going further
 #
 # The 8 groups of the small case never send to each other. If you forget that y cuts `A`, you find 373 µs. If you divide
-# by X in place of Y, you find 93 µs. On a 4x4 mesh the second mistake would give the right time, so no two axes have
-# equal sizes here.
+# by X in place of Y, you find 93 µs. On a 4x4 mesh the second mistake would give the right time, so no mesh of this
+# exercise has two axes of equal size, except axes of one chip.
 #
 # **In real systems.** The FSDP axis gathers weights that the tensor axis has already cut. A TPU slice gets its full
 # bandwidth when one mesh axis spans two or three torus axes.

@@ -1,8 +1,8 @@
 """# D3 Latency or bandwidth?
 
 A hop to the next chip takes about 1 µs, even if it carries almost nothing. For small arrays the number of hops sets the
-time; for large arrays the bytes do. The bytes travel during the latency of the hops, so the longer of the two times
-counts, not their sum.
+time. For large arrays the bytes set the time. The bytes travel during the latency of the hops, so the longer of the two
+times counts, not their sum.
 
 ```
    ring of 6: both ways, 3 hops       line of 6: end to end, 5 hops
@@ -20,11 +20,11 @@ counts, not their sum.
 |---|---|---|
 | `bytes` | int | V |
 | `sizes` | tuple of ints | sizes of the axes, each at least 2 |
-| `wraps` | bool | `True`: all axes are rings; `False`: all are lines |
+| `wraps` | bool | `True`: all axes are rings; `False`: all axes are lines |
 | `one_way_bandwidth`, `hop_time` | float | W1; seconds of a hop |
 
-**Model.** time = max(time by latency, time by bandwidth). No test has two equal times. Your function uses the exact rule,
-with (N − 1)/N. On a ring the questions use the book's V/W.
+**Model.** time = max(time by latency, time by bandwidth). In no test are the two times equal. Your function uses the
+exact rule, with (N − 1)/N. On a ring the questions use the book's V/W.
 
 | | ring of N | line of N | several axes |
 |---|---|---|---|
@@ -61,7 +61,7 @@ def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
     Args:
         bytes: V, the bytes of the full array over these axes.
         sizes: tuple of the sizes of these axes, each at least 2.
-        wraps: True when all of them are rings, False when all are lines.
+        wraps: True when all these axes are rings, False when all are lines.
         one_way_bandwidth: W1, bytes/s of one link in one direction. hop_time: seconds per hop.
 
     Returns:
@@ -84,12 +84,13 @@ tiny_gather_time = None  # TODO: your answer
 
 
 # Question two_rings_tiny_time [us]
-# bfloat16[384, 1280] and bfloat16[6144, 1280] have their rows cut, `I_XY`, over two wrapping axes
-# of v5p, x=8 and y=16. How long do their all-gathers over both axes take, one after the other?
+# The rows of two arrays, bfloat16[384, 1280] and bfloat16[6144, 1280], are cut, `I_XY`, over two
+# axes of v5p that wrap around, x=8 and y=16. How long do their all-gathers over both axes take,
+# one after the other?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: max(latency, bandwidth) for each: latency is 1 us per hop, bandwidth V / (2·W) over two
-# rings at once.
+# Model: max(latency, bandwidth) for each array; latency is 1 us per hop, bandwidth is V / (2·W)
+# over two rings at once.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; hop 1 us; table 2026-11, from How To
 # Scale Your Model of 2025-02-04.
@@ -101,8 +102,8 @@ two_rings_tiny_time = None  # TODO: your answer
 # kB, does latency set the time?
 #
 # Answer in kB (a bare number), or with a unit.
-# Model: on a ring of even N: latency N/2 · 1 us, bandwidth V / W with W both directions of one
-# link.
+# Model: on a ring of even N: latency N/2 · 1 us, bandwidth V / W, where W is the bandwidth of a
+# link in both directions.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; hop 1 us; table 2026-11, from How To
 # Scale Your Model of 2025-02-04.
@@ -112,7 +113,7 @@ latency_bound_below = None  # TODO: your answer
 # ## Going further
 #
 # **Rule of thumb.** Latency sets the time if a shard has fewer bytes than a link carries in 1 µs: W1 · 1 µs, which is 45
-# kB on v5e. A shard of the small case has 33 kB. A link carries it in 0.73 µs, but the hop takes 1 µs.
+# kB on v5e. A shard of the small case has 33 kB. A link carries this shard in 0.73 µs, but the hop takes 1 µs.
 #
 # **Model and chip.** In the book's profile the small case took 8 µs, not 3 µs. A chip needs about 5 µs to start a
 # collective, and then the time of the hops. The questions and the grader's clock, its model of time, leave out these 5

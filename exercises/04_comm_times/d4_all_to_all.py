@@ -31,7 +31,7 @@ V/N² / W1.
 | rings that send one way, even and odd N | N·(N − 1) / 2 | about V / (2·W1) | |
 | lines | ⌊N/2⌋·⌈N/2⌉ | V / (4·W1) | 93 µs |
 | behind a switch | N − 1 | about V / (N·W1) | 4.1 µs |
-| over two and three unequal axes | for each axis the rule above, for n chips and V·n/N bytes; the slowest axis counts | rings: V·n / (4·N·W) | |
+| over two and three unequal axes | for each axis the rule above with n chips and V·n/N bytes; the slowest axis counts | rings: V·n / (4·N·W) | |
 
 **Symbols.** V: bytes of the array that these chips hold together. N: chips in the exchange. n, X, Y: chips along an axis. W1:
 one-way bandwidth of a wire. W = 2·W1: both-way bandwidth.
@@ -54,7 +54,7 @@ def exchange_time(bytes, sizes, network, one_way_bandwidth):
         bytes: V, the bytes of the full array over these chips.
         sizes: tuple of the sizes of the axes; behind a switch, one number.
         network: "ring" (both ways), "one_way_ring", "line" or "switch".
-        one_way_bandwidth: W1, bytes/s of one wire in its direction.
+        one_way_bandwidth: W1, bytes/s of one wire in one direction.
     """
     # TODO: write this function
     raise NotImplementedError("exchange_time")
@@ -65,7 +65,8 @@ def exchange_time(bytes, sizes, network, one_way_bandwidth):
 # → A[I, J_X]` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: bidirectional ring, bandwidth only, V / (4·W) with W both directions of one link.
+# Model: bidirectional ring, bandwidth only: V / (4·W), where W is the bandwidth of a link in both
+# directions.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
@@ -78,7 +79,7 @@ ring_exchange_time = None  # TODO: your answer
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact: V / (4·W) if the axis is a ring; on a line, the chunks that pass
-# the middle wire.
+# the middle wire set the time.
 # Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 2D torus, wraps only on
 # an axis of 16; table 2026-11, from How To Scale Your Model of 2025-02-04.
 line_exchange_time = None  # TODO: your answer
@@ -86,10 +87,10 @@ line_exchange_time = None  # TODO: your answer
 
 # Question switch_exchange_time [us]
 # 18 GB200 NVL72 GPUs of one node change `A`, bfloat16[6912, 9216], from `A[I_X, J]` to `A[I,
-# J_X]` with an all-to-all. How long does it take?
+# J_X]` with an all-to-all. How long does the all-to-all take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: one switch, bandwidth only, exact: each GPU sends V/N² to each of the others at its
+# Model: one switch, bandwidth only, exact: each GPU sends V/N² bytes to each other GPU at its
 # egress bandwidth.
 # Hardware: GB200 NVL72: 900 GB/s out of each GPU into the switch of its node of 72; table
 # 2026-11, from How To Scale Your Model of 2025-08-18.
@@ -97,12 +98,12 @@ switch_exchange_time = None  # TODO: your answer
 
 
 # Question torus_exchange_time [us]
-# `A` is bfloat16[9216, 18432] on v4p with two wrapping axes, x=8 and y=12. How long does the all-
-# to-all over both, `A[I_XY, J] → A[I, J_XY]`, take?
+# `A` is bfloat16[9216, 18432] on v4p chips. Two axes, x=8 and y=12, wrap around. How long does
+# the all-to-all over both axes, `A[I_XY, J] → A[I, J_XY]`, take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: two rings, bandwidth only, V · (longer axis) / (4 · N · W) for N chips in all, W both
-# directions of one link.
+# Model: two rings, bandwidth only: V · (longer axis) / (4 · N · W), with N chips in all; W counts
+# both directions of a link.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.

@@ -1,8 +1,7 @@
 """# D5 When does communication stop being overlapped?
 
-Arithmetic and communication of a training step overlap, so a step takes the longer time. If both are equal,
-communication is just fully overlapped. A smaller batch or more tensor-parallel chips would expose it. The layer is
-`In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
+Arithmetic and communication of a training step overlap, so a step takes the longer time. If both times are equal,
+communication is just fully overlapped. The layer is `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```
              y=0            y=1         FSDP moves weights along x:
@@ -11,8 +10,8 @@ communication is just fully overlapped. A smaller batch or more tensor-parallel 
                                         along y: AllGather_Y(In[B_X, D_Y])
 ```
 
-**Write** `mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth)`, which returns seconds
-`(arithmetic, weights, activations)` of one pass, and `best_split(B, F, N, MX, MY)`, which returns ints `(X, Y)`.
+**Write** two functions. `mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth)` returns
+`(arithmetic, weights, activations)`, the seconds of one pass. `best_split(B, F, N, MX, MY)` returns ints `(X, Y)`.
 `fsdp=False` means plain data parallelism (DP): weights are whole over x. *Fully overlapped*: communication takes no
 longer than arithmetic.
 
@@ -27,21 +26,21 @@ longer than arithmetic.
 
 | check | rule |
 |---|---|
-| the forward pass with FSDP, tensor parallelism and both | the table; 0 along an axis of one chip |
-| the backward pass with FSDP, tensor parallelism and both | the table |
+| the forward pass with FSDP, with tensor parallelism, and with both | the table; 0 along an axis of one chip |
+| the backward pass with FSDP, with tensor parallelism, and with both | the table |
 | plain data parallelism, with and without tensor parallelism | the table, row DP |
-| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F/(Y·MX), B/(X·MY)), the forward times of weights (FSDP) and activations without 4·D/W; X, Y and N are powers of two, X·Y=N |
+| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F/(Y·MX), B/(X·MY)): the forward times of weights (FSDP) and activations, without the factor 4·D/W; X, Y and N are powers of two, X·Y=N |
 
 **Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch) and
-y (cuts F). N = X·Y. MX, MY (M): torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way bandwidth of a
-link (`bandwidth`). V: bytes gathered. α = C/W.
+y (cuts F). N = X·Y. MX, MY (M): number of torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way
+bandwidth of a link (`bandwidth`). V: bytes gathered. α = C/W.
 
-**Bounds.** FSDP alone is overlapped if B/X > α/MX, tensor parallelism (TP) alone if Y < MY·F/α. FSDP with TP, each on
-its own axes, needs B/N > α²/(MX·MY·F), with the best X = √(B·N·MX/(F·MY)). DP between slices needs more than C/W_dcn
+**Bounds** for full overlap. FSDP alone: B/X > α/MX. Tensor parallelism (TP) alone: Y < MY·F/α. FSDP with TP, each on
+its own axes: B/N > α²/(MX·MY·F) at the best X, which is √(B·N·MX/(F·MY)). DP between slices needs more than C/W_dcn
 tokens per slice (W_dcn: data-centre bandwidth per chip).
 
-**Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone needs 2550 tokens per chip on one axis, 850 on three. TP
-alone: Y < 12.9. FSDP on two axes with TP on one needs 99 tokens per chip.
+**Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone needs 2550 tokens per chip on one axis, and 850 on three
+axes. TP alone needs Y < 12.9. FSDP on two axes with TP on one needs 99 tokens per chip.
 
 Check your work: shardlings check d5_parallelism_bounds
 Notes on all exercises of this module: see README.md, or run shardlings show 04_comm_times
@@ -82,58 +81,60 @@ def best_split(B, F, N, MX, MY):
 # What is the least *global* batch, in tokens, at which the communication is fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
-# Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus
-# axes, W both directions.
+# Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W) over M
+# torus axes, and W counts both directions of a link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
 fsdp_least_batch = None  # TODO: your answer
 
 
 # Question tensor_most_chips [chip]
-# `In[B, D] · W_in[D, F] · W_out[F, D]` with D=5120, F=14336 on v4p, and y is a ring of one torus
-# axis. Up to how many tensor-parallel chips (not rounded) is the communication fully overlapped?
+# v4p chips compute `In[B, D] · W_in[D, F] · W_out[F, D]` with D=5120, F=14336, and y is a ring of
+# one torus axis. Up to how many tensor-parallel chips (not rounded) is the communication fully
+# overlapped?
 #
 # Answer with a bare number.
-# Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus
-# axes, W both directions; M = 1.
+# Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W) over M
+# torus axes, and W counts both directions of a link; M = 1.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); bf16 2.75e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
 tensor_most_chips = None  # TODO: your answer
 
 
 # Question mixed_least_batch [token]
-# A model trains with FSDP over two torus axes and tensor parallelism over the third, 1024 v4p
-# chips in all, F=14336, with the best X and Y. What is the least number of tokens *per chip* at
-# which the communication is fully overlapped?
+# A model with F=14336 trains on 1024 v4p chips, with FSDP over two torus axes and tensor
+# parallelism over the third. X and Y are always the best for the batch. What is the least number
+# of tokens *per chip* at which the communication is fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
-# Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus
-# axes, W both directions; weights and activations travel on different axes and overlap with each
-# other too.
+# Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W) over M
+# torus axes, and W counts both directions of a link; weights and activations travel on different
+# axes and overlap with each other too.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); bf16 2.75e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
 mixed_least_batch = None  # TODO: your answer
 
 
 # Question best_fsdp_chips [chip]
-# A model trains with FSDP over two torus axes and tensor parallelism over the third, 4096 chips
-# in all, F=28672, 600000 tokens in the global batch. Which X (chips along the FSDP axis, not
+# A model with F=28672 trains on 4096 chips, with FSDP over two torus axes and tensor parallelism
+# over the third. The global batch has 600000 tokens. Which X (chips along the FSDP axis, not
 # rounded) is best?
 #
 # Answer with a bare number.
-# Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus
-# axes, W both directions; the best X makes weights and activations take equally long.
+# Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W) over M
+# torus axes, and W counts both directions of a link; the best X makes weights and activations
+# take equally long.
 best_fsdp_chips = None  # TODO: your answer
 
 
 # Question dcn_least_batch [token]
-# 8 slices of 128 v5e chips train one model, each chip with 3.125 GB/s one way into the data-
-# centre network; between slices only gradients are all-reduced. What is the least global batch of
-# *all slices*, in tokens, at which this all-reduce is fully overlapped?
+# 8 slices of 128 v5e chips train one model. Each chip can send 3.125 GB/s, one way, into the
+# data-centre network. Between slices only an all-reduce of gradients runs. What is the least
+# global batch of *all slices*, in tokens, at which this all-reduce is fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
-# Model: data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of
-# V / W each, W the slice's one-way DCN bandwidth.
+# Model: data parallelism between slices; the all-reduce is a reduce-scatter and an all-gather of
+# V / W each, and W is a slice's one-way bandwidth into the data-centre network.
 # Hardware: v5e: bf16 1.97e14 FLOP/s; table 2026-11, from How To Scale Your Model of 2025-02-04.
 dcn_least_batch = None  # TODO: your answer
 

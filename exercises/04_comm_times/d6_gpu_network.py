@@ -1,8 +1,8 @@
 """# D6 Collectives on GPUs: nodes, switches, and the network between nodes
 
-On a torus a chip sends only to its neighbours. GPUs are connected by switches instead: inside a node a GPU sends to
-*any* other GPU at its full egress bandwidth. Further switches connect the nodes. In a gather or a reduction both levels
-of links, inside nodes and between nodes, work at the same time. So the slower level sets the time.
+On a torus a chip sends only to its neighbours. Switches connect GPUs: inside a node a GPU sends to *any* other GPU at
+its full egress bandwidth. Further switches connect the nodes. In a gather or a reduction both levels of links, inside
+nodes and between nodes, work at the same time. So the slower level sets the time.
 
 ```
    leaf and spine switches: a fat tree, every node has its full egress
@@ -32,13 +32,13 @@ of links, inside nodes and between nodes, work at the same time. So the slower l
 | gathers and reductions inside one node and over 2 to 32 nodes | V·(N−1)/(N·Wg) | V · max((d−1)/(d·Wg), (M−1)/(M·Wn)) | 65 µs, 81 µs |
 | all-reduces | twice a gather's time | twice a gather's time | 130 µs |
 | all-reduces over nodes whose switches add (SHARP) | V / Wg | V / min(Wg, Wn) | 75 µs |
-| all-to-alls, dense and ragged, in one node and over many | V·(N−1)/(N²·Wg) | V·(M−1)/(M²·Wn) | 8.2 µs |
+| all-to-alls, dense and ragged, in one node and over many nodes | V·(N−1)/(N²·Wg) | V·(M−1)/(M²·Wn) | 8.2 µs |
 
-A *ragged* all-to-all sends each row to at most k parts. Multiply its time by min(k / parts, 1), with N parts in one
-node and M parts over many nodes.
+A *ragged* all-to-all sends each row to at most k parts. Multiply the time of the dense all-to-all by min(k / parts, 1),
+with N parts in one node and M parts over many nodes.
 
 **Symbols.** V: bytes of the full array. N: GPUs in the collective. M: nodes. d: GPUs of a node. Wg, Wn (W_node): egress
-bandwidth, one-way, of a GPU and of a node. In the questions W is a GPU's egress, C the FLOP/s of a GPU, and E the
+bandwidth, one-way, of a GPU and of a node. In the questions W is a GPU's egress, C is the FLOP/s of a GPU, and E is the
 number of experts.
 
 **Small case** (ideal times). H100 GPUs gather bfloat16[1024, 16384], 33.6 MB. Inside one node the all-gather takes 7/8
@@ -57,7 +57,7 @@ def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
 
     Args:
         kind: "all_gather", "reduce_scatter", "all_reduce", "sharp_all_reduce" or "all_to_all".
-        bytes: V, the full logical array. gpus: GPUs in the collective, at most ``node`` or a multiple of it.
+        bytes: V, the full logical array. gpus: GPUs in the collective, at most ``node`` or a multiple of ``node``.
         node: GPUs in one node. gpu_egress, node_egress: bytes/s out of a GPU and out of a node.
         k: for an all-to-all, the largest number of parts that one row has data for (GPUs in one node, nodes otherwise).
     """
@@ -67,7 +67,7 @@ def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
 
 # Question node_gather_time [us]
 # `A` is bfloat16[8192, 28672], sharded `A[I_X, J]` over the 8 GPUs of one H100 node. How long
-# does its all-gather take?
+# does the all-gather take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact.
@@ -82,19 +82,19 @@ node_gather_time = None  # TODO: your answer
 # long do the two all-gathers take together?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: bandwidth only, exact; levels overlap, the slower one counts; the network between nodes
-# gives each node its full egress.
+# Model: bandwidth only, exact; levels overlap, so the slower level counts; the network between
+# nodes gives each node its full egress.
 # Hardware: H200: 450 GB/s out of each GPU into the switch of its node of 8; table 2026-11, from
 # How To Scale Your Model of 2025-08-18.
 nodes_gather_time = None  # TODO: your answer
 
 
 # Question sharp_reduce_time [us]
-# All 8 GPUs of a B200 node hold a partial sum of a gradient, bfloat16[4096, 28672]. How long does
-# the all-reduce take?
+# Each of the 8 GPUs of a B200 node holds a partial sum of a gradient, bfloat16[4096, 28672]. How
+# long does the all-reduce take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: bandwidth only; the switches add and send the sum to all (SHARP), at a GPU's egress.
+# Model: bandwidth only; the switches add and send the sum to all GPUs (SHARP), at a GPU's egress.
 # Hardware: B200: 900 GB/s out of each GPU into the switch of its node of 8; table 2026-11, from
 # How To Scale Your Model of 2025-08-18.
 sharp_reduce_time = None  # TODO: your answer
@@ -114,14 +114,14 @@ ragged_exchange_time = None  # TODO: your answer
 
 
 # Question gpu_least_batch [token]
-# 512 H100 GPUs in nodes of 8, with 400 GB/s out of each node, train a mixture of 32 experts, 10
-# per token, with FSDP over all GPUs. The data sheet says 1.98 PFLOP/s in bfloat16 "with
-# sparsity". What is the least number of tokens *per GPU* at which the communication is fully
-# overlapped?
+# 512 H100 GPUs in nodes of 8, with 400 GB/s out of each node, train a mixture of 32 experts with
+# FSDP over all GPUs. Each token goes to 10 experts. The data sheet says 1.98 PFLOP/s in bfloat16
+# "with sparsity". What is the least number of tokens *per GPU* at which the communication is
+# fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
-# Model: per layer, arithmetic takes k·4·B·D·F / (N·C), with dense FLOP/s, and overlaps gathers of
-# V = E·4·D·F bytes between nodes, which take V / W_node.
+# Model: per layer, arithmetic takes k·4·B·D·F / (N·C), with dense FLOP/s; the overlapped gathers
+# of V = E·4·D·F bytes between nodes take V / W_node.
 # Hardware: H100: bf16 9.9e14 FLOP/s dense; table 2026-11, from How To Scale Your Model of
 # 2025-08-18.
 gpu_least_batch = None  # TODO: your answer
@@ -132,13 +132,13 @@ gpu_least_batch = None  # TODO: your answer
 # **More of the small case.** With two nodes, the level inside the nodes still needs 65 µs, and the level between them
 # needs 1/2 · 33.6 MB / 400 GB/s = 42 µs. So the time is 65 µs. With four nodes, the time is max(65, 63) = 65 µs.
 #
-# **SHARP.** The switch adds what all GPUs send and sends the sum back. Each GPU sends its array to the switch once and
-# receives the sum once, for any number of GPUs. So SHARP is faster by a factor of 2·(N−1)/N, 1.75 for 8 GPUs. Published
-# measurements show a gain of about 30 %.
+# **SHARP.** The switch adds the arrays of all GPUs and sends the sum back. Each GPU sends its array to the switch once
+# and receives the sum once, for any number of GPUs. So SHARP is faster by a factor of 2·(N−1)/N, 1.75 for 8 GPUs.
+# Published measurements show a gain of about 30 %.
 #
 # **Ragged all-to-all.** A mixture of experts sends each token to only k experts.
 #
-# **In real systems.** Data parallelism over two nodes is cheap, as in the small case, and models limit each token's
-# experts to few nodes.
+# **In real systems.** Data parallelism over two nodes is cheap, as the small case shows. Many models limit the experts of
+# a token to few nodes.
 #
 # **Read on.** *How To Scale Your Model*, "How to Think About GPUs".

@@ -69,17 +69,17 @@ def bandwidths(kind, bytes_in, bytes_out, ranks, seconds):
 # reach?
 #
 # Answer in GB/s (a bare number), or with a unit.
-# Model: algbw = S / t; busbw = algbw · factor as in the table, S the whole array; 1 MB is 10^6
-# bytes.
+# Model: algbw = S / t and busbw = algbw · factor, as in the table; S is the whole array; 1 MB is
+# 10^6 bytes.
 reduce_bus_bandwidth = None  # TODO: your answer
 
 
 # Question scatter_from_bus_time [ms]
 # A reduce-scatter over 6 H100 GPUs of one node reaches a bus bandwidth of 270 GB/s and leaves 140
-# MB on each GPU. How long does it take?
+# MB on each GPU. How long does the reduce-scatter take?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: algbw = S / t; busbw = algbw · factor as in the table, S the whole array.
+# Model: algbw = S / t and busbw = algbw · factor, as in the table; S is the whole array.
 scatter_from_bus_time = None  # TODO: your answer
 
 
@@ -89,21 +89,21 @@ scatter_from_bus_time = None  # TODO: your answer
 # What is the reduce-scatter's bus bandwidth?
 #
 # Answer in GB/s (a bare number), or with a unit.
-# Model: bus bandwidth: the bytes that a rank must send, over time.
+# Model: bus bandwidth: the bytes that a rank must send, divided by the time.
 puzzle_bus_bandwidth = None  # TODO: your answer
 
 
 # ## Going further
 #
-# **The least that a rank sends** is the factor times S. In a broadcast the root sends S. In a reduce along a chain each
-# rank but the root sends S.
+# **The least that a rank sends** is the factor times S. In a broadcast the root sends S bytes. In a reduce along a chain
+# each rank but the root sends S bytes.
 #
 # **A puzzle from a lecture.** On 4 GPUs a benchmark prints a bus bandwidth of 277 GiB/s for an all-reduce of 100·2²⁰
 # float32 numbers, and 70 GiB/s for a reduce-scatter. Four times as many bytes go *into* the reduce-scatter: every rank
-# brings 4 such arrays and keeps one. A listener asks whether the benchmark counts only the bytes that come out. It does:
-# `out · (n−1)/n / t` has the right factor but the wrong S. With S = in = 4·out the result is 280 GiB/s, so the wires are
-# as busy as in the all-reduce. (1 GiB is 2³⁰ bytes: 277 and 280 GiB/s are 297 and 301 GB/s, the numbers of the small
-# case.)
+# brings 4 such arrays and keeps one. A listener asks whether the benchmark counts only the bytes that come out. The
+# benchmark does: `out · (n−1)/n / t` has the right factor but the wrong S. With S = in = 4·out the result is 280 GiB/s,
+# so the wires are as busy as in the all-reduce. (1 GiB is 2³⁰ bytes: 277 and 280 GiB/s are 297 and 301 GB/s, the numbers
+# of the small case.)
 #
 # **In real systems.** nccl-tests prints algbw and busbw. Compare busbw with the bandwidth of the links. With algbw you
 # can estimate the time of a collective in your training step.

@@ -32,15 +32,15 @@ seconds.
 | `decode_step_time`: small batches, whose steps wait for the weights | KV bytes / (N·W_hbm) + **max**(bytes of all weights / (N·W_hbm), 2·B·P / (N·C)) | 2.5 ms |
 | `decode_step_time`: batches large enough to be bound by arithmetic | the same formula | 21 ms |
 
-**Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. If all is
-in float32 (weights, gradients, two moments): **16 bytes**. FSDP cuts this state over all chips.
+**Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. All in
+float32 (weights, gradients, two moments) takes **16 bytes**. FSDP cuts this state over all chips.
 
 **Symbols.** B: sequences. P: parameters. N: chips. C: FLOP/s. W_hbm: HBM bandwidth. 1 GB = 10^9 bytes.
 
 **Small case** (ideal times). A model of P = 30e9 int8 parameters, with bfloat16 arithmetic, runs on 16 v5e chips. Each
 sequence has 8192 tokens, with 100 kB of cache per token. With B=4, the step reads 3.3 GB of cache and 30 GB of weights:
 33.3 GB / (16 · 8.2e11 B/s) = 2.5 ms. With B=256, the cache has 210 GB and takes 16 ms. Arithmetic takes 4.9 ms, longer
-than the weights' 2.3 ms, so the step takes 21 ms.
+than the 2.3 ms for reading the weights. So the step takes 16 + 4.9 = 21 ms.
 
 Check your work: shardlings check d8_memory_budget
 Notes on all exercises of this module: see README.md, or run shardlings show 04_comm_times
@@ -91,13 +91,13 @@ cache_of_batch = None  # TODO: your answer
 
 
 # Question decode_step [ms]
-# A model of 70 billion parameters in int8, computing in bfloat16, with 80 kB of KV cache per
-# token, is cut over 16 v5e chips. It decodes one step of 6 sequences, then one step of 768 other
+# A model of 70 billion int8 parameters is cut over 16 v5e chips and computes in bfloat16. Its KV
+# cache takes 80 kB per token. It decodes one step of 6 sequences, then one step of 768 other
 # sequences, with 256 tokens of context each. How long do the two steps take at least?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: weights and cache are read once per step; attention, then the longer of reading weights
-# and computing; 1 kB is 10^3 bytes.
+# Model: weights and cache are read once per step; a step is attention, then the longer of reading
+# weights and computing; 1 kB is 10^3 bytes.
 # Hardware: v5e: HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
 decode_step = None  # TODO: your answer

@@ -1,7 +1,7 @@
 """# E1 An all-gather from hops
 
-Chips of a ring have wires to their neighbours only. On a ring, collectives repeat one step, the *hop*: all devices send
-to the next device at the same time. In JAX a hop is `jax.lax.ppermute(a, "x", pairs)` with the pairs
+Chips of a ring have wires to their neighbours only. On a ring, collectives repeat one step, the *hop*: each device
+sends to the next device, all at the same time. In JAX a hop is `jax.lax.ppermute(a, "x", pairs)` with the pairs
 `(d, (d + 1) % N)`. Each device passes on the shard that arrived last, and keeps a copy.
 
 ```
@@ -27,8 +27,8 @@ to the next device at the same time. In JAX a hop is `jax.lax.ppermute(a, "x", p
 | N − 1 `ppermute`s and no other collective | | 3 permutes |
 | each hop takes one shard to a neighbour | sends V/N bytes in a hop | 600 bytes |
 
-Either direction round the ring is right. `ppermute` does not warn about a device that no pair names as a target: that
-device receives zeros. So a ring without its last pair, (N − 1, 0), gives wrong values and no error.
+You may send in either direction round the ring. If no pair names a device as its target, this device receives zeros,
+and `ppermute` gives no warning. So a ring without its last pair, (N − 1, 0), gives wrong values and no error.
 
 **Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of the whole `A`. W1: one-way
 bandwidth of a link.
@@ -57,7 +57,7 @@ def ring_all_gather(a):
 # send in `ring_all_gather`?
 #
 # Answer in MB (a bare number), or with a unit.
-# Model: one-way ring, hops of one shard; 1 MB is 10^6 bytes.
+# Model: one-way ring; each hop sends one shard; 1 MB is 10^6 bytes.
 ring_gather_bytes = None  # TODO: your answer
 
 
@@ -66,8 +66,8 @@ ring_gather_bytes = None  # TODO: your answer
 # `ring_all_gather` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a shard / W1, one
-# direction of a link.
+# Model: one-way ring, bandwidth only: N - 1 hops; each hop takes (bytes of a shard) / W1, with W1
+# the one-way bandwidth of a link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.

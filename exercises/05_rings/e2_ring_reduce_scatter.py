@@ -1,8 +1,8 @@
 """# E2 A reduce-scatter from hops
 
 Every device holds a partial sum of one array, `A[I, J]{U_X}`. Each device needs its own rows of the total, `A[I_X, J]`.
-For each chunk a *running sum* travels towards the chunk's owner and collects a contribution on each device. This is the
-all-gather of exercise E1 in reverse.
+Cut the rows into N chunks; device i owns chunk i. For each chunk a *running sum* travels to the chunk's owner, and each
+device on the way adds its part. This is the all-gather of exercise E1 in reverse.
 
 ```
    four devices: the chunk that each holds, and (its number of terms)
@@ -20,7 +20,7 @@ all-gather of exercise E1 in reverse.
 | | shape | meaning |
 |---|---|---|
 | `a` | float32[I, J] | the device's whole partial sum; you cut its rows into N chunks |
-| returns | float32[I/N, J] | on device i: the sum of the chunks i of all devices |
+| returns | float32[I/N, J] | on device i: the sum of all devices' parts of chunk i |
 
 **What is checked**
 
@@ -30,7 +30,7 @@ all-gather of exercise E1 in reverse.
 | N − 1 `ppermute`s and no other collective | | 3 permutes |
 | each hop takes one chunk to a neighbour | sends V/N bytes in a hop | 5760 bytes |
 
-Either direction round the ring is right.
+You may send in either direction round the ring.
 
 **Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of a block [I, J]. W1:
 one-way bandwidth of a link. `{U_X}`: partial sums over x.
@@ -59,8 +59,8 @@ def ring_reduce_scatter(a):
 # one-way `ring_reduce_scatter` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a chunk / W1, one
-# direction of a link.
+# Model: one-way ring, bandwidth only: N - 1 hops; each hop takes (bytes of a chunk) / W1, with W1
+# the one-way bandwidth of a link.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
@@ -68,12 +68,13 @@ ring_scatter_one_way_time = None  # TODO: your answer
 
 
 # Question ring_scatter_small_time [us]
-# On 8 v4p chips, your `ring_reduce_scatter` runs twice: for a small partial sum, bfloat16[128,
-# 512], then for one of bfloat16[640, 512]. How long do the two runs take?
+# On a ring of 8 v4p chips, your `ring_reduce_scatter` runs twice: first for partial sums of
+# bfloat16[128, 512], then for partial sums of bfloat16[640, 512]. How long do the two runs take
+# together?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: one-way ring: (N-1) hops, each as long as the longer of 1 us and the bytes of a chunk /
-# W1.
+# Model: one-way ring: N - 1 hops; each hop takes the longer of two times, 1 us and (bytes of a
+# chunk) / W1.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; hop 1 us; table 2026-11, from How To
 # Scale Your Model of 2025-02-04.
@@ -83,7 +84,7 @@ ring_scatter_small_time = None  # TODO: your answer
 # ## Going further
 #
 # Read the picture down a column: device i holds chunk i − 1, then i − 2, and at last i − N. Counted modulo N, that is
-# chunk i. If you start one place too early, the sums are right but on the wrong devices.
+# chunk i. If chunk i starts on device i instead of device i + 1, the sums are right but on the wrong devices.
 #
 # **In time.** The grader's clock computes the times of this picture for blocks of float32[8192, 512] on 2x4 v5e chips,
 # which form a ring. It uses the profile *ideal*: every collective can run beside the core. In the picture `k` is work

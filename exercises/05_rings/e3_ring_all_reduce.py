@@ -30,8 +30,8 @@ brings the chunks to every device.
 | what each device sends to neighbours | at most 2·(N − 1)·V/N bytes | 34,560 bytes |
 | what all devices send to neighbours | exactly 2·(N − 1)·V bytes | 138,240 bytes |
 
-Either direction round the ring is right. In the second phase *put* chunks into their slots and do not add them: they
-are finished.
+You may send in either direction round the ring. In the second phase *put* chunks into their slots and do not add them:
+they are finished.
 
 **Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of a block [I, J]. W1:
 one-way bandwidth of a link. `{U_X}`: partial sums over x.
@@ -56,11 +56,12 @@ def ring_all_reduce(a):
 
 
 # Question ring_reduce_total_bytes [MB]
-# 16 devices hold partial sums of float32[6144, 2048]. How many MB does `ring_all_reduce` send in
-# total, from all devices?
+# 16 devices hold partial sums of float32[6144, 2048]. How many MB do all devices together send in
+# `ring_all_reduce`?
 #
 # Answer in MB (a bare number), or with a unit.
-# Model: one-way ring, hops of one chunk, all devices of the ring together; 1 MB is 10^6 bytes.
+# Model: one-way ring; each hop sends one chunk; the answer counts the bytes of all devices; 1 MB
+# is 10^6 bytes.
 ring_reduce_total_bytes = None  # TODO: your answer
 
 
@@ -69,7 +70,8 @@ ring_reduce_total_bytes = None  # TODO: your answer
 # one-way `ring_all_reduce` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link.
+# Model: one-way ring, bandwidth only: each hop takes its bytes / W1, with W1 the one-way
+# bandwidth of a link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
@@ -81,7 +83,7 @@ ring_reduce_one_way_time = None  # TODO: your answer
 # **Whole arrays round the ring.** You could also send whole arrays round the ring, and add them up as they arrive. In the
 # small case each device then sends 3 · 23,040 = 69,120 bytes. On x=8 a device sends 161,280 bytes as whole arrays, or
 # 40,320 bytes as chunks. With more devices the bytes that a device sends approach 2·V for chunks, but grow without limit
-# for whole arrays. No all-reduce on a ring needs fewer than 2·(N − 1)·V/N bytes per device.
+# for whole arrays. Every all-reduce on a ring sends at least 2·(N − 1)·V/N bytes per device.
 #
 # **In time.** The grader's clock computes the times of this picture for blocks of float32[8192, 512] on 2x4 v5e chips,
 # which form a ring. It uses the profile *ideal*: every collective can run beside the core. In the picture `k` is work

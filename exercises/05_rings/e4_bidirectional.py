@@ -57,8 +57,8 @@ def bidi_all_gather(a):
 # `A` is bfloat16[8192, 6144] on a ring of 16 v5p chips. How long does `bidi_all_gather` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: both ways round, bandwidth only: ⌊N/2⌋ rounds, each taking the bytes of a shard / W1, one
-# direction of a link.
+# Model: both ways round, bandwidth only: ⌊N/2⌋ rounds; each round takes (bytes of a shard) / W1,
+# with W1 the one-way bandwidth of a link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
@@ -66,12 +66,12 @@ bidi_gather_time = None  # TODO: your answer
 
 
 # Question bidi_time_saved [us]
-# On a ring of 8 v5p chips two arrays are gathered, a small one of bfloat16[96, 256] and one of
-# bfloat16[2304, 256]. By how much are two calls of `bidi_all_gather` faster than two of
-# `ring_all_gather`, which sends one way?
+# A program gathers two arrays on a ring of 8 v5p chips: bfloat16[96, 256] and bfloat16[2304,
+# 256]. How much time does the program save if it calls `bidi_all_gather` for both arrays instead
+# of `ring_all_gather`, which sends one way?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: a round takes the longer of 1 us and the bytes of a shard / W1.
+# Model: a round takes the longer of two times, 1 us and (bytes of a shard) / W1.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); hop 1 us; table
 # 2026-11, from How To Scale Your Model of 2025-02-04.
 bidi_time_saved = None  # TODO: your answer
@@ -100,7 +100,7 @@ bidi_time_saved = None  # TODO: your answer
 # link x-   permute··permute···permute··
 # ```
 #
-# **In real systems.** The formula V / W, with W the both-way bandwidth of a link, *is* the time of this algorithm: ⌊N/2⌋
-# rounds, each with a whole shard each way.
+# **In real systems.** The usual formula for an all-gather is V / W, with W the both-way bandwidth of a link. With an even
+# N, this algorithm takes that time: N/2 rounds, each as long as the hop of a whole shard.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".

@@ -26,7 +26,7 @@ devices. So work like a bus: load all chunks, and at each stop unload the chunk 
 
 | check | rule, per device | small case |
 |---|---|---|
-| the rows were cut, now the columns are cut | | |
+| the result is `A`, with its columns cut over x | | |
 | `ppermute` is the only collective | | |
 | at most N (N − 1) / 2 chunk-hops | each chunk counts once for every wire it passes | 6 chunk-hops, 43,200 bytes |
 
@@ -57,7 +57,7 @@ def ring_all_to_all(a):
 
 # Question ring_trade_bytes [MB]
 # `A` is float32[6144, 5120] over 8 devices. How many MB does each device send in a one-way
-# `ring_all_to_all`, its own chunks and those that it passes on?
+# `ring_all_to_all`? Count its own chunks and the chunks that it passes on.
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: one-way ring; a chunk counts once for every wire it passes; 1 MB is 10^6 bytes.
@@ -69,7 +69,8 @@ ring_trade_bytes = None  # TODO: your answer
 # `ring_all_to_all` take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link.
+# Model: one-way ring, bandwidth only: each hop takes its bytes / W1, with W1 the one-way
+# bandwidth of a link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
@@ -95,7 +96,7 @@ ring_trade_time = None  # TODO: your answer
 # link x+   permute········ permute······ permute···· permute· P····· P···  P·
 # ```
 #
-# **In real systems.** On torus networks, all-to-alls bring tokens to their experts, and Ulysses attention (exercise J3)
-# uses them.
+# **In real systems.** On torus networks, all-to-alls bring tokens to their experts. Ulysses attention (exercise J3) also
+# uses all-to-alls.
 #
 # **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 10.

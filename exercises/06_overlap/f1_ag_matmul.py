@@ -31,7 +31,7 @@ All arrays are float32, or all are bfloat16; `C` has the dtype of `A` and `W`.
 | N − 1 `ppermute`s over y to a neighbour, one shard each, no other collective | sends (N − 1)·V/N bytes | 3 permutes, 900 bytes |
 | at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
 | no hop waits for a matmul, and each hop overlaps a matmul | a hop can overlap a matmul that does not need the hop's data | |
-| in time, on eight v5e chips, profile *ideal* | overlap saves at least 80 % of the time that it can save; the step takes at most 1.2 times as long as its matmuls | |
+| by the grader's clock, on eight v5e chips, profile *ideal* | overlap saves at least 80 % of the time that it can save; the step takes at most 1.2 times as long as its matmuls | |
 | a device holds at most four shards of `A` at the same time, beside `W` and `C` | the grader checks this with F/Y ≤ 2048 | |
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of a device's rows of `A`.
@@ -61,30 +61,30 @@ def ag_matmul(a, w):
 # device send in `ag_matmul`?
 #
 # Answer in MB (a bare number), or with a unit.
-# Model: one-way ring, hops of one shard; 1 MB is 10^6 bytes.
+# Model: one-way ring; each hop sends one shard; 1 MB is 10^6 bytes.
 ag_matmul_bytes = None  # TODO: your answer
 
 
 # Question ag_matmul_hides_from [a number]
 # `ag_matmul` runs in bfloat16 on a ring of 16 v5p chips. No hop may take longer than a matmul.
-# How many columns must `W[D, F]` have at least, with F counted over all devices?
+# How many columns F must the whole `W[D, F]` have at least? Count the columns of all devices.
 #
 # Answer with a bare number.
-# Model: a hop takes the bytes of a shard / W1, one direction of a link; a matmul takes FLOPs / C;
-# both start without delay.
+# Model: a hop takes (bytes of a shard) / W1, with W1 the one-way bandwidth of a link; a matmul
+# takes FLOPs / C; hops and matmuls have no latency.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
 ag_matmul_hides_from = None  # TODO: your answer
 
 
 # Question ag_matmul_time [us]
-# A[4096, 8192] (y cuts D) is multiplied first by W[8192, 12288], then by W[8192, 69632], each in
-# a separate `ag_matmul`, in bfloat16 on a ring of 8 v4p chips. How long do the two calls take,
-# one after the other?
+# Two calls of `ag_matmul` run one after the other, in bfloat16 on a ring of 8 v4p chips. The
+# first multiplies A[4096, 8192] by W[8192, 12288], the second multiplies the same A by W[8192,
+# 69632]. Axis y cuts D in A. How long do the two calls take together?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: a hop takes the bytes of a shard / W1, one direction of a link; a matmul takes FLOPs / C;
-# both start without delay.
+# Model: a hop takes (bytes of a shard) / W1, with W1 the one-way bandwidth of a link; a matmul
+# takes FLOPs / C; hops and matmuls have no latency.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); bf16 2.75e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
 ag_matmul_time = None  # TODO: your answer
@@ -123,13 +123,14 @@ ag_matmul_time = None  # TODO: your answer
 # overlaps its hops only if the hop and the matmul *of one round* do not need each other. A loop that receives, then
 # multiplies, gives right values and sends the right bytes, but all its hops are exposed. With `unroll=True` JAX unrolls
 # such a loop. Compiler options can move work between rounds: with `xla_tpu_enable_ici_ag_pipelining=true` the v5e
-# compiler gathers the next layer of an FSDP loop beside this round's matmul.
+# compiler gathers the next layer of an FSDP loop beside the current round's matmul.
 #
 # **When it pays.** This ring uses one direction of each link; `all_gather` uses both. If a hop takes more than twice as
 # long as a matmul, gathering first is faster, and the ring only saves memory. Exercise F3 uses both directions.
 #
 # **What v5e does with `a @ w`.** The compiler for v5e does not gather first. Under `jit`, with these sizes and shardings
-# and no options, it (libtpu 0.0.42.1) writes a ring itself. Its loop goes both ways and multiplies two shards at a time:
+# and no options, this compiler (libtpu 0.0.42.1) writes a ring itself. Its loop goes both ways and multiplies two shards
+# at a time:
 #
 # ```
 #                     on the core                on the wires

@@ -32,7 +32,7 @@ All arrays are float32, or all are bfloat16; `Out` has the dtype of `T` and `W`.
 | N − 1 `ppermute`s over y to a neighbour, one block each, no other collective | sends at most (N − 1)·4·(B/X)·(D/Y) bytes | 3 permutes, 900 bytes |
 | at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·(F/Y)·D FLOPs | |
 | each hop overlaps a matmul that does not need the hop's data | | |
-| in time, on eight v5e chips, profile *ideal* | overlap saves at least 75 % of the time that it can save; the step takes at most 1.35 times as long as its matmuls | |
+| by the grader's clock, on eight v5e chips, profile *ideal* | overlap saves at least 75 % of the time that it can save; the step takes at most 1.35 times as long as its matmuls | |
 | no device holds the partial sums of all N blocks at the same time | | |
 
 A hop carries sums, so it may wait for matmuls. Sums of bfloat16 operands may be bfloat16 or float32.
@@ -61,22 +61,22 @@ def matmul_rs(t, w):
 
 
 # Question matmul_rs_bytes [MB]
-# `T` is bfloat16[6144, 28672] and `W` bfloat16[28672, 10240], with X=2 and Y=16; the running sums
-# are float32. How many MB does each device send in `matmul_rs`?
+# `T` is bfloat16[6144, 28672] and `W` is bfloat16[28672, 10240], with X=2 and Y=16. The running
+# sums are float32. How many MB does each device send in `matmul_rs`?
 #
 # Answer in MB (a bare number), or with a unit.
-# Model: one-way ring, hops of one block; 1 MB is 10^6 bytes.
+# Model: one-way ring; each hop sends one block; 1 MB is 10^6 bytes.
 matmul_rs_bytes = None  # TODO: your answer
 
 
 # Question matmul_rs_hides_from [a number]
-# `matmul_rs` on a ring of 12 v5p chips multiplies bfloat16 and sends running sums in float32. No
-# hop may take longer than a matmul. How many columns must `T[B, F]` have at least, with F counted
-# over all devices?
+# `matmul_rs` on a ring of 12 v5p chips multiplies bfloat16 arrays and sends running sums in
+# float32. No hop may take longer than a matmul. How many columns F must the whole `T[B, F]` have
+# at least? Count the columns of all devices.
 #
 # Answer with a bare number.
-# Model: a hop takes the bytes of a block / W1, one direction of a link; a matmul takes FLOPs / C;
-# both start without delay.
+# Model: a hop takes (bytes of a block) / W1, with W1 the one-way bandwidth of a link; a matmul
+# takes FLOPs / C; hops and matmuls have no latency.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
 matmul_rs_hides_from = None  # TODO: your answer
@@ -84,12 +84,13 @@ matmul_rs_hides_from = None  # TODO: your answer
 
 # Question matmul_rs_time_saved [us]
 # Two matmuls run on a ring of 4 v4p chips, all in bfloat16: T[6144, 16384] · W[16384, 12288],
-# then T[6144, 40960] · W[40960, 12288]; y cuts F and G. How much time do two calls of `matmul_rs`
-# save, compared with two whole matmuls that each end in `jax.lax.psum_scatter`?
+# then T[6144, 40960] · W[40960, 12288]. Axis y cuts F and G. How much time do two calls of
+# `matmul_rs` save, compared with two whole matmuls that each end in `jax.lax.psum_scatter`?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: a hop takes the bytes of a block / W1, one direction of a link; a matmul takes FLOPs / C;
-# both start without delay; jax.lax.psum_scatter takes V·(Y - 1)/Y / W, both directions.
+# Model: a hop takes (bytes of a block) / W1, with W1 the one-way bandwidth of a link; a matmul
+# takes FLOPs / C; hops and matmuls have no latency; jax.lax.psum_scatter sends both ways round
+# and takes (Y - 1) / Y · V / W.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 2.75e14 FLOP/s; table 2026-11,
 # from How To Scale Your Model of 2025-02-04.
@@ -121,11 +122,13 @@ matmul_rs_time_saved = None  # TODO: your answer
 #
 # **Loops.** A round of `fori_loop` or `scan` ends when all operations in it have ended (exercise F1). The round "hop,
 # then add a matmul" overlaps, because the matmul does not need the sum that arrives. The round "add a matmul, then hop"
-# does not overlap: there the hop needs the matmul. If JAX unrolls the loop, both rounds give the first picture.
+# does not overlap, because its hop needs the result of its matmul. If JAX unrolls the loop, both kinds of rounds give the
+# first picture.
 #
 # **In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes. The grader
-# accepts both.
+# accepts both dtypes.
 #
-# **In real systems.** This is the second matmul of a tensor-parallel MLP with sequence parallelism. F1 is the first.
+# **In real systems.** This is the second matmul of a tensor-parallel MLP with sequence parallelism. F1 is the first
+# matmul of this MLP.
 #
 # **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.

@@ -28,16 +28,16 @@ time. Send half of each block one way round and half the other way, so that a ho
 | only `ppermute`s, N − 1 blocks in all, to neighbours over y | sends (N − 1)·V/N bytes | 1080 bytes |
 | a device sends in one direction at most ⌊N/2⌋ blocks, or N − 1 times the larger half of a block | | 540 bytes with halves |
 | at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
-| in time, on eight v5e chips, profile *ideal*: matmuls run beside the hops | the step takes at most 1.6 times as long as its matmuls | |
+| by the grader's clock, on eight v5e chips, profile *ideal*: matmuls run beside the hops | the step takes at most 1.6 times as long as its matmuls | |
 
-In `both_ways_ag_matmul` no hop waits for a matmul. The numbers of rows and columns may be odd: then halves differ by
-one. You may halve rows or columns, or send whole blocks as in exercise E4 (with an even N, send the opposite device's
-block only once). A matmul may be split into parts.
+In `both_ways_ag_matmul` no hop waits for a matmul. The numbers of rows and columns may be odd: then the halves differ
+by one row or column. You may halve rows or columns, or send whole blocks as in exercise E4 (with an even N, send the
+opposite device's block only once). You may split a matmul into parts.
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of N blocks [B/X, D/Y]. W1:
 one-way bandwidth of a link. C: FLOP/s of a chip.
 
-**Small case.** The arrays are float32[12, 60] and [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Each of three
+**Small case.** Take arrays of float32[12, 60] and [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Each of three
 rounds sends half a shard, 180 bytes, each way: 540 bytes each way, 1080 bytes in all.
 
 Check your work: shardlings check f3_both_ways
@@ -74,24 +74,24 @@ both_ways_bytes = None  # TODO: your answer
 
 # Question both_ways_most_chips [a number]
 # `W[D, F]` has F = 10240 columns, in bfloat16 on v5p. No hop may take longer than the matmuls of
-# a round. Up to how many chips may the ring of `both_ways_ag_matmul` have?
+# a round. How many chips may the ring of `both_ways_ag_matmul` have at most?
 #
 # Answer with a bare number.
-# Model: half of a block goes each way; a hop takes its bytes / W1, one direction of a link; the
-# matmuls of a round take FLOPs / C; not rounded.
+# Model: half of a block goes each way; a hop takes its bytes / W1, with W1 the one-way bandwidth
+# of a link; the matmuls of a round take FLOPs / C; not rounded.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
 both_ways_most_chips = None  # TODO: your answer
 
 
 # Question both_ways_time_saved [us]
-# A[6144, 8192] (y cuts D) is multiplied first by W[8192, 14336], then by W[8192, 28672], in
-# bfloat16 on a ring of 8 v4p chips. How much time do two calls of `both_ways_ag_matmul` save,
-# compared with two calls of `ag_matmul`, which go one way?
+# Two matmuls run in bfloat16 on a ring of 8 v4p chips: A[6144, 8192] · W[8192, 14336], then
+# A[6144, 8192] · W[8192, 28672]. Axis y cuts D in A. How much time do two calls of
+# `both_ways_ag_matmul` save, compared with two calls of `ag_matmul`, which go one way?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: half of a block goes each way; a hop takes its bytes / W1, one direction of a link; the
-# matmuls of a round take FLOPs / C.
+# Model: half of a block goes each way; a hop takes its bytes / W1, with W1 the one-way bandwidth
+# of a link; the matmuls of a round take FLOPs / C.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); bf16 2.75e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
 both_ways_time_saved = None  # TODO: your answer
@@ -125,7 +125,7 @@ both_ways_time_saved = None  # TODO: your answer
 # ```
 #
 # **In real systems.** XLA's windowed einsum has a form that goes both ways. Two matmuls of half a shard are less
-# efficient than one of a whole shard: each of them reads and writes all of `C`, or has half the rows. Compare the memory
-# traffic of halved rows and halved columns.
+# efficient than one matmul of a whole shard: each of the two reads and writes all of `C`, or has half the rows. Compare
+# the memory traffic of halved rows and halved columns.
 #
 # **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems (the bidirectional one).

@@ -1,6 +1,6 @@
 """# G2 Megatron's f and g
 
-N devices along tp share a block of two matmuls. Each holds F/N columns of `w_in` and F/N rows of `w_out`, so it
+N devices along tp share a block of two matmuls. Each device holds F/N columns of `w_in` and F/N rows of `w_out`, so it
 computes its own units of the MLP. In the forward pass the devices' outputs are parts of a sum. In the backward pass
 each device has a part of the gradient of x, because every device used x.
 
@@ -9,7 +9,7 @@ each device has a part of the gradient of x, because every device used x.
    dx <--f-- each device's part  <------ dy  <--g-- dy    all-reduce in f
 ```
 
-**Write** four bodies. Use `jax.custom_vjp` in `f` and `g`; `with_gradients` is given.
+**Write** four bodies. Use `jax.custom_vjp` in `f` and `g`. The function `with_gradients` is given.
 
 | | forward pass | backward pass | `check_vma` |
 |---|---|---|---|
@@ -31,10 +31,10 @@ each device has a part of the gradient of x, because every device used x.
 | `f`, `g`: value | results and gradients as in the first table | |
 | `f`: what is sent | nothing sent in the forward pass, one all-reduce in the backward pass | |
 | `g`: what is sent | one all-reduce in the forward pass, none in the backward pass | |
-| each block: value | y and all three gradients equal those of the uncut block on one device | |
+| each block: value | y and all three gradients equal the results of the uncut block on one device | |
 | each block: what is sent | one all-reduce in each pass, and nothing else: in both passes together 4 (N−1)/N · 4BD bytes | 720 bytes |
 
-Allowed: y and dx may travel in one all-reduce.
+You may send y and dx in one all-reduce.
 
 **Symbols.** B rows, D model width, F units of the MLP, N (in questions X) devices along tp.
 
@@ -96,11 +96,12 @@ def block_by_types(x, w_in, w_out, dy):
 # Question gated_bytes [MB]
 # A gated block, `psum((silu(x @ w_1) * (x @ w_3)) @ w_2, "tp")`, runs on 8 devices with
 # `check_vma=True`. x is bfloat16[2048, 5120], equal on all devices, and the program has no cast.
-# It computes the output and the gradients of x and of the weights. How many MB does each device
-# send, in the forward and backward pass together?
+# The program computes the output and the gradients of x and of the weights. How many MB does each
+# device send, in the forward and backward pass together?
 #
 # Answer in MB (a bare number), or with a unit.
-# Model: an all-reduce of V bytes sends 2 (X - 1) / X V from each device; 1 MB is 10^6 bytes.
+# Model: each device sends 2 (X - 1) / X · V bytes in an all-reduce of V bytes; 1 MB is 10^6
+# bytes.
 gated_bytes = None  # TODO: your answer
 
 
@@ -110,8 +111,8 @@ gated_bytes = None  # TODO: your answer
 # many ms do the all-reduces of a training step take?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: a ring; an all-reduce takes 2 (X - 1) / X · V / W, W both directions of a link; nothing
-# runs beside it.
+# Model: on a ring an all-reduce takes 2 (X - 1) / X · V / W, with W the both-way bandwidth of a
+# link; nothing runs beside an all-reduce.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.

@@ -6,7 +6,7 @@ per-device function. The result depends on the type of w:
 | mode | type of w | `jax.grad` of a device's loss |
 |---|---|---|
 | `check_vma=False` | unknown | gradient of the device's own loss |
-| `check_vma=True` | equal on all devices | **sum** of these gradients over the devices |
+| `check_vma=True` | equal on all devices | **sum** of the gradients of all devices' losses |
 | `check_vma=True`, w cast to varying | varies | gradient of the device's own loss |
 
 Row 2 follows from the types. JAX casts w where an operation combines w with rows that vary, and the transpose of that
@@ -22,8 +22,8 @@ cast is a psum.
                         3                   their mean: the task
 ```
 
-**Write** the gradient of the mean loss over all rows, three times. `loss` is given; it is a mean over the rows that
-it gets.
+**Write** the gradient of the mean loss over all rows, three times. `loss` is given. It returns the mean over the rows
+that you pass.
 
 | body | `check_vma` |
 |---|---|
@@ -42,7 +42,7 @@ it gets.
 | check | rule, per device | small case |
 |---|---|---|
 | value | the gradient of the mean loss over all rows | 3, as in the picture |
-| what is sent | only all-reduces, together of at most DK + 2 numbers | 180 + 12 bytes |
+| what is sent | only all-reduces, of at most DK + 2 numbers in all | 180 + 12 bytes |
 
 **Symbols.** B rows in the batch, D inputs, K outputs, N (in the question X) devices along x.
 
@@ -93,7 +93,8 @@ def grad_in_both(w, rows, targets):
 # of w?
 #
 # Answer in MB (a bare number), or with a unit.
-# Model: an all-reduce of V bytes sends 2 (X - 1) / X V from each device; 1 MB is 10^6 bytes.
+# Model: each device sends 2 (X - 1) / X · V bytes in an all-reduce of V bytes; 1 MB is 10^6
+# bytes.
 inner_grad_bytes = None  # TODO: your answer
 
 

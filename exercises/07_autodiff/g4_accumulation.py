@@ -11,7 +11,7 @@ gradient is the sum over micro-batches and devices. One sum over devices, after 
             9 R, with M times the bytes           1 R
 ```
 
-**Write** `accumulate(ws, xs, *, mesh)`. `loss` is given; it is a sum over rows. The mesh has Explicit axes.
+**Write** `accumulate(ws, xs, *, mesh)`. `loss` is given. It returns a sum over rows. The mesh has Explicit axes.
 
 | | shape | layout |
 |---|---|---|
@@ -23,10 +23,10 @@ gradient is the sum over micro-batches and devices. One sum over devices, after 
 
 | check | rule, per device | small case |
 |---|---|---|
-| value | the gradient of the loss of all rows of all micro-batches | |
+| value | the gradient of the loss over all rows of all micro-batches | |
 | layout | the result has the spec `P()` | |
-| what is sent | at most the bytes of one all-reduce of the gradient, 2 (N−1)/N · 4LD², for any M | 648 bytes |
-| memory | on dp=2: a device holds the activations of one micro-batch at a time, and sends no more than above | |
+| what is sent | at most the bytes of one all-reduce of the gradient, 2 (N−1)/N · 4LD² bytes, for any M | 648 bytes |
+| memory | on dp=2: a device holds the activations of one micro-batch at a time, and sends no more bytes than the row above allows | |
 
 Two ways are right:
 
@@ -52,7 +52,10 @@ from jax.sharding import PartitionSpec as P
 
 
 def loss(ws, rows):
-    """Return half the sum of squares of the output of layers ws[L, D, D] for rows[b, D]: all rows, or one device's."""
+    """Return half the sum of squares of the layers' output for some rows.
+
+    Args: ws is float32[L, D, D], one matrix per layer; rows is float32[b, D], all rows or one device's rows.
+    """
     made, _ = jax.lax.scan(lambda h, w: (jax.nn.sigmoid(h @ w), None), rows, ws)
     return jnp.sum(made**2) / 2
 
@@ -73,7 +76,8 @@ def accumulate(ws, xs, *, mesh):
 # it all-reduces the gradient once instead of in each micro-batch?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: a ring; an all-reduce takes 2 V / W, W both directions of a link; nothing runs beside it.
+# Model: on a ring an all-reduce takes 2 V / W, with W the both-way bandwidth of a link; nothing
+# runs beside an all-reduce.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
@@ -86,8 +90,9 @@ accumulated_saving = None  # TODO: your answer
 # process per step, in all its micro-batches, so that the all-reduce takes 8 % of the step?
 #
 # Answer in token (a bare number), or with a unit.
-# Model: 6 FLOPs per parameter and token at the chip's bfloat16 peak; a ring; an all-reduce takes
-# 2 V / W, W both directions of a link; nothing runs beside it.
+# Model: arithmetic takes 6 FLOPs per parameter and token, at the chip's bfloat16 peak;  on a ring
+# an all-reduce takes 2 V / W, with W the both-way bandwidth of a link; nothing runs beside an
+# all-reduce.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
 # from How To Scale Your Model of 2025-02-04.
@@ -96,7 +101,7 @@ accumulated_tokens = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** `no_sync` of PyTorch's DDP and the accumulation loops of JAX training frameworks work like this. In
-# such a loop, a constraint that asks for whole accumulated gradients puts the all-reduce back into the loop.
+# **In real systems.** `no_sync` of PyTorch's DDP and the accumulation loops of JAX training frameworks work like this. If
+# such a loop constrains its accumulated gradients to be whole, the all-reduce returns to the loop.
 #
 # **Read on.** E. Z. Yang, "The JAX sharding type system"; the JAX documentation on explicit sharding.

@@ -1,8 +1,9 @@
 """# G5 Batch norm over all devices
 
-Batch norm subtracts from each column the column's mean over the batch and divides by the column's standard deviation.
-Under data parallelism a device has only B/N rows. Their mean and variance are not those of the batch. The mean of the
-devices' variances is not the variance of the batch either: it leaves out the distances between the devices' means.
+Batch norm subtracts from each column the column's mean over the batch and divides the column by its standard deviation.
+Under data parallelism a device has only B/N rows. The mean and variance of these rows differ from the batch's mean and
+variance. The mean of the devices' variances is not the variance of the batch either: it leaves out the distances
+between the devices' means.
 
 ```
    x0  rows 0-14   sum[D]  sum of squares[D]  --+
@@ -11,8 +12,8 @@ devices' variances is not the variance of the batch either: it leaves out the di
    x3  rows 45-59  sum[D]  sum of squares[D]  --+      of all 60 rows
 ```
 
-**Write** `batch_norm(x, *, mesh)` with `jax.shard_map`. Return (x − mean) / √(variance + `EPS`). Mean and variance
-are those of each column over all rows of the batch. The variance is the mean of squared deviations.
+**Write** `batch_norm(x, *, mesh)` with `jax.shard_map`. Return (x − mean) / √(variance + `EPS`). Take the mean and the
+variance of each column over all rows of the batch. The variance is the mean of squared deviations.
 
 | | shape | layout |
 |---|---|---|
@@ -23,13 +24,13 @@ are those of each column over all rows of the batch. The variance is the mean of
 
 | check | rule, per device | small case |
 |---|---|---|
-| value | mean and variance are those of all rows | mean 5, variance 10 |
+| value | mean and variance cover all rows of the batch | mean 5, variance 10 |
 | layout | the result is laid out as `P("dp")` | |
 | gradient | the gradient of x goes through mean and variance, too: each row affects every other row | |
 | forward pass | only all-reduces, of 2D numbers in all; no all-reduce waits for another | 72 bytes |
-| backward pass | the backward pass sends no more bytes over dp than the forward pass, and the forward pass sends no more if JAX takes a gradient | 72 bytes |
+| backward pass | the backward pass sends no more bytes over dp than the forward pass, and the forward pass sends no additional bytes if JAX takes a gradient | 72 bytes |
 
-Allowed: two all-reduces of D numbers that do not wait for one another.
+You may use two all-reduces of D numbers, if neither waits for the other.
 
 **Symbols.** B rows in the batch, D columns, N (in the question X) devices along dp, L layers.
 
@@ -61,15 +62,15 @@ def batch_norm(x, *, mesh):
 
 
 # Question two_pass_cost [us]
-# A network has 20 batch norm layers of 256 columns, over 8 devices. In a layer written as above
-# no all-reduce waits for another, so each pass takes the time of one all-reduce. Another program
-# computes the mean with one all-reduce, then the variance around it with a second. In the
-# backward pass of this program, too, one all-reduce waits for another. By how many us does the
-# communication of a step take longer in this program than with layers as above?
+# A network has 20 batch norm layers of 256 columns, over 8 devices. In a layer of the first
+# program no all-reduce waits for another, so each pass takes the time of one all-reduce. A layer
+# of the second program computes the mean with one all-reduce, then the variance with another. In
+# the backward pass of the second program, too, one all-reduce waits for another. By how many us
+# is the communication of a step longer in the second program than in the first?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: rings of v5p; these all-reduces are so small that only their hops count: 1 us per hop,
-# X/2 hops for each of two phases.
+# Model: rings of v5p; these all-reduces are so small that only the latency of their hops counts:
+# 1 us per hop, X/2 hops in each of two phases.
 two_pass_cost = None  # TODO: your answer
 
 
@@ -81,6 +82,6 @@ two_pass_cost = None  # TODO: your answer
 #
 # **In real systems.** The sums of a layer have only a few KB, so the latency of the hops sets the time, and one
 # all-reduce is faster than two. PyTorch offers batch norm over all devices as `SyncBatchNorm`. Layer norm and RMS norm
-# look along a row, and need no communication.
+# use the numbers of one row only, and need no communication.
 #
 # **Read on.** Ioffe and Szegedy, "Batch Normalization", section 3, for the gradients.

@@ -31,7 +31,7 @@ last h, and the gradients of Σ(y · dy).
 | what is sent | at most L all-gathers, L − 1 reduce-scatters and one all-reduce, each of [B, D] over tp | (2L + 1) · 216 = 1512 bytes |
 
 Allowed: a reduce-scatter and an all-gather in place of the all-reduce; one gather for y and dx together. You may keep
-activations. Mind that dy is *equal* on all devices; a sum over devices would count it N times.
+activations. dy is *equal* on all devices, so a sum over devices would count it N times.
 
 **Symbols.** B rows, D width, L layers, N devices along tp; {dh}: partial sums of dh, one on each device.
 
@@ -64,11 +64,12 @@ def gather_tp(x, ws, dy):
 
 # Question slicing_costs [us]
 # A program all-reduces every {dh} of [4096, 8192] in bfloat16, and each device then cuts out its
-# own columns. It has 6 layers on a ring of 4 v4p chips. How much longer is the communication of
-# its backward pass than necessary?
+# own columns. The program has 6 layers on a ring of 4 v4p chips. How much longer than necessary
+# does the communication of its backward pass take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: ring, bandwidth only: a reduce-scatter takes V / W, W both directions of a link.
+# Model: A reduce-scatter on a ring takes V / W, where W is the both-way bandwidth of a link.
+# Latency does not count.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.
@@ -78,11 +79,11 @@ slicing_costs = None  # TODO: your answer
 # ## Going further
 #
 # **Why fewer bytes are not enough.** Suppose that weights stay on their devices. In the backward pass device d needs only
-# its own columns of dh. From them and from h, which is whole on every device, d computes its columns of the gradient of w
-# and its part of the next {dh}. Every device has a part of each number of {dh}. Each device's columns therefore need
-# parts from all N − 1 other devices, and a reduce-scatter brings these. Only dx must be whole, which also takes a gather.
-# dy needs no communication. The transpose of an all-gather is a reduce-scatter, because it sums partial cotangents. But
-# dy is not partial: every device has the whole dy and cuts out its own columns.
+# its own columns of dh. From these columns and from h, which is whole on every device, d computes its columns of the
+# gradient of w and its part of the next {dh}. Every device has a part of each number of {dh}. Each device's columns
+# therefore need parts from all N − 1 other devices, and a reduce-scatter brings these. Only dx must be whole, so only dx
+# also needs a gather. dy needs no communication. The transpose of an all-gather is a reduce-scatter, which sums partial
+# cotangents. But dy is not partial: every device has the whole dy and cuts out its own columns.
 #
 # **In real systems.** Weights are cut by columns and by rows in turn (exercise H5). Such a stack waits for half as many
 # collectives as the stack of this exercise.

@@ -1,10 +1,10 @@
 """# H1 Data parallelism with padding and dropout
 
 Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all devices
-make the same update. The step has to give the result of one device with the whole batch. Two mistakes change this
-result without an error:
+make the same update. The step must give the result that one device computes from the whole batch. Two mistakes change
+this result without an error:
 
-- **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of the devices' means is not the
+- **Padding.** Devices have different numbers of *real* rows, and some may have none. The mean of the devices' means is not the
   mean over all real rows.
 - **Dropout.** If all devices draw from the same key, all of them drop the same places in their rows.
 
@@ -21,14 +21,14 @@ result without an error:
     loss   = Σ (out − y)² / n, over real rows and all columns
     p      ← p − 0.1 · gradient of the loss for p
 
-Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the others to 0.
+Dropout keeps each number with probability 3/4 and divides it by 3/4. Dropout sets the other numbers to 0.
 
 | | shape | layout |
 |---|---|---|
 | `params` a, b | float32[D, F], float32[F, K] | whole on every device |
 | `x`, `y`, `real` | float32[B, D], float32[B, K], bool[B] | `P("dp")` |
 | `key` | uint32[2], new in each step | whole |
-| returns: `params` | as before | whole |
+| returns: `params` | as the argument `params` | whole |
 | `kept`: what dropout kept | bool[B, F] | `P("dp")` |
 | loss before the step | float32[] | whole |
 
@@ -37,13 +37,13 @@ Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the o
 | check | rule | small case |
 |---|---|---|
 | value | each of five steps equals the step of one device with all rows and the same `kept` | |
-| dropout | 3/4 of the numbers are kept; devices (even with equal rows), steps, rows and columns drop different places | |
+| dropout | 3/4 of the numbers are kept; masks differ between devices (even with equal rows), steps, rows and columns | |
 | what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 bytes more; results have the layouts above | 864 + 12 bytes |
 
 **Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
 
-**Small case.** a[6, 16] and b[16, 3] are 144 parameters, 576 bytes. On dp=4 a device sends 3/2 · 576 = 864 bytes for
-them. Loss and n are two numbers, which take 3/2 · 8 = 12 bytes.
+**Small case.** a[6, 16] and b[16, 3] have 144 parameters, which take 576 bytes. On dp=4 a device sends 3/2 · 576 = 864
+bytes for their gradients. Loss and n are two numbers, which take 3/2 · 8 = 12 bytes.
 
 Check your work: shardlings check h1_ddp
 Notes on all exercises of this module: see README.md, or run shardlings show 08_training
@@ -82,8 +82,9 @@ ddp_loss = None  # TODO: your answer
 # long do forward pass, backward pass and all-reduce take together?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: 2 FLOPs per parameter and token forward, 4 backward, at the peak rate; ring, bandwidth
-# only: an all-reduce takes 2 V / W, W both directions of one link.
+# Model: A chip computes at the peak rate: 2 FLOPs per parameter and token in the forward pass, 4
+# in the backward pass. An all-reduce on a ring takes 2 V / W, where W is the both-way bandwidth
+# of one link. Latency does not count.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 2.75e14 FLOP/s; table 2026-11,
 # from How To Scale Your Model of 2025-02-04.
@@ -92,8 +93,8 @@ ddp_unhidden = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** PyTorch calls this kind of training `DistributedDataParallel`. Some training programs for language
-# models divided the loss by the number of tokens on each device or in each micro-batch. The loss looked right, but short
-# sequences counted too much.
+# **In real systems.** PyTorch calls this kind of training `DistributedDataParallel`. In some training programs for
+# language models, each device or micro-batch divided its loss by its own number of tokens. The loss looked right, but
+# short sequences counted too much.
 #
 # **Read on.** Stanford CS336, lecture 8 (data parallelism) and assignment 2.

@@ -23,7 +23,7 @@ units without communication. The gradient of x is a sum over all devices' units.
 |---|---|
 | `gated_mlp(x, w1, w3, w2, b, dy)` | y, and the gradients of Σ(y · dy) for x and all weights |
 | `init(seed, *, D, F)` | new normal weights, all numbers independent: variance 1/D for w1 and w3, 1/F for w2 |
-| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which holds w1, then w3. If N devices cut w13 in this order, device d gets piece d of w1, then of w3 |
+| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which holds w1, then w3. If N devices cut w13 in this order, device d gets piece d of w1, then piece d of w3 |
 
 Allowed: one all-reduce for the parts of y and of dx together. `init` may draw whole weights on each device and keep
 a part. The weights then do not depend on N.
@@ -34,7 +34,7 @@ a part. The weights then do not depend on N.
 |---|---|---|
 | `gated_mlp`: value | y and gradients equal those of one device; the gradients of x and b are whole | |
 | `gated_mlp`: what is sent | in each pass at most one all-reduce of [B, D], or a reduce-scatter and an all-gather in its place | 720 bytes |
-| `init`: spread | each device returns its part, normal numbers, variance as above, nothing is sent | |
+| `init`: spread | each device returns its part: normal numbers, variance as above; nothing is sent | |
 | `init`: independence | devices, weights and seeds share no numbers | |
 | `fused_columns` | the order; `ValueError` if N does not divide F | |
 
@@ -77,7 +77,7 @@ def init(seed, *, D, F):
 
 
 def fused_columns(F, N):
-    """Return the columns of w13 = [w1 | w3] in an order whose N equal pieces are [piece of w1 | piece of w3].
+    """Return an order of the columns of w13 = [w1 | w3] in which each of N equal pieces is [piece of w1 | piece of w3].
 
     Returns: a list of 2F ints. Raises ValueError if N does not divide F.
     """
@@ -87,12 +87,12 @@ def fused_columns(F, N):
 
 # Question gated_mlp_time [us]
 # `gated_mlp` runs in bfloat16 on a ring of 8 v5p chips, with B=2048, D=4096, F=12288. Each all-
-# reduce waits for the matmuls before it, and all later matmuls wait for it. How long does the
-# block take, forward and backward pass together?
+# reduce waits for the matmuls before it, and all later matmuls wait for the all-reduce. How long
+# does the block take, forward and backward pass together?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: ring; matmuls at the peak bf16 rate, an all-reduce takes 2 V / W, W both directions of a
-# link; nothing overlaps.
+# Model: Matmuls run at the peak bf16 rate. An all-reduce on a ring takes 2 V / W, where W is the
+# both-way bandwidth of a link. Nothing overlaps.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
 # from How To Scale Your Model of 2025-02-04.

@@ -1,8 +1,8 @@
 """# H6 Tensor parallelism, with the sequence cut between blocks
 
-Between blocks of H5 all devices hold all of `x`, and would compute equal norms. Here the axis tp cuts the rows:
-`x[S_tp, D]`. A block gathers rows just before its first matmul. The all-reduce after its
-second matmul becomes a reduce-scatter. Norm, bias, residual and dropout work on a device's own rows.
+In H5 all devices hold all of `x` between blocks and would repeat each norm. Here the axis tp cuts the
+rows: `x[S_tp, D]`. A block gathers rows before its first matmul. The all-reduce after the second matmul becomes a
+reduce-scatter. Norm, bias, residual and dropout work on a device's own rows.
 
 ```
                 rows          whole          whole           rows
@@ -22,7 +22,7 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout work on
 | scale, bias | float32[D] | whole |
 | `drop(x, seed, *, rate)`: x, result | float32[S/N, D] | rows over tp |
 
-`drop` sets a number to 0 with probability `rate` and divides the others by 1 − `rate`.
+`drop` sets a number to 0 with probability `rate` and divides the other numbers by 1 − `rate`.
 
 **What is checked**
 
@@ -31,12 +31,12 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout work on
 | `train`: y and gradients | those of one device | |
 | `train`: what is sent | per layer: at most 3 all-gathers and 2 reduce-scatters of [S, D] | 81,000 bytes |
 | | per layer all-reduces of 2·D numbers | 1080 bytes |
-| `train`: work | on tp=8: a device normalizes only its own rows; at most one matmul of a layer runs twice; no more is sent | |
+| `train`: work | on tp=8: a device normalizes only its own rows; at most one matmul of a layer runs twice; no more is sent than above | |
 | `train`: memory | on tp=8: for each layer a device keeps only its rows and its `hidden`; gathered rows [S, D] of at most one layer | |
 | `drop`: value | a share of about `rate` becomes 0; devices along dp hold copies; copies of a row stay equal; nothing is sent | |
 | `drop`: masks | masks depend on seed and place, not on values; masks of rows, devices and seeds are independent, even if one mask is shifted | |
 
-**Symbols.** S rows, D width, F units of the MLP, N devices along tp, L layers, AG all-gather, RS reduce-scatter;
+**Symbols.** S rows, D width, F MLP units, N devices along tp, L layers, AG all-gather, RS reduce-scatter;
 `hidden` = tanh(…), float32[S, F/N].
 
 **Small case.** S=60, D=90, tp=4: a device has 15 rows, 5400 bytes. A gather or a scatter sends 3 · 5400 = 16,200 bytes,
@@ -83,7 +83,7 @@ def train(x, layers, dy):
 
 
 def drop(x, seed, *, rate):
-    """Return a device's rows with some numbers set to 0, and the others divided by 1 - rate.
+    """Return a device's rows with some numbers set to 0, and the other numbers divided by 1 - rate.
 
     Args: x float32[S/N, D], a device's rows; seed, an int32, equal on all devices; rate, the probability of a 0.
     Returns: float32[S/N, D].
@@ -93,12 +93,12 @@ def drop(x, seed, *, rate):
 
 
 # Question block_bytes [MB]
-# One layer of `train` has S=8192 rows and D=5120, in bfloat16 on tp=8. How many MB does each
-# device send, in the forward and backward pass together?
+# One layer of `train` has S=8192 rows and D=5120. It runs in bfloat16 on tp=8. How many MB does
+# each device send, in the forward and backward pass together?
 #
 # Answer in MB (a bare number), or with a unit.
-# Model: a device sends (N - 1)/N of an array in an all-gather or a reduce-scatter; 1 MB is 10^6
-# bytes; scale and bias left out.
+# Model: A device sends (N - 1)/N of the array in an all-gather or a reduce-scatter. The gradients
+# of scale and bias do not count. 1 MB is 10^6 bytes.
 block_bytes = None  # TODO: your answer
 
 
@@ -107,20 +107,19 @@ block_bytes = None  # TODO: your answer
 # the forward pass for the backward pass?
 #
 # Answer in GB (a bare number), or with a unit.
-# Model: bfloat16; 1 GB is 10^9 bytes; of each layer a device keeps its own rows of `x` and its
-# `hidden`, no gathered rows.
+# Model: Arrays are bfloat16. For each layer a device keeps its own rows of `x` and its `hidden`,
+# but no gathered rows. 1 GB is 10^9 bytes.
 kept_bytes = None  # TODO: your answer
 
 
 # ## Going further
 #
 # **Parts and copies.** A scale multiplies only the rows of its device, so each device has a *part* of the scale's
-# gradient. Parts have to be summed over the devices. The
-# gradients of `w1` and `w2` need no sum, because the gathers brought all rows.
+# gradient. Devices must sum such parts. The gradients of `w1` and `w2` need no sum, because the gathers brought all rows.
 #
 # **Gathering again.** A device does not keep the gathered rows of the forward pass, which have [S, D] numbers for each
 # layer. So the backward pass gathers norm(x) again. A compiler may merge two equal gathers of one program and keep the
-# first after all. `jax.checkpoint` puts a barrier between them. The grader judges the program as you write it.
+# result of the first gather. `jax.checkpoint` puts a barrier between them. The grader judges the program as you write it.
 #
 # **In real systems.** Megatron's sequence parallelism works like this. Some released frameworks did not sum the norms'
 # gradients. The loss still goes down, but the devices' scales drift apart.

@@ -42,7 +42,7 @@ chip along y.
 
 **Small case.** B=8, D=12, F=20 on x=4, y=2. Over x a chip sends 3/4 of W_in[12, 10] and of W_out[10, 12]: 2 · 360
 bytes. Over y it sends 1/2 of A[2, 12] and of Out[2, 12]: 2 · 48 bytes. Here the weights send more bytes than the
-activations, so more chips should be along y.
+activations, so a mesh of x=2, y=4 would send fewer bytes.
 
 Check your work: shardlings check h7_fsdp_tp
 Notes on all exercises of this module: see README.md, or run shardlings show 08_training
@@ -55,7 +55,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def mlp_2d(a, w_in, w_out, *, mesh):
-    """Return tanh(A · W_in) · W_out; both axes cut the operands and the result.
+    """Return tanh(A · W_in) · W_out. Both axes cut the operands and the result.
 
     Args: a float32[B, D] sharded P('x', 'y'), w_in float32[D, F] sharded P('x', 'y'), w_out float32[F, D] sharded P('y', 'x').
     Returns: float32[B, D] sharded P('x', 'y').
@@ -69,8 +69,8 @@ def mlp_2d(a, w_in, w_out, *, mesh):
 # a chip send along each axis in one forward pass?
 #
 # Answer with {"x": ..., "y": ...}. Give bare numbers (x in MB, y in MB), or numbers with units.
-# Model: one-way rings: N - 1 hops, each of 1/N of the gathered or scattered array; 1 MB is 10^6
-# bytes.
+# Model: Rings are one-way. A collective over N chips takes N - 1 hops, and each hop sends 1/N of
+# the gathered or scattered array. 1 MB is 10^6 bytes.
 mlp_2d_bytes = None  # TODO: your answer
 
 

@@ -22,10 +22,10 @@ A collective can overlap a matmul if neither needs the other's result:
    gather A  the matmul before    its own matmul       no matmul
 ```
 
-The table is about whole collectives; a collective's *own* matmul is that of its layer. If a collective of A or C is cut
-into hops, the hops overlap its own matmul (exercises F1, F2).
+The table is about whole collectives. A collective's *own* matmul is its layer's matmul. If a collective of A or C is
+cut into hops, the hops overlap its own matmul (exercises F1, F2).
 
-**Write** two functions; their docstrings list arguments.
+**Write** two functions. Their docstrings list arguments.
 
 | | returns |
 |---|---|
@@ -39,11 +39,11 @@ into hops, the hops overlap its own matmul (exercises F1, F2).
 | `stack`: value | the result, laid out as A |
 | `stack`: what is sent | (X−1)/X or (Y−1)/Y of the arrays under *sent in each layer*, nothing else |
 | | no matmul runs twice; in schemes 2, 3 and 7 no gather of W waits for a matmul |
-| `hides_behind` | the list, also for other axis names and layouts 1 to 3 combined with 5 or 6 |
+| `hides_behind` | the right list, also for other axis names and layouts 1 to 3 combined with 5 or 6 |
 
 Allowed: permutes in place of a collective.
 
-**Symbols.** B rows, E width, L layers; X, Y sizes of mesh axes. In times, W is a link's both-way bandwidth.
+**Symbols.** B rows, E width, L layers; X, Y axis sizes. In time formulas, W is a link's both-way bandwidth.
 
 **Small case.** float32, B=20, E=24, x=4, y=2. Per layer, scheme 2 sends 3/4 of W, 1728 bytes. Schemes 5 and 6 send
 3/4 of [20, 24], 1440 bytes. Scheme 7 sends 3/4 of W[12, 24] and 1/2 of C[5, 24], 864 + 240 bytes.
@@ -84,8 +84,8 @@ def hides_behind(act, weight, hops):
     """Return the collectives of one layer, in their order, each with the matmuls that can run beside it.
 
     Args:
-        act, weight: layouts of A (and C) and of W: pairs of an axis's name or None, as (None, "x"). The axis that cuts the
-            batch may cut either dimension of W. At most one other axis cuts A or W, as in one of the layouts 4 to 7.
+        act, weight: layouts of A (and C) and of W: pairs of an axis's name or None, such as (None, "x"). The axis that
+            cuts the batch may cut either dimension of W. At most one other axis cuts A or W, as in one of the layouts 4 to 7.
         hops: True: each collective is cut into hops; False: it is whole.
     Returns: a list of (kind, array, axis, place): kind "all_gather" or "reduce_scatter"; array "W", "A" or "C"; place
         "other layers", "own product" or "nothing". "own product" means the collective's own matmul. W comes first; [] if
@@ -101,8 +101,8 @@ def hides_behind(act, weight, hops):
 # of 6144 rows, and how long for 57344 rows? Add the two times.
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: rings along x and y with separate links; W is gathered ahead of time; V bytes take V / W,
-# W both directions of a link.
+# Model: The rings along x and y have separate links. The array W is gathered ahead of time. A
+# collective of V bytes takes V / W, where this W is the both-way bandwidth of a link.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 2.75e14 FLOP/s; table 2026-11,
 # from How To Scale Your Model of 2025-02-04.
@@ -133,13 +133,13 @@ mixed_layer_time = None  # TODO: your answer
 # In v5e's own profile all-gathers run beside the core, but reduce-scatters do not. In both profiles the collectives of
 # scheme 5 are fully exposed.
 #
-# **Which collectives may overlap.** *Whole* collectives of A and C are between two matmuls and overlap none. If a
+# **Which collectives may overlap.** *Whole* collectives of A and C are between two matmuls and overlap no matmul. If a
 # collective is *cut into hops*, each hop needs one part of the matmul, or one part needs the hop. The hop overlaps the
-# other parts, in layout 6 as well as in 5. So these layouts can overlap too, but only hop by hop.
+# other parts, in layout 6 as well as in 5. So collectives of these layouts can overlap matmuls too, but only hop by hop.
 #
-# **In real systems.** Layouts 2 and 7 are for training, 5 is for decoding. Overlap is not enough if the collective takes
-# longer than the matmul. In layout 2 the gather and the matmul take equally long if a chip's number of rows is its FLOP/s
-# divided by a link's bytes/s (exercise D5).
+# **In real systems.** Layouts 2 and 7 are for training, and layout 5 is for decoding. Overlap is not enough if the
+# collective takes longer than the matmul. In layout 2 the gather and the matmul take equally long if a chip's number of
+# rows is its FLOP/s divided by a link's bytes/s (exercise D5).
 #
 # **Read on.** `s04/shardings.py` of the repository HighPerfLLMs2024 (session 4) tries these seven layouts. Its first
-# exercise is layout 6 in hops; in this course that is exercise F3.
+# exercise is layout 6 in hops, as in exercise F3 of this course.

@@ -20,13 +20,13 @@ The dots are the *bubble*. All devices run one program, so in the bubble they co
 |---|---|---|
 | `ws` | float32[L/P, D, D] | `P("pp")`: the device's layers |
 | `x` | float32[M, b, D] | whole: all micro-batches |
-| returns | float32[1, M, b, D] | `P("pp")`: outputs on the last device, zeros on the others |
+| returns | float32[1, M, b, D] | `P("pp")`: outputs on the last device, zeros on the other devices |
 
 **What is checked**
 
 | check | rule, per device | small case |
 |---|---|---|
-| outputs | the last device has the outputs, the others zeros | |
+| outputs | the last device has the outputs, the other devices have zeros | |
 | gradients | JAX's gradients of `ws` and `x` through your ticks equal those of one device | |
 | collectives | permutes and no other collective | |
 | ticks | M + P − 1 ticks; each computes one stage and sends one micro-batch | 8 ticks |
@@ -38,7 +38,7 @@ gradient of an unused value is 0, and 0 · NaN is NaN.
 **Symbols.** P stages, M micro-batches of b rows, L layers, D width.
 
 **Small case.** P=4, M=5: 8 ticks. Each device does useful work in 5 of these ticks, so the bubble is 3/8 of the time.
-With M=27 the bubble is 3/30.
+With M=27 the bubble is 3/30 of the time.
 
 Check your work: shardlings check i1_gpipe_forward
 Notes on all exercises of this module: see README.md, or run shardlings show 09_pipeline
@@ -62,7 +62,7 @@ def gpipe_forward(ws, x):
     """Send all micro-batches through all layers.
 
     Args: ws float32[L/P, D, D], the device's layers; x float32[M, b, D], all micro-batches, on every device.
-    Returns: float32[1, M, b, D], the outputs on the last device and zeros on the others.
+    Returns: float32[1, M, b, D], the outputs on the last device and zeros on the other devices.
     """
     # TODO: write this function
     raise NotImplementedError("gpipe_forward")
@@ -74,8 +74,8 @@ def gpipe_forward(ws, x):
 # computed the last output?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: all devices work in step: each computes its stage at the peak rate, then sends the output
-# one hop at W1, the bandwidth of one direction of a link.
+# Model: All devices work in step. In each tick a device computes its stage at the peak rate, and
+# then sends the output one hop at W1, the bandwidth of one direction of a link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
 pipeline_time = None  # TODO: your answer
@@ -83,11 +83,11 @@ pipeline_time = None  # TODO: your answer
 
 # Question bubble_flops [TFLOP]
 # 4 devices have three layers each (`w` is bfloat16[8192, 8192]). 24 micro-batches of 1024 tokens
-# go through. How many TFLOP do all devices together spend on junk?
+# go through all devices. How many TFLOP do all devices together spend on junk?
 #
 # Answer in TFLOP (a bare number), or with a unit.
-# Model: one program on all devices, which compute in every tick; matmuls only; 1 TFLOP is 10^12
-# FLOPs.
+# Model: All devices run one program and compute in every tick. Only matmuls count. 1 TFLOP is
+# 10^12 FLOPs.
 bubble_flops = None  # TODO: your answer
 
 

@@ -29,18 +29,18 @@ loss is the mean of `(output − y)²` over all M micro-batches together.
 
 | check | rule, per device | small case |
 |---|---|---|
-| loss, layers | those of one device, in each of three steps; all micro-batches see the same weights | |
+| loss, layers | equal to those of one device, in each of three steps; all micro-batches see the same weights | |
 | ticks | M + P − 1 ticks in each pass, and no more FLOPs than these ticks need; permutes, and one all-reduce of the loss | 2 · 6 ticks |
 | memory | with these ticks, on pp=2, a device holds, beside the arguments: one stash of M inputs, one sum of gradients, one tick's arrays | |
 
 Keeping the inputs of every layer, or a gradient for each micro-batch, takes too much memory. Write the ticks as loops:
-the grader cannot follow the memory of a program of more than 5,000 operations.
+the grader cannot follow the memory of a program with more than 5,000 operations.
 
 **Symbols.** P stages, M micro-batches of b rows, L layers (in question `gpipe_stash`, layers of a stage), D width.
 
-**Small case.** P=3, M=4: 6 ticks in each pass. `jax.vjp(stage, ws, a)` computes the stage again and returns its output
-and a function from the output's gradient to the gradients of `ws` and `a`. So a backward tick costs as much as three
-forward ticks: one to compute the stage again, and one for each gradient.
+**Small case.** P=3, M=4: 6 ticks in each pass. `jax.vjp(stage, ws, a)` computes the stage again. The call returns the
+output and a function. This function maps the output's gradient to the gradients of `ws` and `a`. So a backward tick
+costs as much as three forward ticks: one to compute the stage again, and one for each gradient.
 
 Check your work: shardlings check i2_gpipe_backward
 Notes on all exercises of this module: see README.md, or run shardlings show 09_pipeline
@@ -71,11 +71,12 @@ def gpipe_step(ws, x, y, *, rate):
 
 
 # Question gpipe_stash [MiB]
-# A pipeline has 4 stages of 5 layers each, 32 micro-batches of 3072 tokens, and bfloat16[3072,
-# 8192] between stages. How many MiB is the stash of one device at the end of the forward pass?
+# A pipeline has 4 stages of 5 layers each, 32 micro-batches of 3072 tokens, and sends
+# bfloat16[3072, 8192] between stages. How many MiB is the stash of one device at the end of the
+# forward pass?
 #
 # Answer in MiB (a bare number), or with a unit.
-# Model: the stash holds only inputs of stages; 1 MiB is 2^20 bytes.
+# Model: The stash holds only inputs of stages. 1 MiB is 2^20 bytes.
 gpipe_stash = None  # TODO: your answer
 
 
@@ -84,7 +85,7 @@ gpipe_stash = None  # TODO: your answer
 # layers whose `w` is bfloat16[6144, 6144]. How long does a step take?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: only arithmetic, at the peak rate; the backward pass computes each stage again.
+# Model: Only arithmetic counts, at the peak rate. The backward pass computes each stage again.
 # Hardware: v5p: bf16 4.59e14 FLOP/s; table 2026-11, from How To Scale Your Model of 2025-02-04.
 gpipe_step_time = None  # TODO: your answer
 

@@ -66,8 +66,8 @@ def schedule_1f1b(P, M):
 # many MiB is the sum of these maxima over all devices?
 #
 # Answer in MiB (a bare number), or with a unit.
-# Model: bfloat16; a device keeps one input of its stage for each micro-batch in flight; 1 MiB is
-# 2^20 bytes.
+# Model: For each micro-batch in flight, a device keeps one input of its stage, in bfloat16. 1 MiB
+# is 2^20 bytes.
 in_flight_memory = None  # TODO: your answer
 
 
@@ -76,8 +76,8 @@ in_flight_memory = None  # TODO: your answer
 # matmuls with a bfloat16[8192, 8192]. How long does a step take?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: arithmetic at the peak rate; each device has its own program; b = 2 f, nothing is
-# computed again.
+# Model: Only arithmetic counts, at the peak rate. Each device has its own program. A backward
+# takes twice as long as a forward, b = 2 f. Nothing is computed again.
 # Hardware: v4p: bf16 2.75e14 FLOP/s; table 2026-11, from How To Scale Your Model of 2025-02-04.
 time_of_1f1b = None  # TODO: your answer
 

@@ -20,7 +20,7 @@ hangs. Here you find such ranks.
 | returns: `order` | list of (rank, index in its program): all operations that end, in a possible order |
 | `stuck` | ranks that never end their program, ascending |
 
-A rank runs its operations one after the other. Each operation begins when the one before it has ended.
+A rank runs its operations one after the other. Each operation begins when the operation before it has ended.
 
 | operation | ends |
 |---|---|
@@ -42,7 +42,7 @@ A rank runs its operations one after the other. Each operation begins when the o
 A `recv` ignores names. Messages from one rank to another keep their order, whether `send` or `isend` sends them.
 Operations that end together, or that do not wait for each other, have no fixed order.
 
-**Symbols.** X (and Y) ranks of a ring, messages of V GB, W1 one-way bandwidth: a GPU's egress.
+**Symbols.** X (and Y) ranks of a ring, messages of V GB, W1 one-way bandwidth, which is a GPU's egress.
 
 **Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program. The result is
 `([], [0, 1])`. If rank 2 sent to rank 0, rank 2 would be stuck too, because rank 0 never receives.
@@ -71,8 +71,8 @@ def run_ranks(programs):
 # done?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: a message takes V / W1, W1 the egress of a GPU; a rank takes part in one message at a
-# time; 1 GB is 10^9 bytes.
+# Model: A message takes V / W1, where W1 is the egress of a GPU. A rank takes part in one message
+# at a time. 1 GB is 10^9 bytes.
 # Hardware: B200: 900 GB/s out of each GPU into the switch of its node of 8; table 2026-11, from
 # How To Scale Your Model of 2025-08-18.
 blocking_ring_time = None  # TODO: your answer
@@ -84,7 +84,8 @@ blocking_ring_time = None  # TODO: your answer
 # together?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: as above.
+# Model: A message takes V / W1, where W1 is the egress of a GPU. A rank takes part in one message
+# at a time. 1 GB is 10^9 bytes.
 # Hardware: A100: 300 GB/s out of each GPU into the switch of its node of 8; table 2026-11, from
 # How To Scale Your Model of 2025-08-18.
 alternating_ring_time = None  # TODO: your answer

@@ -40,7 +40,7 @@ the stash in each tick.
 **Symbols.** P stages, s device, i micro-batch, M micro-batches of b rows, L layers, D width.
 
 **Small case.** P=4, M=5: 2 · 8 = 16 ticks. In tick 6 device 0 holds inputs 0 to 3. B0 in tick 7 frees slot 0, and
-F4 in tick 8 takes it: slot `i % P`. Device 3 never holds more than one input.
+F4 in tick 8 takes this slot: `i % P`. Device 3 never holds more than one input.
 
 Check your work: shardlings check i5_1f1b_program
 Notes on all exercises of this module: see README.md, or run shardlings show 09_pipeline
@@ -71,12 +71,12 @@ def grad_1f1b(ws, x, y):
 
 
 # Question stash_saved [MiB]
-# A pipeline has 8 stages and 28 micro-batches of 3072 tokens; a stage's input is bfloat16[3072,
+# A pipeline has 8 stages and 28 micro-batches of 3072 tokens. A stage's input is bfloat16[3072,
 # 8192]. How many MiB smaller is your program's stash of P inputs than the stash of GPipe, on each
 # device?
 #
 # Answer in MiB (a bare number), or with a unit.
-# Model: bfloat16; a stash holds only inputs of stages; 1 MiB is 2^20 bytes.
+# Model: A stash holds only inputs of stages, in bfloat16. 1 MiB is 2^20 bytes.
 stash_saved = None  # TODO: your answer
 
 
@@ -86,8 +86,8 @@ stash_saved = None  # TODO: your answer
 # take?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: only arithmetic, at the peak rate; a tick takes as long as a B, which computes the stage
-# again.
+# Model: Only arithmetic counts, at the peak rate. A tick takes as long as a B, which computes the
+# stage again.
 # Hardware: v4p: bf16 2.75e14 FLOP/s; table 2026-11, from How To Scale Your Model of 2025-02-04.
 lock_step_time = None  # TODO: your answer
 
@@ -96,8 +96,8 @@ lock_step_time = None  # TODO: your answer
 #
 # **In time.** All devices run one program, and each waits for its neighbours. So a tick takes as long as the longer of F
 # and B. B computes the stage again, so it has three times the matmuls of F. Let a unit be the time of an F. The step
-# takes 2 (M + P − 1) · 3 units, and GPipe's step takes (M + P − 1) · 4 units. The program saves memory and costs time. If
-# each device has its own program, 1F1B also takes (M + P − 1) · 4 units.
+# takes 2 (M + P − 1) · 3 units, and GPipe's step takes (M + P − 1) · 4 units. The program saves memory, but takes more
+# time than GPipe. If each device has its own program, 1F1B also takes (M + P − 1) · 4 units.
 #
 # **Both in one tick.** A program with an F and a B in each tick has M + 2P − 2 ticks of 4 units.
 #

@@ -18,7 +18,8 @@ and the positions before it.
 |---|---|---|
 | `q`, `k`, `v`, result | float32[T, H, d] | `P("cp", "tp", None)`: T/N positions, some heads |
 
-Device i has the T/N positions that begin at i · T/N. With `striped` it has every N-th position, starting at i.
+Device i has the T/N positions that begin at i · T/N. With `striped`, device i has every N-th position, from position i
+on.
 
 **What is checked**
 
@@ -26,16 +27,17 @@ Device i has the T/N positions that begin at i · T/N. With `striped` it has eve
 |---|---|---|
 | value | right for blocks, with and without `causal`, and for stripes | |
 | gradients | gradients of q, k and v | |
-| sent, forward | K and V are sent N − 1 times | 2 · 7 blocks |
-| memory, forward | cp=7: what one round needs; not K and V of all devices, nor scores of all rounds; no more is sent than above | |
+| sent, forward | K and V are sent N − 1 times | 2 · 7 blocks (cp=8) |
+| memory, forward | cp=7: room for what one round needs, not for K and V of all devices, nor scores of all rounds; the limit for sending holds, too | |
 | sent, with gradients | K, V and their gradients are sent at most N more times; nothing over tp | 2 · 3 + 4 · 4 blocks (cp=4) |
-| memory, with gradients | cp=8: a device keeps no scores or weights of a finished round; no more is sent than above | |
+| memory, with gradients | cp=8: a device keeps no scores or weights of a finished round; the limit for sending holds | |
 
 Each block that you send may hold one more number per row. You may use JAX's gradients with `jax.checkpoint` around each
 round. JAX then keeps each round's K and V. You may also write your own backward pass, which sends K, V and their
 gradients round the ring.
 
-**Symbols.** T positions, N devices along cp, H (in a question Q) query heads of d numbers; mass: Σ e^(score − max).
+**Symbols.** T positions, N devices along cp, H query heads of d numbers (Q in one question); mass: Σ e^(score −
+max).
 
 **Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4, mass 1.368 · e^(2 −
 4) + 1 = 1.185. Without the factor e^(2 − 4) the mass would be 2.368.
@@ -51,7 +53,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def ring_attn(q, k, v, *, causal, striped):
-    """Return the attention of a text; cp cuts its positions, in blocks or in stripes, and tp cuts its heads.
+    """Return the attention of a text. cp cuts its positions, in blocks or in stripes, and tp cuts its heads.
 
     Args: one device's q, k and v, blocks of float32[T, H, d] sharded P('cp', 'tp'). causal: a query sees positions up to its own.
         striped: device i has every N-th position, from i on.
@@ -63,8 +65,9 @@ def ring_attn(q, k, v, *, causal, striped):
 
 # Question ring_hides_from [a number]
 # Attention runs in bfloat16, not causal, on a ring of 16 v4p chips. It has 64 query heads and 8
-# key heads, and sends keys and values of these 8 heads round the ring. From how many positions of
-# the whole text on does the hop of a round take no longer than the round's matmuls?
+# key heads, and sends keys and values of these 8 heads round the ring. How many positions must
+# the whole text have, at least, so that the hop of a round takes no longer than the round's
+# matmuls?
 #
 # Answer with a bare number.
 # Model: a hop takes its bytes / W1, one direction of a link; matmuls take FLOPs / C.
@@ -75,23 +78,24 @@ ring_hides_from = None  # TODO: your answer
 
 # Question stripes_save [ms]
 # Causal attention of 98304 positions with 24 heads of d=128 runs in bfloat16 on a ring of 4 v4p
-# chips; all hops are overlapped. How many ms do stripes save compared with blocks, in all rounds
+# chips. All hops are overlapped. How many ms do stripes save compared with blocks, in all rounds
 # together?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: 4·d FLOPs for each pair of a query and a key that it sees, at rate C; other pairs cost
-# nothing; a round takes as long as its busiest device.
+# Model: 4·d FLOPs for each pair of a query and a key that the query sees, at rate C; other pairs
+# cost nothing; a round takes as long as its busiest device.
 # Hardware: v4p: bf16 2.75e14 FLOP/s; table 2026-11, from How To Scale Your Model of 2025-02-04.
 stripes_save = None  # TODO: your answer
 
 
 # ## Going further
 #
-# **Stripes.** With blocks the last device computes in all rounds and the first device in one round, and each round waits
-# for the slowest device. With stripes the queries of a device see, on average, half of the keys of every device. So all
-# devices compute about equally much in every round.
+# **Stripes.** With blocks, the last device computes in all rounds, but the first device computes in one round. Each round
+# waits for the slowest device. With stripes, the queries of a device see, on average, half of the keys of every device.
+# So all devices compute about equally much in every round.
 #
 # **In real systems.** Context parallelism for long texts works like this. Devices add blocks to the softmax as flash
-# attention does. Exercise J3 exchanges positions for heads instead. This sends fewer bytes, but needs enough heads.
+# attention does. Exercise J3 exchanges positions for heads instead. This exchange sends fewer bytes, but needs enough
+# heads.
 #
 # **Read on.** *Ring Attention with Blockwise Transformers for Near-Infinite Context*; *Striped Attention*.

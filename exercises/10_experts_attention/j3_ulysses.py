@@ -34,8 +34,8 @@ Therefore send only K key heads, and repeat them for their query heads after the
 **Symbols.** B texts, T positions, Q query heads, K key heads, d numbers per head, N devices along x.
 
 **Small case.** B=2, T=12, Q=20, K=4, d=6, N=4, float32. A block of q is [2, 3, 20, 6] and becomes [2, 12, 5, 6]. This
-block has 2880 bytes: 720 stay and 2160 are sent. Blocks of k and v have 576 bytes each: 432 are sent. With the result,
-a device sends 2 · 2160 + 2 · 432 = 5184 bytes.
+block has 2880 bytes: 720 stay and 2160 are sent. Blocks of k and v have 576 bytes each: 432 of them are sent. With the
+result, a device sends 2 · 2160 + 2 · 432 = 5184 bytes.
 
 Check your work: shardlings check j3_ulysses
 Notes on all exercises of this module: see README.md, or run shardlings show 10_experts_attention
@@ -79,7 +79,7 @@ ulysses_bytes = None  # TODO: your answer
 # 16 key heads of 128 bfloat16 numbers. How long do its all-to-alls take, one after the other?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: ring, bandwidth only: an all-to-all of V bytes in all takes V / (4·W).
+# Model: ring, bandwidth only: an all-to-all of V bytes on all devices together takes V / (4·W).
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
 # Your Model of 2025-02-04.

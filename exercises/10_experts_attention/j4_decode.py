@@ -28,17 +28,17 @@ average the ratios.
 |---|---|---|
 | value | the mean of v over the filled positions, weighted by the softmax | |
 | what is sent | over x at most an all-gather of H + 2 numbers for each of the device's sequences and heads: (X−1) · B/Z · K/Y · (H + 2) numbers | 84 bytes |
-| | over y and z nothing | |
+| | nothing over y and z | |
 
 Positions from `length` on hold old data: ignore them. Scores may be in the hundreds, so that e^s overflows. From all
-scores of a head, subtract the largest score that any device has.
+scores of a head, subtract the largest score that any device has for this head.
 
 **Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of mesh axes; s score, mass Σ e^(s −
 max).
 
 **Small case.** x0 has the scores (0, ln 3), and x1 has (0, 0). Over the scores of x0 only, the weights are (1/4, 3/4);
-over those of x1 only, (1/2, 1/2). Over all scores they are (1, 3, 1, 1)/6, so x0 has 2/3 of the mass. With B=6, K=2,
-H=5 on z=x=y=2 a device sends (X−1) · B/Z · K/Y · (H + 2) = 1 · 3 · 1 · 7 numbers, 84 bytes.
+over the scores of x1 only, they are (1/2, 1/2). Over all scores they are (1, 3, 1, 1)/6, so x0 has 2/3 of the mass.
+With B=6, K=2, H=5 on z=x=y=2 a device sends (X−1) · B/Z · K/Y · (H + 2) = 1 · 3 · 1 · 7 numbers, 84 bytes.
 
 Check your work: shardlings check j4_decode
 Notes on all exercises of this module: see README.md, or run shardlings show 10_experts_attention
@@ -63,8 +63,8 @@ def decode(q, k, v, length):
 
 # Question cache_read_time [ms]
 # A layer's cache has 8 heads of 128 bfloat16 numbers, and 48 sequences of 49152 positions. A mesh
-# x=12, y=4, z=4 of v4p chips cuts it as in the table. How long does a chip take to read its part
-# of the layer's cache in a step?
+# x=12, y=4, z=4 of v4p chips cuts the cache as in the table. How long does a chip take to read
+# its part of the layer's cache in a step?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: HBM bandwidth only.
@@ -88,7 +88,7 @@ merge_time = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** Flash decoding merges by log-sum-exp in this way. Every cache that is cut along its positions needs
-# such a merge.
+# **In real systems.** Flash decoding merges the devices' results in this way, by their log-sum-exp. Every cache that is
+# cut along its positions needs such a merge.
 #
 # **Read on.** *How To Scale Your Model*, "All About Transformer Inference".

@@ -1,12 +1,12 @@
 """# K1 The placement of an einsum's result
 
-Along one mesh axis an array has a *placement*. It says what each device holds, and which whole array these parts
-represent.
+Along one mesh axis an array has a *placement*. The placement says what each device holds, and which whole array these
+parts represent.
 
 | placement | each of the N devices holds | the whole array |
 |---|---|---|
 | `"R"` | all of it | what any one device holds |
-| `"S(d)"` | its 1/N of dimension d, the other dimensions whole | the parts, joined along d |
+| `"S(d)"` | its 1/N of dimension d, and all of the other dimensions | the parts, joined along d |
 | `"P"` | an array of full shape: a *partial sum* | the sum over the devices |
 
 Every device applies one function to its parts, without communication. If the results are parts or partial sums of one
@@ -22,7 +22,7 @@ before it runs.
 ```
 
 **Write** two functions. Each function returns a placement, or raises `ValueError` if no placement gives right results
-for all values of the arrays. Then a program has to slice, gather or reduce first.
+for all values of the arrays. In that case a program has to slice, gather or reduce first.
 
 | | arguments |
 |---|---|
@@ -31,7 +31,10 @@ for all values of the arrays. Then a program has to slice, gather or reduce firs
 
 No operand has a letter twice. Each letter is in the output or in at least two operands. x and y have equal shapes.
 
-**What is checked**, against NumPy arrays with positive and negative numbers, cut in three and computed part by part
+**What is checked**
+
+The reference cuts NumPy arrays with positive and negative numbers in three, and computes part by part.
+
 
 | check | rule |
 |---|---|
@@ -40,7 +43,7 @@ No operand has a letter twice. Each letter is in the output or in at least two o
 | `einsum_rule`: no fit | `ValueError` when parts do not fit |
 | `elementwise_rule` | the four operations |
 
-**Symbols.** N devices (in a question N nodes and X devices); B, E, F, H sizes of b, e, f, h.
+**Symbols.** N devices (in one question: N nodes, X devices); B, E, F, H sizes of b, e, f, h.
 
 **Small case.** Two devices hold the partial sums 5 and −3 of the number 2. `triple` gives 15 and −9, which are partial
 sums of 6, so the placement is `"P"`. `relu` gives 5 and 0. Their sum is 5 and not relu(2) = 2. `add_one` gives 6 and
@@ -81,7 +84,7 @@ def elementwise_rule(op, placements):
 # does each device send?
 #
 # Answer in MB (a bare number), or with a unit.
-# Model: a ring all-reduce of N chunks: 2·(N - 1) hops of one chunk; 1 MB is 10^6 bytes.
+# Model: a ring all-reduce over X devices: 2·(X - 1) hops of 1/X of the array; 1 MB is 10^6 bytes.
 pending_bytes = None  # TODO: your answer
 
 

@@ -1,7 +1,7 @@
 """# K2 The gradients of an einsum, and which of them are pending
 
-An einsum of parts needs no communication (exercise K1), but its backward pass may need communication. Each device
-multiplies a whole operand by a different part of another operand. So each device has only a share of the whole
+An einsum of parts needs no communication (exercise K1), but its backward pass may need communication. Often, each
+device multiplies a whole operand by a different part of another operand. Then each device has only a share of the whole
 operand's gradient, and the sum over devices is *pending*.
 
 ```
@@ -31,15 +31,15 @@ is sent.
 | check | rule |
 |---|---|
 | `einsum_bwd`: equations | the equation of each gradient |
-| `einsum_bwd`: placements | the placement of each gradient, whether it equals its operand's or is pending |
-| `einsum_bwd`: sums | the output or an operand is a partial sum |
+| `einsum_bwd`: placements | the placement of each gradient: the placement of its operand, or pending |
+| `einsum_bwd`: sums | gradients, if the output or an operand is a partial sum |
 | `gradient_bytes` | the all-reduces of pending gradients, 2 (N−1)/N · 4 bytes per number |
 
 **Symbols.** N (in questions X) devices, L layers, H numbers of a scale.
 
 **Small case.** `"sbh,h->sbh"` multiplies every row by a scale. x is `S(0)` (cut along the sequence), and the scale is
-`R`. Each device sums over its own rows, so the scale's gradient is `"P"` and that of x is `S(0)`. With h=8 on 4 devices
-a chunk has 2 numbers: an all-reduce makes 2 · 3 hops of 8 bytes and sends 48 bytes.
+`R`. Each device sums over its own rows, so the scale's gradient is `"P"`. The gradient of x is `S(0)`. With h=8 on 4
+devices a chunk has 2 numbers: an all-reduce makes 2 · 3 hops of 8 bytes and sends 48 bytes.
 
 Check your work: shardlings check k2_einsum_bwd
 Notes on all exercises of this module: see README.md, or run shardlings show 11_types_and_meshes
@@ -62,7 +62,8 @@ def einsum_bwd(equation, placements):
 def gradient_bytes(gradients, sizes, devices):
     """Return the bytes that each device sends to give every gradient its operand's placement.
 
-    Args: gradients as einsum_bwd returns them; sizes such as {"i": 8, "j": 12}, of the whole arrays; devices along the axis.
+    Args: gradients as einsum_bwd returns them; sizes such as {"i": 8, "j": 12}, of the whole arrays; devices: the
+    number of devices along the axis.
     """
     # TODO: write this function
     raise NotImplementedError("gradient_bytes")
@@ -75,8 +76,8 @@ def gradient_bytes(gradients, sizes, devices):
 # be, so that the all-reduce takes no longer than that matmul?
 #
 # Answer with a bare number.
-# Model: an all-reduce of V bytes on a ring takes 2·V / W, W both directions of one link; matmuls
-# at the chip's bfloat16 rate.
+# Model: an all-reduce of V bytes on a ring takes 2·V / W, where W counts both directions of one
+# link; matmuls run at the chip's bfloat16 rate.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
 columns_to_hide = None  # TODO: your answer
@@ -89,7 +90,7 @@ columns_to_hide = None  # TODO: your answer
 # complete these gradients?
 #
 # Answer in KB (a bare number), or with a unit.
-# Model: a ring all-reduce of N chunks: 2·(N - 1) hops of one chunk; 1 KB is 1000 bytes.
+# Model: a ring all-reduce over X devices: 2·(X - 1) hops of 1/X of the array; 1 KB is 1000 bytes.
 scale_gradients = None  # TODO: your answer
 
 

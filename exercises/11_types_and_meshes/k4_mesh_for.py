@@ -1,8 +1,8 @@
 """# K4 A mesh for given strategies
 
-A mesh is numbered like an array: the last axis varies fastest. With pp=2, dp_shard=3, tp=4 rank 17 is at (1, 1, 1). A
-node holds consecutive ranks, and links inside a node are much faster. So the order of the axes decides which groups use
-the fast links.
+A mesh is numbered like an array: the last axis varies fastest. With pp=2, dp_shard=3 and tp=4, rank 17 is at (1, 1, 1).
+A node holds consecutive ranks, and links inside a node are much faster. So the order of the axes decides which groups
+use the fast links.
 
 | axis | cuts | communication |
 |---|---|---|
@@ -23,16 +23,16 @@ the fast links.
 
 | | returns |
 |---|---|
-| `mesh_for(strategies, devices, node)` | a mesh; at most one size is −1, which means all devices that the other sizes leave |
+| `mesh_for(strategies, devices, node)` | a mesh; in `strategies`, at most one size is −1: all devices that the other sizes leave |
 | `groups(mesh, axes)` | lists of ranks that differ along `axes` only |
-| `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the given mesh's order (any order is possible) |
+| `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the order of `mesh`, which may be any order |
 
 **What is checked**
 
 | check | rule |
 |---|---|
 | `mesh_for`: sizes | one axis for each strategy, also of size 1 |
-| `mesh_for`: near | each group of tp is in one node; then groups of cp touch as few nodes as possible |
+| `mesh_for`: near | each group of tp is in one node; on this condition, groups of cp touch as few nodes as possible |
 | `mesh_for`: inner | dp_shard is inside dp_replicate |
 | `mesh_for`: refused | `ValueError`: sizes do not multiply to `devices`, or tp does not divide a node |
 | `groups` | the groups, in any order |
@@ -40,7 +40,7 @@ the fast links.
 | | loss: axes over which shares of the loss and of the gradients must be summed |
 | | weights: axes along which ranks hold different parts of a weight that FSDP gathers |
 
-The other axes may have any order.
+`mesh_for` may put the other axes in any order.
 
 **Symbols.** In the questions P, R, S, C, T are the sizes of pp, dp_replicate, dp_shard, cp, tp. An array has V bytes, a
 group has n GPUs, and one GPU sends w bytes/s.
@@ -89,8 +89,8 @@ def axes_for(what, mesh):
 # A model has 36 layers on H100s, in nodes of 8, with tp=2 and dp_shard=16. In each layer a step
 # has four all-reduces over tp, of activations bfloat16[4096, 7168]. By mistake tp is the
 # outermost axis, so each GPU of a group is in a different node. The 8 GPUs of a node all-reduce
-# at the same time and share 400 GB/s to other nodes. Inside the node each would have 450 GB/s.
-# How long do the all-reduces of a step take?
+# at the same time and share 400 GB/s to other nodes. Inside the node, each GPU would have 450
+# GB/s. How long do the all-reduces of a step take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: an all-reduce of V bytes over n GPUs takes 2·V·(n - 1)/n / w, where w is the bandwidth at
@@ -104,7 +104,7 @@ tp_outermost_time = None  # TODO: your answer
 # this group have ranks?
 #
 # Answer with a bare number.
-# Model: ranks numbered with the last axis fastest, nodes of 8 consecutive ranks.
+# Model: ranks are numbered with the last axis fastest; a node has 8 consecutive ranks.
 nodes_of_a_weight = None  # TODO: your answer
 
 

@@ -25,7 +25,7 @@ maps names to mesh axes. For another mesh or strategy you change only the list, 
 
 | check | rule |
 |---|---|
-| names | the first rule for a dimension's name that is not skipped applies; if all are skipped, the dimension stays whole |
+| names | among the rules for a dimension's name, the first rule that is not skipped applies; if all are skipped, the dimension stays whole |
 | taken axes | an axis cuts at most one dimension; a rule with a taken axis is skipped completely |
 | order | the rules are tried from first to last, whatever the order of the dimensions |
 | missing axes | a rule with an axis that the mesh lacks is skipped completely |
@@ -88,7 +88,7 @@ spec_by_rules = None  # TODO: your answer
 
 # ## Going further
 #
-# **In real systems.** Flax and MaxText have lists of this kind, dozens of rules long. The two libraries treat a rule with
+# **In real systems.** Flax and MaxText have such lists, with dozens of rules. The two libraries treat a rule with
 # missing axes in different ways; see their documentation.
 #
 # **Read on.** The Flax guide to logical axis names; MaxText's `logical_axis_rules`.

@@ -1,6 +1,6 @@
 """# L1 Read a compiled program
 
-The compiler decides what a program sends. The text of the compiled program shows it:
+The compiler decides what a program sends. You see this in the text of the compiled program:
 `jax.jit(f).lower(...).compile().as_text()`. This text is the program of one device, so all shapes in it are local.
 Below is a part of such a text from a TPU: a loop over seven layers, which runs inside a loop of three rounds.
 
@@ -25,7 +25,7 @@ Below is a part of such a text from a TPU: a loop over seven layers, which runs 
 | | meaning |
 |---|---|
 | groups | `[4,2]<=[2,4]T(1,0)`: number 8 devices as an array [2,4], transpose it, read 4 groups of 2 by rows |
-| | of a `collective-permute`: the pairs [from, to] |
+| | for a `collective-permute`: the pairs [from, to] |
 | kind | the opcode; names mean nothing. `all-to-all-start` and `all-to-all-done` are one `all-to-all` |
 | bytes | of all operands of one device, for one run of the line |
 | trips | how often the line runs: a loop counts from 0 by 1 to the constant in its condition; the rounds of nested loops multiply |
@@ -45,7 +45,7 @@ with `AsyncCollectiveStart`.
 
 **Symbols.** M and L rounds of loops, G groups of N devices, A × B numbers of one device.
 
-**Small case.** `%g` gathers 512 · 256 bfloat16 numbers, 262,144 bytes, and runs 7 · 3 = 21 times. It gives
+**Small case.** `%g` gathers 512 · 256 bfloat16 numbers, 262,144 bytes, and runs 7 · 3 = 21 times. This line gives
 `("all-gather", 262144, [[0, 4], [1, 5], [2, 6], [3, 7]], 21)`.
 
 Check your work: shardlings check l1_collectives
@@ -66,7 +66,7 @@ KINDS = ("all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce
 def computations(hlo):
     """Return the computations by name, and the name of the computation that runs first.
 
-    Each is a list of its lines, (result, shape, opcode, operands, attributes), such as
+    Each computation is a list of its lines. A line is (result, shape, opcode, operands, attributes), such as
     ("g.1", "f32[8,4]{1,0}", "all-gather", ["w.2"], "channel_id=1, replica_groups={{0,1},{2,3}}, dimensions={0}")
     or ("c.3", "s32[]", "constant", ["7"], "").
     """
@@ -114,9 +114,9 @@ sent_by_loops = None  # TODO: your answer
 
 # ## Going further
 #
-# **The texts** are real: eight devices, JAX 0.10 and 0.12, CPU and TPU v5e, without source lines.
-# `_public/l1_collectives.py` has the texts of the checks that you can run. The texts for grading differ from these: some
-# have new names, devices, types and rounds, or repeat a line. To make your own texts, compile a program.
+# **The texts** are real programs for eight devices, from JAX 0.10 and 0.12, for CPU and TPU v5e. Source lines are left
+# out. `_public/l1_collectives.py` has the texts of the checks that you can run. The texts for grading differ from these:
+# some have new names, devices, types and rounds, or repeat a line. To make your own texts, compile a program.
 #
 # **In real systems.** If a step is slow, first look for collectives that you did not write, because the compiler may add
 # some. The newest JAX also prints groups by axis, `mesh['x'=2,'y'=4] {'y'}`. No text of this exercise has that form.

@@ -1,7 +1,7 @@
 """# L2 Predict, then measure
 
 Write a program, predict how long it takes, and measure it. If you predict first, every difference teaches you
-something. Here you write the part that can be graded. You evaluate a log of calls, and fit a model of the time.
+something. Here you write the part that can be graded: you evaluate a log of calls, and fit a model of the time.
 
 ```
          called  returned                             ready
@@ -9,15 +9,15 @@ host     |---f(x)---|      ...block_until_ready()...  |
 device             |== earlier call ==|=== f(x) ======|
 ```
 
-A jitted call **returns** as soon as its work is queued. The result is **ready** later; `block_until_ready()` waits
-for that.
+A jitted call **returns** as soon as its work is queued. The result is **ready** later. `block_until_ready()` waits
+until the result is ready.
 
 **Write** two functions.
 
 | | given | return |
 |---|---|---|
 | `durations(log)` | one dict per call, in order | [(bytes, [seconds, ...]), ...], sizes ascending |
-| `fit(measured, devices)` | a list as `durations` returns it, of all-gathers | (α, β); `ValueError` for fewer than two sizes |
+| `fit(measured, devices)` | the list that `durations` returns for a log of all-gathers | (α, β); `ValueError` for fewer than two sizes |
 
 A call's dict has `bytes` of the whole array, `cut` (False if every device already had the whole array) and three time
 stamps in seconds: when it was `called`, when it `returned`, and when its result was `ready`. A call's duration is the
@@ -53,8 +53,8 @@ def durations(log):
     """Return the durations of the calls that count, for each size.
 
     Args: log, a list of dicts with bytes, cut, called, returned and ready, one for each call.
-    Returns: [(bytes, [seconds, ...]), ...], sizes ascending, the seconds of each in the log's order. A size without a
-    call that counts is left out.
+    Returns: [(bytes, [seconds, ...]), ...], sizes ascending, the seconds of each size in the log's order. A size
+    without a call that counts is left out.
     """
     # TODO: write this function
     raise NotImplementedError("durations")
@@ -75,11 +75,11 @@ def fit(measured, devices):
 # Question time_without_compiling [ms]
 # A notebook times a jitted function without calling it first, in 5 runs of 4 calls, and prints
 # 31.4 ms ± 45.8 ms per call (mean ± spread of 5 runs). The first call compiles. All other calls
-# take the same time. How long does each of them take?
+# take the same time. How long does each of the other calls take?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: the spread is the standard deviation of the runs' means, with the number of runs as
-# divisor (not one less).
+# Model: the spread is the standard deviation of the runs' means, with divisor R, the number of
+# runs (not R − 1).
 time_without_compiling = None  # TODO: your answer
 
 
@@ -88,14 +88,15 @@ time_without_compiling = None  # TODO: your answer
 # reduce of 0.36 MB take on this ring?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: time = hops · α + bytes / β, as above; an all-reduce of V is a reduce-scatter and an all-
-# gather of V.
+# Model: time = hops · α + bytes / β, as above; an all-reduce of V bytes is a reduce-scatter and
+# an all-gather of V bytes.
 all_reduce_predicted = None  # TODO: your answer
 
 
 # Question latency_small_from [kB]
 # An all-gather over 8 devices takes the time of the formula above, with α = 3.4 µs and β = 23
-# GB/s. From which size of the *whole* array on do the α of its hops take 5 % of its time or less?
+# GB/s. How large must the *whole* array be, at least, so that the α of all hops together take at
+# most 5 % of this time?
 #
 # Answer in kB (a bare number), or with a unit.
 # Model: time = hops · α + bytes / β, as above.
@@ -104,20 +105,22 @@ latency_small_from = None  # TODO: your answer
 
 # ## Going further
 #
-# **On chips that you do not have** (never graded). `shardlings predict f1 --on v5e:2x4 step=9us` keeps your prediction of
-# a step of F1. Then `shardlings explain f1 --on v5e:2x4` shows the prediction of the grader's clock. If your program
-# equals one that the course had compiled, `explain` also shows the TPU compiler's prediction, and you need no compiler.
+# **On chips that you do not have** (never graded). `shardlings predict f1 --on v5e:2x4 step=9us` keeps your prediction
+# for the time of a step of F1. Then `shardlings explain f1 --on v5e:2x4` shows the prediction of the grader's clock. If
+# the course has a compiled program that equals yours, `explain` also shows the TPU compiler's prediction. You need no
+# compiler for this.
 #
 # **On your own devices** (never graded). `shardlings predict l2` shows the programs and keeps your prediction.
-# `shardlings profile l2` runs them on eight simulated devices or on your accelerators, and draws predicted
-# against measured times. It writes `l2_log.json`, a log that your functions can read.
+# `shardlings profile l2` runs the programs on eight simulated devices or on your accelerators, and draws predicted
+# against measured times. This command also writes `l2_log.json`, a log that your functions can read.
 #
 # **The log.** A profiler sees when a result is ready even if no code waits for it. So a log can have a `ready` time for
 # every call.
 #
 # **In real systems.** To time a function, warm up, wait, start the clock, run, wait and stop the clock. Also record the
 # compiler flags. A prediction that overlaps an all-gather with a matmul holds only if the compiler makes the all-gather
-# asynchronous (`--xla_enable_async_all_gather`). Exercise L1 shows how to see that in the compiled program.
+# asynchronous (`--xla_enable_async_all_gather`). Exercise L1 shows how to find asynchronous collectives in a compiled
+# program.
 #
 # **Read on.** JAX, "Asynchronous dispatch" and "Benchmarking JAX code"; R. Hockney, *The communication challenge for
 # MPP*.

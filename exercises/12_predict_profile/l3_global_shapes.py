@@ -11,9 +11,9 @@ shapes of the whole arrays, and the axes that cut them.
 ```
 
 `devices=[4,2]<=[2,4]T(1,0)` is a grid of devices, made like the groups of L1. Dimension 0 of the grid runs over the 4
-parts of the array's dimension 0, and dimension 1 over the 2 parts of its dimension 1. With `last_tile_dim_replicate`
-the grid has one more dimension, which runs over copies. A sharding `{replicated}` has no grid. The mesh numbers its
-devices row by row: on x=2, y=4, device 5 has x=1, y=1.
+parts of the array's dimension 0. Dimension 1 of the grid runs over the 2 parts of the array's dimension 1. With
+`last_tile_dim_replicate` the grid has one more dimension, which runs over copies. A sharding `{replicated}` has no
+grid. The mesh numbers its devices row by row: on x=2, y=4, device 5 has x=1, y=1.
 
 **Write** two functions. `mesh` is a dict such as `{"x": 2, "y": 4}`, in the order of the mesh; axes may have any names.
 `parameters` is given.
@@ -80,15 +80,15 @@ def global_shapes(hlo, mesh):
 # matmul of the whole arrays take?
 #
 # Answer in GFLOP (a bare number), or with a unit.
-# Model: count each multiplication and addition of the whole matmul once, without those of the
-# all-reduce.
+# Model: count each multiplication and addition of the whole matmul once; leave out the additions
+# of the all-reduce.
 whole_product = None  # TODO: your answer
 
 
 # ## Going further
 #
-# **In real systems.** If X = Y, the sizes in a sharding do not show which axis is meant, but the strides of its devices
-# do. In a profile, first check whether the layout is the intended one.
+# **In real systems.** If X = Y, the sizes in a sharding do not show which axis is meant, but the strides between its
+# devices show the axis. In a profile, first check whether the layout is the intended one.
 #
 # **Read on.** *How To Scale Your Model*, "Profiling TPU Programs", worked problems; OpenXLA, "Shardy" and
 # `OpSharding`.

@@ -44,7 +44,7 @@ gradients of `before` and `between` over all three axes at once.
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP.
 
-**Small case.** B=6, T=4, D=336, 8 heads of 2, F=58, dp=tp=sp=2. A device's rows are [3, 2, 336], 8064 bytes. An
+**Small case.** B=6, T=4, D=336, 8 heads of 2 numbers, F=58, dp=tp=sp=2. A device's rows are [3, 2, 336], 8064 bytes. An
 all-reduce over tp sends 8064 bytes. K is [3, 2, 4, 2], 192 bytes, and gathering K and V sends 384 bytes. A device has
 30912 parameters, 123648 bytes. The all-reduce of their gradients over four devices sends 2 · 3/4 · 123648 bytes.
 
@@ -95,8 +95,8 @@ def block(params, x, *, mesh):
 # Answer with {"products": ..., "rows": ..., "keys": ..., "gradients": ...}. Give bare numbers
 # (products in ms, rows in ms, keys in ms, gradients in ms), or numbers with units.
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
-# two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked
-# or not.
+# two axes, and an all-reduce takes twice as long; matmuls run at the peak rate; scores of all
+# positions count, masked or not.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
 # from How To Scale Your Model of 2025-02-04.
@@ -113,8 +113,8 @@ block_times = None  # TODO: your answer
 # - D: the matmuls
 # Answer with the letter or the text of one option.
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
-# two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked
-# or not.
+# two axes, and an all-reduce takes twice as long; matmuls run at the peak rate; scores of all
+# positions count, masked or not.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
 # from How To Scale Your Model of 2025-02-04.

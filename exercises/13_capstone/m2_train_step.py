@@ -1,7 +1,7 @@
 """# M2 A training step on three axes
 
-A training step takes the gradient of a loss through the block of M1, clips it by its norm and updates the parameters.
-Loss and norm concern all devices; a device has only its rows and parameters.
+A training step takes the gradient of a loss through M1's block, clips it by its norm and updates the parameters. Loss
+and norm need sums over devices.
 
 ```
    x, y --> block --> loss --------> g ----> p − RATE·g·min(1, LIMIT/‖g‖)
@@ -10,7 +10,7 @@ Loss and norm concern all devices; a device has only its rows and parameters.
                                      +--> squares, summed over tp
 ```
 
-**Start**: copy the body of your `shard_map` from M1. The course's notebook has it.
+**Start**: copy the body of your `shard_map` from M1 (in the notebook: M1's cells).
 
 **Write** `train_step(params, x, y, *, mesh)` with `jax.shard_map`. Names in capitals and `norm` are given.
 
@@ -21,8 +21,8 @@ Loss and norm concern all devices; a device has only its rows and parameters.
 | returns: new parameters | as `params` | `PARAMS` |
 | loss, ‖g‖ | numbers | whole on every device |
 
-The loss is the mean of (block − y)² over all numbers. g is its gradient. ‖g‖ is the norm of g before clipping. New
-parameters are p − RATE·g·min(1, LIMIT/‖g‖).
+The loss is the mean of (block − y)² over all numbers. g is the gradient of the loss. ‖g‖ is the norm of g before
+clipping. New parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 
 **What is checked**
 
@@ -31,19 +31,19 @@ parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 | loss | the mean over the whole batch |
 | norm | over all parameters, each counted once |
 | parameters | as on one device after each of three steps with ‖g‖ < LIMIT |
-| clipping | as on one device after a step with ‖g‖ > LIMIT |
+| clipping | norm and parameters as on one device after a step with ‖g‖ > LIMIT |
 | tp=4, dp=1 | the four rules above |
 | bfloat16 arguments | parameters, loss and norm as above, in the dtype of x |
 | sent | the forward and backward budgets of M1 together, and single numbers, all in the dtype of x |
-| work | the program at real sizes (see below) equals that at small sizes; at most one more forward pass of matmuls, also on sp=6 |
+| work | the program at real sizes equals the program at small sizes; at most one more forward pass of matmuls, also on sp=6 |
 | memory | a device holds parameters, gradients, rows and at most three arrays of its scores, in the dtype of x |
-| time | v5p:2x2x2, profile *ideal*: at most the collectives' time plus twice the matmuls' |
+| time | v5p:2x2x2, profile *ideal*: at most the collectives' time plus twice the matmuls' time |
 
-**Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP. A device's scores are
-[B/dp, H/tp, T/sp, T].
+**Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP. A device's scores: [B/dp, H/tp,
+T/sp, T].
 
-**Small case.** Let tp=2. For parameters that tp cuts, the squares of g sum to 3 on one device, 5 on the other; for
-`before` and `between`, 1 on both. So ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. In M1's small case, a step sends
+**Small case.** Let tp=2. For parameters that tp cuts, the squares of g sum to 3 on one device and 5 on the other. For
+`before` and `between`, they sum to 1. So ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. In M1's small case, a step sends
 34944 bytes over tp, 1152 over sp, 185472 over dp and sp together.
 
 Check your work: shardlings check m2_train_step
@@ -95,17 +95,17 @@ def train_step(params, x, y, *, mesh):
 
 
 # Question block_step [short, long]
-# In a block matmuls wait for rows, K and V, and these wait for matmuls. K and V are gathered
-# once. Only the all-reduce of the parameters' gradients overlaps the matmuls of the backward
-# pass. How long does a block take on v5p, forward and backward pass together, with dp=4, sp=16,
-# tp=4, b=1, D=8192? `short`: texts of T=2048. `long`: T=40960.
+# In a block, matmuls wait for rows, K and V, and rows, K and V wait for matmuls. K and V are
+# gathered once. Only the all-reduce of the parameters' gradients overlaps the matmuls of the
+# backward pass. How long does a block take on v5p, forward and backward pass together, with dp=4,
+# sp=16, tp=4, b=1, D=8192? `short`: texts of T=2048. `long`: texts of T=40960.
 #
 # Answer with {"short": ..., "long": ...}. Give bare numbers (short in ms, long in ms), or numbers
 # with units.
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
-# two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked
-# or not; the all-reduce of gradients overlaps the backward matmuls, which are two thirds of all;
-# nothing else overlaps.
+# two axes, and an all-reduce takes twice as long; matmuls run at the peak rate; scores of all
+# positions count, masked or not; the all-reduce of gradients overlaps the backward matmuls, which
+# are two thirds of all matmuls; nothing else overlaps.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
 # from How To Scale Your Model of 2025-02-04.
@@ -119,8 +119,8 @@ block_step = None  # TODO: your answer
 #
 # Answer in token (a bare number), or with a unit.
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
-# two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked
-# or not.
+# two axes, and an all-reduce takes twice as long; matmuls run at the peak rate; scores of all
+# positions count, masked or not.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
 block_hides_from = None  # TODO: your answer
@@ -152,9 +152,9 @@ block_hides_from = None  # TODO: your answer
 # In v5p's own profile only permutes run beside the core, so the all-reduces, gathers and scatters above are fully
 # exposed.
 #
-# **The leaderboard.** A class may have a leaderboard. It ranks the solutions that pass all checks by their step time,
-# which the grader's clock computes at the sizes above. To take part, set `leaderboard_name`. The page shows only that
-# name. It has at most 30 characters: letters, digits, blanks, `-` and `_`. Do not use a person's name.
+# **The leaderboard.** A class may have a leaderboard. The leaderboard ranks the solutions that pass all checks by their
+# step time, which the grader's clock computes at the sizes above. To take part, set `leaderboard_name`. The page shows
+# only this name. The name has at most 30 characters: letters, digits, blanks, `-` and `_`. Do not use a person's name.
 #
 # **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; Pascanu et al., *On the
 # difficulty of training recurrent neural networks* (clipping by the norm).

@@ -18,7 +18,7 @@ from grader.exercise import Cases, Exercise, Task
 from grader.expect import same_outcome, show_outcome, show_value
 from grader.judging.judge import judge_checks
 from grader.judging.plan import Ask, plan
-from grader.judging.seen import Answered, reference_outcome
+from grader.judging.seen import Answered, Finding, reference_outcome
 
 MORE_SEEDS = 12
 """The number of further seeds with which cases are drawn, because the next term has another seed."""
@@ -72,7 +72,10 @@ def _rounding(exercise: Exercise, asks: list[tuple[Ask, Cases]]) -> Iterator[str
     """Yield a problem for each check that fails a program because of rounding errors in its floats."""
     for direction in (1, -1):
         answered = [
-            Answered(ask, [_rounded(reference_outcome(cases.task, case), direction) for case in ask.cases])
+            Answered(
+                ask,
+                Finding(outcomes=[_rounded(reference_outcome(cases.task, case), direction) for case in ask.cases]),
+            )
             for ask, cases in asks
         ]
         results = judge_checks(_with_cases(exercise), answered, public=False)

@@ -10,10 +10,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from grader.authoring.margins import separates, uses_of
-from grader.common.observation import Observation
 from grader.exercise import Call, Check, Exercise
 from grader.judging.plan import Ask
-from grader.judging.seen import Answered, partner
+from grader.judging.seen import Answered, Finding, partner
 
 
 def first_cases(
@@ -42,8 +41,12 @@ def _chosen(exercise: Exercise, asks: Sequence[Ask], fails: Collection[str], eve
     chosen: dict[tuple, Ask] = {}
     for ask in asks:
         of = id(ask.of)
-        if of in calls and not (ask.secret and isinstance(ask.of, Call)):
-            case = ask.same if of in whole else ask.check_vma, ask.secret, of in meshes and tuple(ask.mesh.items())
+        if of in calls and not (ask.hidden_inputs and isinstance(ask.of, Call)):
+            case = (
+                ask.same if of in whole else ask.check_vma,
+                ask.hidden_inputs,
+                of in meshes and tuple(ask.mesh.items()),
+            )
             chosen.setdefault((of, case), ask)
     return set(chosen.values())
 
@@ -59,7 +62,7 @@ def without_trials(answered: Sequence[Answered]) -> list[Answered]:
     the program's results. This is slow, because it compiles another program.
     """
     return [
-        replace(a, finding=replace(a.finding, poison=None)) if isinstance(a.finding, Observation) else a
+        replace(a, finding=Finding(replace(a.finding.observation, poison=None))) if a.finding.observation else a
         for a in answered
     ]
 

@@ -131,7 +131,7 @@ def alike_inputs(exercise: Exercise) -> Iterator[str]:
     """
     runs: dict[tuple[str, str], Runs] = {}
     for ask in plan(exercise, public=False, seed="verify"):
-        if ask.secret and isinstance(ask.of, Call):
+        if ask.hidden_inputs and isinstance(ask.of, Call):
             steps = [dict(arrays_of(step)) for step in ask.inputs]
             for name, array in _drawn_each_step(ask.of):
                 drawn = [step[name] for step in steps if name in step]

@@ -1,8 +1,8 @@
 """Check that right programs stay below each budget and wrong programs exceed it, both with a margin.
 
 This module runs the checks again on traced programs. ``Seen.spent`` holds the amounts that a check compares with
-budgets. Requests with inputs from the course's seed (``Ask.secret``) are ignored: amounts depend only on sizes, and
-other requests have these sizes, too.
+budgets. Requests with hidden inputs are ignored: amounts depend only on sizes, and other requests have these sizes,
+too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from grader.common.budget import Budget, BudgetUse
 from grader.common.layout import show_device, show_sizes
-from grader.common.observation import Observation, Seen
+from grader.common.observation import Seen
 from grader.exercise import Check, Exercise
 from grader.expect import show_bytes, show_time
 from grader.judging.judge import Together, together
@@ -24,18 +24,13 @@ from grader.judging.seen import Answered
 
 ROOM = 1.1
 ROUNDING = 1e-9
-SEPARATED = {"expect_memory": "memory", "expect_step_time": "time"}
-"""The ``expect`` functions that measure memory or time, and the word for what each of them measures.
-
-Right programs in different coding styles need different amounts, so these functions need budgets
-``between(right, wrong)``.
-"""
 EXACT = "expect_collectives"
 """The ``expect`` function whose budget is an exact number of collectives, so that smaller numbers are wrong too."""
 SHOWN: Mapping[str, Callable[[float], str]] = {
     "expect_memory": show_bytes,
     "expect_traffic": show_bytes,
     "expect_flops": lambda n: f"{n:,.0f} FLOPs",
+    "expect_other_flops": lambda n: f"{n:,.0f} FLOPs",
     "expect_step_time": lambda seconds: show_time(seconds * 1e12),
     "expect_bubble": lambda part: f"{part:.1%}",
 }
@@ -78,10 +73,8 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
     the check exceeds the budget by a tenth, it must need at least ``wrong``. On at least one mesh, a misconception that
     names the check, or fails an earlier check, must need the amount ``wrong``.
 
-    A budget that is a plain number is the amount that right programs need. On each mesh, at least one right program
-    must need this amount, with the margin. On at least one mesh, a misconception that names the check, or fails an
-    earlier check, must exceed it by the margin. Budgets of memory or time must not be plain numbers. An exact number of
-    collectives has only one rule: on at least one mesh, such a misconception must run a different number of them.
+    A budget must not be a plain number, except 0 and the exact numbers of ``expect_collectives``. On at least one mesh,
+    a misconception that names the check, or fails an earlier check, must need a different number.
 
     Args:
         right: results of the reference and of the alternatives, by the names that messages use.
@@ -162,29 +155,17 @@ def _problems(one: Measured) -> Iterator[str]:
             yield from (f"{sizes}: {problem}" for problem in found)
         if one.budget.known:
             yield from _known_problems(one)
-    else:
-        yield from _plain_problems(one)
-
-
-def _plain_problems(one: Measured) -> Iterator[str]:
-    show = _shown(one.key.word)
-    if one.key.word in SEPARATED:
+    elif one.budget and one.key.word != EXACT:
         yield (
-            f"{next(iter(one.right))}: write the {SEPARATED[one.key.word]} budget as between(right, wrong): "
-            "`right` is what the cheapest right program needs, `wrong` is what the cheapest wrong program needs"
+            f"{next(iter(one.right))}: the budget of {one.key}, {_shown(one.key.word)(one.budget)}, is a plain number: "
+            "write needed(right, wrong) or between(right, wrong), with the amounts that the cheapest right program and "
+            "the cheapest wrong program need"
         )
-        return
-    for sizes, uses in one.right.items():
-        who, use = max(uses.items(), key=lambda found: found[1].amount)
-        if one.key.word != EXACT and use.amount * ROOM * (1 + ROUNDING) < use.budget:
-            yield (
-                f"{sizes}: {one.key} allows {show(use.budget)}, and no right program needs more than "
-                f"{show(use.amount)} ({who}); lower the number, or write needed(right, wrong) or between(right, wrong)"
-            )
-    if not any(one.key.word == EXACT or _is_far(use) for _, _, use in differing(one.earlier)):
+    elif not differing(one.earlier):
         yield (
-            f"{next(iter(one.right))}: {one.key} asks for {show(one.budget)}, and no misconception takes a different "
-            "number; add such a misconception, or choose sizes where an existing misconception does so"
+            f"{next(iter(one.right))}: {one.key} asks for {_shown(one.key.word)(one.budget)}, "
+            "and no misconception takes a different number; add such a misconception, or choose sizes where an "
+            "existing misconception does so"
         )
 
 
@@ -292,7 +273,7 @@ def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iter
         measuring: True to continue with the check's next comparison after a program exceeds a budget.
     """
     for group in together(check, list(answered)):
-        if group.ask.secret or not all(isinstance(a.finding, Observation) for a in group.each):
+        if group.ask.hidden_inputs or not all(a.finding.observation for a in group.each):
             continue
         before: Counter[tuple[str, ...]] = Counter()
         for ask, seen in _compared(group, measuring):

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from grader.authoring.first_cases import first_cases, separating, without_trials
 from grader.authoring.together import AT_ONCE, tried
 from grader.batch.grade import Grader
-from grader.common.observation import Observation
 from grader.course.answers import answers
 from grader.course.loading import Course
 from grader.course.reference import reference_source
@@ -127,7 +126,7 @@ def alike(some: Sequence[Answered], others: Sequence[Answered]) -> bool:
 
 
 def _made(finding: Finding) -> str:
-    return finding.program if isinstance(finding, Observation) else repr(finding)
+    return finding.observation.program if finding.observation else repr(finding)
 
 
 def tasks_reaching(exercise: Exercise, changed: str) -> set[str]:

@@ -108,7 +108,8 @@ def {name}_summed(a, *, mesh):
     model="bidirectional ring, bandwidth only: V / W, with W for both directions of a link",
 )
 def {name}_time(chip, I, J, X):
-    """`A` is bfloat16[{{{{ I }}}}, {{{{ J }}}}], sharded over a ring of {{{{ X }}}} {{{{ chip }}}} chips. How long is the all-gather?"""
+    """`A` is bfloat16[{{{{ I }}}}, {{{{ J }}}}], sharded over a ring of {{{{ X }}}} {{{{ chip }}}} chips. How long is
+    the all-gather?"""
     return all_gather_time(2 * I * J, X, chip)
 
 

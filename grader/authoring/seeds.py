@@ -13,7 +13,7 @@ from grader.batch.running import collect
 from grader.common.result import Result
 from grader.exercise import Check, Exercise
 from grader.intake.submission import Chunk, Source
-from grader.judging.judge import WRONG_IN_SECRET, judge_checks
+from grader.judging.judge import WRONG_ON_HIDDEN, judge_checks
 from grader.judging.plan import Ask, plan
 
 SEEDS = tuple(f"verify/{n}" for n in range(1000))
@@ -37,12 +37,12 @@ def results_by_seed(
 def _plans(exercise: Exercise, seeds: tuple[str, ...]) -> list[list[Ask]]:
     """Return, for each seed, the calls to run. All lists share the calls without hidden inputs."""
     plans = [plan(exercise, public=False, seed=seed) for seed in seeds]
-    return [[ask if ask.secret else first for first, ask in zip(plans[0], asks, strict=True)] for asks in plans]
+    return [[ask if ask.hidden_inputs else first for first, ask in zip(plans[0], asks, strict=True)] for asks in plans]
 
 
 def is_luck(result: Result) -> bool:
     """Return True if the check passed, or failed on hidden inputs only: with another seed, its result could differ."""
-    return result.status == "passed" or result.reason == WRONG_IN_SECRET
+    return result.status == "passed" or result.reason == WRONG_ON_HIDDEN
 
 
 def results_of_task(

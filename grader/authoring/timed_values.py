@@ -19,7 +19,7 @@ from grader.common.observation import Observation, Sharded
 from grader.exercise import Call, Check, Exercise
 from grader.judging.judge import judge_check
 from grader.judging.plan import Ask
-from grader.judging.seen import Answered, partner
+from grader.judging.seen import Answered, Finding, partner
 from grader.wire.trees import leaves
 
 MEND = "add expect_close to a check of the call that exercise.timing names"
@@ -64,8 +64,8 @@ def _independent(exercise: Exercise, timed: Ask, judged: Answered, reference: Se
 
 def _names(judged: Answered) -> list[str]:
     """Return a name for each output of the judged program: results first, then gradients."""
-    call, found = judged.ask.of, judged.finding
-    assert isinstance(call, Call) and isinstance(found, Observation)
+    call, found = judged.ask.of, judged.finding.observation
+    assert isinstance(call, Call) and found is not None
     gradients = [f"the gradient of {name}" for of in call.wrt for name, _ in leaves(call.args[of], of)]
     count = len(found.outputs[0]) - len(gradients)
     results = [about.name for about in call.results] if call.results else [""] * count
@@ -75,8 +75,8 @@ def _names(judged: Answered) -> list[str]:
 def _with_other_values(ask: Ask, numbers: Collection[int], reference: Sequence[Answered]) -> list[Answered]:
     """Return the answers, with other values of the outputs ``numbers`` of the ask's program, for all inputs."""
     return [
-        replace(a, finding=_changed(a.finding, numbers))
-        if isinstance(a.finding, Observation) and a.ask.program == ask.program
+        replace(a, finding=Finding(_changed(a.finding.observation, numbers)))
+        if a.finding.observation and a.ask.program == ask.program
         else a
         for a in reference
     ]

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from grader.batch.grade import Grader
 from grader.batch.running import collect
-from grader.common.observation import Fault
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, Finding
@@ -41,7 +40,7 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
         chunks += [Chunk(f"{n}.py", text), Chunk(f"after {n}", NOTHING_LEFT)]
         ends.append((str(n), f"{n}.py"))
     every = [[replace(ask, exercise=str(n)) for ask in asks] for n, (_, asks) in enumerate(texts)]
-    in_order = sorted((ask for own in every for ask in own), key=lambda ask: ask.secret)
+    in_order = sorted((ask for own in every for ask in own), key=lambda ask: ask.hidden_inputs)
     with grader.workers() as workers:
         # Send all programs to one runner, so that no job waits for the programs of another job.
         workers = workers.with_runner(grader.pool.sets.index(workers))
@@ -64,5 +63,5 @@ def each_tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> It
 
 def _own(asks: Sequence[Ask], findings: Sequence[Finding]) -> list[Answered]:
     """Return one submission's answers; [] if an answer is a fault that another submission may have caused."""
-    faults = {f.kind for f in findings if isinstance(f, Fault) and not f.ran}
+    faults = {f.fault.kind for f in findings if f.fault and not f.fault.ran}
     return [Answered(ask, f) for ask, f in zip(asks, findings, strict=True)] if faults <= OWN_FAULTS else []

@@ -23,7 +23,7 @@ from grader.course.reference import reference_source
 from grader.exercise import Cases, Check, Exercise, Task
 from grader.expect import show_outcome
 from grader.judging.judge import judge_checks
-from grader.judging.seen import Answered
+from grader.judging.seen import Answered, Finding
 from grader.reports.points import counted
 from grader.wire.frames import encode
 
@@ -82,7 +82,8 @@ def trivial_programs(
         own = [a for a in reference if a.ask.task == task.name]
         if task.kind == "function":
             for does, outcome in trivial_functions(task, own).items():
-                yield Trivial(task, does, [Answered(a.ask, list(map(outcome, a.ask.cases))) for a in own])
+                found = [Answered(a.ask, Finding(outcomes=list(map(outcome, a.ask.cases)))) for a in own]
+                yield Trivial(task, does, found)
             yield from _knowing(task, own)
     yield from _traced(course, grader, exercise, reference)
 
@@ -93,7 +94,7 @@ def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callab
     A trivial function always has one outcome (of ``CONSTANTS`` or of the reference solution), or returns its first
     argument.
     """
-    some = [outcome for a in reference if isinstance(a.finding, list) for outcome in a.finding]
+    some = [outcome for a in reference for outcome in a.finding.outcomes]
     first = next(iter(inspect.signature(task.fn).parameters), None)
     constants = {_does(outcome): outcome for outcome in [*CONSTANTS, *some]}
     found = {does: lambda _, outcome=outcome: outcome for does, outcome in constants.items()}
@@ -107,17 +108,20 @@ def _knowing(task: Task, reference: list[Answered]) -> Iterator[Trivial]:
     for _, outcomes in known:
         constants |= {_does(o): o for o in [o for is_public, o in outcomes if not is_public][:1]}
     for does, one in constants.items():
-        found = [Answered(ask, [o if is_public else one for is_public, o in outcomes]) for ask, outcomes in known]
+        found = [
+            Answered(ask, Finding(outcomes=[o if is_public else one for is_public, o in outcomes]))
+            for ask, outcomes in known
+        ]
         yield Trivial(task, f"{KNOWS} and otherwise {does}", found)
 
 
 def _marked(of: Answered, reference: list[Answered]) -> list[tuple[bool, Outcome]]:
     """Return (whether the case is public, its outcome) for each case in ``of``."""
-    if not isinstance(of.finding, list):
+    if not of.finding.outcomes:
         return []
     calls = [a.ask.of for a in reference if isinstance(a.ask.of, Cases)]
     public = [encode(case) for cases in calls for case in cases.public]
-    return [(case in public, outcome) for case, outcome in zip(of.ask.encoded, of.finding, strict=True)]
+    return [(case in public, outcome) for case, outcome in zip(of.ask.encoded, of.finding.outcomes, strict=True)]
 
 
 def _does(outcome: Outcome) -> str:

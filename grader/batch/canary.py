@@ -58,7 +58,7 @@ def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
 def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
     """Grade the exercises' solutions that did not yet get full marks on this machine.
 
-    If only the checks of an exercise changed since its solution got full marks (``ran_key``), the cache may give the
+    If only the checks of an exercise changed since its solution got full marks (``run_key``), the cache may give the
     solution's answers. All other solutions are traced and run anew. ``step`` is called with the name of each finished
     exercise.
 
@@ -67,25 +67,25 @@ def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
     left = unproved(grader, names)
     if not left:
         return
-    known, ran = remembered(), {name: ran_key(grader, name) for name in left}
-    if problem := examine(grader, left, step, [name for name, key in ran.items() if key in known]):
+    known, runs = remembered(), {name: run_key(grader, name) for name in left}
+    if problem := examine(grader, left, step, [name for name, key in runs.items() if key in known]):
         raise CanaryFailed(problem)
-    new = [*(key_of(grader, name) for name in left), *ran.values()]
+    new = [*(key_of(grader, name) for name in left), *runs.values()]
     remember([*dict.fromkeys([*remembered(), *new])])
 
 
-def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collection[str] = ()) -> str:
+def examine(grader: Grader, names: list[str], step: Step = no_word, cached: Collection[str] = ()) -> str:
     """Grade the solutions of the exercises ``names``. Return '' if all get full marks.
 
     Otherwise return one line that names a failed solution and the remedy.
 
     Args:
         step: called with the name of each finished exercise.
-        ran: the exercises for which the cache may give the solution's answers. All other solutions run anew.
+        cached: the exercises for which the cache may give the solution's answers. All other solutions run anew.
     """
     problems: dict[str, str] = {}
     with pool_of(grader.jobs) as pool:
-        graded = pool.map(lambda n: _problem(grader, n, fresh=n not in ran), names)
+        graded = pool.map(lambda n: _problem(grader, n, fresh=n not in cached), names)
         for name, problem in zip(names, graded, strict=True):
             step(name)
             problems |= {name: problem} if problem else {}
@@ -149,12 +149,12 @@ def key_of(grader: Grader, name: str) -> str:
     return digest_of([grader.course.digest([name]), name, *_here(grader)])
 
 
-def ran_key(grader: Grader, name: str) -> str:
+def run_key(grader: Grader, name: str) -> str:
     """Return a digest (SHA-256) of the grader, this machine, and the exercise's requests (``Ask``).
 
     The digest does not depend on the exercise's checks, because checks do not change a solution's answers.
     """
-    asks = [[ask.for_tracer([]), ask.digest, ask.secret] for ask in grader.plan(name, False)]
+    asks = [[ask.for_tracer([]), ask.digest, ask.hidden_inputs] for ask in grader.plan(name, False)]
     return digest_of(["ran", asks, name, *_here(grader)])
 
 
@@ -169,7 +169,7 @@ def digest_of(value: object) -> str:
 
 
 def memory() -> Path:
-    """Return the path of the file with the digests ``key_of`` and ``ran_key`` of each solution that got full marks."""
+    """Return the path of the file with the digests ``key_of`` and ``run_key`` of each solution that got full marks."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shardlings" / "canary.json"
 
 

@@ -52,6 +52,7 @@ _PERSON = (
 _REVIEW = (
     "CREATE TABLE review (student TEXT NOT NULL, reason TEXT NOT NULL, paths TEXT NOT NULL, graded INTEGER NOT NULL)"
 )
+_GRADED, _FOLLOWED = 1, 2  # bits of the column ``graded`` of the table ``review``
 _TABLES = (
     "CREATE TABLE report (student TEXT PRIMARY KEY, graded BLOB NOT NULL, counts BLOB)",
     "CREATE TABLE made (student TEXT PRIMARY KEY, graded BLOB NOT NULL)",
@@ -337,8 +338,8 @@ class Database:
         """Return the submissions and files that need review. Their paths are relative to the database's folder."""
         rows = self._all("SELECT student, reason, paths, graded FROM review ORDER BY rowid")
         return [
-            Case(student, reason, tuple(map(Path, json.loads(paths))), bool(graded))
-            for student, reason, paths, graded in rows
+            Case(student, reason, tuple(map(Path, json.loads(paths))), bool(flags & _GRADED), bool(flags & _FOLLOWED))
+            for student, reason, paths, flags in rows
         ]
 
     def set_cases(self, cases: Sequence[Case]) -> None:
@@ -348,7 +349,8 @@ class Database:
         self._do("DELETE FROM review")
         for case in cases:
             paths = json.dumps([str(path) for path in case.paths])
-            self._do("INSERT INTO review VALUES (?, ?, ?, ?)", case.student, case.reason, paths, int(case.graded))
+            flags = _GRADED * case.graded | _FOLLOWED * case.followed
+            self._do("INSERT INTO review VALUES (?, ?, ?, ?)", case.student, case.reason, paths, flags)
 
     # -- names
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from grader.batch.explaining import Wanted, facts_of
 from grader.common.layout import show_sizes
-from grader.common.observation import Observation
 from grader.course.loading import Course
 from grader.exercise import Call, Check
 from grader.intake.facts import definition
@@ -53,11 +52,11 @@ def _with_runs(page: Appeal, check: Check, answered: list[Answered]) -> Appeal:
     for group in groups:
         asked = "; ".join(dict.fromkeys(asked_for(a.ask) for a in group.each))
         decided = verdicts(group)
-        runs += [Run(asked, group.ask.secret, number, reason) for number, reason in enumerate(decided, 1)]
+        runs += [Run(asked, group.ask.hidden_inputs, number, reason) for number, reason in enumerate(decided, 1)]
         first = next((i for i, reason in enumerate(decided) if reason), None)
-        if first is not None and not page.failed_on and not group.ask.secret:
+        if first is not None and not page.failed_on and not group.ask.hidden_inputs:
             page = _failing(page, group, first, f"{asked}, run {first + 1}: {decided[first]}")
-    programs = [a for group in groups for a in group.each if not a.ask.secret and isinstance(a.ask.of, Call)]
+    programs = [a for group in groups for a in group.each if not a.ask.hidden_inputs and isinstance(a.ask.of, Call)]
     once = {a.ask.program: a for a in programs}
     return replace(page, runs=runs, facts=[facts_of(a, Wanted()) for a in once.values()])
 
@@ -81,8 +80,9 @@ def _failing(page: Appeal, group: Together, run: int, said: str) -> Appeal:
         steps = answer.ask.of.steps if isinstance(answer.ask.of, Call) else 1
         if answer.ask.inputs:
             inputs += _values(answer.ask.inputs[run * steps])
-        if isinstance(answer.finding, Observation) and len(answer.finding.outputs) >= (run + 1) * steps:
-            last = answer.finding.outputs[(run + 1) * steps - 1]
+        seen = answer.finding.observation
+        if seen and len(seen.outputs) >= (run + 1) * steps:
+            last = seen.outputs[(run + 1) * steps - 1]
             outputs += [_value(out.name or f"result {i}", out.value) for i, out in enumerate(last)]
     return replace(page, failed_on=said, inputs=inputs, outputs=outputs)
 

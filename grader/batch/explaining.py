@@ -18,7 +18,7 @@ from grader.batch.running import collect
 from grader.clock import ASYNCHRONOUS, Slice, Timeline, live_memory, placed
 from grader.common.drawing import drawn
 from grader.common.layout import entries, show_sizes
-from grader.common.observation import Fault, Observation, Seen, Sharded, Timing, Unseen
+from grader.common.observation import Observation, Seen, Sharded, Timing, Unseen
 from grader.common.pipelines import pipelines
 from grader.common.routes import routes
 from grader.common.text import nearest
@@ -31,7 +31,7 @@ from grader.exercise.declarations import judged_calls
 from grader.expect import Failure, laid_out
 from grader.expect.costs import show_bytes
 from grader.intake.submission import Chunk, Source
-from grader.judging.plan import OPEN_SEED, Ask, inputs_of, rng
+from grader.judging.plan import PUBLIC_SEED, Ask, inputs_of, rng
 from grader.judging.seen import Answered
 from grader.reports.explained import Explained, Placed
 from grader.reports.loglog import show_seconds
@@ -160,7 +160,7 @@ def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, 
         fits(name, array, dims, mesh, "dims")
     if wanted.on:
         placed(wanted.on, mesh)
-    about = Ask(call, mesh, dims, static=static, exercise=exercise, check_vma=call.task.modes[0], hidden=hidden)
+    about = Ask(call, mesh, dims, static=static, exercise=exercise, check_vma=call.task.modes[0], hidden_sizes=hidden)
     if call.timing or (wanted.on and (wanted.paper or dims != sizes)):
         timing = Timing(wanted.on, None, wanted.profile) if wanted.on else call.timing
         return replace(about, of=replace(call, timing=timing, steps=1))
@@ -169,7 +169,7 @@ def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, 
         limit = f"the arguments take {show_bytes(size)}, but the limit for a run is {show_bytes(MAX_DATA)}"
         raise ValueError(f"{limit} (with --on, all sizes are allowed, because nothing is run)")
     once = replace(call, steps=1)
-    draw = rng(OPEN_SEED, f"{exercise}/explain/{dict(mesh)}")
+    draw = rng(PUBLIC_SEED, f"{exercise}/explain/{dict(mesh)}")
     return replace(about, of=once, inputs=list(inputs_of(once, mesh, dims, static, draw)))
 
 
@@ -186,11 +186,10 @@ def explained(grader: Grader, source: Source, asks: list[Ask], wanted: Wanted) -
 
 def facts_of(answer: Answered, wanted: Wanted) -> Explained:
     """Return the facts about one request's program. If there is no program, the only fact is the fault."""
-    ask, seen = answer.ask, answer.finding
+    ask, seen = answer.ask, answer.finding.observation
     about = (ask.exercise, ask.task, ask.mesh, ask.dims)
-    if isinstance(seen, Fault):
-        return Explained(*about, fault=seen)
-    assert isinstance(seen, Observation)
+    if seen is None:
+        return Explained(*about, fault=answer.finding.fault)
     assert isinstance(ask.of, Call)
     timeline, untimed = _timeline(seen, ask.of.timing, wanted)
     arguments = _arguments(ask)
@@ -217,8 +216,8 @@ def facts_of(answer: Answered, wanted: Wanted) -> Explained:
 
 def _elsewhere(answer: Answered, backend: str) -> str:
     """Return a text that says how far values on real devices differ from values on simulated devices; '' if unknown."""
-    seen = answer.finding
-    if not isinstance(seen, Observation) or not seen.elsewhere:
+    seen = answer.finding.observation
+    if seen is None or not seen.elsewhere:
         return ""
     if unseen := [a.shards.why for run in seen.elsewhere[0] for a in run if isinstance(a.shards, Unseen)]:
         return f"values were not compared on {backend}: {unseen[0]}"
@@ -242,8 +241,8 @@ def _elsewhere(answer: Answered, backend: str) -> str:
 
 def _measured(answer: Answered, backend: str) -> str:
     """Return a text with the measured time of a call (median and spread); '' without a measurement."""
-    seen = answer.finding
-    if not isinstance(seen, Observation) or not seen.measured:
+    seen = answer.finding.observation
+    if seen is None or not seen.measured:
         return ""
     if isinstance(seen.measured, str):
         return f"not timed on {backend}: {seen.measured}"

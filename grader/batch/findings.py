@@ -102,7 +102,7 @@ class Replies:
 
 
 @dataclass(frozen=True)
-class Ran:
+class RunReply:
     """The answer of a runner that ran one program.
 
     Attributes:
@@ -134,10 +134,10 @@ def plain_values(ask: Ask, body: Mapping[str, Any]) -> Finding:
     try:
         if isinstance(ask.of, Question):
             plain = _plain_raw if isinstance(ask.of.answer, Quantity) else _composed_raw
-            return [Outcome(value=plain(body["raw"]))]
-        return _outcomes(body["values"], len(ask.cases))
+            return Finding(outcomes=[Outcome(value=plain(body["raw"]))])
+        return Finding(outcomes=_outcomes(body["values"], len(ask.cases)))
     except UNREADABLE:
-        return OTHER_KIND
+        return Finding(fault=OTHER_KIND)
 
 
 def lasting(fault: Fault | None) -> bool:
@@ -260,29 +260,29 @@ def _error_outcome(value: dict) -> Outcome:
     )
 
 
-def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
+def observed(ask: Ask, reply: RunReply, before: Observation | None = None) -> Finding:
     """Return the observation in the runner's answer. An unreadable answer is the grader's fault, never the learner's.
 
     Args:
         before: an earlier observation of this program on other inputs, if any. Its facts about the program are reused.
     """
-    header = ran.header
+    header = reply.header
     if "fault" in header:
-        return fault_of(header["fault"])
+        return Finding(fault=fault_of(header["fault"]))
     if "broken" in header:
-        return Fault("broken", f"the grader failed while it ran this program: {str(header['broken'])[:400]}")
+        why = f"the grader failed while it ran this program: {str(header['broken'])[:400]}"
+        return Finding(fault=Fault("broken", why))
     try:
-        seen = _seen(ask, ran, before)
+        seen = _seen(ask, reply, before)
     except UNREADABLE as error:
-        return Fault(
-            "broken", f"the grader cannot read the result that its own process sent: {type(error).__name__}: {error}"
-        )
+        why = f"the grader cannot read the result that its own process sent: {type(error).__name__}: {error}"
+        return Finding(fault=Fault("broken", why))
     assert isinstance(ask.of, Call)
     due = ask.of.arrays_due
     # The learner may have forged the program's bytes, so that the program returns too many or too few arrays.
     if any(len(results) != due for results in seen.outputs if due is not None):
-        return Fault("refused", "the program does not return the results and gradients of the call")
-    return seen
+        return Finding(fault=Fault("refused", "the program does not return the results and gradients of the call"))
+    return Finding(seen)
 
 
 def outputs_of(ask: Ask, header: Mapping[str, Any], blobs: Sequence[bytes]) -> list[list[Sharded]]:
@@ -307,8 +307,8 @@ def outputs_of(ask: Ask, header: Mapping[str, Any], blobs: Sequence[bytes]) -> l
     return outputs
 
 
-def _seen(ask: Ask, ran: Ran, before: Observation | None) -> Observation:
-    header, outputs = ran.header, outputs_of(ask, ran.header, ran.shards)
+def _seen(ask: Ask, reply: RunReply, before: Observation | None) -> Observation:
+    header, outputs = reply.header, outputs_of(ask, reply.header, reply.shards)
     if before is not None:
         if isinstance(before.compiled, Schedule):
             outputs = [_laid_out(of_run, before.compiled) for of_run in outputs]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 
 from grader.batch.backends import Compiler, Devices
-from grader.batch.remembering import CHECKED, Checked, Keys, Store, surroundings
+from grader.batch.remembering import CHECKED, Keys, Store, surroundings
 from grader.batch.reporting import Basis, Judged, exercise_report, note_of_devices, own_digest, report, versions
 from grader.batch.runners import Runner
 from grader.batch.running import answers_of, collect, run
@@ -16,7 +15,6 @@ from grader.batch.workers import SPARE, SPARE_EACH, Pool, Workers
 from grader.common.cache import Cache
 from grader.common.result import ExerciseReport, Report
 from grader.course.loading import Course
-from grader.exercise import Exercise, Question
 from grader.intake.submission import Submission, by_source
 from grader.judging.plan import Ask, plan
 from grader.judging.seen import Answered
@@ -77,10 +75,11 @@ class Grader:
                 for name, asks in plans.items():
                     exercise, key = self.course.exercise(name), self._key_of_checks(name, public, asks, traced)
                     # Run the programs and judge the checks, unless equal programs were judged before.
-                    make = partial(self._checked, exercise, workers, traced, asks, cost, public)
-                    checked = workers.store.get(CHECKED, key, make)
+                    checked = workers.store.find(CHECKED, key) or workers.store.keep(
+                        CHECKED, key, self.judge.checked(exercise, run(workers, traced, asks, cost), workers, public)
+                    )
                     # Judge the answers to questions, with this student's numbers.
-                    answers = answers_of(workers, traced, [ask for ask in asks if isinstance(ask.of, Question)])
+                    answers = answers_of(workers, traced, asks)
                     results = [
                         *checked.results,
                         *judge_answers(self.course, exercise, answers, submission.student, source),
@@ -92,11 +91,6 @@ class Grader:
         exercises = [done[name] for name in names]
         notes += [note_of_devices(self.devices.text, exercises)] if self.devices else []
         return report(self.basis, submission, exercises, notes, public=public)
-
-    def _checked(
-        self, exercise: Exercise, workers: Workers, traced: Trace, asks: list[Ask], cost: Cost, public: bool
-    ) -> Checked:
-        return self.judge.checked(exercise, run(workers, traced, asks, cost), workers, public)
 
     def _key_of_checks(self, name: str, public: bool, asks: list[Ask], traced: Trace) -> bytes:
         about = [name, self.course.digest_of_checks(name), public, self.course.solved]

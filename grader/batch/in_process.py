@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grader.batch.backends import Compiler
-from grader.batch.findings import Ran, Replies, load_notes, reply_of
+from grader.batch.findings import Replies, RunReply, load_notes, reply_of
 from grader.batch.remembering import Keys, Store
 from grader.batch.runners import with_compiled
 from grader.batch.workers import Workers
@@ -54,12 +54,12 @@ class InProcess(Workers):
         each = tuple(reply_of(ask, *one) for ask, one in zip(asks, answers, strict=True))
         return Replies(each, tuple(load_notes(program.faults)), 0.0, tuple(files))
 
-    def ran(self, ask: Ask, request: dict[str, Any], program: bytes) -> Ran:
+    def run(self, ask: Ask, request: dict[str, Any], program: bytes) -> RunReply:
         """Run a program on the inputs of a request."""
         from grader.runner.execution import execute
 
         header, shards = execute(request, program, ask.arrays())
-        return Ran(with_compiled(self.compiler, header, request, program, ask), shards)
+        return RunReply(with_compiled(self.compiler, header, request, program, ask), shards)
 
     def formula(self, request: dict[str, Any]) -> dict[str, Any]:
         """Evaluate a formula that a student wrote."""

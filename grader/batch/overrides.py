@@ -27,7 +27,7 @@ from pydantic import Field, field_validator, model_validator
 
 from grader.batch.late import Extension, Handed, later_of, penalised
 from grader.common.result import ByHand, ExerciseReport, Report, Result, RubricItem
-from grader.common.text import composed
+from grader.common.text import SET_ASIDE, composed
 from grader.course.config import Config, CourseError, Strict, read_yaml
 from grader.course.loading import Course
 from grader.course.naming import check_named
@@ -167,7 +167,9 @@ def unknown(overrides: Iterable[Override], students: Sequence[str]) -> list[tupl
 
 
 def as_graded(report: Report) -> Report:
-    """Return the report without points given by hand and without penalties."""
+    """Return the report without points given by hand, penalties and the note on another submission."""
+    if SET_ASIDE in report.notes:
+        report = report.model_copy(update={"notes": [note for note in report.notes if note != SET_ASIDE]})
     if not report.hand_ins and not any(e.by_hand or any(r.by_hand for r in e.results) for e in report.exercises):
         return report
     exercises = [_exercise_as_graded(e) for e in report.exercises]
@@ -313,20 +315,18 @@ class Adjustments:
     def _adjusted(self, graded: Report, old: Report | None) -> tuple[Report, list[str]]:
         own = [one for one in self.overrides if one.student == graded.student]
         whole, problems = overridden(graded, old, own)
-        now = self._handed_in(graded)
-        if self.config is not None and (now or (old and old.hand_ins)):
-            times = later_of(now, old.hand_ins if old else [], same_work(graded, old))
+        modules = {e.module for e in graded.exercises if e.handed_in}
+        now, before = self.times.get(graded.student, {}), old.hand_ins if old else []
+        held = later_of(now, before, same_work(graded, old))
+        # A module that the student has not handed in has no lateness, and uses no free day.
+        times = {module: at for module, at in held.items() if module in modules}
+        if self.config is not None and times:
             earned = {m.id: sum(e.earned for e in whole.exercises if e.module == m.id) for m in self.config.modules}
             extension = self.extension(graded.student)
             hand_ins = penalised(self.config.late, self.config.modules, earned, times, extension)
             whole = whole.model_copy(update={"hand_ins": hand_ins})
         changed = bool(whole.hand_ins) or whole.exercises != graded.exercises
         return (with_sums(whole) if changed else graded), problems
-
-    def _handed_in(self, graded: Report) -> dict[str, Handed]:
-        """Return the submission time of each module that the student handed in."""
-        modules = {e.module for e in graded.exercises if e.handed_in}
-        return {module: at for module, at in self.times.get(graded.student, {}).items() if module in modules}
 
 
 def as_extensions_are(report: Report, course: Course | None) -> Report:

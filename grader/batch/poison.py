@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from threading import Lock
 from typing import Any, Protocol
 
@@ -63,7 +62,8 @@ class Poisoned:
         with self.lock:
             if what not in self.found:
                 key = self.store.keys.poison(self.run, what)
-                self.found[what] = self.store.get(POISON, key, partial(self._tried, what))
+                kept = self.store.find(POISON, key)
+                self.found[what] = kept or self.store.keep(POISON, key, self._tried(what))
             found = self.found[what]
             return found.fault or list(found.each)
 

@@ -1,4 +1,4 @@
-"""A content-addressed cache that is kept from one run of the grader to the next: ``Store.get(kind, key, make)``.
+"""A content-addressed cache that is kept from one run of the grader to the next: ``Store.find`` and ``Store.keep``.
 
 | kind | key | value |
 |---|---|---|
@@ -40,7 +40,7 @@ from typing import Any, Generic, TypeVar
 from cachetools import LRUCache
 from pydantic import BaseModel, ValidationError
 
-from grader.batch.findings import Ran, Replies, Reply
+from grader.batch.findings import Replies, Reply, RunReply
 from grader.common.cache import Cache
 from grader.common.observation import Fault
 from grader.common.result import Evidence, Result
@@ -67,7 +67,7 @@ class Keys:
     def trace(self, source: Source, asks: Sequence[Ask]) -> bytes:
         """Return the key of the replies of a source (a file or notebook) to all requests, in order."""
         ends = dict(source.ends)
-        requests = [[ask.secret, ask.request_digest, ends.get(ask.exercise)] for ask in asks]
+        requests = [[ask.hidden_inputs, ask.request_digest, ends.get(ask.exercise)] for ask in asks]
         return self._key("trace", _text(source), _json(requests))
 
     def source(self, source: Source) -> bytes:
@@ -202,20 +202,23 @@ class Store:
     _held: dict[str, LRUCache[bytes, Any]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def get(self, kind: Kind[T], key: bytes, make: Callable[[], T], source: Source | None = None) -> T:
-        """Return the value of a key; call ``make`` if the store lacks the value.
+    def find(self, kind: Kind[T], key: bytes, source: Source | None = None) -> T | None:
+        """Return the value of a key; None if the caller must make the value and keep it.
+
+        Args:
+            source: the learner's file or notebook that the value comes from.
+        """
+        return self._known(kind, key) if self.reads and self._keeps(source) else None
+
+    def keep(self, kind: Kind[T], key: bytes, value: T, source: Source | None = None) -> T:
+        """Keep a value that the caller made, and return it.
 
         Args:
             source: the learner's file or notebook that the value comes from. If it gives two different values for one
                 key, the store never keeps its values again.
         """
-        if self.cache is None or (source is not None and self.cache.get(self.keys.source(source)) is not None):
-            return make()
-        known = self._known(kind, key) if self.reads else None
-        if known is not None:
-            return known
-        value = make()
-        self._keep(kind, key, value, source)
+        if self._keeps(source):
+            self._keep(kind, key, value, source)
         return value
 
     def distrust(self, source: Source) -> None:
@@ -226,6 +229,12 @@ class Store:
     def afresh(self) -> Store:
         """Return a store that makes every value anew, and puts the new values into this store's cache."""
         return Store(self.keys, self.cache, False, self._held, self._lock)
+
+    def _keeps(self, source: Source | None) -> bool:
+        """Return False if there is no cache, or if values of this source must not be kept."""
+        if self.cache is None:
+            return False
+        return source is None or self.cache.get(self.keys.source(source)) is None
 
     def _known(self, kind: Kind[T], key: bytes) -> T | None:
         assert self.cache is not None
@@ -296,7 +305,7 @@ def _size_of_replies(value: Replies) -> int:
 # -- runs --------------------------------------------------------------------------------------
 
 
-def _pack_run(value: Ran, parts: Parts) -> bytes | None:
+def _pack_run(value: RunReply, parts: Parts) -> bytes | None:
     header = value.header
     if "outputs" not in header or "broken" in header or "fault" in header:
         return None
@@ -307,17 +316,17 @@ def _pack_run(value: Ran, parts: Parts) -> bytes | None:
     return json.dumps([parts.put(frames.pack(facts)), parts.put(results)]).encode()
 
 
-def _unpack_run(data: bytes, parts: Parts) -> Ran | None:
+def _unpack_run(data: bytes, parts: Parts) -> RunReply | None:
     facts, results = (parts.get(name) for name in json.loads(data))
     if facts is None or results is None:
         return None
     header, _ = frames.read_frame(BytesIO(facts).read)
     outputs, unique = frames.read_frame(BytesIO(results).read)
     order = outputs.pop("order")
-    return Ran(header | outputs, [unique[i] for i in order])
+    return RunReply(header | outputs, [unique[i] for i in order])
 
 
-def _size_of_run(value: Ran) -> int:
+def _size_of_run(value: RunReply) -> int:
     return 4096 + len(value.header.get("operations") or "") + sum(map(len, set(value.shards)))
 
 
@@ -354,6 +363,6 @@ def _unpack_checked(data: bytes, parts: Parts) -> Checked | None:
 
 
 TRACES: Kind[Replies] = Kind("trace", _pack_replies, _unpack_replies, _size_of_replies, 8 << 20)
-RUNS: Kind[Ran] = Kind("run", _pack_run, _unpack_run, _size_of_run, 32 << 20)
+RUNS: Kind[RunReply] = Kind("run", _pack_run, _unpack_run, _size_of_run, 32 << 20)
 POISON: Kind[Matters] = Kind("poison", _pack_matters, _unpack_matters, lambda value: 100, 1 << 20)
 CHECKED: Kind[Checked] = Kind("checked", _pack_checked, _unpack_checked, lambda value: 1, 1000)

@@ -7,45 +7,67 @@ the class page if a later run read other folders.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
 
 from grader.batch.database import Database
+from grader.common.text import SET_ASIDE
+from grader.intake.students import stem_of
 from grader.intake.submission import Case
 from grader.reports.attention import name_of
+from grader.reports.tables import ASIDE
 
 
 def keep_cases(
-    database: Database, out: Path, found: Sequence[Case], read: Iterable[Path], graded: Iterable[str] = ()
-) -> list[Case]:
+    database: Database, out: Path, found: Sequence[Case], read: Collection[Path], graded: Iterable[str] = (),
+    login: Callable[[str], str] = str,
+) -> list[Case]:  # fmt: skip
     """Add the cases of this run to those in the database, and return all of them.
 
     An earlier case stays until all its files were read again. If they no longer exist where they were, it stays until a
-    run reads a submission of its student.
+    run has read a submission of its student since; a case without a student ends with its files.
 
     Args:
         out: the folder of reports. The database of a dry run is elsewhere.
         found: the cases of this run.
         read: the paths that this run read.
         graded: the students whose submissions this run read.
+        login: a function from a name in another system, such as Canvas, to the student's name.
     """
     base = Path(os.path.realpath(out))
     # A path that is a link stands for itself (a case may be about the link) and for what it leads to.
-    now = [place for path in read for place in (_real(path), Path(os.path.realpath(path)))]
-    seen = {*graded, *(name_of(case.student) for case in found)}
+    now = [*map(_real, read), *(Path(os.path.realpath(path)) for path in read)]
+    seen = {login(name).casefold() for name in (*graded, *(name_of(case.student) for case in found))}
     cases: dict[Case, None] = {}
     for case in database.cases():
         left = tuple(path for path in case.paths if not _is_read(base / path, now))
-        there = any(os.path.lexists(base / path) for path in left)
-        if there or (case.student not in seen and (left or not case.paths)):
-            cases[replace(case, paths=left)] = None
+        followed = case.followed or _is_followed(case.student, seen, login)
+        if any(os.path.lexists(base / path) for path in left) or (not followed and (left or not case.paths)):
+            cases[replace(case, paths=left, followed=followed)] = None
     for case in found:
         # The paths are relative, so that the folder of reports and the submissions can move together.
         paths = tuple(Path(os.path.relpath(_real(path), base)) for path in case.paths)
         cases[replace(case, student=name_of(case.student), paths=paths)] = None
     database.set_cases(list(cases))
     return list(cases)
+
+
+def note_set_aside(database: Database, remarks: Mapping[str, str]) -> None:
+    """Add a note to the report of each student with the remark ASIDE (``remarks``, for grades.csv).
+
+    The next run replaces the report by one without the note (``Folder.settle``) before it calls this function.
+    """
+    for student, remark in remarks.items():
+        if remark == ASIDE and (stored := database.stored(student)):
+            counts = stored.counts.model_copy(update={"notes": [*stored.counts.notes, SET_ASIDE]})
+            database.count(student, replace(stored, counts=counts))
+
+
+def _is_followed(student: str, seen: AbstractSet[str], login: Callable[[str], str]) -> bool:
+    """Return whether a submission of the student is in ``seen``. Older versions named cases after files, too."""
+    return not student or not seen.isdisjoint(login(name).casefold() for name in (student, stem_of(student)))
 
 
 def _real(path: Path) -> Path:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from grader.batch.backends import stuck, unseen
-from grader.batch.findings import Ran, Reply, observed, plain_values, run_fault
+from grader.batch.findings import Reply, RunReply, observed, plain_values, run_fault
 from grader.batch.poison import Poisoned
 from grader.batch.remembering import RUNS
 from grader.batch.tracing import Cost, Trace, trace, traced_of
@@ -37,7 +37,7 @@ def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list
     """
     repeats: dict[tuple, list[Ask]] = {}
     for ask in asks:
-        if ask.secret and isinstance(ask.of, Call):
+        if ask.hidden_inputs and isinstance(ask.of, Call):
             repeats.setdefault((ask.exercise, ask.program), []).append(ask)
     runs, found = Runs(workers, trace.files, cost), dict[Ask, Finding]()
     for ask in traced_of(asks):
@@ -54,13 +54,12 @@ def collect(workers: Workers, source: Source, asks: Sequence[Ask]) -> tuple[list
 
 
 def answers_of(workers: Workers, trace: Trace, asks: Sequence[Ask]) -> list[Answered]:
-    """Return the answers to questions and to plain functions. These requests run no program."""
-    return [Answered(ask, _plain(workers, ask, trace.replies[ask])) for ask in asks]
+    """Return the answers to the questions among the requests. These requests run no program."""
+    return [Answered(a, _plain(workers, a, trace.replies[a])) for a in asks if isinstance(a.of, Question)]
 
 
 def _plain(workers: Workers, ask: Ask, reply: Reply) -> Finding:
-    found = reply.fault or plain_values(ask, reply.body)
-    return evaluated(workers, ask, found)
+    return Finding(fault=reply.fault) if reply.fault else evaluated(workers, ask, plain_values(ask, reply.body))
 
 
 def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
@@ -73,21 +72,24 @@ def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
     A fault, an empty answer, and the answer to any other kind of question are returned unchanged.
     """
     answer = ask.of.answer if isinstance(ask.of, Question) else None
-    if not isinstance(answer, Formula) or not isinstance(finding, list):
+    if not isinstance(answer, Formula) or not finding.outcomes:
         return finding
-    raw = finding[0].value
+    raw = finding.outcomes[0].value
     if is_blank(raw):
         return finding
     if not isinstance(raw, str):
-        return [Outcome(value={"problem": "write the formula as a text in quotes"})]
+        return Finding(outcomes=[Outcome(value={"problem": "write the formula as a text in quotes"})])
     request = {"text": raw[: LONGEST + 1], "names": list(answer.symbols), "points": points_of(answer.symbols)}
     try:
         found: dict[str, Any] = workers.formula(request)
     except WorkerDied as died:
         if died.ours:
-            return Fault("broken", "the grader failed while it evaluated this formula; this answer needs review")
-        return [Outcome(value={"problem": "this formula ended the process that evaluates it, twice"})]
-    return [Outcome(value={"formula": raw[:LONGEST], **found})]
+            why = "the grader failed while it evaluated this formula; this answer needs review"
+            return Finding(fault=Fault("broken", why))
+        found = {"problem": "this formula ended the process that evaluates it, twice"}
+    else:
+        found = {"formula": raw[:LONGEST], **found}
+    return Finding(outcomes=[Outcome(value=found)])
 
 
 class Runs:
@@ -104,10 +106,10 @@ class Runs:
     def findings(self, asks: Sequence[Ask], reply: Reply) -> dict[Ask, Finding]:
         """Return the findings for requests that share one reply. After a fault, all later requests get this fault."""
         found: dict[Ask, Finding] = {}
-        before: Finding | None = None
+        before = Finding()
         for ask in asks:
-            if not isinstance(before, Fault):
-                before = self._finding(ask, reply, before if isinstance(before, Observation) else None)
+            if before.fault is None:
+                before = self._finding(ask, reply, before.observation)
             found[ask] = before
         return found
 
@@ -116,10 +118,13 @@ class Runs:
         if reply.fault is not None or not isinstance(ask.of, Call):
             return _plain(self._workers, ask, reply)
         assert reply.program is not None
-        task = ask.exercise, ask.task, ask.secret
-        finding = self._hung.get(task) or self._cost.no_more_runs or self._observed(ask, reply.program, before)
-        if isinstance(finding, Fault) and finding.kind == "timeout":
-            self._hung[task] = finding
+        task = ask.exercise, ask.task, ask.hidden_inputs
+        if fault := self._hung.get(task) or self._cost.no_more_runs:
+            finding = Finding(fault=fault)
+        else:
+            finding = self._observed(ask, reply.program, before)
+        if finding.fault and finding.fault.kind == "timeout":
+            self._hung[task] = finding.fault
         return finding
 
     def _observed(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:
@@ -128,14 +133,16 @@ class Runs:
         trials = Trial(self._workers, ask, request, program, self._cost)
         key = store.keys.run(ask, self._files, program)
         try:
-            seen = observed(ask, store.get(RUNS, key, trials.ran), before)
-            if not isinstance(seen, Observation):
-                return seen
+            answer = store.find(RUNS, key) or store.keep(RUNS, key, trials.run())
+            finding = observed(ask, answer, before)
+            seen = finding.observation
+            if seen is None:
+                return finding
             if seen.outputs and seen.poison is None:
                 seen = replace(seen, poison=Poisoned(seen, trials, seconds, store, key))
-            return self._elsewhere(ask, seen, request, program)
+            return Finding(self._elsewhere(ask, seen, request, program))
         except WorkerDied as died:
-            return run_fault(died, seconds)
+            return Finding(fault=run_fault(died, seconds))
 
     def _elsewhere(self, ask: Ask, seen: Observation, request: dict[str, Any], program: bytes) -> Observation:
         """Return ``seen`` with the program's results, and perhaps times, from devices that are not simulated."""
@@ -162,12 +169,12 @@ class Trial:
     program: bytes
     cost: Cost
 
-    def ran(self) -> Ran:
+    def run(self) -> RunReply:
         """Run the program on the request's inputs. Raises WorkerDied."""
         with self._counted():
-            ran = self.workers.ran(self.ask, self.request, self.program)
-        self.cost.running += ran.header.get("cpu", 0.0)
-        return ran
+            reply = self.workers.run(self.ask, self.request, self.program)
+        self.cost.running += reply.header.get("cpu", 0.0)
+        return reply
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
         """Change operations of the program and return how much the results change, see ``Trials.moved``.

@@ -55,7 +55,7 @@ from grader.reports.summary import Summary
 __all__ = [
     "CannotWrite",
     "Folder",
-    "Works",
+    "Submissions",
     "counts_now",
     "grade_batch",
     "hand_ins",
@@ -328,7 +328,7 @@ def grade_batch(
     return graded, failures
 
 
-class Works(Mapping[str, Submission]):
+class Submissions(Mapping[str, Submission]):
     """Submissions by student, read when they are needed. At most MOST_HELD characters of code stay in memory."""
 
     def __init__(self, students: Iterable[str], read: Callable[[str], Submission]) -> None:
@@ -359,9 +359,9 @@ class Works(Mapping[str, Submission]):
         del self._students[student]
 
 
-def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tuple[Works, dict[str, Exception]]:
+def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tuple[Submissions, dict[str, Exception]]:
     """Return (submissions by student, errors by student). A student has an error if the submission cannot be read."""
-    found = Works(students, read)
+    found = Submissions(students, read)
     failures: dict[str, Exception] = {}
     for student in list(found):
         try:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from grader.batch.findings import Replies, Reply
 from grader.batch.remembering import TRACES
@@ -79,9 +78,10 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
     if cost.tracing_left < 0:
         found = Replies((GIVEN_UP,) * len(asked))
     else:
-        key = workers.store.keys.trace(source, asked)
-        make = partial(workers.replies, source, asked, cost.tracing_left, cost.hung)
-        found = workers.store.get(TRACES, key, make, source)
+        store, key = workers.store, workers.store.keys.trace(source, asked)
+        found = store.find(TRACES, key, source) or store.keep(
+            TRACES, key, workers.replies(source, asked, cost.tracing_left, cost.hung), source
+        )
     cost.tracing += found.cpu
     cost.hung = max(cost.hung, found.hung)
     replies = dict(zip(asked, found.each, strict=True))
@@ -96,4 +96,6 @@ def traced_of(asks: Sequence[Ask]) -> list[Ask]:
     A call's hidden inputs never go to the learner's process. The learner's program is traced for public inputs, and the
     grader then runs it on the hidden inputs.
     """
-    return sorted((a for a in asks if not (a.secret and isinstance(a.of, Call))), key=lambda ask: ask.secret)
+    return sorted(
+        (a for a in asks if not (a.hidden_inputs and isinstance(a.of, Call))), key=lambda ask: ask.hidden_inputs
+    )

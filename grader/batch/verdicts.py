@@ -16,7 +16,7 @@ from grader.batch.poison import Poisoned
 from grader.batch.remembering import Checked
 from grader.batch.running import collect
 from grader.batch.workers import Workers
-from grader.common.observation import Fault, Observation, Outcome
+from grader.common.observation import Outcome
 from grader.common.result import Evidence, Result
 from grader.course.loading import Course
 from grader.course.reference import reference_source
@@ -25,7 +25,7 @@ from grader.expect import laid_out
 from grader.intake.facts import written_code
 from grader.intake.submission import Chunk, Source
 from grader.judging import answers
-from grader.judging.judge import WRONG_IN_SECRET, judge_checks
+from grader.judging.judge import WRONG_ON_HIDDEN, judge_checks
 from grader.judging.misconceptions import Shown, fitting
 from grader.judging.named import with_hint
 from grader.judging.plan import Ask
@@ -63,9 +63,9 @@ class Judge:
         hinted = []
         for result in results:
             misconceptions: list[Misconception] = []
-            if result.status == "failed" and result.reason != WRONG_IN_SECRET:
+            if result.status == "failed" and result.reason != WRONG_ON_HIDDEN:
                 check = exercise.checks[result.name]
-                tasks = [task for task in check.tasks if _ran(submitted, task)]
+                tasks = [task for task in check.tasks if _executed(submitted, task)]
                 known = [
                     misconception
                     for misconception in exercise.misconceptions.values()
@@ -78,9 +78,8 @@ class Judge:
     def _lasting(self, exercise: Exercise, answered: Sequence[Answered]) -> bool:
         """Return True if a new run of the submission and of the misconceptions would give equal results."""
         findings = [*(a.finding for a in answered), *self._references.findings(exercise.id)]
-        poisons = [f.poison for f in findings if isinstance(f, Observation) and isinstance(f.poison, Poisoned)]
-        faults = [f for f in findings if isinstance(f, Fault)]
-        return all(map(lasting, faults)) and all(p.lasting for p in poisons)
+        poisons = [f.observation.poison for f in findings if f.observation]
+        return all(lasting(f.fault) for f in findings) and all(p.lasting for p in poisons if isinstance(p, Poisoned))
 
 
 def judge_answers(
@@ -96,19 +95,19 @@ def judge_answers(
         finding = found[id(question)]
         if isinstance(question.answer, Code):
             code = written_code(source, question.answer.task) if source else ""
-            finding = [Outcome(value=code[:MAX_TEXT])]
+            finding = Finding(outcomes=[Outcome(value=code[:MAX_TEXT])])
         results.append(_answer(course, exercise, question, finding, student))
     return results
 
 
 def _answer(course: Course, exercise: Exercise, question: Question, finding: Finding, student: str) -> Result:
-    params = course.params(question, student)
-    raw = finding[0].value if isinstance(finding, list) and finding else None
+    params, fault = course.params(question, student), finding.fault
+    raw = finding.outcomes[0].value if finding.outcomes else None
     if not course.solved:
         return answers.read_back(question, params, raw)
     result = answers.judge(question, params, exercise.misconceptions.values(), raw)
-    if isinstance(finding, Fault) and finding.kind == "broken" and result.status != "broken":
-        return result.model_copy(update={"status": "broken", "reason": finding.message})
+    if fault and fault.kind == "broken" and result.status != "broken":
+        return result.model_copy(update={"status": "broken", "reason": fault.message})
     return result
 
 
@@ -127,24 +126,24 @@ def may_explain(misconception: Misconception, check: Check, statuses: Mapping[st
     return public or bool(misconception.gives) or all(statuses.get(name) != "passed" for name in misconception.fails)
 
 
-def _ran(submitted: Shown, task: Task) -> bool:
+def _executed(submitted: Shown, task: Task) -> bool:
     """Return True if the code of a task ran: it returned a result or raised an error."""
-    found = [a.finding for a in submitted.answered if a.ask.task == task.name]
-    return any(not isinstance(finding, Fault) or finding.kind == "raised" for finding in found)
+    faults = [a.finding.fault for a in submitted.answered if a.ask.task == task.name]
+    return any(fault is None or fault.kind == "raised" for fault in faults)
 
 
 def _evidence(answer: Answered) -> Evidence:
-    ask, seen = answer.ask, answer.finding
+    ask, seen = answer.ask, answer.finding.observation
     return Evidence(
-        task=ask.task, mesh=dict(ask.mesh), dims=dict(ask.dims), secret=ask.secret,
-        program=seen.program if isinstance(seen, Observation) else "", inputs=ask.digest, step=_step(answer),
+        task=ask.task, mesh=dict(ask.mesh), dims=dict(ask.dims), secret=ask.hidden_inputs,
+        program=seen.program if seen else "", inputs=ask.digest, step=_step(answer),
     )  # fmt: skip
 
 
 def _step(answer: Answered) -> int | None:
     """Return the program's time by the grader's time model (``clock``), in picoseconds; None if there is none."""
-    call, seen = answer.ask.of, answer.finding
-    if not (isinstance(call, Call) and call.timing and isinstance(seen, Observation)):
+    call, seen = answer.ask.of, answer.finding.observation
+    if not (isinstance(call, Call) and call.timing and seen):
         return None
     try:
         return laid_out(seen.operations, call.timing).step
@@ -187,7 +186,7 @@ class References:
                 own task gets answers.
         """
         found = self._of(exercise, misconception)
-        asks = [a for a in plan if not (a.secret or isinstance(a.of, Question))]
+        asks = [a for a in plan if not (a.hidden_inputs or isinstance(a.of, Question))]
         if misconception is not None:
             asks = [a for a in asks if a.task == getattr(misconception.of, "name", "")]
         with found.lock:
@@ -213,7 +212,7 @@ class References:
         """Keep answers of a solution with this misconception (None: the reference), so that it need not run again."""
         found = self._of(exercise, misconception)
         with found.lock:
-            found.findings |= {a.ask.same: a.finding for a in answered if not a.ask.secret}
+            found.findings |= {a.ask.same: a.finding for a in answered if not a.ask.hidden_inputs}
 
     def findings(self, name: str) -> Iterator[Finding]:
         """Yield all findings so far about the programs of an exercise's reference and misconceptions."""

@@ -15,7 +15,7 @@ from grader.batch.evidence import with_evidence
 from grader.batch.grade import Grader
 from grader.batch.overrides import Override, in_full
 from grader.common.cache import user_cache
-from grader.common.observation import Collective, Fault, Observation
+from grader.common.observation import Collective
 from grader.common.result import ExerciseReport, Report, Result
 from grader.course.config import CourseError
 from grader.course.loading import Course
@@ -181,9 +181,9 @@ def find_check(course: Course, where: str) -> tuple[str, str]:
 
 
 def _raw(finding: Finding | None) -> str:
-    if isinstance(finding, Fault):
-        return f"nothing, because {finding.message}"
-    return show_value(finding[0].value) if isinstance(finding, list) else "nothing, because nothing was handed in"
+    if finding is None:
+        return "nothing, because nothing was handed in"
+    return f"nothing, because {finding.fault.message}" if finding.fault else show_value(finding.outcomes[0].value)
 
 
 def _runs(check: Check, answered: list[Answered]) -> Iterator[str]:
@@ -195,17 +195,17 @@ def _runs(check: Check, answered: list[Answered]) -> Iterator[str]:
 
 
 def _asked(answer: Answered) -> Iterator[str]:
-    ask, seen = answer.ask, answer.finding
+    ask, seen, fault = answer.ask, answer.finding.observation, answer.finding.fault
     about = [f"mesh {dict(ask.mesh)}", f"dims {dict(ask.dims)}"] if ask.mesh else [counted(len(ask.cases), "case")]
     about += [f"static {dict(ask.static)}"] if ask.static else []
     about += [f"check_vma={ask.check_vma}"] if isinstance(ask.of, Call) and len(ask.of.task.modes) > 1 else []
-    yield f"{ask.task}: {', '.join(about)}, {'hidden' if ask.secret else 'public'} inputs {ask.digest[:16]}"
-    if isinstance(seen, Observation):
+    yield f"{ask.task}: {', '.join(about)}, {'hidden' if ask.hidden_inputs else 'public'} inputs {ask.digest[:16]}"
+    if seen is not None:
         yield f"  program {seen.program[:16]}; temporary memory {seen.memory} B; FLOPs {seen.flops}"
         for one in seen.collectives:
             yield f"  {_collective(one)}"
-    elif isinstance(seen, Fault):
-        yield f"  no result to judge; kind of failure: {seen.kind}"
+    elif fault is not None:
+        yield f"  no result to judge; kind of failure: {fault.kind}"
 
 
 def _collective(one: Collective) -> str:

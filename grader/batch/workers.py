@@ -22,7 +22,7 @@ from threading import Condition
 from typing import Any, Generic, Self, TypeVar
 
 from grader.batch.backends import Devices
-from grader.batch.findings import Ran, Replies, Reply, ended_fault, load_notes, reply_of
+from grader.batch.findings import Replies, Reply, RunReply, ended_fault, load_notes, reply_of
 from grader.batch.remembering import Keys, Store
 from grader.batch.runners import Runner
 from grader.common.observation import Fault
@@ -156,9 +156,9 @@ class Children:
         """
         source = {"name": self._source.name, "chunks": [[c.name, c.text] for c in self._source.chunks]}
         asked = [self._asks[i] for i in chosen]
-        shown, secret = ([self._request(a) for a in asked if a.secret is late] for late in (False, True))
+        shown, hidden = ([self._request(a) for a in asked if a.hidden_inputs is late] for late in (False, True))
         with ExitStack() as until_end:
-            for frame, blobs in self._tracer.trace(source, shown, secret, IDLE_SECONDS if self._hung else None):
+            for frame, blobs in self._tracer.trace(source, shown, hidden, IDLE_SECONDS if self._hung else None):
                 if frame.get("asleep"):
                     until_end.enter_context(self._asleep())
                 else:
@@ -223,9 +223,9 @@ class Workers:
         """
         return Children(self.tracer, self.limits, source, asks, seconds, hung, self.asleep).answer()
 
-    def ran(self, ask: Ask, request: dict[str, Any], program: bytes) -> Ran:
+    def run(self, ask: Ask, request: dict[str, Any], program: bytes) -> RunReply:
         """Run a program on the inputs of a request. Raises WorkerDied."""
-        return Ran(*self._runner_of(ask).run(request, program, ask, self.asleep))
+        return RunReply(*self._runner_of(ask).run(request, program, ask, self.asleep))
 
     def formula(self, request: dict[str, Any]) -> dict[str, Any]:
         """Evaluate a formula, see ``common.formulas.answer``. Raises WorkerDied."""

@@ -14,7 +14,7 @@ import typer
 from grader.batch import store
 from grader.batch.confined import parsing
 from grader.batch.grade import Grader
-from grader.batch.review import keep_cases
+from grader.batch.review import keep_cases, note_set_aside
 from grader.batch.suspicions import Suspicions
 from grader.cli.backend import beside_at
 from grader.cli.console import (
@@ -118,7 +118,7 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
     if not options.as_json:
         typer.echo(done.line)
     for student, reason in done.not_graded.items():
-        tell("shardlings", f"{student} was not graded: {reason}")
+        tell("shardlings", f"{student} was not graded: {reason}" if student else f"not graded: {reason}")
     return BROKEN if done.not_graded or done.broken else 0
 
 
@@ -250,6 +250,12 @@ def finish(
         read: the paths that this run read.
     """
     students = folder.database.students()
+    login = known.named.login if known.named else str
+    on_file = keep_cases(folder.database, folder.path, cases, read, graded, login)
+    not_graded, set_aside = reasons_of(cases), reasons_of(on_file)
+    remarks = known.remarks(students, set_aside)
+    missing = [student for student, remark in remarks.items() if remark == NOTHING]
+    note_set_aside(folder.database, remarks)
     counts = Counts()
     notes, suspicions, broken = StaffNotes(course, known), Suspicions(course), False
     for report in folder.database.reports():
@@ -257,10 +263,6 @@ def finish(
             part.add(report)
         broken = broken or (report.student in graded and exit_code([report]) == BROKEN)
     folder.suspicions = suspicions.found(students)
-    not_graded, on_file = reasons_of(cases), keep_cases(folder.database, folder.path, cases, read, graded)
-    set_aside = reasons_of(on_file)
-    remarks = known.remarks(students, set_aside)
-    missing = [student for student, remark in remarks.items() if remark == NOTHING]
     summary = counts.summary(
         not_graded=set_aside,
         warnings=[*folder.rules.warnings(), *([course.seed_problem] if course.seed_problem else [])],

@@ -28,7 +28,7 @@ class HandedIn:
     """
 
     places: dict[str, Place]
-    submissions: store.Works
+    submissions: store.Submissions
     cases: list[Case]
     notes: list[str]
 

@@ -52,7 +52,7 @@ class Rosters:
             not_graded: the names of submissions that could not be graded.
         """
         login = self.plain.login if self.plain else str
-        set_aside = {login(name) for name in not_graded}
+        set_aside = {login(name) for name in not_graded if name}
         reported = {student: login(student) for student in students}
         missing = self.plain.without([*students, *not_graded]) if self.plain else []
         return (

@@ -25,7 +25,7 @@ class Budget(float):
 
     def __new__(cls, most: float, wrong: float, at: float | None, near: str) -> Budget:
         ratio = 1 if near else LEAST_RATIO
-        if not (most > 0 and ratio * most <= wrong * (1 + 1e-9) and wrong < math.inf):
+        if not (most >= 0 and (most or at) and ratio * most <= wrong * (1 + 1e-9) and wrong < math.inf):
             raise ValueError(
                 f"the wrong program needs {wrong:g}: it must need at least {ratio:g} times as much as right programs, "
                 f"which need up to {most:g}; choose sizes where the two differ more"

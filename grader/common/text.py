@@ -9,10 +9,12 @@ from grader.wire.text import closest
 
 MAX_NOTES = 100
 A_LINK = "is a link and was not followed"
+A_DOCUMENT = "is a document, which the grader does not read"
 LONGEST_NAME = 1000
 """The largest number of characters of a shown name or path. File names in a zip can be longer than on a disk."""
 PASSED_OVER = "is not graded for"
 NOTHING_TO_GRADE = "nothing to grade"
+SET_ASIDE = "another submission was set aside: it is not graded before the teaching staff have reviewed it"
 
 
 def printable(name: str) -> str:

@@ -17,7 +17,8 @@ from grader.course.stubs import answer_line, own_text, question_text, shared_par
 from grader.exercise import Exercise
 
 SETUP = """\
-# Run this first. Checks run on {devices} devices simulated on the CPU; a TPU or GPU that is here can be used beside them.
+# Run this first. Checks run on {devices} devices simulated on the CPU; a TPU or GPU that is here can be used \
+beside them.
 import glob
 import os
 import subprocess
@@ -32,7 +33,8 @@ elif glob.glob("/dev/nvidia[0-9]*"):
     from grader.notebook import check
 except ModuleNotFoundError:
     print("installing what is missing ...")
-    for place in (".", "..", "../..", "../../tool", "../tool", "./tool"):  # never by name, from an index: that is anybody's
+    for place in (".", "..", "../..", "../../tool", "../tool", "./tool"):  \
+# never by name, from an index: that is anybody's
         if os.path.isfile(place + "/grader/notebook.py"):
             if not subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", place]).returncode:
                 break
@@ -47,7 +49,8 @@ try:
     jax.devices()
 except RuntimeError:
     jax.config.update("jax_platforms", "cpu")  # the TPU or GPU cannot be used
-assert jax.device_count() == {devices}, "JAX was imported before this cell ran: restart the kernel and run this cell first"
+assert jax.device_count() == {devices}, "JAX was imported before this cell ran: restart the kernel \
+and run this cell first"
 print("devices for the checks:", jax.device_count(), "simulated")
 for real in ("tpu", "gpu"):
     try:
@@ -66,7 +69,8 @@ if not any(os.path.isfile(place + "/course.yaml") for place in (".", "..", "exer
 BY_HAND_TEXT = """\
 ## By hand
 
-A mesh gives names to a grid of devices, and a `PartitionSpec` says which axis cuts which dimension. Change this cell and run it as
+A mesh gives names to a grid of devices, and a `PartitionSpec` says which axis cuts which dimension. Change this cell \
+and run it as
 often as you like, with functions of yours as well: it is not graded."""
 
 BY_HAND = """\

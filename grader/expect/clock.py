@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from grader.clock import ASYNCHRONOUS, CollectiveTime, Timeline, Untimed, timeline
 from grader.common.budget import BudgetUse
 from grader.common.observation import Seen, Timing
-from grader.expect.costs import expect_other_flops, told_apart
+from grader.expect.costs import limit_other_flops, told_apart
 from grader.expect.failure import Failure
 from grader.expect.mattering import flops_that_matter, idle_note
 from grader.expect.order import can_overlap
@@ -245,7 +245,7 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
             actual=done,
         )
     if at_most < 1:
-        expect_other_flops(seen, at_most=useful / (1 - at_most) / devices)
+        limit_other_flops(seen, useful / (1 - at_most) / devices)
     wasted = 1 - useful / spent if spent else 0.0
     seen.spent.append(BudgetUse("expect_bubble", wasted, at_most))
     if seen.measuring or wasted <= at_most + 1e-9:

@@ -51,10 +51,10 @@ def expect_collectives(seen: Seen, **wanted: Counts) -> None:
 def expect_at_most(seen: Seen, **allowed: Mapping[str | tuple[str, ...], float]) -> None:
     """Check that only the named collectives run, each at most as often as the given number.
 
-    ``expect_at_most(seen, all_gather={"x": 2})`` allows two all-gathers over x.
+    ``expect_at_most(seen, all_gather={"x": needed(2, 4)})`` allows two all-gathers over x.
 
     Use this check if a right program may need fewer collectives. Keywords are as in ``expect_collectives``. The dicts'
-    values are the allowed numbers of runs, or budgets (see ``grader.common.budget.between``).
+    values are budgets of the numbers of runs (see ``grader.common.budget``).
     """
     want, found = _wanted(seen, allowed), _found(seen)
     _record(seen, "expect_at_most", allowed, found)

@@ -23,7 +23,6 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
 
     Args:
         at_most: the budget in bytes: ``between(right, wrong)``, with the bytes that a right and a wrong program need.
-            The command ``verify`` reports any other form of budget as a problem.
         by: "compiler": temporary bytes of the compiled program, as XLA reports them. "program": bytes of arguments,
             results and temporaries at the peak, if operations run in the program's order. "clock": like "program", but
             operations run at the times of a timing call's timeline.
@@ -103,15 +102,24 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
         return
     if not seen.keeps(BudgetUse("expect_flops", seen.dot_flops.most, at_most)):
         _expect_at_most(seen.dot_flops.most, at_most, "on matmuls and sums of products")
-    expect_other_flops(seen, at_most=at_most)
+    limit_other_flops(seen, at_most)
 
 
 def expect_other_flops(seen: Seen, *, at_most: float) -> None:
     """Check that a device's arithmetic besides matmuls costs at most ``at_most`` FLOPs, whichever branches run."""
-    if seen.measuring:
-        return
+    seen.spent.append(BudgetUse("expect_other_flops", _other_flops(seen), at_most))
+    limit_other_flops(seen, at_most)
+
+
+def limit_other_flops(seen: Seen, at_most: float) -> None:
+    """Check the same as ``expect_other_flops``, as part of a check that has a budget for something else."""
+    if not seen.measuring:
+        _expect_at_most(_other_flops(seen), at_most, "besides matmuls")
+
+
+def _other_flops(seen: Seen) -> float:
     flops, dots = seen.flops.most, seen.dot_flops.most
-    _expect_at_most(math.inf if flops == math.inf else max(0, flops - dots), at_most, "besides matmuls")
+    return math.inf if flops == math.inf else max(0, flops - dots)
 
 
 def _expect_at_most(spent: float, at_most: float, what: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from grader.common.text import A_LINK, printable
+from grader.common.text import A_DOCUMENT, A_LINK, printable
 from grader.intake.submission import Refused, Unreadable
 from grader.wire import limits
 
@@ -76,7 +76,9 @@ def why_not_read(name: str) -> str:
         return "is an archive that the grader does not read; unpack it, or make a .zip"
     if last in (*SUFFIXES, ".zip"):
         return ""
-    if last in DOCUMENTS or {*inner} & {*SUFFIXES, ".zip"}:
+    if last in DOCUMENTS:
+        return f"{A_DOCUMENT}; write your answers into a .py file or a notebook (.ipynb)"
+    if {*inner} & {*SUFFIXES, ".zip"}:
         return "is not a .py file, a notebook (.ipynb) or a .zip, so it was not read"
     return ""
 

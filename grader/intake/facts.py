@@ -152,11 +152,11 @@ def _places(tree: ast.Module) -> dict[str, tuple[int, int]]:
 
 
 def _left(tree: ast.Module) -> tuple[str, ...]:
-    """Return the names of functions and classes at top level that are still stubs (without content)."""
+    """Return the names of functions at top level that are still stubs (without content)."""
     last = {
         node.name: is_left(node)
         for node in tree.body
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and len(node.name) <= LONGEST_NAME
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and len(node.name) <= LONGEST_NAME
     }
     return tuple(name for name, left in last.items() if left)[:MOST_DEFINITIONS]
 

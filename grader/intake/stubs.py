@@ -8,12 +8,15 @@ import ast
 def stubs_left(tree: ast.Module) -> int | None:
     """Return the number of stubs in a file or cell; None if it has any other function, class or assigned value.
 
-    A stub is a function or class without code (see ``is_left``), or a variable with the value None or no value. All
-    other statements are ignored, because the setup cells of notebooks have them.
+    A stub is a function without code (see ``is_left``), or a variable with the value None or no value. A class is no
+    stub: ``class MyError(Exception): pass`` is complete. All other statements are ignored, because the setup cells of
+    notebooks have them.
     """
     left = 0
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if isinstance(node, ast.ClassDef):
+            return None
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if not is_left(node):
                 return None
             left += 1
@@ -28,8 +31,8 @@ def _target(node: ast.Assign | ast.AnnAssign) -> ast.expr:
     return node.targets[0] if isinstance(node, ast.Assign) else node.target
 
 
-def is_left(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
-    """Return whether a definition is empty: only docstrings, ``...``, ``pass`` and ``raise NotImplementedError``."""
+def is_left(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether a function is empty: only docstrings, ``...``, ``pass`` and ``raise NotImplementedError``."""
     return all(map(_is_empty, node.body))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePath
@@ -20,6 +20,7 @@ from grader.wire import limits
 from grader.wire.text import closest
 
 _LONGEST = 100  # The most characters of a student's name.
+_LONGEST_NUMBER = 4  # The most digits of a copy's number. Numbers of students are longer.
 _NO_NAME = (
     f"this is no student's name; rename it to at most {_LONGEST} visible characters that do not start with a dot or a "
     "blank"
@@ -178,9 +179,10 @@ def _students_at(
     for file in stray:
         reason = (
             f"{printable(str(file))} is beside the submissions of several students and names no student; "
-            "move it into a student's folder"
+            f"move it into a student's folder, or, if all of {printable(str(path))} is one student's submission, "
+            "put that folder into a new folder and grade the new folder"
         )
-        cases.append(Case(file.name, reason, (file,)))
+        cases.append(Case("", reason, (file,)))
     folders, named = ([path for path in paths if path not in stray] for paths in (entries.folders, entries.named))
     if _is_one_student(folders, zips, named, exercises):
         return [(path.resolve().name, path)]
@@ -240,7 +242,8 @@ def _sort_others(
     passed_over: list[str] = []
     for path in others:
         shown, why = printable(str(path)), _why_unread(path, exercises)
-        looks = (_looks(student_of(owner(name, exercises))) for name in _names_in(path))
+        names = (path.name, stem_of(path.name), stem_of(path.stem))  # bob.smith, bob.tar.gz, bob.pdf
+        looks = (_looks(student_of(owner(name, exercises))) for name in names)
         looks = next((one for one in looks if one in groups), "")
         if looks and why:
             unclear.setdefault(looks, []).append(path)
@@ -249,7 +252,7 @@ def _sort_others(
             reason = f"{shown} is beside the submission and was not read; check whether it belongs to the submission"
             cases.append(Case(student, reason, (path,), graded=True))
         elif why:
-            cases.append(Case(path.name, f"{shown} {why}", (path,)))
+            cases.append(Case(_student_in(path, student_of, exercises), f"{shown} {why}", (path,)))
         elif path.name != STATED:
             passed_over.append(printable(path.name))
     if passed_over:
@@ -271,14 +274,20 @@ def _why_unread(path: Path, exercises: Mapping[str, str]) -> str:
     return ""
 
 
-def _names_in(path: Path) -> Iterator[str]:
-    """Yield the names that may be a student's: the file's name, also without its suffix, as in ``bob.tar.gz``."""
-    name, suffix = path.name, path.suffix
-    while suffix:
-        yield name
-        name = name.removesuffix(suffix)
-        suffix = PurePath(name).suffix if PurePath(name).suffix.lower() in (*SUFFIXES, *ARCHIVES, ".zip") else ""
-    yield name
+def _student_in(path: Path, student_of: Callable[[str], str], exercises: Mapping[str, str]) -> str:
+    """Return the student who is named in a file's name; "" if the file is named after an exercise or module only."""
+    stem = stem_of(path.name)
+    if best_match(stem, exercises).quality != Quality.NONE and is_unsigned(stem, exercises):
+        return ""
+    student = student_of(owner(stem, exercises))
+    return student if _is_a_name(student) else path.name
+
+
+def stem_of(file: str) -> str:
+    """Return a file's name without the suffixes of submissions and archives: bob.smith for bob.smith.tar.gz."""
+    while (suffix := PurePath(file).suffix) and suffix.lower() in (*SUFFIXES, *ARCHIVES, ".zip"):
+        file = file.removesuffix(suffix)
+    return file
 
 
 def _is_one_student(
@@ -301,27 +310,32 @@ def _strays(entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) 
     """Return the files and folders without a student's name that are beside the submissions of several students.
 
     If such a file or folder were graded, it would merge the submissions of all students into one submission. There are
-    several students if at least two other folders hold submitted files, or if at least two files have students' names.
-    Folders and files called old or final do not count, nor do numbers in the names of loose files, because copies have
-    such numbers.
+    several students if at least two other folders, and more folders than the course's own, hold submitted files, or if
+    at least two files have students' names. Folders and files called old or final do not count, nor do versions of a
+    loose file (``_is_version``).
     """
-    unsigned = [folder for folder in entries.folders if _is_of_course(folder, exercises)]
-    unsigned += [file for file in entries.named if is_unsigned(file.stem, exercises)]
+    course = [folder for folder in entries.folders if _is_of_course(folder, exercises)]
+    unsigned = [*course, *(file for file in entries.named if is_unsigned(file.stem, exercises))]
     if not unsigned:
         return []
     others = (
-        f for f in entries.folders if f not in unsigned and not is_called_old(f.name) and not is_called_final(f.name)
+        f for f in entries.folders if f not in course and not is_called_old(f.name) and not is_called_final(f.name)
     )
     several = len(_students_named(entries, exercises)) > 1
-    several = several or sum(_holds_work(folder, exercises, parsers) for folder in others) > 1
+    several = several or sum(_holds_work(folder, exercises, parsers) for folder in others) > max(1, len(course))
     return unsigned if several else []
 
 
 def _students_named(entries: _InFolder, exercises: Mapping[str, str]) -> set[str]:
-    """Return the students whose names are in the names of zips and loose files. A loose file's number is no student."""
+    """Return the students whose names are in the names of zips, or begin the names of loose files."""
     signed = [file for file in (*entries.zips, *entries.named) if _names_a_student(file.stem, exercises)]
-    owners = ((owner(file.stem, exercises), file in entries.zips) for file in signed)
-    return {name for name, is_zip in owners if is_zip or not name.isdigit()}
+    return {owner(file.stem, exercises) for file in signed if file in entries.zips or not _is_version(file, exercises)}
+
+
+def _is_version(file: Path, exercises: Mapping[str, str]) -> bool:
+    """Return True for c3_contracting_v2.py and 2_c3_contracting.py: the name may tell one student's files apart."""
+    (target, *_), name = best_match(file.stem, exercises).targets, owner(file.stem, exercises)
+    return file.stem.lower().startswith(target.lower()) or (name.isdigit() and len(name) <= _LONGEST_NUMBER)
 
 
 def _names_a_student(stem: str, exercises: Mapping[str, str]) -> bool:

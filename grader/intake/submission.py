@@ -19,7 +19,7 @@ class CodeFacts:
         repeatable: False if the code uses a name, such as ``time``, that could give another answer in another run.
         pseudonym: the name for the leaderboard; "" if it is not a string, None if the code assigns no name.
         stubs: the number of stubs (definitions without content) in the chunk; None if the chunk has other definitions.
-        left: functions and classes at top level that are still stubs.
+        left: functions at top level that are still stubs.
         places: for each name defined at top level, the first and last line of its last definition.
     """
 
@@ -82,16 +82,18 @@ class Case:
     """A submission or a file that a person must review.
 
     Attributes:
-        student: the student's name; for a file that belongs to no known student, the file's name.
+        student: the student's name, perhaps only as the name of a file shows it; "" if a file names no student.
         reason: why a person must review it, in one line.
         paths: the files and folders that the reason is about.
         graded: False if the grader set the submission aside.
+        followed: True if a later run read another submission of the student.
     """
 
     student: str
     reason: str
     paths: tuple[Path, ...]
     graded: bool = False
+    followed: bool = False
 
 
 def reasons_of(cases: Iterable[Case], *, graded: bool = False) -> dict[str, str]:

@@ -54,7 +54,7 @@ def students_in(folder: Path) -> list[str]:
 def not_graded(folder: Path) -> list[str]:
     """Return the names of the submissions that were set aside and still need review."""
     with reading(folder) as database:
-        return list(reasons_of(database.cases()))
+        return [student or "files without a student's name" for student in reasons_of(database.cases())]
 
 
 def write_csv(reports: Iterable[Report], path: Path) -> None:

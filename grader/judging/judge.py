@@ -1,7 +1,6 @@
 """Judge checks: turn the values and facts from a submission's run into a result for each check.
 
-An *ask* is one request to a submission. A *finding* is the response to an ask: an observation (facts and values), a
-function's outcomes, or a fault (an error).
+An *ask* is one request to a submission. A *finding* is the response to an ask.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 
 from grader.common.drawing import drawn, each_drawn
 from grader.common.layout import show_device
-from grader.common.observation import Fault, NotHere, Observation, Seen, Sharded
+from grader.common.observation import Fault, NotHere, Seen, Sharded
 from grader.common.pipelines import pipelines
 from grader.common.result import Result
 from grader.common.routes import routes
@@ -24,11 +23,11 @@ from grader.expect import Failure, laid_out, show_value
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, by_compiler, paired, seen_of
 
-# These texts must not depend on the secret inputs or on their results.
-WRONG_IN_SECRET = (
+# These texts must not depend on the hidden inputs or on their results.
+WRONG_ON_HIDDEN = (
     "right on all public inputs, wrong on hidden inputs: look for code that fits only the public sizes or values"
 )
-BROKEN_IN_SECRET = "the grader failed on hidden inputs; this check needs review"
+BROKEN_ON_HIDDEN = "the grader failed on hidden inputs; this check needs review"
 MAX_SPANS = 1000  # A report shows no timeline with more bars than this.
 MAX_ROUTES = 2  # A report shows at most this many routes, and this many pipelines; ``explain`` shows all.
 DRAWN_ONCE = ("timeline", "rounds", "ticks")
@@ -86,7 +85,7 @@ class Together:
 
     @property
     def ask(self) -> Ask:
-        """The first answer's ask (request). All answers' asks have equal values of ``secret`` and ``hidden``."""
+        """The first answer's ask (request). All answers' asks have equal ``hidden_inputs`` and ``hidden_sizes``."""
         return self.answers[0][0].ask
 
     def judged(self, seen: tuple[Any, ...]) -> None:
@@ -121,21 +120,21 @@ def together(check: Check, answered: list[Answered]) -> list[Together]:
 
 
 def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Result:
-    """Judge one check on all meshes and inputs: first on inputs that are not secret."""
+    """Judge one check on all meshes and inputs: first on inputs that are not hidden."""
     looked_at = together(check, answered)
     if not looked_at:
         return _result(check, "broken", "the grader has no program to run for this check")
-    shown, secret = ([t for t in looked_at if t.ask.secret == late] for late in (False, True))
+    shown, hidden = ([t for t in looked_at if t.ask.hidden_inputs == late] for late in (False, True))
     return (
         _verdict(check, shown, public=public)
-        or _secret_verdict(check, secret)
+        or _hidden_verdict(check, hidden)
         or _verdict_elsewhere(check, looked_at, public=public)
         or _result(check, "passed")
     )
 
 
 def _verdict(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
-    """Return the first fault or failure in the runs without secret inputs, with full details; None if all pass."""
+    """Return the first fault or failure in the runs without hidden inputs, with full details; None if all pass."""
     every = [answer for group in looked_at for answer in group.each]
     if (fault := _fault_verdict(check, every)) is not None:
         return fault
@@ -152,36 +151,36 @@ def _verdict(check: Check, looked_at: list[Together], *, public: bool) -> Result
 
 def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
     """Return the verdict on the first fault, or None. Faults of the learner come before faults of the grader."""
-    faults = [(a.ask, a.finding) for a in answers if isinstance(a.finding, Fault)]
+    faults = [(a.ask, a.finding.fault) for a in answers if a.finding.fault]
     for ask, fault in sorted(faults, key=lambda f: f[1].kind == "broken"):
         why = _of_fault(fault, ask.task)
-        if not all(isinstance(a.finding, Fault) for a in answers if a.ask.of is ask.of):
+        if not all(a.finding.fault for a in answers if a.ask.of is ask.of):
             why = _where(why, ask)
         status = "broken" if fault.kind == "broken" else "failed"
         return _result(check, status, why, where=f"line {fault.line}" if fault.line else "")
     return None
 
 
-def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
-    """Return a result without details if the check fails on secret inputs, else None."""
-    kinds = {a.finding.kind for group in looked_at for a in group.each if isinstance(a.finding, Fault)}
+def _hidden_verdict(check: Check, looked_at: list[Together]) -> Result | None:
+    """Return a result without details if the check fails on hidden inputs, else None."""
+    kinds = {a.finding.fault.kind for group in looked_at for a in group.each if a.finding.fault}
     if kinds:
-        return _result(check, *(("broken", BROKEN_IN_SECRET) if kinds == {"broken"} else ("failed", WRONG_IN_SECRET)))
+        return _result(check, *(("broken", BROKEN_ON_HIDDEN) if kinds == {"broken"} else ("failed", WRONG_ON_HIDDEN)))
     for group in looked_at:
         for seen in group.seen(public=False):
             try:
                 group.judged(seen)
             except Failure:
-                return _result(check, "failed", WRONG_IN_SECRET)
+                return _result(check, "failed", WRONG_ON_HIDDEN)
             except Exception:
-                return _result(check, "broken", BROKEN_IN_SECRET)
+                return _result(check, "broken", BROKEN_ON_HIDDEN)
     return None
 
 
 def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
     """Judge a check on the values from real devices, after the check passed on simulated devices.
 
-    If the check fails on secret inputs, the result gives no details. If the real devices computed no values, the result
+    If the check fails on hidden inputs, the result gives no details. If the real devices computed no values, the result
     is ``blocked``. Return None if the check passes, or if no real devices were requested.
     """
     unseen = ""
@@ -193,9 +192,9 @@ def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool)
             continue
         except Exception as error:
             text = f"the check failed on real devices: {type(error).__name__}: {error}"
-            return _result(check, "broken", BROKEN_IN_SECRET if group.ask.secret else text)
-        if failure is not None and group.ask.secret:
-            return _result(check, "failed", WRONG_IN_SECRET)
+            return _result(check, "broken", BROKEN_ON_HIDDEN if group.ask.hidden_inputs else text)
+        if failure is not None and group.ask.hidden_inputs:
+            return _result(check, "failed", WRONG_ON_HIDDEN)
         if failure is not None:
             failed = _failed(check, failure, group)
             reason = f"right on simulated devices, wrong on real ones: {failed.reason}"
@@ -210,11 +209,12 @@ def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
     pass with float32 matmuls.
     """
     first = None
-    precisions = max(len(a.finding.elsewhere or ()) if isinstance(a.finding, Observation) else 0 for a in group.each)
+    seen = [a.finding.observation for a in group.each if a.finding.observation]
+    precisions = max((len(one.elsewhere or ()) for one in seen), default=0)
     for precision in range(precisions):
         try:
-            for seen in group.seen(public=public, elsewhere=precision):
-                group.judged(seen)
+            for run in group.seen(public=public, elsewhere=precision):
+                group.judged(run)
             return None
         except Failure as failure:
             first = first or failure
@@ -222,11 +222,11 @@ def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
 
 
 def verdicts(group: Together) -> list[str]:
-    """Return, for the staff, why the check fails in each run, also on secret inputs; '' for a run that passes.
+    """Return, for the staff, why the check fails in each run, also on hidden inputs; '' for a run that passes.
 
     If an answer of the submission is a fault, return only a text about the first fault.
     """
-    faults = [(a.ask, a.finding) for a in group.each if isinstance(a.finding, Fault)]
+    faults = [(a.ask, a.finding.fault) for a in group.each if a.finding.fault]
     if faults:
         return [f"{fault.kind}: {_of_fault(fault, ask.task)}" for ask, fault in faults[:1]]
     decided = []
@@ -252,7 +252,7 @@ def _failed(check: Check, failure: Failure, group: Together) -> Result:
     expected, actual = failure.expected, failure.actual
     if isinstance(actual, Sharded):
         actual = expected = None
-    if any(failure.values) and check.public and not (ask.hidden or ask.secret):
+    if any(failure.values) and check.public and not (ask.hidden_sizes or ask.hidden_inputs):
         expected, actual = failure.values
     reason = _where(failure.reason, ask, check.every_mesh)
     return _result(
@@ -294,8 +294,8 @@ def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
 
     Return None if there is no timeline, if it is too long, or if learners do not see the program's sizes.
     """
-    ask, seen = answer.ask, answer.finding
-    if not (isinstance(ask.of, Call) and ask.of.timing and isinstance(seen, Observation)) or ask.hidden or ask.secret:
+    ask, seen = answer.ask, answer.finding.observation
+    if not (isinstance(ask.of, Call) and ask.of.timing and seen) or ask.hidden_sizes or ask.hidden_inputs:
         return None
     try:
         timeline = laid_out(seen.operations, ask.of.timing)
@@ -311,10 +311,10 @@ def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
 def _rounds_pictures(answer: Answered) -> list[dict[str, Any]]:
     """Return pictures of the program's short routes and pipelines (chains of permutes), at most MAX_ROUTES of each.
 
-    Return [] if the program ran on hidden dimensions or secret inputs.
+    Return [] if the program ran on hidden dimensions or hidden inputs.
     """
-    ask, seen = answer.ask, answer.finding
-    if ask.hidden or ask.secret or not isinstance(seen, Observation) or seen.operations is None:
+    ask, seen = answer.ask, answer.finding.observation
+    if ask.hidden_sizes or ask.hidden_inputs or seen is None or seen.operations is None:
         return []
     mesh = [[axis, size] for axis, size in ask.mesh.items()]
     found = [j for j in routes(seen.operations) if sum(map(len, j.holds)) <= MAX_HELD]

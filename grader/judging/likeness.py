@@ -47,11 +47,11 @@ def shared_traffic(pairs: Pairs) -> float:
 
 
 def _observed(pairs: Pairs) -> list[tuple[Observation, Observation]]:
-    return [(a, b) for a, b in pairs if isinstance(a, Observation) and isinstance(b, Observation)]
+    return [(a.observation, b.observation) for a, b in pairs if a.observation and b and b.observation]
 
 
 def _outcome_pairs(pairs: Pairs) -> list[tuple[Outcome, Outcome]]:
-    lists = [(a, b) for a, b in pairs if isinstance(a, list) and isinstance(b, list)]
+    lists = [(a.outcomes, b.outcomes) for a, b in pairs if a.outcomes and b and b.outcomes]
     return [pair for a, b in lists for pair in zip(a, b, strict=True)]
 
 

@@ -3,7 +3,7 @@
 A misconception is a known mistake with a hint; its *forms* are programs that make the mistake. A *finding* is what a
 check finds in one run, such as a failure. A misconception fits if the findings in a form and in the submission show
 equal mistakes. Examples are equal wrong values, equal excess collectives, and equal operations that wait for a matmul
-although they must not. Runs on secret inputs (drawn from the course's seed) are not compared.
+although they must not. Runs on hidden inputs (drawn from the course's seed) are not compared.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ NO_DATA = Outcome(error="wrong")
 class Shown:
     """The answers of a submission, or of a misconception's form, and what checks find in these answers.
 
-    Answers to requests with secret inputs are left out.
+    Answers to requests with hidden inputs are left out.
     """
 
     answered: Sequence[Answered]
     _found: dict[str, list[tuple[Together, list[Found]]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.answered = [a for a in paired(self.answered) if not a.ask.secret]
+        self.answered = [a for a in paired(self.answered) if not a.ask.hidden_inputs]
 
     def to(self, check: Check) -> list[Found]:
         """Return what a check finds in each run and case; None for a run or case that passes."""
@@ -177,7 +177,7 @@ def _rank(
 
 
 def _found(group: Together) -> Iterator[Found]:
-    faults = [a.finding for a in group.each if isinstance(a.finding, Fault)]
+    faults = [a.finding.fault for a in group.each if a.finding.fault]
     if faults:
         yield faults[0]
         return

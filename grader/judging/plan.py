@@ -2,8 +2,8 @@
 
 An ask is a call of a task on one mesh with drawn inputs, the cases (argument sets) of a plain Python function, or a
 question. A public plan has only the dimensions and cases that learners see. A grader's plan adds asks on hidden
-dimensions and more cases. It also adds *secret* asks, whose inputs are drawn from the course's seed. A check can fail
-because of a secret ask, but reports show nothing about secret asks.
+dimensions and more cases. It also adds asks with *hidden inputs*, drawn from the course's seed. A check can fail
+because of hidden inputs, but reports show nothing about them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from grader.exercise import Array, Call, Cases, Check, Exercise, Quantity, Quest
 from grader.wire.frames import encode, widened
 from grader.wire.trees import fitted, flat, leaves, mapped, named, rebuilt
 
-OPEN_SEED = "public"  # The public seed, with which anyone may draw inputs.
+PUBLIC_SEED = "public"  # The public seed, with which anyone may draw inputs.
 MOST_CASES = 10_000  # The author's function may draw at most this many hidden cases.
 # Number of runs on hidden dimensions with inputs from the course's seed. One more run has inputs from the public seed.
-SECRET_RUNS = 2
+HIDDEN_RUNS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +42,9 @@ class Ask:
             call has a cotangent, the entry ``cotangent``. Steps after the first leave out arguments that are results of
             the previous step.
         cases: argument sets of a plain Python function.
-        secret: True if the inputs or cases are drawn from the course's seed.
+        hidden_inputs: True if the inputs or cases are drawn from the course's seed.
         exercise: id of the exercise.
-        hidden: True for a call on hidden dimensions.
+        hidden_sizes: True for a call on hidden dimensions.
         compared: True for a timing call, whose program is never run, and for the small call whose values are judged in
             its place. The grader compares the programs of both calls.
     """
@@ -54,11 +54,11 @@ class Ask:
     dims: Mapping[str, int] = field(default_factory=dict)
     inputs: list[dict[str, Any]] = field(default_factory=list)
     cases: list[dict[str, Any]] = field(default_factory=list)
-    secret: bool = False
+    hidden_inputs: bool = False
     exercise: str = ""
     static: Mapping[str, Any] = field(default_factory=dict)
     check_vma: bool = False
-    hidden: bool = False
+    hidden_sizes: bool = False
     compared: bool = False
 
     @property
@@ -114,7 +114,7 @@ class Ask:
     @property
     def same(self) -> tuple:
         """A key for the answer to the ask. Asks (requests) with equal keys get equal answers."""
-        return self.secret, self.program if isinstance(self.of, Call) else id(self.of), self.digest
+        return self.hidden_inputs, self.program if isinstance(self.of, Call) else id(self.of), self.digest
 
     def among(self, every_mesh: bool) -> tuple:
         """Return a key for grouping asks (requests). One run of a check's function gets the answers of one group.
@@ -123,7 +123,7 @@ class Ask:
         """
         modes = [] if isinstance(self.of, Question) else self.of.task.modes
         mode = self.check_vma if len(modes) > 1 else None
-        return self.secret, self.hidden, mode, () if every_mesh else tuple(self.mesh.items())
+        return self.hidden_inputs, self.hidden_sizes, mode, () if every_mesh else tuple(self.mesh.items())
 
     @cached_property
     def encoded(self) -> list[Any]:
@@ -180,7 +180,7 @@ def _argument(name: str, array: Array, dims: Mapping[str, int]) -> dict[str, Any
 def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
     """Return all asks (requests to a submission) of an exercise.
 
-    The asks for calls and cases come first, then the asks for questions, and last the asks with secret inputs.
+    The asks for calls and cases come first, then the asks for questions, and last the asks with hidden inputs.
 
     Args:
         public: True to leave out asks with data that learners do not have.
@@ -202,7 +202,7 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
     asks += [Ask(question) for question in exercise.questions.values()]
     compared = _compared_calls(checks)
     asks = [replace(ask, exercise=exercise.id, compared=id(ask.of) in compared) for ask in asks]
-    return sorted(asks, key=lambda ask: ask.secret)
+    return sorted(asks, key=lambda ask: ask.hidden_inputs)
 
 
 def _looked_at(check: Check) -> list[Call | Cases]:
@@ -223,8 +223,8 @@ def _with_values(call: Call | Cases) -> list[Call | Cases]:
 def _of_cases(cases: Cases, public: bool, seed: str, where: str) -> list[Ask]:
     if public or cases.hidden is None:
         return [Ask(cases, cases=list(cases.public))]
-    drawn, secret = (_drawn(cases, rng(s, where)) for s in (OPEN_SEED, seed))
-    return [Ask(cases, cases=[*cases.public, *drawn]), Ask(cases, cases=secret, secret=True)]
+    drawn, hidden = (_drawn(cases, rng(s, where)) for s in (PUBLIC_SEED, seed))
+    return [Ask(cases, cases=[*cases.public, *drawn]), Ask(cases, cases=hidden, hidden_inputs=True)]
 
 
 def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
@@ -256,20 +256,23 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
         where: a name for this call. The name, the seed, the mesh and the run's number decide the inputs.
     """
 
-    def asked(hidden: bool, seed: str, runs: int, secret: bool = False) -> Iterator[Ask]:
+    def asked(hidden: bool, seed: str, runs: int, hidden_inputs: bool = False) -> Iterator[Ask]:
         for mesh in call.meshes:
             dims, static = call.sizes(mesh, hidden=hidden), call.keywords(hidden=hidden)
             draws = [] if call.timing else [rng(seed, f"{where}/{dict(mesh)}/{run}") for run in range(runs)]
             inputs = [step for draw in draws for step in inputs_of(call, mesh, dims, static, draw)]
             for mode in call.task.modes:
-                yield Ask(call, mesh, dims, inputs, secret=secret, static=static, check_vma=mode, hidden=hidden)
+                yield Ask(
+                    call, mesh, dims, inputs, static=static, check_vma=mode,
+                    hidden_inputs=hidden_inputs, hidden_sizes=hidden,
+                )  # fmt: skip
 
     same = (call.dims, call.keywords(hidden=False)) == (call.hidden_dims, call.keywords(hidden=True))
-    asks = list(asked(False, OPEN_SEED, 1)) if public or (shown and not same) else []
+    asks = list(asked(False, PUBLIC_SEED, 1)) if public or (shown and not same) else []
     if not public and not (call.timing and asks and same):
-        asks += asked(True, OPEN_SEED, 1)
-    if not public and not call.timing:  # a timed program gets no inputs, so nothing could be secret
-        asks += asked(True, seed, SECRET_RUNS, secret=True)
+        asks += asked(True, PUBLIC_SEED, 1)
+    if not public and not call.timing:  # a timed program gets no inputs, so none could be hidden
+        asks += asked(True, seed, HIDDEN_RUNS, hidden_inputs=True)
     return asks
 
 

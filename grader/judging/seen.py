@@ -1,7 +1,7 @@
 """Convert the answers of a submission to the values that a check's function gets: NumPy arrays and plain values.
 
-An *ask* is one request to a submission. A *finding* is the response to an ask: the observation of a program, outcomes
-of a plain Python function, or a fault. A timed program never runs, so a small program is judged in its place.
+An *ask* is one request to a submission. A *finding* is the response to an ask. A timed program never runs, so a small
+program is judged in its place.
 """
 
 from __future__ import annotations
@@ -27,7 +27,20 @@ from grader.wire.operations import Operations
 from grader.wire.schedule import Schedule
 from grader.wire.trees import flat, leaves, mapped, rebuilt
 
-Finding = Observation | list[Outcome] | Fault
+
+@dataclass(frozen=True)
+class Finding:
+    """The response to an ask (one request to a submission): exactly one of the three attributes.
+
+    Attributes:
+        observation: of a program; else None.
+        outcomes: of a plain Python function, one for each case; or a question's answer as one outcome; else ().
+        fault: the error or limit that prevented the other two; else None.
+    """
+
+    observation: Observation | None = None
+    outcomes: Sequence[Outcome] = ()
+    fault: Fault | None = None
 
 
 @dataclass(frozen=True)
@@ -43,24 +56,26 @@ def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> 
 
     Args:
         public: True in a learner's own run, which reads expected outcomes from the exercise file.
-        elsewhere: the index in ``finding.elsewhere`` (outputs on real devices) of the outputs to use; None to use the
-            outputs on simulated devices.
+        elsewhere: the index in ``Observation.elsewhere`` (outputs on real devices) of the outputs to use; None to use
+            the outputs on simulated devices.
     """
     ask, finding = answer.ask, answer.finding
     if isinstance(ask.of, Cases):
-        assert isinstance(finding, list)
         wanted = expected_outcomes(ask.of) if public and ask.of.expected else _wanted(ask)
-        yield Seen({}, outcomes=list(zip(ask.cases, finding, wanted, strict=True)), public=not ask.secret)
+        yield Seen(
+            {}, outcomes=list(zip(ask.cases, finding.outcomes, wanted, strict=True)), public=not ask.hidden_inputs
+        )
         return
-    assert isinstance(ask.of, Call) and isinstance(finding, Observation)
-    program = _program(ask, ask.of, finding, public)
+    observation = finding.observation
+    assert isinstance(ask.of, Call) and observation is not None
+    program = _program(ask, ask.of, observation, public)
     if ask.of.timing:
         yield program
         return
     steps: list[Seen] = []
-    found = finding.outputs
-    if elsewhere is not None and finding.elsewhere:
-        found = finding.elsewhere[min(elsewhere, len(finding.elsewhere) - 1)]
+    found = observation.outputs
+    if elsewhere is not None and observation.elsewhere:
+        found = observation.elsewhere[min(elsewhere, len(observation.elsewhere) - 1)]
     for inputs, outputs in zip(ask.inputs, found, strict=True):
         steps.append(_seen_of_step(ask, program, inputs, outputs, steps))
         if len(steps) == ask.of.steps:
@@ -79,7 +94,7 @@ def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
         flops=finding.flops,
         dot_flops=finding.dot_flops,
         mapped=finding.mapped,
-        public=not ask.secret,
+        public=not ask.hidden_inputs,
         check_vma=ask.check_vma,
         operations=finding.operations,
         timing=call.timing,
@@ -99,14 +114,14 @@ def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
     """
     axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
     chosen = call.meshes[axes.index(max(axes))]
-    return dict(ask.mesh) == dict(chosen) and (public or ask.hidden)
+    return dict(ask.mesh) == dict(chosen) and (public or ask.hidden_sizes)
 
 
 def by_compiler(answer: Answered) -> Answered:
     """Return the answer, but with the compiler's fault as the finding if a TPU's compiler refused a timed program."""
-    call, seen = answer.ask.of, answer.finding
-    if isinstance(call, Call) and call.timing and isinstance(seen, Observation) and isinstance(seen.compiled, Fault):
-        return Answered(answer.ask, seen.compiled)
+    call, seen = answer.ask.of, answer.finding.observation
+    if isinstance(call, Call) and call.timing and seen and isinstance(seen.compiled, Fault):
+        return Answered(answer.ask, Finding(fault=seen.compiled))
     return answer
 
 
@@ -217,16 +232,22 @@ def paired(answered: Sequence[Answered]) -> list[Answered]:
     """
     found = []
     for answer in answered:
-        call, seen = answer.ask.of, answer.finding
-        if isinstance(call, Call) and call.timing and isinstance(seen, Observation) and not seen.paired:
-            judged = partner(answer.ask, answered)
-            answer = replace(answer, finding=_fault(answer, judged) or _with_poison(seen, judged.finding))
+        call, seen = answer.ask.of, answer.finding.observation
+        if isinstance(call, Call) and call.timing and seen and not seen.paired:
+            answer = Answered(answer.ask, _paired(answer.ask, seen, partner(answer.ask, answered)))
         found.append(answer)
     return found
 
 
-def _with_poison(timed: Observation, judged: Finding) -> Observation:
-    return replace(timed, poison=judged.poison if isinstance(judged, Observation) else None, paired=True)
+def _paired(ask: Ask, timed: Observation, judged: Answered) -> Finding:
+    small = judged.finding.observation
+    if small is None:
+        return judged.finding
+    if small.operations is None or timed.operations is None:
+        return Finding(fault=Fault("refused", TOO_LARGE, ran=True))
+    if fault := _difference(ask, judged.ask, small.operations, timed.operations):
+        return Finding(fault=fault)
+    return Finding(replace(timed, poison=small.poison, paired=True))
 
 
 def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
@@ -238,7 +259,7 @@ def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
     call = ask.of
     assert isinstance(call, Call) and call.timed is not None
     mesh = mesh_beside(call.timed, ask.mesh)
-    due = dict(mesh), call.timed.sizes(mesh, hidden=ask.hidden), ask.check_vma, False
+    due = dict(mesh), call.timed.sizes(mesh, hidden=ask.hidden_sizes), ask.check_vma, False
     for other in answered:
         if other.ask.of is call.timed and due == _key(other.ask):
             return other
@@ -246,17 +267,7 @@ def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
 
 
 def _key(ask: Ask) -> tuple:
-    return dict(ask.mesh), dict(ask.dims), ask.check_vma, ask.secret
-
-
-def _fault(timed: Answered, judged: Answered) -> Fault | None:
-    large, small = timed.finding, judged.finding
-    assert isinstance(large, Observation)
-    if isinstance(small, Fault):
-        return small
-    if not isinstance(small, Observation) or small.operations is None or large.operations is None:
-        return Fault("refused", TOO_LARGE, ran=True)
-    return _difference(timed.ask, judged.ask, small.operations, large.operations)
+    return dict(ask.mesh), dict(ask.dims), ask.check_vma, ask.hidden_inputs
 
 
 def _difference(timed: Ask, judged: Ask, small: Operations, large: Operations) -> Fault | None:

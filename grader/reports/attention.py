@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from grader.common.result import ExerciseReport, Report, Result
-from grader.common.text import A_LINK, PASSED_OVER, a_few
+from grader.common.text import A_DOCUMENT, A_LINK, PASSED_OVER, a_few
 from grader.reports.points import counted
 from grader.reports.untrusted import clean
 
@@ -127,17 +127,25 @@ def _not_found(report: Report) -> str:
     A report needs review in each of these cases:
 
     - An exercise was not handed in, and the submission has a file that the grader could not read, or that belongs to
-      no exercise. This file may hold the exercise. Extensions may be missing.
+      no exercise. This file may hold the exercise. Extensions may be missing. Beside files that were graded, a
+      document counts only if it is named after a missing exercise or module, because many students add notes.
     - A file is a symbolic link, which the grader does not follow.
     """
     missing = [e.exercise for e in report.exercises if not e.extension and not e.handed_in]
     if report.exercises and not any(e.handed_in for e in report.exercises):
         lacking, unread = ["no file can be graded"], report.unread
     elif missing:
-        lacking, unread = [f"nothing was handed in for {a_few(missing)}"], report.unread
+        lacking, unread = [f"nothing was handed in for {a_few(missing)}"], _beside_graded(report, missing)
     else:
         lacking, unread = [], [note for note in report.unread if A_LINK in note]
     return "; ".join([*lacking, *_first(unread)]) if unread else ""
+
+
+def _beside_graded(report: Report, missing: Sequence[str]) -> list[str]:
+    """Return the notes on unread files that may hold the exercises ``missing``, although other files were graded."""
+    begun = {e.module for e in report.exercises if e.handed_in}
+    wanted = [*missing, *{e.module for e in report.exercises} - begun]
+    return [note for note in report.unread if A_DOCUMENT not in note or any(name in note for name in wanted)]
 
 
 def _first(notes: list[str]) -> list[str]:

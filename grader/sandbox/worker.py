@@ -100,7 +100,7 @@ class Worker:
         self,
         source: dict[str, Any],
         asks: Sequence[dict[str, Any]],
-        secret: Sequence[dict[str, Any]] = (),
+        hidden: Sequence[dict[str, Any]] = (),
         idle_seconds: float | None = None,
     ) -> Iterator[tuple[dict, list[bytes]]]:
         """Start a child process for learner code and yield its frames ``{"from": "child", "taken": key, "body": ...}``.
@@ -112,11 +112,11 @@ class Worker:
         Args:
             source: the learner's code, as ``{"name": ..., "chunks": [[name, text], ...]}``.
             asks: requests that the child gets after loading the source.
-            secret: requests with hidden inputs, which the child gets after answering all of ``asks``.
+            hidden: requests with hidden inputs, which the child gets after answering all of ``asks``.
             idle_seconds: limit on the child's idle time; by default only ``limits.total_seconds`` limits it.
         """
         try:
-            yield from self._frames(source, asks, secret, idle_seconds)
+            yield from self._frames(source, asks, hidden, idle_seconds)
         except WorkerDied as died:
             if died.phase != "traced" or not self.answers():
                 raise
@@ -142,7 +142,7 @@ class Worker:
         self,
         source: dict[str, Any],
         asks: Sequence[dict[str, Any]],
-        secret: Sequence[dict[str, Any]],
+        hidden: Sequence[dict[str, Any]],
         idle_seconds: float | None = None,
     ) -> Iterator[tuple[dict, list[bytes]]]:
         self.await_ready()
@@ -152,10 +152,10 @@ class Worker:
             "scratch": self.scratch,
             "tier": self.tier,
             "packages": needs.packages(),
-            "counts": [len(asks), len(secret)],
+            "counts": [len(asks), len(hidden)],
         }
         deadline = time.monotonic() + backstop(self.limits.total_seconds) + START_SECONDS
-        stages = [frames.pack({"asks": list(stage)}) for stage in (asks, secret)]
+        stages = [frames.pack({"asks": list(stage)}) for stage in (asks, hidden)]
         names, texts = zip(*source["chunks"], strict=True) if source["chunks"] else ((), ())
         # Source texts are binary parts of the frame. In the frame's JSON header, each byte could take six bytes, and
         # the texts could exceed the header's limit.

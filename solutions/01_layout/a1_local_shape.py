@@ -1,7 +1,7 @@
 """# A1 The shape that one device holds
 
-A sharding cuts an array into equal blocks, and each device of the mesh holds one block. In `A[I_X, J]` the subscript
-says that mesh axis `x` cuts the rows; no axis cuts the columns. JAX writes this sharding as `P("x", None)`, with one
+A sharding cuts an array into equal blocks, and each device of the mesh holds one block. In `A[I_X, J]` the subscript X
+says that mesh axis `x` cuts the rows. No axis cuts the columns. JAX writes this sharding as `P("x", None)`, with one
 entry for each dimension.
 
 ```
@@ -15,7 +15,7 @@ entry for each dimension.
 | | type | meaning |
 |---|---|---|
 | `shape` | tuple of ints | shape of the whole array |
-| `spec` | `PartitionSpec` | an entry is `None` (no axis cuts the dimension), an axis, or a tuple of axes (each of them cuts it) |
+| `spec` | `PartitionSpec` | an entry is `None` (no axis cuts the dimension), an axis, or a tuple of axes that all cut the dimension |
 | `mesh_shape` | dict | size of each mesh axis, for example `{"x": 4, "y": 2}` |
 | returns | tuple of ints | shape of one block |
 

@@ -1,8 +1,8 @@
 """# A3 Which device holds which block
 
 A spec also says *which* block each device holds. The device's coordinates on the mesh give the number of its block. In
-a tuple of axes the order matters: `P(("x", "y"))` and `P(("y", "x"))` cut equal blocks and give them to different
-devices.
+a tuple of axes the order matters: `P(("x", "y"))` and `P(("y", "x"))` cut the array into the same blocks, but give them
+to different devices.
 
 ```
    24 rows on the mesh x=2, y=3
@@ -40,7 +40,8 @@ coordinate of the first axis changes slowest from block to block.
 
 ## Going further
 
-In the two layouts of the small case all blocks have equal shapes, but four of the six devices hold different blocks.
+Both layouts of the small case have the same six blocks. But four of the six devices hold a different block in each
+layout.
 
 **In real systems.** `sharding.devices_indices_map` and `array.addressable_shards` return these slices. Checkpoints are
 written slice by slice. If a program loads a checkpoint with the axes of a tuple swapped, it gets no error, but many
@@ -65,7 +66,7 @@ exercise = Exercise(stars=2)
     hints=[
         "First find each device's coordinates on the mesh. Then take the dimensions one by one.",
         "The digits of a block's number are the device's coordinates on the axes of the entry. The first digit is the most significant.",
-        "for axis in axes: block = block * mesh_shape[axis] + at[axis]; parts = parts * mesh_shape[axis]; `at` has the device's coordinates",
+        "for axis in axes: block = block * mesh_shape[axis] + at[axis]; parts = parts * mesh_shape[axis]; `at` maps each axis to the device's coordinate",
     ]
 )
 def owner_slices(shape, spec, mesh_shape):
@@ -178,8 +179,8 @@ def first_row(I, X, Y, device):
     unit="MB",
     params={"I": [122880, 245760], "J": [2048, 6144], "X": [4, 8, 16], "Y": [2, 4]},
     where=lambda I, J, X, Y: X != Y,
-    rtol=0.01,  # less than one of 64 blocks
-    model="a device sends its whole block or, if it keeps it, nothing; 1 MB is 10^6 bytes",
+    rtol=0.01,  # finer than one of 64 blocks, so a wrong count of kept blocks fails
+    model="a device that keeps its block sends nothing, and every other device sends its whole block; 1 MB is 10^6 bytes",
     hints=[
         "Which devices keep their block?",
         "A device (x, y) holds block x · Y + y of `A[I_XY, J]` and block y · X + x of `A[I_YX, J]`. Count the devices where the two numbers are equal.",

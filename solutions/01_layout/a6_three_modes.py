@@ -13,8 +13,8 @@ collective comes from.
 | Explicit | whole arrays | part of its type: `float32[24@x,40]` | you wrote `reshard` |
 | Manual | one device's block | `in_specs` and `out_specs` say it | you wrote the collective |
 
-**Write** `matmul_auto`, `matmul_explicit` (for it, the grader sets a mesh with Explicit axes) and `matmul_manual` (with
-`jax.shard_map`).
+**Write** `matmul_auto`, `matmul_explicit` and `matmul_manual` (with `jax.shard_map`). For `matmul_explicit` the grader
+sets a mesh with Explicit axes.
 
 | | shape | layout |
 |---|---|---|
@@ -32,9 +32,9 @@ collective comes from.
 | Auto, Explicit: the compiler inserts the all-gather, you write none | | |
 | Manual: you write the all-gather in `shard_map`, the compiler adds nothing | | |
 
-In Auto mode, a constraint says where a value lives, not how it gets there. If you ask only for `C[I_X, K]`, the
+In Auto mode, a constraint says where a value lives, not how the value gets there. If you ask only for `C[I_X, K]`, the
 compiler gathers `B`. So constrain `a @ b` to `C[I_X, K_Y]` first. In Explicit mode the types of `a`, `b` and `a @ b`
-say how they are cut. In this mode a constraint to another layout is an error: use `reshard` to move a value.
+say how these arrays are cut. In this mode a constraint to another layout is an error: use `reshard` to move a value.
 
 **Symbols.** I, J, K: dimensions. X, Y: sizes of the mesh axes.
 
@@ -43,13 +43,12 @@ gathers `B`, each device sends its block [32, 20], 2560 bytes, and then spends 1
 
 ## Going further
 
-**JAX.** In Explicit mode the types of the operands determine the type of each result. Where the types of the operands
-do not determine it, JAX raises an error at the line of the operation. A collective also appears where you pass
-`out_sharding`, or where a matmul sums over a dimension that is cut in only one of its operands. `jax.typeof(c)` shows
-the type of a value. On a mesh of your own, with the default Auto axes, `reshard` the operands first: their types do not
-say how they are cut.
+**JAX.** In Explicit mode the types of the operands determine the type of each result. If they do not determine this
+type, JAX raises an error at the line of the operation. A collective also appears where you pass `out_sharding`, or
+where a matmul sums over a dimension that is cut in only one of its operands. `jax.typeof(c)` shows the type of a value.
+Give a mesh of your own Explicit axes: for Auto axes, `reshard` raises an error.
 
-**In real systems.** One model mixes the modes: Auto for most of the model, Explicit where an unexpected collective is
+**In real systems.** One model can mix the modes: Auto for most of the model, Explicit where an unexpected collective is
 expensive, Manual for kernels.
 
 **Read on.** JAX documentation, "Distributed arrays and automatic parallelization", "Explicit sharding", "Manual
@@ -68,7 +67,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=2)
 @exercise.task(
     hints=[
         "Multiply first, then state the layout that C must have. Which layout does A @ B have before anything moves?",
-        "Write two constraints, one after the other: first the layout of the product that needs no communication, then the wanted layout.",
+        "Write two constraints, one after the other: first the layout that a @ b has without communication, then the wanted layout.",
         "jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P('x', 'y'))), and again with P('x', None).",
     ]
 )
@@ -93,7 +92,8 @@ def matmul_auto(a, b, *, mesh):
 def matmul_explicit(a, b, *, mesh):
     """Multiply A[I_X, J] by B[J, K_Y] into C[I_X, K] in Explicit mode, with jax.sharding.reshard.
 
-    Args: a is float32[I@x, J]; b is float32[J, K@y]; mesh has the Explicit axes 'x' and 'y', and jax.set_mesh has set it.
+    Args: a is float32[I@x, J]; b is float32[J, K@y]; mesh has the Explicit axes 'x' and 'y', and
+    jax.set_mesh has made it the current mesh.
     Returns: float32[I@x, K].
     """
     return jax.sharding.reshard(a @ b, P("x", None))
@@ -138,7 +138,7 @@ question = {
 )
 def gather_of_c_bytes(I, J, K, X, Y):
     """In float32, with I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}: how many MB does each device send in
-    `C[I_X, K_Y] → C[I_X, K]`?"""
+    the all-gather `C[I_X, K_Y] → C[I_X, K]`?"""
     return 4 * I * K / (X * Y) * (Y - 1)
 
 

@@ -27,9 +27,9 @@ array is unreduced at first. `mesh_shape` is a dict from axis to size. All dimen
 | check | rule |
 |---|---|
 | each plan can be carried out and ends in `dst`, with nothing left unreduced | a dimension must be uncut before another axis cuts it |
-| each plan stays within the budget of bytes: for an axis that no longer cuts a dimension, for an axis that newly cuts one, for partial sums, and for several axes | it sends at most the bytes of the cheapest plan that uses every axis at most once |
+| each plan stays within the budget of bytes. The cases: an axis that no longer cuts a dimension, an axis that newly cuts a dimension, partial sums, several axes | the plan sends at most the bytes of the cheapest plan that uses every axis at most once |
 
-Each case has a plan that uses every axis at most once. A cheaper plan, which uses an axis twice, passes too. The given
+Each case has a plan that uses every axis at most once. A cheaper plan that uses an axis twice passes, too. The given
 `run_plan` returns the layout at the end of a plan, and the bytes that each device sends.
 
 **Symbols.** n: size of the axis. `block`: bytes that a device holds when the step begins. I, J: dimensions. X, Y: sizes
@@ -43,7 +43,7 @@ sends 3/4 of the block, 0.19 MB. An all-gather and a slice send 0.75 MB.
 The order matters: cut early and gather late. For some changes of layout, a plan that uses an axis twice is still
 cheaper. This plan slices along an axis along which devices hold copies, and later gathers along this axis again.
 
-**In real systems.** Every partitioner writes these plans for you, and not always the cheapest ones.
+**In real systems.** Every partitioner writes these plans for you, but its plans are not always the cheapest.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *Memory-efficient array
 redistribution through portable collective communication*.
@@ -91,8 +91,8 @@ def run_plan(plan, src, unreduced, shape, mesh_shape):
 @exercise.function(
     hints=[
         "Take one axis of the mesh at a time: which dimension does it cut in src, and which in dst? Then think about the order of the steps.",
-        "The dimensions that an axis cuts in src and in dst decide which of the five steps the axis needs. Some orders of the steps are impossible. run_plan gives the bytes of the others: take the cheapest.",
-        "Of all itertools.permutations(steps) for which run_plan raises no ValueError, take the one with the fewest bytes.",
+        "The dimensions that an axis cuts in src and in dst decide which of the five steps the axis needs. Some orders of the steps are impossible. run_plan gives the bytes of each possible order: take the cheapest order.",
+        "Of all itertools.permutations(steps) for which run_plan raises no ValueError, take the order with the fewest bytes.",
     ]
 )
 def reshard_plan(src, unreduced, dst, shape, mesh_shape):
@@ -127,9 +127,9 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
     points=0.5,
     unit="MB",
     params={"I": [6144, 12288], "J": [8192, 20480], "X": [6, 8, 12], "Y": [4, 16]},
-    model="bytes as in the table of steps; 1 MB is 10^6 bytes",
+    model="the table of steps gives the bytes of each step; 1 MB is 10^6 bytes",
     hints=[
-        "Which step is cheapest for large arrays, and which step costs nothing?",
+        "Which step sends nothing, and how does this step change the bytes of the next step?",
         "Devices along y hold copies, so a slice along y sends nothing. Slice first, then reduce-scatter along x.",
         "after the slice a device holds 4 · I · J / Y bytes; in the reduce-scatter it sends (X − 1) / X of them",
     ],

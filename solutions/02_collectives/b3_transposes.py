@@ -1,7 +1,7 @@
 """# B3 Every collective backwards
 
-A collective is a linear map A from the blocks x of all devices to new blocks. Its backward pass is the transpose Aᵀ,
-which takes one cotangent block per device, y, to one cotangent block per device:
+A collective is a linear map A from the blocks x of all devices to new blocks. Its backward pass is the transpose Aᵀ. Aᵀ
+maps the cotangent blocks y of all devices to new cotangent blocks:
 
     ⟨A x, y⟩ = ⟨x, Aᵀ y⟩    with ⟨u, v⟩ summed over all devices and elements
 
@@ -32,7 +32,7 @@ which takes one cotangent block per device, y, to one cotangent block per device
 | your own collective | you call the collective yourself; you do not let `jax.vjp`, `jax.linear_transpose` or a gradient call it |
 
 - If the forward pass copies an element to many devices, the element gets the *sum* of the copies' cotangents.
-- If the forward pass adds an element to others, the element gets the cotangent of the sum, unchanged.
+- If the forward pass adds an element to other elements, the element gets the cotangent of the sum, unchanged.
 - If the forward pass moves an element, its cotangent comes back from the element's new device.
 
 **Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. D, F: dimensions of a weight.
@@ -90,7 +90,7 @@ def reduce_scatter_t(y):
 @exercise.body(
     out_specs=P("x"),
     hints=[
-        "A device's block was added into the result of every device. Each of those results has a cotangent.",
+        "A device's block was added into the result of every device. Each of these results has a cotangent.",
         "Each device gets the sum of the cotangents of all devices.",
         "jax.lax.psum(y, 'x')",
     ],
@@ -138,6 +138,6 @@ def shift_t(y):
     ],
 )
 def fsdp_backward_bytes(D, F, X):
-    """FSDP on {{ X }} devices: the forward pass gathers `W[D_X, F]` in bfloat16, D={{ D }}, F={{ F }}. Its cotangent is kept in
-    float32. How many MB does each device send in the transpose of that all-gather?"""
+    """FSDP on {{ X }} devices: the forward pass gathers `W[D_X, F]` in bfloat16, D={{ D }}, F={{ F }}. The cotangent of `W` is
+    float32. How many MB does each device send in the transpose of this all-gather?"""
     return 4 * D * F * (X - 1) / X

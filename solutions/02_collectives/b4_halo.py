@@ -22,14 +22,14 @@ another device. This data, the halo, comes from the two neighbours on the ring.
 | function | check | small case, w=1 |
 |---|---|---|
 | `halo` | one element of each neighbour around every block | above |
-| `halo` | three elements of each neighbour | |
+| `halo` | three elements of each neighbour around every block | |
 | `halo` | two permutes over x with w elements each: 2 · w · 4 bytes, and no other collective | 8 bytes |
-| `stencil` | the weights (-1, 0, 1), `a[i + 1] − a[i − 1]` | element 4 becomes 2 |
+| `stencil` | the weights (-1, 0, 1) give `a[i + 1] − a[i − 1]` | element 4 becomes 2 |
 | `stencil` | five unequal weights | |
-| `stencil` | sharded `P("x")`, two permutes over x with w elements each | 8 bytes |
+| `stencil` | the result is sharded `P("x")`; two permutes over x with w elements each | 8 bytes |
 
-The ring is closed: the first device's left neighbour is the last. w is at most n. A device that no pair of `ppermute`
-names as a target receives zeros, without an error.
+The ring is closed: the first device's left neighbour is the last device. w is at most n. If no pair of `ppermute` names
+a device as a target, this device receives zeros, without an error.
 
 **Symbols.** N: elements of the array. n: elements of a block. w: reach of the stencil. X: devices on the ring. D:
 columns of a grid.
@@ -41,7 +41,7 @@ from x0. Element 0 becomes 1 - 11 = -10. With a zero in place of the 11, element
 
 A device sends 2 · w elements, however large its block is.
 
-**In real systems.** Halos occur in weather models, in convolutions that are cut along the image and in sliding-window
+**In real systems.** Halos occur in weather models, in convolutions over an image that is cut and in sliding-window
 attention.
 
 **Read on.** `jax.lax.ppermute` in the JAX documentation; *Using MPI* (Gropp, Lusk, Skjellum), the Poisson problem.
@@ -62,7 +62,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 8}], stars=2, exte
     out_specs=P("x"),
     hints=[
         "What does a device have that its right neighbour needs? What does its left neighbour need? Send only these elements.",
-        "One ppermute sends device i's last w elements to i + 1. Another sends device i's first w elements to i - 1, modulo X.",
+        "One ppermute sends device i's last w elements to i + 1. Another ppermute sends device i's first w elements to i - 1, modulo X.",
         "left = jax.lax.ppermute(a[-w:], 'x', [(i, (i + 1) % n) for i in range(n)]), with n = jax.lax.axis_size('x').",
     ],
 )
@@ -82,7 +82,7 @@ def halo(a, *, w):
     ]
 )
 def stencil(a, *, mesh, weights):
-    """out[i] = sum over k of weights[k] * a[i + k - w], periodic.
+    """Return out[i] = sum over k of weights[k] * a[i + k - w], with indices modulo N.
 
     Args: a is float32[N] sharded P('x'); weights is a tuple of 2w + 1 floats; mesh has an axis 'x'.
     Returns: float32[N] sharded P('x').
@@ -104,7 +104,7 @@ weighted = exercise.call(stencil, a=a, static={"weights": WEIGHTS}, dims={"N": 1
 
 
 def padded_blocks(a, parts, w):
-    """Return every device's block with its halo, one after the other."""
+    """Return the blocks of all devices, each with its halo, one after the other."""
     size = a.size // parts
     return np.concatenate([a[np.arange(i * size - w, (i + 1) * size + w) % a.size] for i in range(parts)])
 
@@ -119,7 +119,7 @@ def halo_value(seen):
 
 @exercise.check(wide, points=0.5, after=halo_value)
 def halo_wide(seen):
-    """halo: three elements of each neighbour"""
+    """halo: three elements of each neighbour around every block"""
     expect_close(seen.out, padded_blocks(seen.a, seen.mesh["x"], 3))
 
 
@@ -128,12 +128,13 @@ def halo_traffic(seen):
     """halo: two permutes over x with w elements each"""
     expect_collectives(seen, permute={"x": 2})
     sent = 2 * 3 * 4
-    expect_traffic(seen, at_most=needed(sent, seen.a.size / seen.mesh["x"] / 3 * sent))  # wrong: whole blocks
+    # a wrong program sends whole blocks
+    expect_traffic(seen, at_most=needed(sent, seen.a.size / seen.mesh["x"] / 3 * sent))
 
 
 @exercise.check(derived, points=0.25, public=True, after=halo_value)
 def stencil_value(seen):
-    """stencil: the weights (-1, 0, 1), a[i + 1] - a[i - 1]"""
+    """stencil: the weights (-1, 0, 1) give a[i + 1] - a[i - 1]"""
     expect_close(seen.out, np.roll(seen.a, -1) - np.roll(seen.a, 1))
 
 
@@ -145,7 +146,7 @@ def stencil_weighted(seen):
 
 @exercise.check(weighted, points=0.5, after=[stencil_weighted, halo_traffic])
 def stencil_traffic(seen):
-    """stencil: sharded P('x'), two permutes over x with w elements each"""
+    """stencil: the result is sharded P('x'); two permutes over x with w elements each"""
     expect_spec(seen.out, P("x"))
     expect_collectives(seen, permute={"x": 2})
     expect_traffic(seen, at_most=needed(2 * 2 * 4, 6 * 4))  # wrong: a shift for each weight
@@ -164,5 +165,5 @@ def stencil_traffic(seen):
 )
 def halo_bytes(N, D, X, w):
     """A grid `A[N_X, D]`, float32[{{ N }}, {{ D }}], is cut into rows over a ring of {{ X }} devices. A stencil reaches {{ w }} rows up
-    and {{ w }} rows down. How many KB does each device send in one step?"""
+    and {{ w }} rows down. How many KB does each device send in one halo exchange?"""
     return 2 * w * D * 4

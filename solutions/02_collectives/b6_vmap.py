@@ -1,9 +1,9 @@
 """# B6 vmap over a sharded batch
 
-The given `centre` subtracts from one matrix `A[I_X, J]` the mean of each column. x cuts the rows, so `centre` needs one
+The given `centre` subtracts the mean of each column from one matrix `A[I_X, J]`. x cuts the rows, so `centre` needs one
 small all-reduce. Now there is a batch of matrices, and a second axis, y, cuts the batch. `jax.vmap` adds a dimension to
-the specs of the `shard_map` inside. The specs treat this dimension as whole, unless you name the mesh axis that cuts
-it.
+the specs of the `shard_map` in `centre`. The specs treat this dimension as whole, unless you name the mesh axis that
+cuts it.
 
 ```
    A[B_Y, I_X, J], B=4, on x0 and x1
@@ -25,10 +25,10 @@ it.
 | check | rule, per device | small case |
 |---|---|---|
 | in each matrix the mean of each column is subtracted | | |
-| the batch is still cut over y, the rows of its matrices over x | `P("y", "x")` | |
+| y still cuts the batch, and x still cuts the rows of its matrices | `P("y", "x")` | |
 | one all-reduce over x for the B/Y examples of a device; the batch is not gathered | no other collective; a device sends at most 2·(X − 1)/X · 4·B·J/Y bytes | 360 bytes |
 
-The grader refuses one all-reduce per example, although all of them together send no more bytes.
+The grader refuses one all-reduce per example, although these all-reduces together send no more bytes.
 
 **Symbols.** B: examples. I, J: rows and columns of a matrix. X, Y: sizes of the mesh axes. V: bytes of the whole array
 that a ring gathers. W: both-way bandwidth of a link.
@@ -73,7 +73,7 @@ def centre(a, *, mesh):
 @exercise.task(
     hints=[
         "Which transformation makes a function of one example a function of a batch?",
-        "vmap `centre`, with mesh bound by functools.partial, and tell vmap which mesh axis cuts the batch.",
+        "Bind mesh with functools.partial, apply jax.vmap to the bound `centre`, and tell vmap which mesh axis cuts the batch.",
         "jax.vmap(partial(centre, mesh=mesh), spmd_axis_name='y')(a)",
     ]
 )
@@ -102,7 +102,7 @@ def centre_batch_value(seen):
 
 @exercise.check(call, points=0.5, public=True, after=centre_batch_value)
 def centre_batch_layout(seen):
-    """centre_batch: the batch is still cut over y, the rows of its matrices over x"""
+    """centre_batch: y still cuts the batch, and x still cuts the rows of its matrices"""
     expect_spec(seen.out, P("y", "x"))
 
 
@@ -113,7 +113,7 @@ def centre_batch_traffic(seen):
     B, _, J = seen.a.shape
     X, Y = seen.mesh["x"], seen.mesh["y"]
     right = 2 * (X - 1) * (4 * B * J // Y) / X
-    wrong = Y * right + (Y - 1) * 4 * seen.a.size / (X * Y)  # the whole batch
+    wrong = Y * right + (Y - 1) * 4 * seen.a.size / (X * Y)  # a wrong program gathers the whole batch
     expect_traffic(seen, at_most=needed(right, wrong))
 
 
@@ -128,7 +128,7 @@ def centre_batch_traffic(seen):
         "X": [8, 16],
         "Y": [4, 12],
     },
-    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, where W is the bandwidth of a link in both directions",
     hints=[
         "Along which axis is the batch gathered, and which part of the array does each ring hold?",
         "The gather goes over y. Each ring along y holds one block of rows, so V is not the whole array.",
@@ -145,14 +145,14 @@ def batch_gather_time(chip, B, I, J, X, Y):
     points=0.5,
     unit="us",
     params={"B": [96, 240], "X": [4, 8, 16], "Y": [2, 6, 12]},
-    model="latency only: 1 us per hop, an all-reduce on a ring of N is 2 ⌊N/2⌋ hops, one all-reduce after the other",
+    model="latency only: 1 us per hop; an all-reduce on a ring of N takes 2 ⌊N/2⌋ hops, and one all-reduce follows the other",
     hints=[
-        "How many examples does one device have, and over which axis do they communicate?",
+        "How many examples does one device have, and over which axis does each all-reduce run?",
         "y cuts the batch, so a device has B / Y examples. Each all-reduce goes round the ring of x.",
         "(B / Y) all-reduces · 2 · ⌊X / 2⌋ hops · 1 us",
     ],
 )
 def looped_latency(B, X, Y):
-    """A device loops over its own examples, with a tiny all-reduce over x for each: B={{ B }} on rings of x={{ X }},
-    y={{ Y }}. How long do its all-reduces take?"""
+    """A mesh has rings of x={{ X }} and y={{ Y }}, and y cuts a batch of B={{ B }} examples. Each device loops over its own
+    examples and runs a tiny all-reduce over x for each example. How long do the all-reduces of one device take?"""
     return B / Y * 2 * latency(X)

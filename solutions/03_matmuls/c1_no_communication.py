@@ -27,7 +27,7 @@ whole rows of `A` and whole columns of `B`. So each device can compute its block
 | C equals A @ B | | |
 | C is sharded `P("x", "y")` | | |
 | no collective | not even one that the compiler adds | 0 bytes |
-| inside `shard_map` each device multiplies only for its own block of C | at most an equal share of the 2·I·J·K FLOPs | 3840 FLOPs |
+| inside `shard_map` each device computes only its own block of C | at most an equal share of the 2·I·J·K FLOPs | 3840 FLOPs |
 
 The matmul must be in the body of `shard_map`. One of the grader's meshes has y=1.
 
@@ -107,7 +107,7 @@ def local_traffic(seen):
 
 @exercise.check(product, points=0.5, public=True, after=local_value)
 def local_flops(seen):
-    """matmul_local: inside shard_map each device multiplies only for its own block of C"""
+    """matmul_local: inside shard_map each device computes only its own block of C"""
     expect_shard_map(seen)
     work = 2 * seen.a.size * seen.b.shape[1] / (seen.mesh["x"] * seen.mesh["y"])
     expect_flops(seen, at_most=needed(work, 2 * work))
@@ -117,7 +117,7 @@ def local_flops(seen):
     points=1,
     unit="GFLOP",
     params={"I": [2048, 8192], "J": [4096, 6144], "K": [8192, 16384], "X": [2, 16], "Y": [4, 8], "Z": [4, 16]},
-    model="a matmul of [I, J] by [J, K] costs 2·I·J·K",
+    model="a matmul of [I, J] by [J, K] costs 2·I·J·K FLOPs",
     hints=[
         "Which axes cut C, and what do the devices along the other axis compute?",
         "x and y cut C. The devices along z all compute the same block.",

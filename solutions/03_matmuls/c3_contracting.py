@@ -1,7 +1,7 @@
 """# C3 Both operands cut along the contracting dimension
 
-In `A[I, J_X] · B[J_X, K]` every device holds matching columns of `A` and rows of `B`. Its local matmul gives a *partial
-sum*, as large as `C` itself. We write `C[I, K]{U_X}`: unreduced over x. A collective must finish the sum.
+In `A[I, J_X] · B[J_X, K]` every device holds matching columns of `A` and rows of `B`. The local matmul gives a *partial
+sum*, as large as `C` itself. We write `C[I, K]{U_X}`: `C` is unreduced over x. A collective must finish the sum.
 
 ```
     A[I, J_X]        B[J_X, K]      C[I, K]{U_X}           C[I, K_X]
@@ -36,8 +36,8 @@ Keep all arrays in float32.
 bandwidth of a link.
 
 **Small case.** I=24, J=32, K=40, float32, x=4. Each device multiplies [24, 8] by [8, 40] and holds a partial sum of 24
-· 40 · 4 = 3840 bytes. The reduce-scatter sends 3/4 · 3840 = 2880 bytes and leaves [24, 10]. The all-reduce sends twice
-as many, 5760 bytes.
+· 40 · 4 = 3840 bytes. The reduce-scatter sends 3/4 · 3840 = 2880 bytes and leaves a block [24, 10]. The all-reduce
+sends twice as many, 5760 bytes.
 
 ## Going further
 
@@ -80,7 +80,7 @@ def matmul_all_reduce(a, b, *, mesh):
 @exercise.task(
     hints=[
         "You keep only your own columns of C. Do you need the rest of the sum?",
-        "One collective adds the partial sums and leaves each device its part of the sum. It cuts dimension 0 unless you say otherwise.",
+        "One collective adds the partial sums and leaves each device its part of the sum. By default it cuts dimension 0.",
         "jax.lax.psum_scatter(local_a @ local_b, 'x', scatter_dimension=1, tiled=True)",
     ]
 )
@@ -141,7 +141,7 @@ def scattered_traffic(seen):
     points=1,
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [2048, 3072, 4096], "K": [8192, 14336], "X": [4, 8]},
-    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, where W is the bandwidth of a link in both directions",
     hints=[
         "What does a reduce-scatter cost, compared with an all-gather of an equal array?",
         "A reduce-scatter costs as much as an all-gather: V / W. V counts the whole array, before it is cut.",
@@ -158,7 +158,7 @@ def scatter_time(chip, I, K, X):
     points=1,
     unit="MB",
     params={"I": [2048, 4096], "K": [6144, 10240], "X": [4, 8]},
-    model="one-way ring: reduce-scatter, then all-gather, X - 1 steps each; 1 MB is 10^6 bytes",
+    model="one-way ring: a reduce-scatter of X - 1 steps, then an all-gather of X - 1 steps; 1 MB is 10^6 bytes",
     hints=[
         "Which two collectives make an all-reduce?",
         "An all-reduce is a reduce-scatter and an all-gather. In each of the two a device sends X − 1 chunks, and a chunk is 1 / X of the array.",

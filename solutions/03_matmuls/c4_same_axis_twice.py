@@ -1,4 +1,4 @@
-"""# C4 The same axis on two outer dimensions
+"""# C4 One axis cuts the rows of A and the columns of B
 
 In `A[I_X, J] · B[J, K_X]` one axis cuts the rows of `A` and the columns of `B`. The matmul of local blocks gives only
 the diagonal blocks of `C`. `C[I_X, K_X]` is not a sharding, because an axis may cut only one dimension. So devices must
@@ -148,7 +148,7 @@ def keep_columns_budget(seen):
     points=1,
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [2048, 12288], "J": [4096, 7168], "K": [3072, 10240], "X": [4, 8]},
-    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, where W is the bandwidth of a link in both directions",
     hints=[
         "Which operands can you gather, and how many bytes does each gather move?",
         "Gathering `A` moves I · J numbers, and gathering `B` moves J · K numbers. Gather the smaller operand.",
@@ -156,6 +156,6 @@ def keep_columns_budget(seen):
     ],
 )
 def cheaper_gather_time(chip, I, J, K, X):
-    """`A[I_X, J] · B[J, K_X]` in bfloat16 with I={{ I }}, J={{ J }}, K={{ K }} on a ring of {{ X }} {{ chip }} chips.
+    """A ring of {{ X }} {{ chip }} chips computes `A[I_X, J] · B[J, K_X]` in bfloat16 with I={{ I }}, J={{ J }}, K={{ K }}.
     You may leave `C` cut by rows or by columns. How long does the cheaper of the two all-gathers take?"""
     return all_gather_time(2 * min(I, K) * J, X, chip)

@@ -30,17 +30,17 @@ faster.
 
 | check | small case |
 |---|---|
-| batches below `flops` / `bandwidth` | B=512 < 2550: strategy 2 |
-| batches above `flops` / `bandwidth` | |
+| batches smaller than `flops` / `bandwidth` | B=512 < 2550: strategy 2 |
+| batches larger than `flops` / `bandwidth` | |
 
 In every case the times of the two strategies differ by more than 5 %.
 
 **Symbols.** V: bytes of the array that is gathered or reduced. `{U_X}`: partial sums. L: size of a second batch, in a
 question. C: FLOP/s of a chip.
 
-**Small case.** B=512, D=4096, F=16384, X=4; a chip has 4.59e14 FLOP/s, and W = 1.8e11 bytes/s. Strategy 1 takes 150 µs
-of arithmetic, and 746 µs for the all-gather of 134 MB. Strategy 2 takes 37 µs of arithmetic, and 186 µs for the
-all-reduce of 16.8 MB. So strategy 2 is faster.
+**Small case.** B=512, D=4096, F=16384, X=4; a chip has 4.59e14 FLOP/s, and W = 1.8e11 bytes/s. In strategy 1 the
+arithmetic takes 150 µs and the all-gather of 134 MB takes 746 µs. In strategy 2 the arithmetic takes 37 µs and the
+all-reduce of 16.8 MB takes 186 µs. So strategy 2 is faster.
 
 ## Going further
 
@@ -62,8 +62,8 @@ exercise = Exercise(stars=2, extension=True)
 @exercise.function(
     hints=[
         "Write down the arithmetic time and the communication time of each strategy. Which array does each strategy send, and how large is this array?",
-        "Strategy 1 moves 2·D·F bytes once; strategy 2 moves 2·B·F bytes twice, but has 1/X of the arithmetic.",
-        "first = max(2*B*D*F / flops, 2*D*F / bandwidth); second = the same for strategy 2. Compare the two times.",
+        "Strategy 1 moves 2·D·F bytes once. Strategy 2 moves 2·B·F bytes twice, but has 1/X of the arithmetic.",
+        "first = max(2*B*D*F / flops, 2*D*F / bandwidth); second = the same formula for strategy 2. Compare the two times.",
     ]
 )
 def choose(B, D, F, X, flops, bandwidth):
@@ -108,17 +108,17 @@ large = exercise.cases(
 
 @exercise.check(small, points=2, public=True)
 def choose_small_batch(seen):
-    """choose: batches below flops / bandwidth"""
+    """choose: batches smaller than flops / bandwidth"""
     expect_outcomes(seen)
 
 
 @exercise.check(large, points=3)
 def choose_large_batch(seen):
-    """choose: batches above flops / bandwidth"""
+    """choose: batches larger than flops / bandwidth"""
     expect_outcomes(seen)
 
 
-MODEL = "each matmul takes the longer of arithmetic and communication; on a ring an all-gather takes V / W, W both directions"
+MODEL = "each matmul takes the longer of its arithmetic and its communication; on a ring an all-gather takes V / W, and W counts both directions of a link"
 
 
 @exercise.number(
@@ -127,12 +127,12 @@ MODEL = "each matmul takes the longer of arithmetic and communication; on a ring
     hints=[
         "For each batch: does arithmetic or communication take longer?",
         "The gather of `W` takes the same time for both batches. The matmul of whole arrays grows with the batch: 2 · B · D · F FLOPs.",
-        "time = for each batch the longer of (FLOPs / peak rate) and (2 · D · F bytes / W); then add the two times",
+        "time = for each batch the longer of (FLOPs / peak rate) and (2 · D · F bytes / W). Add the times of the two batches.",
     ],
 )  # fmt: skip
 def gather_first_total(chip, B, L, D, F, X):
-    """D={{ D }}, F={{ F }} on a ring of {{ X }} {{ chip }} chips, in bfloat16. Strategy 1 serves a batch of B={{ B }}, then one
-    of B={{ L }}, gathering `W` each time. How long do the two matmuls take, one after the other?"""
+    """A ring of {{ X }} {{ chip }} chips uses strategy 1 in bfloat16, with D={{ D }}, F={{ F }}. It serves a batch of B={{ B }}, then
+    a batch of B={{ L }}, and gathers `W` for each batch. How long do the two matmuls take, one after the other?"""
     return sum(max(matmul_time(2 * b * D * F, chip), all_gather_time(2 * D * F, X, chip)) for b in (B, L))
 
 
@@ -142,7 +142,7 @@ def gather_first_total(chip, B, L, D, F, X):
     hints=[
         "For each layer: which array is all-reduced, and how wide is it?",
         "The first layer all-reduces an array [B, F], the second an array [B, D]. Each device computes 1 / X of both matmuls.",
-        "time = for each layer the longer of (2 · B · D · F / X FLOPs) / (peak rate) and 2 · (2 · B · width bytes) / W; then add",
+        "time = for each layer the longer of (2 · B · D · F / X FLOPs) / (peak rate) and 2 · (2 · B · width bytes) / W. Add the times of the two layers.",
     ],
 )  # fmt: skip
 def reduce_last_total(chip, B, D, F, X):

@@ -1,11 +1,11 @@
 """# D1 How long a collective takes on a ring and on a line
 
-In an all-gather a chip must receive the (N − 1)/N of the array that it does not hold. On a ring two links bring
-these bytes; at the end of a line only one link does. The time hardly depends on N: with more chips, there are more hops
-but smaller shards.
+In an all-gather a chip must receive the (N − 1)/N of the array that it does not hold. On a ring two links bring these
+bytes. At the end of a line one link brings all of them. The time hardly depends on N: with more chips, there are more
+hops but smaller shards.
 
 ```
-   ring of 4 (the axis wraps around)          line of 4 (it does not)
+   ring of 4 (the axis wraps around)          line of 4 (it does not wrap)
 
       +---- 0 <---> 1 ----+                   0 <---> 1 <---> 2 <---> 3
       |                   |
@@ -37,17 +37,17 @@ but smaller shards.
 These rules are *exact*. On a ring the *book* (*How To Scale Your Model*) drops the factor (N − 1)/N: its times are V/W,
 and 2·V/W for an all-reduce. Each question says which rule it uses. All times are ideal: they count bandwidth only.
 
-**Symbols.** V: bytes of the array without the cut over this axis, not of a shard. If y cuts `A[I_X, J_Y]` too, a gather
-over x has V = (bytes of A) / Y. N: chips along the axis. W1: one-way bandwidth of a link. W = 2·W1: both-way
-bandwidth. `{U_X}`: partial sums over x.
+**Symbols.** V: bytes of the array that the chips of this axis hold together, not of a shard. If y cuts `A[I_X, J_Y]`
+too, a gather over x has V = (bytes of A) / Y. N: chips along the axis. W1: one-way bandwidth of a link. W = 2·W1:
+both-way bandwidth. `{U_X}`: partial sums over x.
 
 **Small case.** `bfloat16[1536_X, 4096]` has V = 2 · 1536 · 4096 = 12.6 MB. A ring of 4 v4p chips has W = 9.0e10
-bytes/s. The book's V/W is 140 µs, and the exact rule gives 3/4 of it, 105 µs. A line of 4 v5e chips has W1 = 4.5e10
-bytes/s. There, the chip at an end receives 3/4 of V over one link in 210 µs.
+bytes/s. The book's V/W is 140 µs, and the exact rule gives 3/4 of this time, 105 µs. A line of 4 v5e chips has W1 =
+4.5e10 bytes/s. On this line the chip at an end receives 3/4 of V over one link in 210 µs.
 
 ## Going further
 
-**The book's rule.** For an even N, V/W is the time of N/2 rounds in which a link carries a whole shard in each
+**The book's rule.** For an even N, V/W is the time of N/2 rounds in which each link carries a whole shard in each
 direction. At N = 4 the book's rule and the exact rule differ by 25 %.
 
 **Bytes and latency.** The dtype gives the bytes of an element: 2 for bfloat16, 4 for float32. A hop takes about 1 µs,
@@ -68,8 +68,8 @@ exercise = Exercise(stars=1)
 @exercise.function(
     hints=[
         "How many bytes must one chip receive that it does not have yet?",
-        "Over how many links does a chip receive at the same time? Over two on a ring, over one at the end of a line.",
-        "passes * bytes * (axis_size - 1) / axis_size / (links * one_way_bandwidth); an all-reduce has two passes, the others one",
+        "Over how many links does a chip receive at the same time? Over two links on a ring, over one link at the end of a line.",
+        "passes * bytes * (axis_size - 1) / axis_size / (links * one_way_bandwidth); an all-reduce has two passes, each other collective has one",
     ]
 )
 def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
@@ -77,7 +77,7 @@ def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
 
     Args:
         kind: "all_gather", "reduce_scatter" or "all_reduce"; anything else raises ValueError.
-        bytes: V, the bytes of the array without the cut over this axis.
+        bytes: V, the bytes of the array that the chips of this axis hold together.
         axis_size: N, chips along the axis; with 1 nothing moves and the time is 0.
         one_way_bandwidth: W1, bytes/s of one link in one direction.
         wraps: True when the axis is a ring, False when it is a line.
@@ -95,8 +95,10 @@ def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
 
 # -- rings -------------------------------------------------------------------------------------
 
-BOOK_RING = "bidirectional ring, bandwidth only, V/W with W both directions of one link"
-EXACT_RING = "bidirectional ring, bandwidth only, exact: (N-1)/N · V/W with W both directions of one link"
+BOOK_RING = "bidirectional ring, bandwidth only: V/W, where W is the bandwidth of a link in both directions"
+EXACT_RING = (
+    "bidirectional ring, bandwidth only, exact: (N-1)/N · V/W, where W is the bandwidth of a link in both directions"
+)
 EXACT_LINE = "bandwidth only, exact: (N-1)/N · V/W if the axis is a ring, (N-1)/N · V/W1 if it is a line"
 
 
@@ -106,7 +108,7 @@ EXACT_LINE = "bandwidth only, exact: (N-1)/N · V/W if the axis is a ring, (N-1)
     params={"chip": ["v4p", "v5p", "v5e", "v6e"], "N": [8, 16], "R": [1280, 1536, 2560, 3072, 4608, 5120, 6656],
             "C": [3584, 4096, 7168, 10240, 13824]},
     hints=[
-        "Which bytes count, those of a shard or those of the gathered array?",
+        "Which bytes count: the bytes of a shard, or the bytes of the gathered array?",
         "The model's V is the bytes of the gathered array. Both directions of a link carry data.",
         "time = V / W with 4 bytes per element, and W the both-way bandwidth",
     ],
@@ -130,12 +132,12 @@ def ring_gather_time(chip, N, R, C):
 )  # fmt: skip
 def ring_scatter_time(chip, X, Y, I, K):
     """A {{ chip }} mesh has the axes x={{ X }} and y={{ Y }}, and both wrap around. y cuts the rows of `C`, bfloat16[{{ I }}, {{ K }}], and the chips
-    along x hold partial sums of it: `C[I_Y, K]{U_X}`. How long does the reduce-scatter over x to `C[I_Y, K_X]` take?"""
+    along x hold partial sums of `C`: `C[I_Y, K]{U_X}`. How long does the reduce-scatter over x to `C[I_Y, K_X]` take?"""
     return reduce_scatter_time(2 * I * K / Y, X, chip, topology="ring", model="exact")
 
 
 @exercise.number(
-    points=0.25, unit="us", model="bidirectional ring, bandwidth only, the all-reduce as a reduce-scatter and an all-gather of V/W each",
+    points=0.25, unit="us", model="bidirectional ring, bandwidth only: the all-reduce is a reduce-scatter and an all-gather, and each of the two takes V/W",
     where=lambda chip, N, D, F: wraps(chip, N),
     params={"chip": ["v4p", "v5p", "v5e", "v6e"], "N": [4, 8, 16], "D": [2304, 2560, 3584, 4096, 5120, 6656],
             "F": [6144, 11264, 12288, 13824, 20480]},
@@ -178,17 +180,17 @@ def line_gather_time(chip, X, Y, R, C):
     hints=[
         "Does the axis of this slice wrap around? And which part of C does one line along z reduce?",
         "The slice is smaller than a full cube, so z is a line. y cuts the rows into four parts.",
-        "time = (4 − 1) / 4 · V / W1 with V a quarter of the bytes of C",
+        "time = (4 − 1) / 4 · V / W1 with V = (bytes of C) / 4",
     ],
 )  # fmt: skip
 def line_scatter_time(chip, I, K):
     """A 2x4x4 slice of {{ chip }} has the mesh axes x (2), y (4) and z (4). y cuts the rows of `C`, bfloat16[{{ I }}, {{ K }}], and the chips along
-    z hold partial sums of it: `C[I_Y, K]{U_Z}`. How long does the reduce-scatter over z to `C[I_Y, K_Z]` take?"""
+    z hold partial sums of `C`: `C[I_Y, K]{U_Z}`. How long does the reduce-scatter over z to `C[I_Y, K_Z]` take?"""
     return reduce_scatter_time(2 * I * K / 4, 4, chip, topology="line", model="exact")
 
 
 @exercise.number(
-    points=0.25, unit="us", model="bandwidth only, exact for a ring or a line as the axis is; the all-reduce is a reduce-scatter and an all-gather",
+    points=0.25, unit="us", model="bandwidth only, with the exact rule for the kind of the axis, ring or line; the all-reduce is a reduce-scatter and an all-gather",
     params={"chip": ["v5e", "v6e"], "D": [1536, 2560, 3072, 4096, 5120, 7168],
             "F": [4096, 6144, 10240, 12288, 14336, 20480]},
     hints=[

@@ -31,7 +31,7 @@ V/N² / W1.
 | rings that send one way, even and odd N | N·(N − 1) / 2 | about V / (2·W1) | |
 | lines | ⌊N/2⌋·⌈N/2⌉ | V / (4·W1) | 93 µs |
 | behind a switch | N − 1 | about V / (N·W1) | 4.1 µs |
-| over two and three unequal axes | for each axis the rule above, for n chips and V·n/N bytes; the slowest axis counts | rings: V·n / (4·N·W) | |
+| over two and three unequal axes | for each axis the rule above with n chips and V·n/N bytes; the slowest axis counts | rings: V·n / (4·N·W) | |
 
 **Symbols.** V: bytes of the array that these chips hold together. N: chips in the exchange. n, X, Y: chips along an axis. W1:
 one-way bandwidth of a wire. W = 2·W1: both-way bandwidth.
@@ -77,7 +77,7 @@ def exchange_time(bytes, sizes, network, one_way_bandwidth):
         bytes: V, the bytes of the full array over these chips.
         sizes: tuple of the sizes of the axes; behind a switch, one number.
         network: "ring" (both ways), "one_way_ring", "line" or "switch".
-        one_way_bandwidth: W1, bytes/s of one wire in its direction.
+        one_way_bandwidth: W1, bytes/s of one wire in one direction.
     """
 
     def chunks(n):
@@ -97,7 +97,7 @@ ARRAY = {"I": [1536, 3072, 5120, 6144], "J": [4096, 7168, 10240]}
     points=0.25,
     unit="us",
     params={"chip": ["v4p", "v5p"], "N": [12, 16], "I": [1536, 3072, 4608, 6144], "J": [6144, 9216, 12288]},
-    model="bidirectional ring, bandwidth only, V / (4·W) with W both directions of one link",
+    model="bidirectional ring, bandwidth only: V / (4·W), where W is the bandwidth of a link in both directions",
     hints=[
         "How far does a byte travel on a ring, on average?",
         "On average a byte travels a quarter of the ring, half as far as to the farthest chip. The question's model already contains this quarter, so V is the whole array.",
@@ -115,7 +115,7 @@ def ring_exchange_time(chip, N, I, J):
     unit="us",
     params={"chip": ["v5e", "v6e"], "X": [4, 8], "Y": [4, 8, 16], **ARRAY},
     where=lambda chip, X, Y, I, J: (X, Y) in {(4, 8), (8, 4), (8, 16)},
-    model="bandwidth only, exact: V / (4·W) if the axis is a ring; on a line, the chunks that pass the middle wire",
+    model="bandwidth only, exact: V / (4·W) if the axis is a ring; on a line, the chunks that pass the middle wire set the time",
     hints=[
         "Is the axis of this slice a ring? And which wire carries the most chunks?",
         "An axis shorter than 16 chips is a line. Each of the X / 2 chips on one side of the busiest wire sends a chunk to each of the X / 2 chips on its other side.",
@@ -134,7 +134,7 @@ def line_exchange_time(chip, X, Y, I, J):
     params={"chip": ["A100", "H100", "B200", "GB200 NVL72"], "N": [6, 18, 24],
             "I": [2304, 4608, 6912], "J": [4608, 9216, 11520]},
     where=lambda chip, N, I, J: (N == 6) == (GPUS[chip].node == 8),
-    model="one switch, bandwidth only, exact: each GPU sends V/N² to each of the others at its egress bandwidth",
+    model="one switch, bandwidth only, exact: each GPU sends V/N² bytes to each other GPU at its egress bandwidth",
     hints=[
         "How many chunks does a GPU send, and how many of its chunks stay?",
         "A GPU sends N − 1 chunks at its own egress bandwidth, one to each other GPU of the collective.",
@@ -143,7 +143,7 @@ def line_exchange_time(chip, X, Y, I, J):
 )  # fmt: skip
 def switch_exchange_time(chip, N, I, J):
     """{{ N }} {{ chip }} GPUs of one node change `A`, bfloat16[{{ I }}, {{ J }}], from `A[I_X, J]` to `A[I, J_X]` with an all-to-all.
-    How long does it take?"""
+    How long does the all-to-all take?"""
     return all_to_all_time(2 * I * J, N, chip, topology="switch")
 
 
@@ -153,7 +153,7 @@ def switch_exchange_time(chip, N, I, J):
     params={"chip": ["v4p", "v5p"], "X": [8, 12], "Y": [12, 16],
             "I": [7680, 9216, 12288, 15360], "J": [9216, 12288, 15360, 18432]},
     where=lambda chip, X, Y, I, J: X < Y < 2 * X,
-    model="two rings, bandwidth only, V · (longer axis) / (4 · N · W) for N chips in all, W both directions of one link",
+    model="two rings, bandwidth only: V · (longer axis) / (4 · N · W), with N chips in all; W counts both directions of a link",
     hints=[
         "Which of the two axes is the bottleneck?",
         "The longer axis is the bottleneck: chunks travel farther along it. Each ring along it moves a part of the array.",
@@ -161,6 +161,6 @@ def switch_exchange_time(chip, N, I, J):
     ],
 )  # fmt: skip
 def torus_exchange_time(chip, X, Y, I, J):
-    """`A` is bfloat16[{{ I }}, {{ J }}] on {{ chip }} with two wrapping axes, x={{ X }} and y={{ Y }}. How long does the all-to-all
-    over both, `A[I_XY, J] → A[I, J_XY]`, take?"""
+    """`A` is bfloat16[{{ I }}, {{ J }}] on {{ chip }} chips. Two axes, x={{ X }} and y={{ Y }}, wrap around. How long does the all-to-all
+    over both axes, `A[I_XY, J] → A[I, J_XY]`, take?"""
     return all_to_all_time(2 * I * J, (X, Y), chip)

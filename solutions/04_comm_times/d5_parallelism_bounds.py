@@ -1,8 +1,7 @@
 """# D5 When does communication stop being overlapped?
 
-Arithmetic and communication of a training step overlap, so a step takes the longer time. If both are equal,
-communication is just fully overlapped. A smaller batch or more tensor-parallel chips would expose it. The layer is
-`In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
+Arithmetic and communication of a training step overlap, so a step takes the longer time. If both times are equal,
+communication is just fully overlapped. The layer is `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```
              y=0            y=1         FSDP moves weights along x:
@@ -11,8 +10,8 @@ communication is just fully overlapped. A smaller batch or more tensor-parallel 
                                         along y: AllGather_Y(In[B_X, D_Y])
 ```
 
-**Write** `mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth)`, which returns seconds
-`(arithmetic, weights, activations)` of one pass, and `best_split(B, F, N, MX, MY)`, which returns ints `(X, Y)`.
+**Write** two functions. `mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth)` returns
+`(arithmetic, weights, activations)`, the seconds of one pass. `best_split(B, F, N, MX, MY)` returns ints `(X, Y)`.
 `fsdp=False` means plain data parallelism (DP): weights are whole over x. *Fully overlapped*: communication takes no
 longer than arithmetic.
 
@@ -27,21 +26,21 @@ longer than arithmetic.
 
 | check | rule |
 |---|---|
-| the forward pass with FSDP, tensor parallelism and both | the table; 0 along an axis of one chip |
-| the backward pass with FSDP, tensor parallelism and both | the table |
+| the forward pass with FSDP, with tensor parallelism, and with both | the table; 0 along an axis of one chip |
+| the backward pass with FSDP, with tensor parallelism, and with both | the table |
 | plain data parallelism, with and without tensor parallelism | the table, row DP |
-| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F/(Y·MX), B/(X·MY)), the forward times of weights (FSDP) and activations without 4·D/W; X, Y and N are powers of two, X·Y=N |
+| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F/(Y·MX), B/(X·MY)): the forward times of weights (FSDP) and activations, without the factor 4·D/W; X, Y and N are powers of two, X·Y=N |
 
 **Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch) and
-y (cuts F). N = X·Y. MX, MY (M): torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way bandwidth of a
-link (`bandwidth`). V: bytes gathered. α = C/W.
+y (cuts F). N = X·Y. MX, MY (M): number of torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way
+bandwidth of a link (`bandwidth`). V: bytes gathered. α = C/W.
 
-**Bounds.** FSDP alone is overlapped if B/X > α/MX, tensor parallelism (TP) alone if Y < MY·F/α. FSDP with TP, each on
-its own axes, needs B/N > α²/(MX·MY·F), with the best X = √(B·N·MX/(F·MY)). DP between slices needs more than C/W_dcn
+**Bounds** for full overlap. FSDP alone: B/X > α/MX. Tensor parallelism (TP) alone: Y < MY·F/α. FSDP with TP, each on
+its own axes: B/N > α²/(MX·MY·F) at the best X, which is √(B·N·MX/(F·MY)). DP between slices needs more than C/W_dcn
 tokens per slice (W_dcn: data-centre bandwidth per chip).
 
-**Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone needs 2550 tokens per chip on one axis, 850 on three. TP
-alone: Y < 12.9. FSDP on two axes with TP on one needs 99 tokens per chip.
+**Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone needs 2550 tokens per chip on one axis, and 850 on three
+axes. TP alone needs Y < 12.9. FSDP on two axes with TP on one needs 99 tokens per chip.
 
 ## Going further
 
@@ -64,8 +63,8 @@ exercise = Exercise(stars=2)
 
 @exercise.function(
     hints=[
-        "You need three times: for the FLOPs of a chip, for the bytes over x, and for the bytes over y. Which axis cuts B, and which cuts F?",
-        "Forward pass: a chip computes 4·B·D·F/(X·Y) FLOPs. 4·D·F/Y bytes of weights go over MX axes, 4·B·D/X bytes of activations over MY axes.",
+        "For one chip, compute the time of the FLOPs, the time of the bytes over x, and the time of the bytes over y. Which axis cuts B, and which cuts F?",
+        "Forward pass: a chip computes 4·B·D·F/(X·Y) FLOPs. 4·D·F/Y bytes of weights go over MX axes, and 4·B·D/X bytes of activations go over MY axes.",
         "weights = (2 if backward else 1 if fsdp else 0) * 4 * D * F / Y / (MX * bandwidth) if X > 1 else 0.0",
     ]
 )
@@ -90,8 +89,8 @@ def mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth):
 
 @exercise.function(
     hints=[
-        "Try every X. How long does it take to send the weights, and how long the activations? Leave out common factors.",
-        "The forward times without the common factor 4·D/W: F / (Y·MX) for the weights and B / (X·MY) for the activations. The longer one counts.",
+        "Try every X. How long does it take to send the weights, and how long to send the activations? Leave out common factors.",
+        "The forward times without the common factor 4·D/W: F / (Y·MX) for the weights and B / (X·MY) for the activations. The longer time counts.",
         "min(powers_of_two, key=lambda X: max(F * X / N / MX, B / X / MY))",
     ]
 )
@@ -107,7 +106,7 @@ def best_split(B, F, N, MX, MY):
 
 # -- questions ---------------------------------------------------------------------------------
 
-BOOK = "arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus axes, W both directions"
+BOOK = "arithmetic and communication overlap; on a ring an all-gather takes V / (M·W) over M torus axes, and W counts both directions of a link"
 
 
 @exercise.number(
@@ -117,7 +116,7 @@ BOOK = "arithmetic and communication overlap; on a ring an all-gather takes V / 
     model=BOOK,
     hints=[
         "What grows with the batch: arithmetic or communication?",
-        "Only arithmetic grows. At the smallest such batch a chip's matmul of its own tokens takes as long as the gather over three axes.",
+        "Only arithmetic grows. At the smallest batch with full overlap a chip's matmul of its own tokens takes as long as the gather over three axes.",
         "tokens in the batch = N · C / (3 · W)",
     ],
 )
@@ -139,7 +138,7 @@ def fsdp_least_batch(chip, N, T):
     ],
 )
 def tensor_most_chips(chip, D, F):
-    """`In[B, D] · W_in[D, F] · W_out[F, D]` with D={{ D }}, F={{ F }} on {{ chip }}, and y is a ring of one torus axis. Up to how many tensor-parallel
+    """{{ chip }} chips compute `In[B, D] · W_in[D, F] · W_out[F, D]` with D={{ D }}, F={{ F }}, and y is a ring of one torus axis. Up to how many tensor-parallel
     chips (not rounded) is the communication fully overlapped?"""
     return F / link_intensity(chip)
 
@@ -151,13 +150,13 @@ def tensor_most_chips(chip, D, F):
     model=BOOK + "; weights and activations travel on different axes and overlap with each other too",
     hints=[
         "At the best X and Y both collectives take equally long. How long does each take, per token?",
-        "Set the time of the weights over two axes equal to the arithmetic time, and the time of the activations over one axis too. Multiply the two equations.",
+        "Two times equal the arithmetic time: the time of the weights over two axes, and the time of the activations over one axis. Multiply the two equations.",
         "tokens per chip = (C / W)² / (2 · F)",
     ],
 )
 def mixed_least_batch(chip, N, F):
-    """A model trains with FSDP over two torus axes and tensor parallelism over the third, {{ N }} {{ chip }} chips in all, F={{ F }}, with the best X and Y.
-    What is the least number of tokens *per chip* at which the communication is fully overlapped?"""
+    """A model with F={{ F }} trains on {{ N }} {{ chip }} chips, with FSDP over two torus axes and tensor parallelism over the third. X and Y are
+    always the best for the batch. What is the least number of tokens *per chip* at which the communication is fully overlapped?"""
     return link_intensity(chip) ** 2 / (2 * 1 * F)
 
 
@@ -169,13 +168,13 @@ def mixed_least_batch(chip, N, F):
     model=BOOK + "; the best X makes weights and activations take equally long",
     hints=[
         "Which two times are equal at the best X?",
-        "The weights go over two axes and are cut by Y = N / X; the activations go over one axis and are cut by X.",
+        "The weights go over two axes and are cut by Y = N / X. The activations go over one axis and are cut by X.",
         "X² = 2 · N · (tokens in the batch) / F",
     ],
 )
 def best_fsdp_chips(B, F, N):
-    """A model trains with FSDP over two torus axes and tensor parallelism over the third, {{ N }} chips in all, F={{ F }}, {{ B }} tokens in the global
-    batch. Which X (chips along the FSDP axis, not rounded) is best?"""
+    """A model with F={{ F }} trains on {{ N }} chips, with FSDP over two torus axes and tensor parallelism over the third. The global batch has {{ B }}
+    tokens. Which X (chips along the FSDP axis, not rounded) is best?"""
     return math.sqrt(B * N * 2 / F)
 
 
@@ -184,7 +183,7 @@ def best_fsdp_chips(B, F, N):
     unit="token",
     params={"chip": ["v5p", "v5e", "v6e"], "dcn": [6.25, 3.125, 12.5], "P": [3, 4, 5, 6, 8], "n": [256, 128]},
     where=lambda chip, dcn, P, n: CHIPS[chip].dcn == dcn * 1e9,
-    model="data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of V / W each, W the slice's one-way DCN bandwidth",
+    model="data parallelism between slices; the all-reduce is a reduce-scatter and an all-gather of V / W each, and W is a slice's one-way bandwidth into the data-centre network",
     hints=[
         "How many FLOPs does one slice compute, and how many bytes does it send over the data-centre network?",
         "For each weight, the backward pass of a slice computes 4 FLOPs per token, and its all-reduce takes 4 bytes. The slice's chips divide these FLOPs and bytes among themselves.",
@@ -192,6 +191,6 @@ def best_fsdp_chips(B, F, N):
     ],
 )
 def dcn_least_batch(chip, dcn, P, n):
-    """{{ P }} slices of {{ n }} {{ chip }} chips train one model, each chip with {{ dcn }} GB/s one way into the data-centre network; between slices only
-    gradients are all-reduced. What is the least global batch of *all slices*, in tokens, at which this all-reduce is fully overlapped?"""
+    """{{ P }} slices of {{ n }} {{ chip }} chips train one model. Each chip can send {{ dcn }} GB/s, one way, into the data-centre network. Between
+    slices only an all-reduce of gradients runs. What is the least global batch of *all slices*, in tokens, at which this all-reduce is fully overlapped?"""
     return P * CHIPS[chip].bf16 / (dcn * 1e9)

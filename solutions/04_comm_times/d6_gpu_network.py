@@ -1,8 +1,8 @@
 """# D6 Collectives on GPUs: nodes, switches, and the network between nodes
 
-On a torus a chip sends only to its neighbours. GPUs are connected by switches instead: inside a node a GPU sends to
-*any* other GPU at its full egress bandwidth. Further switches connect the nodes. In a gather or a reduction both levels
-of links, inside nodes and between nodes, work at the same time. So the slower level sets the time.
+On a torus a chip sends only to its neighbours. Switches connect GPUs: inside a node a GPU sends to *any* other GPU at
+its full egress bandwidth. Further switches connect the nodes. In a gather or a reduction both levels of links, inside
+nodes and between nodes, work at the same time. So the slower level sets the time.
 
 ```
    leaf and spine switches: a fat tree, every node has its full egress
@@ -32,13 +32,13 @@ of links, inside nodes and between nodes, work at the same time. So the slower l
 | gathers and reductions inside one node and over 2 to 32 nodes | V·(N−1)/(N·Wg) | V · max((d−1)/(d·Wg), (M−1)/(M·Wn)) | 65 µs, 81 µs |
 | all-reduces | twice a gather's time | twice a gather's time | 130 µs |
 | all-reduces over nodes whose switches add (SHARP) | V / Wg | V / min(Wg, Wn) | 75 µs |
-| all-to-alls, dense and ragged, in one node and over many | V·(N−1)/(N²·Wg) | V·(M−1)/(M²·Wn) | 8.2 µs |
+| all-to-alls, dense and ragged, in one node and over many nodes | V·(N−1)/(N²·Wg) | V·(M−1)/(M²·Wn) | 8.2 µs |
 
-A *ragged* all-to-all sends each row to at most k parts. Multiply its time by min(k / parts, 1), with N parts in one
-node and M parts over many nodes.
+A *ragged* all-to-all sends each row to at most k parts. Multiply the time of the dense all-to-all by min(k / parts, 1),
+with N parts in one node and M parts over many nodes.
 
 **Symbols.** V: bytes of the full array. N: GPUs in the collective. M: nodes. d: GPUs of a node. Wg, Wn (W_node): egress
-bandwidth, one-way, of a GPU and of a node. In the questions W is a GPU's egress, C the FLOP/s of a GPU, and E the
+bandwidth, one-way, of a GPU and of a node. In the questions W is a GPU's egress, C is the FLOP/s of a GPU, and E is the
 number of experts.
 
 **Small case** (ideal times). H100 GPUs gather bfloat16[1024, 16384], 33.6 MB. Inside one node the all-gather takes 7/8
@@ -49,14 +49,14 @@ number of experts.
 **More of the small case.** With two nodes, the level inside the nodes still needs 65 µs, and the level between them
 needs 1/2 · 33.6 MB / 400 GB/s = 42 µs. So the time is 65 µs. With four nodes, the time is max(65, 63) = 65 µs.
 
-**SHARP.** The switch adds what all GPUs send and sends the sum back. Each GPU sends its array to the switch once and
-receives the sum once, for any number of GPUs. So SHARP is faster by a factor of 2·(N−1)/N, 1.75 for 8 GPUs. Published
-measurements show a gain of about 30 %.
+**SHARP.** The switch adds the arrays of all GPUs and sends the sum back. Each GPU sends its array to the switch once
+and receives the sum once, for any number of GPUs. So SHARP is faster by a factor of 2·(N−1)/N, 1.75 for 8 GPUs.
+Published measurements show a gain of about 30 %.
 
 **Ragged all-to-all.** A mixture of experts sends each token to only k experts.
 
-**In real systems.** Data parallelism over two nodes is cheap, as in the small case, and models limit each token's
-experts to few nodes.
+**In real systems.** Data parallelism over two nodes is cheap, as the small case shows. Many models limit the experts of
+a token to few nodes.
 
 **Read on.** *How To Scale Your Model*, "How to Think About GPUs".
 """
@@ -81,7 +81,7 @@ def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
 
     Args:
         kind: "all_gather", "reduce_scatter", "all_reduce", "sharp_all_reduce" or "all_to_all".
-        bytes: V, the full logical array. gpus: GPUs in the collective, at most ``node`` or a multiple of it.
+        bytes: V, the full logical array. gpus: GPUs in the collective, at most ``node`` or a multiple of ``node``.
         node: GPUs in one node. gpu_egress, node_egress: bytes/s out of a GPU and out of a node.
         k: for an all-to-all, the largest number of parts that one row has data for (GPUs in one node, nodes otherwise).
     """
@@ -108,12 +108,12 @@ EXACT = "bandwidth only, exact"
     model=EXACT,
     hints=[
         "How many bytes enter or leave one GPU?",
-        "Each GPU sends its shard to 7 others, 7 / 8 of the array in all.",
+        "Each GPU sends its shard to 7 other GPUs, 7 / 8 of the array in all.",
         "time = 7 / 8 · V / egress with V = 2 · I · J bytes",
     ],
 )
 def node_gather_time(chip, I, J):
-    """`A` is bfloat16[{{ I }}, {{ J }}], sharded `A[I_X, J]` over the 8 GPUs of one {{ chip }} node. How long does its all-gather take?"""
+    """`A` is bfloat16[{{ I }}, {{ J }}], sharded `A[I_X, J]` over the 8 GPUs of one {{ chip }} node. How long does the all-gather take?"""
     return all_gather_time(2 * I * J, 8, chip, topology="switch")
 
 
@@ -121,11 +121,12 @@ def node_gather_time(chip, I, J):
     points=0.4,
     unit="us",
     params={"chip": ["H100", "H200"], "M": [6, 8, 12], "I": [4608, 6144, 9216], "J": [14336, 20480, 28672]},
-    model=EXACT + "; levels overlap, the slower one counts; the network between nodes gives each node its full egress",
+    model=EXACT
+    + "; levels overlap, so the slower level counts; the network between nodes gives each node its full egress",
     hints=[
         "How many bytes must enter one GPU, and how many must enter one node?",
         "Compare the time in a node, at a GPU's egress, with the time between nodes, at the egress of 8 cards of 400 Gb/s. The longer time counts.",
-        "time = for each of the two jobs the longer of 7 / 8 · V / egress and (nodes − 1) / nodes · V / (400 GB/s); then add",
+        "time = for each of the two jobs the longer of 7 / 8 · V / egress and (nodes − 1) / nodes · V / (400 GB/s). Add the times of the two jobs.",
     ],
 )
 def nodes_gather_time(chip, M, I, J):
@@ -138,7 +139,7 @@ def nodes_gather_time(chip, M, I, J):
     points=0.4,
     unit="us",
     params={"chip": ["H100", "B200"], **ARRAY},
-    model="bandwidth only; the switches add and send the sum to all (SHARP), at a GPU's egress",
+    model="bandwidth only; the switches add and send the sum to all GPUs (SHARP), at a GPU's egress",
     hints=[
         "Which bytes does a GPU still send if the switches compute the sum?",
         "A GPU sends its array once and receives the sum once, at the same time. The GPU's egress sets the time.",
@@ -146,7 +147,7 @@ def nodes_gather_time(chip, M, I, J):
     ],
 )
 def sharp_reduce_time(chip, I, J):
-    """All 8 GPUs of a {{ chip }} node hold a partial sum of a gradient, bfloat16[{{ I }}, {{ J }}]. How long does the all-reduce take?"""
+    """Each of the 8 GPUs of a {{ chip }} node holds a partial sum of a gradient, bfloat16[{{ I }}, {{ J }}]. How long does the all-reduce take?"""
     return all_reduce_time(2 * I * J, 8, chip, topology="switch", sharp=True)
 
 
@@ -157,7 +158,7 @@ def sharp_reduce_time(chip, I, J):
     model="one switch, bandwidth only: k / N times the exact time of the dense all-to-all, V·(N-1)/(N²·W)",
     hints=[
         "How long would the dense all-to-all take?",
-        "The dense array has 8 parts for each token. Only some of them have data.",
+        "The dense array has 8 parts for each token. Only some of these parts have data.",
         "time = (experts per token) / 8 · (time of the dense all-to-all, V · 7 / (64 · egress))",
     ],
 )
@@ -172,14 +173,14 @@ def ragged_exchange_time(chip, B, D, k):
     unit="token",
     params={"chip": ["H100", "B200"], "sheet": [1.98, 4.6], "N": [512, 1024], "E": [32, 48, 64], "k": [3, 5, 10]},
     where=lambda chip, sheet, N, E, k: round(GPUS[chip].bf16 / 1e12) == round(sheet * 500),
-    model="per layer, arithmetic takes k·4·B·D·F / (N·C), with dense FLOP/s, and overlaps gathers of V = E·4·D·F bytes between nodes, which take V / W_node",
+    model="per layer, arithmetic takes k·4·B·D·F / (N·C), with dense FLOP/s; the overlapped gathers of V = E·4·D·F bytes between nodes take V / W_node",
     hints=[
-        "Which peak rate counts: with or without sparsity?",
-        "Dense matmuls reach half of the rate that the data sheet gives with sparsity. Set the question's arithmetic time equal to its communication time; D and F cancel.",
+        "Which peak rate counts: the rate with sparsity, or the rate without sparsity?",
+        "Dense matmuls reach half of the rate that the data sheet gives with sparsity. Set the question's arithmetic time equal to its communication time. D and F cancel.",
         "B / N = (experts) / (experts per token) · C / (400 GB/s)",
     ],
 )
 def gpu_least_batch(chip, sheet, N, E, k):
-    """{{ N }} {{ chip }} GPUs in nodes of 8, with 400 GB/s out of each node, train a mixture of {{ E }} experts, {{ k }} per token, with
-    FSDP over all GPUs. The data sheet says {{ sheet }} PFLOP/s in bfloat16 "with sparsity". What is the least number of tokens *per GPU* at which the communication is fully overlapped?"""
+    """{{ N }} {{ chip }} GPUs in nodes of 8, with 400 GB/s out of each node, train a mixture of {{ E }} experts with
+    FSDP over all GPUs. Each token goes to {{ k }} experts. The data sheet says {{ sheet }} PFLOP/s in bfloat16 "with sparsity". What is the least number of tokens *per GPU* at which the communication is fully overlapped?"""
     return E / k / matmul_time(1, chip) / 400e9

@@ -1,7 +1,7 @@
 """# E1 An all-gather from hops
 
-Chips of a ring have wires to their neighbours only. On a ring, collectives repeat one step, the *hop*: all devices send
-to the next device at the same time. In JAX a hop is `jax.lax.ppermute(a, "x", pairs)` with the pairs
+Chips of a ring have wires to their neighbours only. On a ring, collectives repeat one step, the *hop*: each device
+sends to the next device, all at the same time. In JAX a hop is `jax.lax.ppermute(a, "x", pairs)` with the pairs
 `(d, (d + 1) % N)`. Each device passes on the shard that arrived last, and keeps a copy.
 
 ```
@@ -27,8 +27,8 @@ to the next device at the same time. In JAX a hop is `jax.lax.ppermute(a, "x", p
 | N − 1 `ppermute`s and no other collective | | 3 permutes |
 | each hop takes one shard to a neighbour | sends V/N bytes in a hop | 600 bytes |
 
-Either direction round the ring is right. `ppermute` does not warn about a device that no pair names as a target: that
-device receives zeros. So a ring without its last pair, (N − 1, 0), gives wrong values and no error.
+You may send in either direction round the ring. If no pair names a device as its target, this device receives zeros,
+and `ppermute` gives no warning. So a ring without its last pair, (N − 1, 0), gives wrong values and no error.
 
 **Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of the whole `A`. W1: one-way
 bandwidth of a link.
@@ -112,7 +112,7 @@ def ring_gather_traffic(seen):
         if hop.shift not in (1, -1):
             raise Failure(f"line {hop.line}: this is not a ppermute to a neighbour", where=f"line {hop.line}")
         if hop.bytes > shard:
-            told = f"line {hop.line}: this hop takes {hop.bytes} bytes, a shard has {shard}"
+            told = f"line {hop.line}: this hop sends {hop.bytes} bytes, but a shard has {shard} bytes"
             raise Failure(told, where=f"line {hop.line}")
 
 
@@ -120,10 +120,10 @@ def ring_gather_traffic(seen):
     points=0.5,
     unit="MB",
     params={"I": [6144, 12288], "J": [2048, 5120], "X": [4, 8, 16]},
-    model="one-way ring, hops of one shard; 1 MB is 10^6 bytes",
+    model="one-way ring; each hop sends one shard; 1 MB is 10^6 bytes",
     hints=[
-        "How many hops does a device make, and what does a hop send?",
-        "A device makes X − 1 hops, and sends one shard of 4 · I · J / X bytes in each.",
+        "How many hops does a device make, and how many bytes does it send in each hop?",
+        "A device makes X − 1 hops. In each hop it sends one shard of 4 · I · J / X bytes.",
         "bytes that a device sends = (X − 1) hops · (bytes of a shard)",
     ],
 )
@@ -137,10 +137,10 @@ def ring_gather_bytes(I, J, X):
     points=0.5,
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
-    model="one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a shard / W1, one direction of a link",
+    model="one-way ring, bandwidth only: N - 1 hops; each hop takes (bytes of a shard) / W1, with W1 the one-way bandwidth of a link",
     hints=[
-        "Which bandwidth does a one-way ring have?",
-        "Only one direction of each link carries data: W1, half of W. There are X − 1 hops, each with one shard.",
+        "Which bandwidth does a hop of a one-way ring use?",
+        "Only one direction of each link carries data. So use W1, which is half of W. There are X − 1 hops, each with one shard.",
         "time = (X − 1) hops · (2 · I · J / X bytes in a shard) / W1",
     ],
 )

@@ -1,8 +1,8 @@
 """# E2 A reduce-scatter from hops
 
 Every device holds a partial sum of one array, `A[I, J]{U_X}`. Each device needs its own rows of the total, `A[I_X, J]`.
-For each chunk a *running sum* travels towards the chunk's owner and collects a contribution on each device. This is the
-all-gather of exercise E1 in reverse.
+Cut the rows into N chunks; device i owns chunk i. For each chunk a *running sum* travels to the chunk's owner, and each
+device on the way adds its part. This is the all-gather of exercise E1 in reverse.
 
 ```
    four devices: the chunk that each holds, and (its number of terms)
@@ -20,7 +20,7 @@ all-gather of exercise E1 in reverse.
 | | shape | meaning |
 |---|---|---|
 | `a` | float32[I, J] | the device's whole partial sum; you cut its rows into N chunks |
-| returns | float32[I/N, J] | on device i: the sum of the chunks i of all devices |
+| returns | float32[I/N, J] | on device i: the sum of all devices' parts of chunk i |
 
 **What is checked**
 
@@ -30,7 +30,7 @@ all-gather of exercise E1 in reverse.
 | N − 1 `ppermute`s and no other collective | | 3 permutes |
 | each hop takes one chunk to a neighbour | sends V/N bytes in a hop | 5760 bytes |
 
-Either direction round the ring is right.
+You may send in either direction round the ring.
 
 **Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of a block [I, J]. W1:
 one-way bandwidth of a link. `{U_X}`: partial sums over x.
@@ -41,7 +41,7 @@ three chunks: 17,280 bytes, as many as in an all-gather of an array of this size
 ## Going further
 
 Read the picture down a column: device i holds chunk i − 1, then i − 2, and at last i − N. Counted modulo N, that is
-chunk i. If you start one place too early, the sums are right but on the wrong devices.
+chunk i. If chunk i starts on device i instead of device i + 1, the sums are right but on the wrong devices.
 
 **In time.** The grader's clock computes the times of this picture for blocks of float32[8192, 512] on 2x4 v5e chips,
 which form a ring. It uses the profile *ideal*: every collective can run beside the core. In the picture `k` is work
@@ -120,7 +120,7 @@ def ring_scatter_traffic(seen):
         if hop.shift not in (1, -1):
             raise Failure(f"line {hop.line}: this is not a ppermute to a neighbour", where=f"line {hop.line}")
         if hop.bytes > chunk:
-            told = f"line {hop.line}: this hop takes {hop.bytes} bytes, a chunk has {chunk}"
+            told = f"line {hop.line}: this hop sends {hop.bytes} bytes, but a chunk has {chunk} bytes"
             raise Failure(told, where=f"line {hop.line}")
 
 
@@ -128,10 +128,10 @@ def ring_scatter_traffic(seen):
     points=0.5,
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
-    model="one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a chunk / W1, one direction of a link",
+    model="one-way ring, bandwidth only: N - 1 hops; each hop takes (bytes of a chunk) / W1, with W1 the one-way bandwidth of a link",
     hints=[
         "How many bytes does one hop carry?",
-        "A hop carries a chunk of the partial sum, 1 / X of its bytes. There are X − 1 hops, all in one direction.",
+        "A hop carries one chunk, which has 1 / X of the bytes of a partial sum. There are X − 1 hops, all in one direction.",
         "time = (X − 1) hops · (2 · I · J / X bytes in a chunk) / W1",
     ],
 )
@@ -146,15 +146,16 @@ def ring_scatter_one_way_time(chip, I, J, X):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [128, 192], "L": [640, 1408, 1536], "J": [384, 512], "X": [8, 16]},
     where=lambda chip, I, L, J, X: 1.4 < 2 * L * J / X / latency_bound_bytes(chip) < 2.8,
-    model="one-way ring: (N-1) hops, each as long as the longer of 1 us and the bytes of a chunk / W1",
+    model="one-way ring: N - 1 hops; each hop takes the longer of two times, 1 us and (bytes of a chunk) / W1",
     hints=[
         "For each array: does a hop take 1 us, or longer?",
-        "Compare 1 us with the bytes of a chunk over W1. All hops of one array take equally long.",
-        "time = for each array X − 1 times the longer of 1 us and (2 · rows · J / X) / W1; then add",
+        "Compare 1 us with (bytes of a chunk) / W1. All hops of one array take equally long.",
+        "time = the sum over both arrays of (X − 1) hops · max(1 us, (2 · rows · J / X bytes in a chunk) / W1)",
     ],
 )
 def ring_scatter_small_time(chip, I, L, J, X):
-    """On {{ X }} {{ chip }} chips, your `ring_reduce_scatter` runs twice: for a small partial sum, bfloat16[{{ I }}, {{ J }}], then for one of
-    bfloat16[{{ L }}, {{ J }}]. How long do the two runs take?"""
+    """On a ring of {{ X }} {{ chip }} chips, your `ring_reduce_scatter` runs twice: first for partial sums of
+    bfloat16[{{ I }}, {{ J }}], then for partial sums of bfloat16[{{ L }}, {{ J }}]. How long do the two runs take
+    together?"""
     chunks = [reduce_scatter_time(2 * rows * J, X, chip, topology="one_way_ring") for rows in (I, L)]
     return sum(max((X - 1) * hop_time(), bytes) for bytes in chunks)

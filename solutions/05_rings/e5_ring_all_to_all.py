@@ -26,7 +26,7 @@ devices. So work like a bus: load all chunks, and at each stop unload the chunk 
 
 | check | rule, per device | small case |
 |---|---|---|
-| the rows were cut, now the columns are cut | | |
+| the result is `A`, with its columns cut over x | | |
 | `ppermute` is the only collective | | |
 | at most N (N − 1) / 2 chunk-hops | each chunk counts once for every wire it passes | 6 chunk-hops, 43,200 bytes |
 
@@ -58,8 +58,8 @@ compute k─               k             k           k        k      k    k─kk
 link x+   permute········ permute······ permute···· permute· P····· P···  P·
 ```
 
-**In real systems.** On torus networks, all-to-alls bring tokens to their experts, and Ulysses attention (exercise J3)
-uses them.
+**In real systems.** On torus networks, all-to-alls bring tokens to their experts. Ulysses attention (exercise J3) also
+uses all-to-alls.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 10.
 """
@@ -104,7 +104,7 @@ call = exercise.call(
 
 @exercise.check(call, points=1.5, public=True)
 def ring_trade_value(seen):
-    """ring_all_to_all: the rows were cut, now the columns are cut"""
+    """ring_all_to_all: the result is A, with its columns cut over x"""
     expect_close(seen.out, seen.a)
 
 
@@ -120,12 +120,14 @@ def ring_trade_chunk_hops(seen):
     n, hops = seen.mesh["x"], 0
     for move in seen.collectives:
         if move.shift is None or not move.count.known:
-            told = "not a rotation of the ring" if move.shift is None else "in a loop whose rounds cannot be counted"
+            told = (
+                "not a rotation of the ring" if move.shift is None else "in a loop whose rounds the grader cannot count"
+            )
             raise Failure(f"line {move.line}: this ppermute is {told}", where=f"line {move.line}")
         hops += abs(move.shift) * move.bytes * move.count.most
     chunk_hops, most = hops / (4 * seen.a.size / n**2), n * (n - 1) / 2
     if not chunk_hops <= most:
-        told = f"with N = {n} each device makes {chunk_hops:g} chunk-hops, the budget is {most:g}"
+        told = f"with N = {n} each device makes {chunk_hops:g} chunk-hops; the budget is {most:g}"
         raise Failure(told, expected=most, actual=chunk_hops)
 
 
@@ -136,13 +138,13 @@ def ring_trade_chunk_hops(seen):
     model="one-way ring; a chunk counts once for every wire it passes; 1 MB is 10^6 bytes",
     hints=[
         "How many wires does a chunk pass on its way?",
-        "The chunk for the neighbour passes 1 wire, the next chunk passes 2 wires, and the last X − 1. A chunk has 1 / X² of the array's bytes.",
+        "The chunk for the neighbour passes 1 wire, the next chunk passes 2 wires, and the last chunk passes X − 1 wires. A chunk has 1 / X² of the array's bytes.",
         "bytes that a device sends = (1 + 2 + ... + (X − 1)) · (bytes of a chunk)",
     ],
 )
 def ring_trade_bytes(I, J, X):
     """`A` is float32[{{ I }}, {{ J }}] over {{ X }} devices. How many MB does each device send in a one-way
-    `ring_all_to_all`, its own chunks and those that it passes on?"""
+    `ring_all_to_all`? Count its own chunks and the chunks that it passes on."""
     return X * (X - 1) / 2 * 4 * I * J / X**2
 
 
@@ -150,10 +152,10 @@ def ring_trade_bytes(I, J, X):
     points=0.5,
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
-    model="one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link",
+    model="one-way ring, bandwidth only: each hop takes its bytes / W1, with W1 the one-way bandwidth of a link",
     hints=[
         "How many bytes does each link carry in one direction?",
-        "Each device sends X · (X − 1) / 2 chunks, its own and those that it passes on. A chunk has 2 · I · J / X² bytes.",
+        "Each device sends X · (X − 1) / 2 chunks: its own chunks and the chunks that it passes on. A chunk has 2 · I · J / X² bytes.",
         "time = (bytes of X · (X − 1) / 2 chunks) / W1",
     ],
 )

@@ -31,7 +31,7 @@ All arrays are float32, or all are bfloat16; `C` has the dtype of `A` and `W`.
 | N − 1 `ppermute`s over y to a neighbour, one shard each, no other collective | sends (N − 1)·V/N bytes | 3 permutes, 900 bytes |
 | at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
 | no hop waits for a matmul, and each hop overlaps a matmul | a hop can overlap a matmul that does not need the hop's data | |
-| in time, on eight v5e chips, profile *ideal* | overlap saves at least 80 % of the time that it can save; the step takes at most 1.2 times as long as its matmuls | |
+| by the grader's clock, on eight v5e chips, profile *ideal* | overlap saves at least 80 % of the time that it can save; the step takes at most 1.2 times as long as its matmuls | |
 | a device holds at most four shards of `A` at the same time, beside `W` and `C` | the grader checks this with F/Y ≤ 2048 | |
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of a device's rows of `A`.
@@ -73,13 +73,14 @@ TPU compiler also keeps the rounds apart with its default options (libtpu 0.0.42
 overlaps its hops only if the hop and the matmul *of one round* do not need each other. A loop that receives, then
 multiplies, gives right values and sends the right bytes, but all its hops are exposed. With `unroll=True` JAX unrolls
 such a loop. Compiler options can move work between rounds: with `xla_tpu_enable_ici_ag_pipelining=true` the v5e
-compiler gathers the next layer of an FSDP loop beside this round's matmul.
+compiler gathers the next layer of an FSDP loop beside the current round's matmul.
 
 **When it pays.** This ring uses one direction of each link; `all_gather` uses both. If a hop takes more than twice as
 long as a matmul, gathering first is faster, and the ring only saves memory. Exercise F3 uses both directions.
 
 **What v5e does with `a @ w`.** The compiler for v5e does not gather first. Under `jit`, with these sizes and shardings
-and no options, it (libtpu 0.0.42.1) writes a ring itself. Its loop goes both ways and multiplies two shards at a time:
+and no options, this compiler (libtpu 0.0.42.1) writes a ring itself. Its loop goes both ways and multiplies two shards
+at a time:
 
 ```
                     on the core                on the wires
@@ -131,7 +132,7 @@ def ag_matmul(a, w):
 
 @exercise.helper
 def arrays(dtype):
-    """Return A and W of this dtype."""
+    """Return the arguments A and W, with a given dtype."""
     return {"a": normal("B", "D", spec=P("x", "y"), dtype=dtype), "w": normal("D", "F", spec=P(None, "y"), dtype=dtype)}
 
 
@@ -158,7 +159,7 @@ narrow = exercise.timing(
     points=0.5,
     unit="MB",
     params={"B": [4096, 6144, 8192], "D": [5120, 10240], "X": [2, 8], "Y": [4, 16]},
-    model="one-way ring, hops of one shard; 1 MB is 10^6 bytes",
+    model="one-way ring; each hop sends one shard; 1 MB is 10^6 bytes",
     hints=[
         "Which block travels, and how many hops does it make?",
         "The shard of A travels: (B / X) rows and (D / Y) columns in bfloat16. It makes Y − 1 hops.",
@@ -171,9 +172,7 @@ def ag_matmul_bytes(B, D, X, Y):
     return (Y - 1) * 2 * (B / X) * (D / Y)
 
 
-HOPS = (
-    "a hop takes the bytes of a shard / W1, one direction of a link; a matmul takes FLOPs / C; both start without delay"
-)
+HOPS = "a hop takes (bytes of a shard) / W1, with W1 the one-way bandwidth of a link; a matmul takes FLOPs / C; hops and matmuls have no latency"
 
 
 @exercise.number(
@@ -181,8 +180,8 @@ HOPS = (
     hints=["Write a hop's time and a matmul's time with B, D, F, X and Y. What cancels?", "A hop takes 2·(B/X)(D/Y)/W1, and a matmul takes 2·(B/X)(D/Y)(F/Y)/C.", "F = Y · C / W1"],
 )  # fmt: skip
 def ag_matmul_hides_from(chip, Y):
-    """`ag_matmul` runs in bfloat16 on a ring of {{ Y }} {{ chip }} chips. No hop may take longer than a matmul. How many columns
-    must `W[D, F]` have at least, with F counted over all devices?"""
+    """`ag_matmul` runs in bfloat16 on a ring of {{ Y }} {{ chip }} chips. No hop may take longer than a matmul. How many
+    columns F must the whole `W[D, F]` have at least? Count the columns of all devices."""
     return Y * CHIPS[chip].bf16 / CHIPS[chip].ici
 
 
@@ -198,12 +197,12 @@ def hop_and_product(chip, B, D, F, Y):
     hints=[
         "For each W: does a hop or a matmul take longer?",
         "There are Y matmuls and Y − 1 hops. Each hop runs beside a matmul, and no hop runs beside the last matmul.",
-        "time = for each W (Y − 1) times the longer of hop and matmul, plus one matmul; a hop takes (2 · B · D / Y bytes) / W1",
+        "time = the sum over both W of ((Y − 1) · max(hop, matmul) + one matmul); a hop takes (2 · B · D / Y bytes) / W1",
     ],
 )  # fmt: skip
 def ag_matmul_time(chip, B, D, F, G, Y):
-    """A[{{ B }}, {{ D }}] (y cuts D) is multiplied first by W[{{ D }}, {{ F }}], then by W[{{ D }}, {{ G }}], each in a
-    separate `ag_matmul`, in bfloat16 on a ring of {{ Y }} {{ chip }} chips. How long do the two calls take, one after
-    the other?"""
+    """Two calls of `ag_matmul` run one after the other, in bfloat16 on a ring of {{ Y }} {{ chip }} chips. The first
+    multiplies A[{{ B }}, {{ D }}] by W[{{ D }}, {{ F }}], the second multiplies the same A by W[{{ D }}, {{ G }}]. Axis y
+    cuts D in A. How long do the two calls take together?"""
     times = [hop_and_product(chip, B, D, columns, Y) for columns in (F, G)]
     return sum((Y - 1) * max(hop, product) + product for hop, product in times)

@@ -32,7 +32,7 @@ All arrays are float32, or all are bfloat16; `Out` has the dtype of `T` and `W`.
 | N − 1 `ppermute`s over y to a neighbour, one block each, no other collective | sends at most (N − 1)·4·(B/X)·(D/Y) bytes | 3 permutes, 900 bytes |
 | at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·(F/Y)·D FLOPs | |
 | each hop overlaps a matmul that does not need the hop's data | | |
-| in time, on eight v5e chips, profile *ideal* | overlap saves at least 75 % of the time that it can save; the step takes at most 1.35 times as long as its matmuls | |
+| by the grader's clock, on eight v5e chips, profile *ideal* | overlap saves at least 75 % of the time that it can save; the step takes at most 1.35 times as long as its matmuls | |
 | no device holds the partial sums of all N blocks at the same time | | |
 
 A hop carries sums, so it may wait for matmuls. Sums of bfloat16 operands may be bfloat16 or float32.
@@ -68,12 +68,14 @@ link y+                                             P·· P· P··P·· P··P�
 
 **Loops.** A round of `fori_loop` or `scan` ends when all operations in it have ended (exercise F1). The round "hop,
 then add a matmul" overlaps, because the matmul does not need the sum that arrives. The round "add a matmul, then hop"
-does not overlap: there the hop needs the matmul. If JAX unrolls the loop, both rounds give the first picture.
+does not overlap, because its hop needs the result of its matmul. If JAX unrolls the loop, both kinds of rounds give the
+first picture.
 
 **In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes. The grader
-accepts both.
+accepts both dtypes.
 
-**In real systems.** This is the second matmul of a tensor-parallel MLP with sequence parallelism. F1 is the first.
+**In real systems.** This is the second matmul of a tensor-parallel MLP with sequence parallelism. F1 is the first
+matmul of this MLP.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
 """
@@ -111,7 +113,7 @@ def matmul_rs(t, w):
 
 @exercise.helper
 def arrays(dtype):
-    """Return T and W of this dtype."""
+    """Return the arguments T and W, with a given dtype."""
     return {"t": normal("B", "F", spec=P("x", "y"), dtype=dtype), "w": normal("F", "D", spec=P("y", None), dtype=dtype)}
 
 
@@ -138,7 +140,7 @@ narrow = exercise.timing(
     points=0.5,
     unit="MB",
     params={"B": [4096, 6144], "F": [14336, 28672], "D": [5120, 10240], "X": [2, 8], "Y": [4, 16]},
-    model="one-way ring, hops of one block; 1 MB is 10^6 bytes",
+    model="one-way ring; each hop sends one block; 1 MB is 10^6 bytes",
     hints=[
         "Which array travels, and in which dtype?",
         "The running sum of one block of the result travels: (B / X) rows, (D / Y) columns, float32. It makes Y − 1 hops.",
@@ -146,14 +148,12 @@ narrow = exercise.timing(
     ],
 )
 def matmul_rs_bytes(B, F, D, X, Y):
-    """`T` is bfloat16[{{ B }}, {{ F }}] and `W` bfloat16[{{ F }}, {{ D }}], with X={{ X }} and Y={{ Y }}; the running sums are float32.
+    """`T` is bfloat16[{{ B }}, {{ F }}] and `W` is bfloat16[{{ F }}, {{ D }}], with X={{ X }} and Y={{ Y }}. The running sums are float32.
     How many MB does each device send in `matmul_rs`?"""
     return (Y - 1) * 4 * (B / X) * (D / Y)
 
 
-HOPS = (
-    "a hop takes the bytes of a block / W1, one direction of a link; a matmul takes FLOPs / C; both start without delay"
-)
+HOPS = "a hop takes (bytes of a block) / W1, with W1 the one-way bandwidth of a link; a matmul takes FLOPs / C; hops and matmuls have no latency"
 
 
 @exercise.number(
@@ -161,8 +161,8 @@ HOPS = (
     hints=["Write a hop's time and a matmul's time with B, D, F, X and Y. What cancels?", "A hop takes 4·(B/X)(D/Y)/W1, and a matmul takes 2·(B/X)(F/Y)(D/Y)/C.", "F = 2 · Y · C / W1: the sums have twice the bytes of bfloat16"],
 )  # fmt: skip
 def matmul_rs_hides_from(chip, Y):
-    """`matmul_rs` on a ring of {{ Y }} {{ chip }} chips multiplies bfloat16 and sends running sums in float32. No hop may take longer than
-    a matmul. How many columns must `T[B, F]` have at least, with F counted over all devices?"""
+    """`matmul_rs` on a ring of {{ Y }} {{ chip }} chips multiplies bfloat16 arrays and sends running sums in float32. No hop may take longer than
+    a matmul. How many columns F must the whole `T[B, F]` have at least? Count the columns of all devices."""
     return 2 * Y * CHIPS[chip].bf16 / CHIPS[chip].ici
 
 
@@ -173,19 +173,19 @@ def hop_and_product(chip, B, F, D, Y):
 
 @exercise.number(
     points=0.5, unit="us",
-    model=HOPS + "; jax.lax.psum_scatter takes V·(Y - 1)/Y / W, both directions",
+    model=HOPS + "; jax.lax.psum_scatter sends both ways round and takes (Y - 1) / Y · V / W",
     where=lambda chip, F, G, Y, **_: 1.2 < F / (Y * link_intensity(chip)) < 1.4 and 3.1 < G / (Y * link_intensity(chip)) < 3.6,
     params={"chip": ["v4p", "v5p"], "B": [4096, 6144], "F": [13312, 16384, 26624, 32768], "G": [32768, 40960, 65536, 81920],
             "D": [8192, 12288], "Y": [4, 8]},
     hints=[
-        "How long does each of the two programs take for one matmul?",
-        "The time without overlap: Y block matmuls, then (Y − 1) / Y · V / W. With overlap: (Y − 1) times the longer of hop and block matmul, plus one block matmul.",
-        "For each of the two matmuls subtract the time with overlap from the time without overlap. Then add the two differences.",
+        "How long does one matmul take with psum_scatter, and how long with `matmul_rs`?",
+        "With psum_scatter a whole matmul takes as long as Y block matmuls, and then the collective takes (Y − 1) / Y · V / W. A call of `matmul_rs` takes (Y − 1) · max(hop, block matmul), plus one block matmul.",
+        "For each of the two matmuls subtract the time with `matmul_rs` from the time with psum_scatter. Then add the two differences.",
     ],
 )  # fmt: skip
 def matmul_rs_time_saved(chip, B, F, G, D, Y):
     """Two matmuls run on a ring of {{ Y }} {{ chip }} chips, all in bfloat16: T[{{ B }}, {{ F }}] · W[{{ F }}, {{ D }}], then
-    T[{{ B }}, {{ G }}] · W[{{ G }}, {{ D }}]; y cuts F and G. How much time do two calls of `matmul_rs` save, compared with two
+    T[{{ B }}, {{ G }}] · W[{{ G }}, {{ D }}]. Axis y cuts F and G. How much time do two calls of `matmul_rs` save, compared with two
     whole matmuls that each end in `jax.lax.psum_scatter`?"""
     saved = 0
     for hop, product in (hop_and_product(chip, B, summed, D, Y) for summed in (F, G)):

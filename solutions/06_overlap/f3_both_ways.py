@@ -28,16 +28,16 @@ time. Send half of each block one way round and half the other way, so that a ho
 | only `ppermute`s, N − 1 blocks in all, to neighbours over y | sends (N − 1)·V/N bytes | 1080 bytes |
 | a device sends in one direction at most ⌊N/2⌋ blocks, or N − 1 times the larger half of a block | | 540 bytes with halves |
 | at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
-| in time, on eight v5e chips, profile *ideal*: matmuls run beside the hops | the step takes at most 1.6 times as long as its matmuls | |
+| by the grader's clock, on eight v5e chips, profile *ideal*: matmuls run beside the hops | the step takes at most 1.6 times as long as its matmuls | |
 
-In `both_ways_ag_matmul` no hop waits for a matmul. The numbers of rows and columns may be odd: then halves differ by
-one. You may halve rows or columns, or send whole blocks as in exercise E4 (with an even N, send the opposite device's
-block only once). A matmul may be split into parts.
+In `both_ways_ag_matmul` no hop waits for a matmul. The numbers of rows and columns may be odd: then the halves differ
+by one row or column. You may halve rows or columns, or send whole blocks as in exercise E4 (with an even N, send the
+opposite device's block only once). You may split a matmul into parts.
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of N blocks [B/X, D/Y]. W1:
 one-way bandwidth of a link. C: FLOP/s of a chip.
 
-**Small case.** The arrays are float32[12, 60] and [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Each of three
+**Small case.** Take arrays of float32[12, 60] and [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Each of three
 rounds sends half a shard, 180 bytes, each way: 540 bytes each way, 1080 bytes in all.
 
 ## Going further
@@ -68,8 +68,8 @@ link y+ P····P···P····P···P····P···P····P···P···�
 ```
 
 **In real systems.** XLA's windowed einsum has a form that goes both ways. Two matmuls of half a shard are less
-efficient than one of a whole shard: each of them reads and writes all of `C`, or has half the rows. Compare the memory
-traffic of halved rows and halved columns.
+efficient than one matmul of a whole shard: each of the two reads and writes all of `C`, or has half the rows. Compare
+the memory traffic of halved rows and halved columns.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems (the bidirectional one).
 """
@@ -110,7 +110,7 @@ def both_ways_ag_matmul(a, w):
 @exercise.body(
     out_specs=P("x", "y"),
     hints=[
-        "Run two rings of F2 at the same time: one half of each block's sum goes to its owner one way, and the other half the other way.",
+        "Run two rings of F2 at the same time, each with one half of every block's sum. With which block does a device start in each direction?",
         "Split your rows of T. Sums of the upper half start with block me - 1 and go forth. Sums of the lower half start with block me + 1 and go back.",
         "up = jax.lax.ppermute(up, 'y', forth) + upper @ columns[:, (me - 1 - hop) % n]; down likewise with back and me + 1 + hop",
     ],
@@ -130,7 +130,7 @@ def both_ways_matmul_rs(t, w):
     return jnp.concatenate([up, down])
 
 
-HALVES = "half of a block goes each way; a hop takes its bytes / W1, one direction of a link; the matmuls of a round take FLOPs / C"
+HALVES = "half of a block goes each way; a hop takes its bytes / W1, with W1 the one-way bandwidth of a link; the matmuls of a round take FLOPs / C"
 
 
 @exercise.number(
@@ -162,8 +162,8 @@ def both_ways_bytes(B, D, X, Y):
     ],
 )
 def both_ways_most_chips(chip, N):
-    """`W[D, F]` has F = {{ 20 * N }} columns, in bfloat16 on {{ chip }}. No hop may take longer than the matmuls of a round. Up to how
-    many chips may the ring of `both_ways_ag_matmul` have?"""
+    """`W[D, F]` has F = {{ 20 * N }} columns, in bfloat16 on {{ chip }}. No hop may take longer than the matmuls of a round. How
+    many chips may the ring of `both_ways_ag_matmul` have at most?"""
     return 20 * N / link_intensity(chip)
 
 
@@ -178,14 +178,14 @@ def hop_and_products(chip, B, D, F, Y):
     params={"chip": ["v4p", "v5p"], "B": [4096, 6144], "D": [8192, 12288], "F": [6144, 7168, 12288, 14336],
             "G": [11776, 14336, 23552, 28672], "Y": [4, 8]},
     hints=[
-        "By how much does a round become shorter, for each W?",
-        "Both programs end with the same last matmul. A round takes the longer of hop and matmuls; if you go both ways, the hop is half as long.",
-        "For each W, a call saves (Y − 1) · (max(hop, matmuls) − max(hop / 2, matmuls)). Add both.",
+        "How much time does a round save, for each W?",
+        "Both functions end with the same last matmul. A round takes as long as the longer of its hop and its matmuls. With two directions the hop is half as long.",
+        "For each W, a call saves (Y − 1) · (max(hop, matmuls) − max(hop / 2, matmuls)). Add the savings of the two calls.",
     ],
 )  # fmt: skip
 def both_ways_time_saved(chip, B, D, F, G, Y):
-    """A[{{ B }}, {{ D }}] (y cuts D) is multiplied first by W[{{ D }}, {{ F }}], then by W[{{ D }}, {{ G }}],
-    in bfloat16 on a ring of {{ Y }} {{ chip }} chips. How much time do two calls of
+    """Two matmuls run in bfloat16 on a ring of {{ Y }} {{ chip }} chips: A[{{ B }}, {{ D }}] · W[{{ D }}, {{ F }}], then
+    A[{{ B }}, {{ D }}] · W[{{ D }}, {{ G }}]. Axis y cuts D in A. How much time do two calls of
     `both_ways_ag_matmul` save, compared with two calls of `ag_matmul`, which go one way?"""
     times = [hop_and_products(chip, B, D, columns, Y) for columns in (F, G)]
     return sum((Y - 1) * (max(hop, products) - max(hop / 2, products)) for hop, products in times)

@@ -1,8 +1,8 @@
 """# G1 Which mistakes check_vma finds, and which bytes it saves
 
 Inside `jax.shard_map` the type of an array lists the mesh axes along which its values *vary*. `f32[6]{V:x}` may differ
-from device to device along x; `f32[6]` is equal on all devices. A cut input varies, the result of an operation varies
-if an operand does, and the result of `psum` over x does not vary along x. JAX refuses a program whose types do not fit.
+from device to device along x; `f32[6]` is equal on all devices. A cut input varies. The result of an operation varies
+if an operand varies. The result of `psum` over x does not vary along x. JAX refuses a program whose types do not fit.
 
 ```
    broken_decay   start    zeros        f32[6]        equal on all devices
@@ -25,13 +25,13 @@ A *cast* makes a type varying, and changes no number.
 
 | check | rule | small case |
 |---|---|---|
-| `squares`: value | the sums of rows are cut over x, and those of columns are whole | |
+| `squares`: value | the sums of rows are cut over x, and the sums of columns are whole | |
 | `decay`, `means`: value | the result is whole on every device; the result and its gradient are right | |
 | each: what is sent | one all-reduce over x of D numbers, none in the backward pass | 36 bytes |
 
 Leave `check_vma` on. With `check_vma=False`, `decay` has the right values but fails a check. Without `check_vma` JAX
-takes the result of a `psum` for N different arrays. Its backward pass then adds N equal cotangents with a second
-all-reduce.
+does not know that the result of a `psum` is equal on all devices. So the backward pass adds N equal cotangents with a
+second all-reduce.
 
 **Symbols.** T rounds, B rows, D columns. N (in the question X) devices along x.
 
@@ -40,7 +40,7 @@ all-reduce.
 ## Going further
 
 **Without types.** With `check_vma=False` the backward pass of the small case sends 36 bytes more. The backward pass
-sends still more for each mesh axis that does not cut x.
+sends still more for each mesh axis that does not cut the array `x`.
 
 **In real systems.** JAX's error message itself offers `check_vma=False`. This setting also silences the message about a
 missing psum. JAX then takes one device's share of the sum for the whole sum.
@@ -84,7 +84,7 @@ def broken_means(x, *, mesh):
 @exercise.task(
     hints=[
         "Which of the two results is equal on all devices?",
-        "out_specs may be a tuple with one spec for each result. The first result is cut as the rows of x are.",
+        "out_specs may be a tuple with one spec for each result. Axis x cuts the first result as it cuts the rows of the input.",
         "out_specs=(P('x'), P())",
     ]
 )
@@ -143,15 +143,15 @@ def means(x, *, mesh):
     points=0.75,
     unit="us",
     params={"chip": ["v4p", "v5p"], "T": [24, 32, 48], "X": [4, 8], "D": [5120, 8192], "E": [256000, 262144]},
-    model="an all-reduce on a ring takes the longer of X hops of 1 us (X/2 for each of its two phases) and 2 V / W, W both directions of a link",
+    model="an all-reduce on a ring takes the longer of two times: X hops of 1 us (X/2 hops in each of two phases), and 2 V / W, with W the both-way bandwidth of a link",
     hints=[
         "How many all-reduces does the loop run?",
-        "The loop runs T all-reduces for each of the two sizes. Compare hops and bytes for each size.",
+        "The loop runs T all-reduces for each of the two sizes. For each size, compare the time of the hops with the time of the bytes.",
         "time = T * (max(X * 1e-6, 8 * D / W) + max(X * 1e-6, 8 * E / W))",
     ],
 )
 def loop_time(chip, T, X, D, E):
-    """A student repairs `broken_decay` with a psum *in* the loop, `c / 2 + psum(x[t].sum(0), "x")`, and none after it. The types
+    """A student repairs `broken_decay` with a psum *in* the loop, `c / 2 + psum(x[t].sum(0), "x")`, and no psum after the loop. The types
     fit, and the values are right. The program runs twice on a ring of {{ X }} {{ chip }} chips, for {{ D }} and for {{ E }} columns
-    of float32, {{ T }} rounds each. How long do all its all-reduces take, one after the other?"""
+    of float32, {{ T }} rounds each. How long do the all-reduces of both runs take together, one after the other?"""
     return T * sum(max(2 * latency(X), all_reduce_time(4 * n, X, chip)) for n in (D, E))

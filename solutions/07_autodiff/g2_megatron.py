@@ -1,6 +1,6 @@
 """# G2 Megatron's f and g
 
-N devices along tp share a block of two matmuls. Each holds F/N columns of `w_in` and F/N rows of `w_out`, so it
+N devices along tp share a block of two matmuls. Each device holds F/N columns of `w_in` and F/N rows of `w_out`, so it
 computes its own units of the MLP. In the forward pass the devices' outputs are parts of a sum. In the backward pass
 each device has a part of the gradient of x, because every device used x.
 
@@ -9,7 +9,7 @@ each device has a part of the gradient of x, because every device used x.
    dx <--f-- each device's part  <------ dy  <--g-- dy    all-reduce in f
 ```
 
-**Write** four bodies. Use `jax.custom_vjp` in `f` and `g`; `with_gradients` is given.
+**Write** four bodies. Use `jax.custom_vjp` in `f` and `g`. The function `with_gradients` is given.
 
 | | forward pass | backward pass | `check_vma` |
 |---|---|---|---|
@@ -31,10 +31,10 @@ each device has a part of the gradient of x, because every device used x.
 | `f`, `g`: value | results and gradients as in the first table | |
 | `f`: what is sent | nothing sent in the forward pass, one all-reduce in the backward pass | |
 | `g`: what is sent | one all-reduce in the forward pass, none in the backward pass | |
-| each block: value | y and all three gradients equal those of the uncut block on one device | |
+| each block: value | y and all three gradients equal the results of the uncut block on one device | |
 | each block: what is sent | one all-reduce in each pass, and nothing else: in both passes together 4 (N−1)/N · 4BD bytes | 720 bytes |
 
-Allowed: y and dx may travel in one all-reduce.
+You may send y and dx in one all-reduce.
 
 **Symbols.** B rows, D model width, F units of the MLP, N (in questions X) devices along tp.
 
@@ -101,7 +101,7 @@ def f(x):
     out_specs=P("tp"),
     hints=[
         "The result is equal on all devices, and so is its cotangent. Is there anything left to sum in the backward pass?",
-        "The rule of f, the other way round: psum in the forward pass, the unchanged cotangent in the backward pass.",
+        "Reverse the rule of f: psum in the forward pass, the unchanged cotangent in the backward pass.",
         "summed.defvjp(lambda y: (jax.lax.psum(y, 'tp'), None), lambda _, ct: (ct,))",
     ],
 )
@@ -125,7 +125,7 @@ def g(y):
     check_vma=False,
     hints=[
         "In which part of the block do values differ from device to device? Where does this part begin, and where does it end?",
-        "Use f where x enters and g where the parts of y leave; with_gradients takes a function of x, w_in and w_out.",
+        "Use f where x enters the block, and g where the parts of y leave it. The function that with_gradients takes has the arguments x, w_in and w_out.",
         "with_gradients(lambda x, w_in, w_out: g(jnp.tanh(f(x) @ w_in) @ w_out), x, w_in, w_out, dy)",
     ],
 )
@@ -161,16 +161,16 @@ def block_by_types(x, w_in, w_out, dy):
     points=0.5,
     unit="MB",
     params={"T": [2048, 3072], "D": [5120, 7168], "X": [4, 8, 16]},
-    model="an all-reduce of V bytes sends 2 (X - 1) / X V from each device; 1 MB is 10^6 bytes",
+    model="each device sends 2 (X - 1) / X · V bytes in an all-reduce of V bytes; 1 MB is 10^6 bytes",
     hints=[
-        "Which collective does JAX put in for each use of x, and how often?",
+        "Which collective does JAX add for each place that uses x, and how many places use x?",
         "JAX puts one all-reduce into the forward pass and two into the backward pass.",
         "3 all-reduces of V = 2 · T · D bytes: one for the output, one for each of the two places that use x",
     ],
 )
 def gated_bytes(T, D, X):
     """A gated block, `psum((silu(x @ w_1) * (x @ w_3)) @ w_2, "tp")`, runs on {{ X }} devices with `check_vma=True`. x is
-    bfloat16[{{ T }}, {{ D }}], equal on all devices, and the program has no cast. It computes the output and the gradients of x and of
+    bfloat16[{{ T }}, {{ D }}], equal on all devices, and the program has no cast. The program computes the output and the gradients of x and of
     the weights. How many MB does each device send, in the forward and backward pass together?"""
     return 3 * 2 * (X - 1) / X * 2 * T * D
 
@@ -179,9 +179,9 @@ def gated_bytes(T, D, X):
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "L": [24, 32, 48], "T": [4096, 6144], "D": [5120, 7168], "X": [4, 8]},
-    model="a ring; an all-reduce takes 2 (X - 1) / X · V / W, W both directions of a link; nothing runs beside it",
+    model="on a ring an all-reduce takes 2 (X - 1) / X · V / W, with W the both-way bandwidth of a link; nothing runs beside an all-reduce",
     hints=[
-        "An attention block is cut like the MLP block, but by heads.",
+        "An attention block is cut like the MLP block, but by heads. How many all-reduces does each block have?",
         "A layer has two blocks, and each block has one all-reduce in each pass.",
         "L layers · 4 all-reduces · 2 · (X − 1) / X · V / W with V = 2 · T · D bytes",
     ],

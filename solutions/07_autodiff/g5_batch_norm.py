@@ -1,8 +1,9 @@
 """# G5 Batch norm over all devices
 
-Batch norm subtracts from each column the column's mean over the batch and divides by the column's standard deviation.
-Under data parallelism a device has only B/N rows. Their mean and variance are not those of the batch. The mean of the
-devices' variances is not the variance of the batch either: it leaves out the distances between the devices' means.
+Batch norm subtracts from each column the column's mean over the batch and divides the column by its standard deviation.
+Under data parallelism a device has only B/N rows. The mean and variance of these rows differ from the batch's mean and
+variance. The mean of the devices' variances is not the variance of the batch either: it leaves out the distances
+between the devices' means.
 
 ```
    x0  rows 0-14   sum[D]  sum of squares[D]  --+
@@ -11,8 +12,8 @@ devices' variances is not the variance of the batch either: it leaves out the di
    x3  rows 45-59  sum[D]  sum of squares[D]  --+      of all 60 rows
 ```
 
-**Write** `batch_norm(x, *, mesh)` with `jax.shard_map`. Return (x − mean) / √(variance + `EPS`). Mean and variance
-are those of each column over all rows of the batch. The variance is the mean of squared deviations.
+**Write** `batch_norm(x, *, mesh)` with `jax.shard_map`. Return (x − mean) / √(variance + `EPS`). Take the mean and the
+variance of each column over all rows of the batch. The variance is the mean of squared deviations.
 
 | | shape | layout |
 |---|---|---|
@@ -23,13 +24,13 @@ are those of each column over all rows of the batch. The variance is the mean of
 
 | check | rule, per device | small case |
 |---|---|---|
-| value | mean and variance are those of all rows | mean 5, variance 10 |
+| value | mean and variance cover all rows of the batch | mean 5, variance 10 |
 | layout | the result is laid out as `P("dp")` | |
 | gradient | the gradient of x goes through mean and variance, too: each row affects every other row | |
 | forward pass | only all-reduces, of 2D numbers in all; no all-reduce waits for another | 72 bytes |
-| backward pass | the backward pass sends no more bytes over dp than the forward pass, and the forward pass sends no more if JAX takes a gradient | 72 bytes |
+| backward pass | the backward pass sends no more bytes over dp than the forward pass, and the forward pass sends no additional bytes if JAX takes a gradient | 72 bytes |
 
-Allowed: two all-reduces of D numbers that do not wait for one another.
+You may use two all-reduces of D numbers, if neither waits for the other.
 
 **Symbols.** B rows in the batch, D columns, N (in the question X) devices along dp, L layers.
 
@@ -45,7 +46,7 @@ number that all devices know, such as a running mean. The data of this exercise 
 
 **In real systems.** The sums of a layer have only a few KB, so the latency of the hops sets the time, and one
 all-reduce is faster than two. PyTorch offers batch norm over all devices as `SyncBatchNorm`. Layer norm and RMS norm
-look along a row, and need no communication.
+use the numbers of one row only, and need no communication.
 
 **Read on.** Ioffe and Szegedy, "Batch Normalization", section 3, for the gradients.
 """
@@ -63,7 +64,7 @@ EPS = exercise.given(0.1)
 
 @exercise.task(
     hints=[
-        "Which sums over the rows of the batch give both its mean and its variance?",
+        "Which sums over the rows of the batch give both the mean and the variance of each column?",
         "Stack the sums of x and of x**2, and add them over devices with one psum. Divide by the number of rows in the whole batch.",
         "mean, square = jax.lax.psum(jnp.stack([x.sum(0), (x**2).sum(0)]), 'dp') / rows; variance = square - mean**2",
     ]
@@ -87,16 +88,16 @@ def batch_norm(x, *, mesh):
     points=0.75,
     unit="us",
     params={"L": [20, 36, 48], "X": [4, 8, 16], "D": [256, 512, 1024]},
-    model="rings of v5p; these all-reduces are so small that only their hops count: 1 us per hop, X/2 hops for each of two phases",
+    model="rings of v5p; these all-reduces are so small that only the latency of their hops counts: 1 us per hop, X/2 hops in each of two phases",
     hints=[
-        "How many all-reduces does a layer have in the forward pass, and how many in the backward pass?",
-        "The other program computes the mean first, then the deviations from it: two all-reduces one after the other, and two more in the backward pass.",
-        "In each layer the other program has two more all-reduces. Each of them takes X us.",
+        "In a layer of each program, how many all-reduces run one after the other in each pass?",
+        "The second program computes the mean first, then the variance: two all-reduces one after the other in the forward pass, and two in the backward pass.",
+        "In each layer the second program waits for two more all-reduces. Each of them takes X us.",
     ],
 )
 def two_pass_cost(L, X, D):
-    """A network has {{ L }} batch norm layers of {{ D }} columns, over {{ X }} devices. In a layer written as above no all-reduce waits for
-    another, so each pass takes the time of one all-reduce. Another program computes the mean with one all-reduce, then the variance
-    around it with a second. In the backward pass of this program, too, one all-reduce waits for another. By how many us
-    does the communication of a step take longer in this program than with layers as above?"""
+    """A network has {{ L }} batch norm layers of {{ D }} columns, over {{ X }} devices. In a layer of the first program no
+    all-reduce waits for another, so each pass takes the time of one all-reduce. A layer of the second program computes the
+    mean with one all-reduce, then the variance with another. In the backward pass of the second program, too, one all-reduce
+    waits for another. By how many us is the communication of a step longer in the second program than in the first?"""
     return L * 2 * 2 * latency(X)

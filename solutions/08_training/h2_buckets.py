@@ -2,7 +2,7 @@
 
 A program can send a gradient while the backward pass continues. One all-reduce per tensor has an overhead for each
 tensor. One all-reduce for all tensors waits for the last gradient. So tensors go into *buckets* in the order in which
-they become ready. Each bucket is sent as one flat array.
+their gradients become ready. Each bucket is sent as one flat array.
 
 ```
    forward:   embed*  norm(frozen)  w1   w2   embed*      * the same tensor
@@ -14,15 +14,15 @@ they become ready. Each bucket is sent as one flat array.
 | | |
 |---|---|
 | `buckets(tensors, cap)` | returns lists of names, in the order of sending |
-| tensors | a list: [name, bytes, trainable] for each use of a tensor, in forward order (all uses of a tensor have equal bytes and trainable) |
+| tensors | a list: [name, bytes, trainable] for each use of a tensor, in forward order (bytes and trainable are equal for all uses of a tensor) |
 | cap | limit of a bucket's size, in bytes |
 | `bucketed_grads(ws, x, y, *, plan)` | returns the gradients, shaped as `ws`, whole |
 | ws | list of float32[D_l, D_(l+1)], whole |
 | x, y | a device's rows: float32[B/N, D_0], float32[B/N, D_L] |
 | plan | lists of layer numbers (buckets) |
 
-A *frozen* tensor has no gradient. A *tied* tensor has several uses. The backward pass reaches its first use last, and
-only then is its gradient ready. `bucketed_grads` starts with h = x, computes h ← tanh(h·w) for each w, and
+A *frozen* tensor has no gradient. A *tied* tensor has several uses. The backward pass reaches the tensor's first use
+last. Only then is its gradient ready. `bucketed_grads` starts with h = x, computes h ← tanh(h·w) for each w, and
 differentiates the sum of (h − y)² over all devices' rows.
 
 **What is checked**
@@ -33,23 +33,26 @@ differentiates the sum of (h − y)² over all devices' rows.
 | `buckets`: size | at most `cap` bytes per bucket (a tensor above `cap` is alone); at most one bucket too many |
 | `bucketed_grads`: value | gradients over all rows, for float32 and bfloat16 inputs |
 | what is sent | one all-reduce per bucket, of that bucket's gradients; at most 2 (N−1)/N bytes for each byte of gradient |
-| overlap | on v5e:2x4, profile *ideal*: all buckets but the last overlap matmuls for at least 70% of their time |
+| overlap | on v5e:2x4, profile *ideal*: all buckets but the last overlap matmuls for at least 70% of the buckets' time |
 | | a step takes at most 1.2 times as long as its matmuls and the last all-reduce together |
 
 Allowed: a smaller first bucket; any order within a bucket.
 
-**Symbols.** B rows, N devices along dp, L layers, D_l widths; n buckets, o overhead of a bucket.
+**Symbols.** B rows, N devices along dp, L layers, D_l widths.
 
 **Small case.** Trainable tensors become ready in the order w2 (20 bytes), w1 (30 bytes), embed (40 bytes). With cap 50
 the buckets are [w2, w1] and [embed].
 
 ## Going further
 
-**How large.** A ring all-reduces w = W/2 bytes/s, where W is the both-way bandwidth of a link. Suppose that gradients
-of s bytes in all become ready at this rate, too. Each bucket also costs an overhead o. With n equal buckets the first
-bucket starts after the time s/(n·w). The ring is busy for s/w + n·o. The backward pass takes s/w, so the exposed
-time is s/(n·w) + n·o. The product of the two terms does not depend on n, so their sum is smallest when they are equal. If the backward pass takes a time T shorter than s/w, the first bucket starts after T/n. If T is much longer
-than s/w, only the last bucket is exposed.
+**How large.** A ring all-reduces w = W/2 bytes/s, where W is the both-way bandwidth of a link. All gradients together
+have s bytes. Suppose that they become ready at the rate w, too. Each bucket also costs an overhead o. With n equal
+buckets the first bucket starts after the time s/(n·w). The ring is busy for s/w + n·o. The backward pass takes s/w, so
+the exposed time is s/(n·w) + n·o. The product of these two terms does not depend on n, so the sum is smallest when the
+two terms are equal.
+
+If the backward pass takes a time T shorter than s/w, the first bucket starts after T/n. If T is much longer than s/w,
+only the last bucket is exposed.
 
 **In time.** The grader's clock computes the times of this picture for four layers in bfloat16, with 4096 rows on each
 device and the plan [[3], [2, 1], [0]], on 2x4 v5e chips, which form a ring. It uses the profile *ideal*: every
@@ -64,7 +67,7 @@ link dp+                                                R···all_reduce·R··
 link dp-                                                R···all_reduce·R····
 ```
 
-In v5e's own profile an all-reduce occupies the core, and is fully exposed.
+In v5e's own profile an all-reduce occupies the core, so it is fully exposed.
 
 **In real systems.** PyTorch's `DistributedDataParallel` has buckets of 25 MB after a first bucket of 1 MB.
 
@@ -92,7 +95,7 @@ exercise = Exercise(meshes=[{"dp": 8}, {"dp": 4, "tp": 2}], stars=2, extension=T
 def buckets(tensors, cap):
     """Return lists of names, in the order of sending.
 
-    Args: tensors: [name, bytes, trainable] of each use, in the order of the forward pass; cap: bytes of a bucket.
+    Args: tensors: [name, bytes, trainable] for each use, in the order of the forward pass; cap: the largest size of a bucket, in bytes.
     """
     placed = {name: size for name, size, trainable in tensors if trainable}
     found, held = [], cap
@@ -115,9 +118,10 @@ def buckets(tensors, cap):
     ],
 )
 def bucketed_grads(ws, x, y, *, plan):
-    """Return the gradients of the sum of squares over all rows, as ws; plan is a list of lists of layer numbers.
+    """Return the gradients of the sum of squares over all rows, in a list like ws.
 
-    Args: ws: a list of float32[D_l, D_(l+1)], whole on every device; x float32[B/N, D_0], y float32[B/N, D_L]; the axis is 'dp'.
+    Args: ws: a list of float32[D_l, D_(l+1)], whole on every device; x float32[B/N, D_0], y float32[B/N, D_L]; plan: a list of
+    layer numbers for each bucket. The axis is 'dp'.
     """
 
     def loss(ws):
@@ -135,7 +139,7 @@ def bucketed_grads(ws, x, y, *, plan):
 
 
 @exercise.number(
-    points=1, unit="MB", model="gradients become ready as fast as the ring sends them; the overhead of each bucket and the transfer of one bucket are exposed; a ring takes 2 V / W, W both directions of one link; 1 MB is 10^6 bytes",
+    points=1, unit="MB", model="Gradients become ready as fast as the ring sends them. The overhead of each bucket and the transfer of one bucket are exposed. An all-reduce takes 2 V / W, where W is the both-way bandwidth of one link. 1 MB is 10^6 bytes",
     params={"chip": ["v4p", "v5p"], "M": [600, 1300, 2700], "o": [20, 60, 150]},
     hints=[
         "Which part of the exposed time grows with the size of a bucket, and which shrinks?",

@@ -1,8 +1,8 @@
 """# H3 AdamW with its state cut (ZeRO-1)
 
-Adam keeps two float32 moments for each parameter. In plain data parallelism every device keeps all of them. With
-ZeRO's first stage a device keeps the moments of 1/N of the *elements* and updates only these. Then all devices gather
-the new weights. ZeRO-1 sends no more bytes than an all-reduce.
+Adam keeps two float32 moments for each parameter. In plain data parallelism every device keeps all moments. With
+ZeRO's first stage a device keeps the moments of 1/N of the *elements* and updates only these elements. Then all devices
+gather the new weights. ZeRO-1 sends no more bytes than an all-reduce.
 
 ```
        whole on each device                     a quarter on each of four
@@ -13,8 +13,8 @@ the new weights. ZeRO-1 sends no more bytes than an all-reduce.
    p   [=============]  <----- all-gather ---
 ```
 
-**Write** `zero1_step(params, opt, x, y, *, mesh)`. The loss is the mean of `(tanh(x·a + c)·b −
-y)²` over all rows and columns. Let g be the gradient of all parameters together. The first step has t = 1 (`opt` t + 1). Step t is
+**Write** `zero1_step(params, opt, x, y, *, mesh)`. The loss is the mean of `(tanh(x·a + c)·b − y)²` over all rows and
+columns. Let g be the gradient of all parameters together, and t = `opt` t + 1. Step t is
 
     g ← g / max(1, ‖g‖)     m ← 0.9 m + 0.1 g     v ← 0.99 v + 0.01 g²
     u = m / (1 − 0.9^t) / (√(v / (1 − 0.99^t)) + 0.01)
@@ -34,17 +34,17 @@ S is a multiple of N and at least the number of parameters. You choose the order
 
 | check | rule | small case |
 |---|---|---|
-| loss | of five steps, the loss before the step | |
-| direction | the first step changes the parameters much as AdamW does: cosine of the two changes ≥ 0.5 | |
+| loss | each of five steps returns the loss before the step | |
+| direction | the first step changes the parameters much as AdamW does: cosine of your change and AdamW's change ≥ 0.5 | |
 | value | after each of five steps, parameters and t are those of AdamW on one device | |
 | layout | a device holds 1/N of the moments, and all parameters | 264 bytes of moments |
-| what is sent | a device sends at most 2 (N−1)/N · 4S bytes, and 32 for single numbers | 792 bytes |
+| what is sent | a device sends at most 2 (N−1)/N · 4S bytes, and 32 bytes for single numbers | 792 bytes |
 
 **Symbols.** B rows, D, F and K widths, N devices along dp, ‖g‖ the norm over all parameters.
 
-**Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters. S = 132, so 15 elements belong to no parameter. On dp=4 a
-device has 33 elements each of m and v: 264 bytes instead of 1056. The reduce-scatter and the
-all-gather send 3/4 · 528 = 396 bytes each.
+**Small case.** a[7, 9], c[9], b[9, 5] have 117 parameters. S = 132, so 15 elements belong to no parameter. On dp=4 a
+device has 33 elements of m and 33 of v, 264 bytes. The reduce-scatter and the all-gather send 3/4 · 528 = 396 bytes
+each.
 
 ## Going further
 
@@ -110,7 +110,7 @@ def zero1_step(params, opt, x, y, *, mesh):
     points=1,
     unit="GB",
     params={"V": [128_000, 160_000, 256_000], "D": [2048, 3072], "L": [10, 12, 14], "N": [8, 16]},
-    model="per chip: bfloat16 weights, whole, and two float32 moments, cut; no gradients or activations; 1 GB is 10^9 bytes",
+    model="Weights are bfloat16, and each chip holds all weights. The two moments are float32 and cut over the chips. Gradients and activations do not count. 1 GB is 10^9 bytes",
     hints=[
         "Which of the arrays does ZeRO-1 cut?",
         "ZeRO-1 cuts only the two moments. Weights are whole on each chip. The model has V · D + L · 12 · D² parameters.",
@@ -118,7 +118,7 @@ def zero1_step(params, opt, x, y, *, mesh):
     ],
 )
 def zero1_held(V, D, L, N):
-    """A model has an embedding of {{ V }} × {{ D }} and {{ L }} layers of 12 · {{ D }}² parameters. It trains with ZeRO-1 on {{ N }} chips. How
+    """A model has an embedding of {{ V }} × {{ D }} and {{ L }} layers of 12 · {{ D }}² parameters each. It trains with ZeRO-1 on {{ N }} chips. How
     much memory do weights and moments take on each chip?"""
     parameters = V * D + L * 12 * D**2
     return 2 * parameters + 2 * 4 * parameters / N

@@ -23,7 +23,7 @@ units without communication. The gradient of x is a sum over all devices' units.
 |---|---|
 | `gated_mlp(x, w1, w3, w2, b, dy)` | y, and the gradients of Σ(y · dy) for x and all weights |
 | `init(seed, *, D, F)` | new normal weights, all numbers independent: variance 1/D for w1 and w3, 1/F for w2 |
-| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which holds w1, then w3. If N devices cut w13 in this order, device d gets piece d of w1, then of w3 |
+| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which holds w1, then w3. If N devices cut w13 in this order, device d gets piece d of w1, then piece d of w3 |
 
 Allowed: one all-reduce for the parts of y and of dx together. `init` may draw whole weights on each device and keep
 a part. The weights then do not depend on N.
@@ -34,7 +34,7 @@ a part. The weights then do not depend on N.
 |---|---|---|
 | `gated_mlp`: value | y and gradients equal those of one device; the gradients of x and b are whole | |
 | `gated_mlp`: what is sent | in each pass at most one all-reduce of [B, D], or a reduce-scatter and an all-gather in its place | 720 bytes |
-| `init`: spread | each device returns its part, normal numbers, variance as above, nothing is sent | |
+| `init`: spread | each device returns its part: normal numbers, variance as above; nothing is sent | |
 | `init`: independence | devices, weights and seeds share no numbers | |
 | `fused_columns` | the order; `ValueError` if N does not divide F | |
 
@@ -111,12 +111,12 @@ def init(seed, *, D, F):
 @exercise.function(
     hints=[
         "With F=4, N=2: device 0 needs columns 0 and 1 of w1. Where in w13 are the columns of w3 that belong to these two columns?",
-        "List for each device, and for each half of w13, that device's F/N columns of the half.",
+        "For each device, list its F/N columns of the first half of w13, then its F/N columns of the second half.",
         "[half * F + device * units + i for device in range(N) for half in (0, 1) for i in range(units)]",
     ]
 )
 def fused_columns(F, N):
-    """Return the columns of w13 = [w1 | w3] in an order whose N equal pieces are [piece of w1 | piece of w3].
+    """Return an order of the columns of w13 = [w1 | w3] in which each of N equal pieces is [piece of w1 | piece of w3].
 
     Returns: a list of 2F ints. Raises ValueError if N does not divide F.
     """
@@ -130,7 +130,7 @@ def fused_columns(F, N):
     points=1.5,
     unit="us",
     params={"chip": ["v4p", "v5p"], "B": [2048, 6144], "D": [4096, 7168], "F": [12288, 20480], "N": [4, 8]},
-    model="ring; matmuls at the peak bf16 rate, an all-reduce takes 2 V / W, W both directions of a link; nothing overlaps",
+    model="Matmuls run at the peak bf16 rate. An all-reduce on a ring takes 2 V / W, where W is the both-way bandwidth of a link. Nothing overlaps",
     hints=[
         "How many matmuls does the block have, forward and backward?",
         "The block has three matmuls forward, and two backward for each of these: 9 in all, each of 2 · B · D · F / N FLOPs. Add the time of two all-reduces.",
@@ -138,6 +138,6 @@ def fused_columns(F, N):
     ],
 )
 def gated_mlp_time(chip, B, D, F, N):
-    """`gated_mlp` runs in bfloat16 on a ring of {{ N }} {{ chip }} chips, with B={{ B }}, D={{ D }}, F={{ F }}. Each all-reduce waits for the matmuls before
-    it, and all later matmuls wait for it. How long does the block take, forward and backward pass together?"""
+    """`gated_mlp` runs in bfloat16 on a ring of {{ N }} {{ chip }} chips, with B={{ B }}, D={{ D }}, F={{ F }}. Each all-reduce waits for the matmuls
+    before it, and all later matmuls wait for the all-reduce. How long does the block take, forward and backward pass together?"""
     return matmul_time(9 * 2 * B * D * F / N, chip) + 2 * all_reduce_time(2 * B * D, N, chip)

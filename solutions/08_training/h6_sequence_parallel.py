@@ -1,8 +1,8 @@
 """# H6 Tensor parallelism, with the sequence cut between blocks
 
-Between blocks of H5 all devices hold all of `x`, and would compute equal norms. Here the axis tp cuts the rows:
-`x[S_tp, D]`. A block gathers rows just before its first matmul. The all-reduce after its
-second matmul becomes a reduce-scatter. Norm, bias, residual and dropout work on a device's own rows.
+In H5 all devices hold all of `x` between blocks and would repeat each norm. Here the axis tp cuts the
+rows: `x[S_tp, D]`. A block gathers rows before its first matmul. The all-reduce after the second matmul becomes a
+reduce-scatter. Norm, bias, residual and dropout work on a device's own rows.
 
 ```
                 rows          whole          whole           rows
@@ -22,7 +22,7 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout work on
 | scale, bias | float32[D] | whole |
 | `drop(x, seed, *, rate)`: x, result | float32[S/N, D] | rows over tp |
 
-`drop` sets a number to 0 with probability `rate` and divides the others by 1 − `rate`.
+`drop` sets a number to 0 with probability `rate` and divides the other numbers by 1 − `rate`.
 
 **What is checked**
 
@@ -31,12 +31,12 @@ second matmul becomes a reduce-scatter. Norm, bias, residual and dropout work on
 | `train`: y and gradients | those of one device | |
 | `train`: what is sent | per layer: at most 3 all-gathers and 2 reduce-scatters of [S, D] | 81,000 bytes |
 | | per layer all-reduces of 2·D numbers | 1080 bytes |
-| `train`: work | on tp=8: a device normalizes only its own rows; at most one matmul of a layer runs twice; no more is sent | |
+| `train`: work | on tp=8: a device normalizes only its own rows; at most one matmul of a layer runs twice; no more is sent than above | |
 | `train`: memory | on tp=8: for each layer a device keeps only its rows and its `hidden`; gathered rows [S, D] of at most one layer | |
 | `drop`: value | a share of about `rate` becomes 0; devices along dp hold copies; copies of a row stay equal; nothing is sent | |
 | `drop`: masks | masks depend on seed and place, not on values; masks of rows, devices and seeds are independent, even if one mask is shifted | |
 
-**Symbols.** S rows, D width, F units of the MLP, N devices along tp, L layers, AG all-gather, RS reduce-scatter;
+**Symbols.** S rows, D width, F MLP units, N devices along tp, L layers, AG all-gather, RS reduce-scatter;
 `hidden` = tanh(…), float32[S, F/N].
 
 **Small case.** S=60, D=90, tp=4: a device has 15 rows, 5400 bytes. A gather or a scatter sends 3 · 5400 = 16,200 bytes,
@@ -46,12 +46,11 @@ bytes.
 ## Going further
 
 **Parts and copies.** A scale multiplies only the rows of its device, so each device has a *part* of the scale's
-gradient. Parts have to be summed over the devices. The
-gradients of `w1` and `w2` need no sum, because the gathers brought all rows.
+gradient. Devices must sum such parts. The gradients of `w1` and `w2` need no sum, because the gathers brought all rows.
 
 **Gathering again.** A device does not keep the gathered rows of the forward pass, which have [S, D] numbers for each
 layer. So the backward pass gathers norm(x) again. A compiler may merge two equal gathers of one program and keep the
-first after all. `jax.checkpoint` puts a barrier between them. The grader judges the program as you write it.
+result of the first gather. `jax.checkpoint` puts a barrier between them. The grader judges the program as you write it.
 
 **In real systems.** Megatron's sequence parallelism works like this. Some released frameworks did not sum the norms'
 gradients. The loss still goes down, but the devices' scales drift apart.
@@ -89,8 +88,8 @@ def norm_back(x, scale, dn):
     out_specs=(ROWS, ROWS, [LAYER] * LAYERS),
     check_vma=False,
     hints=[
-        "In the backward pass a gather becomes a reduce-scatter, and a reduce-scatter a gather. Which arrays do the matmuls need with all rows?",
-        "Keep (x, hidden) of each layer. In the backward pass gather dy, and norm(x) once more; psum the gradients of scale and bias.",
+        "In the backward pass a gather becomes a reduce-scatter, and a reduce-scatter becomes a gather. Which arrays do the matmuls need with all rows?",
+        "Keep (x, hidden) of each layer. In the backward pass gather dy, and gather norm(x) again. psum the gradients of scale and bias.",
         "whole = gather(dy); back = (whole @ w2.T) * (1 - hidden**2); dx, dscale = norm_back(x, scale, scatter(back @ w1.T))",
     ],
 )
@@ -133,7 +132,7 @@ def train(x, layers, dy):
     ],
 )
 def drop(x, seed, *, rate):
-    """Return a device's rows with some numbers set to 0, and the others divided by 1 - rate.
+    """Return a device's rows with some numbers set to 0, and the other numbers divided by 1 - rate.
 
     Args: x float32[S/N, D], a device's rows; seed, an int32, equal on all devices; rate, the probability of a 0.
     Returns: float32[S/N, D].
@@ -146,15 +145,15 @@ def drop(x, seed, *, rate):
     points=0.5,
     unit="MB",
     params={"S": [4096, 6144, 8192], "D": [5120, 7168, 12288], "N": [4, 8, 16]},
-    model="a device sends (N - 1)/N of an array in an all-gather or a reduce-scatter; 1 MB is 10^6 bytes; scale and bias left out",
+    model="A device sends (N - 1)/N of the array in an all-gather or a reduce-scatter. The gradients of scale and bias do not count. 1 MB is 10^6 bytes",
     hints=[
         "How many collectives does a layer have, forward and backward?",
-        "Forward: a gather and a scatter. Backward: a gather and a scatter, and the rows are gathered once more, since they were not kept.",
+        "Forward: a gather and a scatter. Backward: a gather and a scatter, and one more gather of the rows, because no device kept them.",
         "5 · (N − 1) / N · (2 · S · D bytes)",
     ],
 )
 def block_bytes(S, D, N):
-    """One layer of `train` has S={{ S }} rows and D={{ D }}, in bfloat16 on tp={{ N }}. How many MB does each device send, in the
+    """One layer of `train` has S={{ S }} rows and D={{ D }}. It runs in bfloat16 on tp={{ N }}. How many MB does each device send, in the
     forward and backward pass together?"""
     return 5 * 2 * S * D * (N - 1) / N
 
@@ -163,7 +162,7 @@ def block_bytes(S, D, N):
     points=0.5,
     unit="GB",
     params={"S": [4096, 8192], "D": [5120, 7168], "F": [18432, 24576], "L": [24, 40], "N": [4, 8]},
-    model="bfloat16; 1 GB is 10^9 bytes; of each layer a device keeps its own rows of `x` and its `hidden`, no gathered rows",
+    model="Arrays are bfloat16. For each layer a device keeps its own rows of `x` and its `hidden`, but no gathered rows. 1 GB is 10^9 bytes",
     hints=[
         "Which shapes do `x` and `hidden` have on one device?",
         "`x` is cut by rows: [S / N, D]. `hidden` is cut by columns: [S, F / N].",

@@ -20,13 +20,13 @@ The dots are the *bubble*. All devices run one program, so in the bubble they co
 |---|---|---|
 | `ws` | float32[L/P, D, D] | `P("pp")`: the device's layers |
 | `x` | float32[M, b, D] | whole: all micro-batches |
-| returns | float32[1, M, b, D] | `P("pp")`: outputs on the last device, zeros on the others |
+| returns | float32[1, M, b, D] | `P("pp")`: outputs on the last device, zeros on the other devices |
 
 **What is checked**
 
 | check | rule, per device | small case |
 |---|---|---|
-| outputs | the last device has the outputs, the others zeros | |
+| outputs | the last device has the outputs, the other devices have zeros | |
 | gradients | JAX's gradients of `ws` and `x` through your ticks equal those of one device | |
 | collectives | permutes and no other collective | |
 | ticks | M + P − 1 ticks; each computes one stage and sends one micro-batch | 8 ticks |
@@ -38,7 +38,7 @@ gradient of an unused value is 0, and 0 · NaN is NaN.
 **Symbols.** P stages, M micro-batches of b rows, L layers, D width.
 
 **Small case.** P=4, M=5: 8 ticks. Each device does useful work in 5 of these ticks, so the bubble is 3/8 of the time.
-With M=27 the bubble is 3/30.
+With M=27 the bubble is 3/30 of the time.
 
 ## Going further
 
@@ -88,7 +88,7 @@ def stage(ws, a):
     check_vma=False,
     hints=[
         "In tick t, which micro-batch does device s have? What is the input of device 0, and what is the input of the other devices? In which tick is the first output ready?",
-        "In each tick device 0 takes x[t] and the others what they received. Compute the stage; send the result to s + 1. In tick "
+        "In each tick device 0 takes x[t], and the other devices take the array that they received. Compute the stage, and send the result to s + 1. In tick "
         "t the last device computes the output of micro-batch t - (P - 1). Let devices begin with rows of nonzero norm, such as ones.",
         "made = stage(ws, jnp.where(me == 0, x[tick], held)); out = out.at[tick - (n - 1)].set(made); held = jax.lax.ppermute(made, 'pp', [(s, s + 1) for s in range(n - 1)])",
     ],
@@ -97,16 +97,15 @@ def gpipe_forward(ws, x):
     """Send all micro-batches through all layers.
 
     Args: ws float32[L/P, D, D], the device's layers; x float32[M, b, D], all micro-batches, on every device.
-    Returns: float32[1, M, b, D], the outputs on the last device and zeros on the others.
+    Returns: float32[1, M, b, D], the outputs on the last device and zeros on the other devices.
     """
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
 
     def one_tick(tick, carry):
         held, out = carry
-        made = stage(ws, jnp.where(me == 0, x[tick], held))  # beyond its end, JAX reads the last entry of x
-        out = out.at[tick - (n - 1)].set(
-            made
-        )  # a negative index counts from the end: junk, which later ticks overwrite
+        made = stage(ws, jnp.where(me == 0, x[tick], held))  # for a tick above M - 1, JAX reads the last entry of x
+        # A negative index counts from the end of out. Later ticks overwrite the junk there.
+        out = out.at[tick - (n - 1)].set(made)
         return jax.lax.ppermute(made, "pp", [(s, s + 1) for s in range(n - 1)]), out
 
     _, out = jax.lax.fori_loop(0, m + n - 1, one_tick, (jnp.ones(x.shape[1:]), jnp.zeros_like(x)))
@@ -127,10 +126,10 @@ learns = exercise.call(
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "P": [4, 8], "M": [6, 8], "T": [2048, 4096], "D": [2048, 3584]},
-    model="all devices work in step: each computes its stage at the peak rate, then sends the output one hop at W1, the bandwidth of one direction of a link",
+    model="All devices work in step. In each tick a device computes its stage at the peak rate, and then sends the output one hop at W1, the bandwidth of one direction of a link",
     hints=[
         "How many ticks does it take until the last stage has computed the last micro-batch?",
-        "M + P − 1 ticks of arithmetic. Between two ticks there is one hop, and no hop follows the last tick.",
+        "There are M + P − 1 ticks of arithmetic. Between two ticks there is one hop, and no hop follows the last tick.",
         "(M + P − 1) · 2 layers · 2 · T · D² FLOPs / C + (M + P − 2) · 2 bytes · T · D / W1",
     ],
 )
@@ -144,7 +143,7 @@ def pipeline_time(chip, P, M, T, D):
     points=0.5,
     unit="TFLOP",
     params={"P": [4, 6, 8], "M": [5, 12, 24], "T": [1024, 3072], "D": [6144, 8192]},
-    model="one program on all devices, which compute in every tick; matmuls only; 1 TFLOP is 10^12 FLOPs",
+    model="All devices run one program and compute in every tick. Only matmuls count. 1 TFLOP is 10^12 FLOPs",
     hints=[
         "In how many ticks does one device compute junk?",
         "Each of the P devices computes in M + P − 1 ticks, and M of these ticks are useful.",
@@ -152,6 +151,6 @@ def pipeline_time(chip, P, M, T, D):
     ],
 )
 def bubble_flops(P, M, T, D):
-    """{{ P }} devices have three layers each (`w` is bfloat16[{{ D }}, {{ D }}]). {{ M }} micro-batches of {{ T }} tokens go through. How many
+    """{{ P }} devices have three layers each (`w` is bfloat16[{{ D }}, {{ D }}]). {{ M }} micro-batches of {{ T }} tokens go through all devices. How many
     TFLOP do all devices together spend on junk?"""
     return P * (P - 1) * 3 * 2 * T * D**2

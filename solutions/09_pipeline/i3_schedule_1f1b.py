@@ -100,7 +100,7 @@ def schedule_1f1b(P, M):
     points=0.5,
     unit="MiB",
     params={"P": [8, 12, 16], "M": [3, 5, 6], "T": [2048, 3072], "D": [5120, 7168]},
-    model="bfloat16; a device keeps one input of its stage for each micro-batch in flight; 1 MiB is 2^20 bytes",
+    model="For each micro-batch in flight, a device keeps one input of its stage, in bfloat16. 1 MiB is 2^20 bytes",
     hints=[
         "How many micro-batches does stage s hold at most?",
         "Stage s holds P − s micro-batches, but never more than M. Add these numbers over all stages.",
@@ -118,7 +118,7 @@ def in_flight_memory(P, M, T, D):
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "P": [4, 8], "M": [8, 24, 40], "T": [2048, 4096], "D": [6144, 8192]},
-    model="arithmetic at the peak rate; each device has its own program; b = 2 f, nothing is computed again",
+    model="Only arithmetic counts, at the peak rate. Each device has its own program. A backward takes twice as long as a forward, b = 2 f. Nothing is computed again",
     hints=[
         "How many forwards, and how many backwards, follow one another from the start of a step to its end?",
         "M + P − 1 forwards and M + P − 1 backwards follow one another. A forward and a backward together take f + b = 3 f.",

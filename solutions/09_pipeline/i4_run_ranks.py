@@ -20,7 +20,7 @@ hangs. Here you find such ranks.
 | returns: `order` | list of (rank, index in its program): all operations that end, in a possible order |
 | `stuck` | ranks that never end their program, ascending |
 
-A rank runs its operations one after the other. Each operation begins when the one before it has ended.
+A rank runs its operations one after the other. Each operation begins when the operation before it has ended.
 
 | operation | ends |
 |---|---|
@@ -42,7 +42,7 @@ A rank runs its operations one after the other. Each operation begins when the o
 A `recv` ignores names. Messages from one rank to another keep their order, whether `send` or `isend` sends them.
 Operations that end together, or that do not wait for each other, have no fixed order.
 
-**Symbols.** X (and Y) ranks of a ring, messages of V GB, W1 one-way bandwidth: a GPU's egress.
+**Symbols.** X (and Y) ranks of a ring, messages of V GB, W1 one-way bandwidth, which is a GPU's egress.
 
 **Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program. The result is
 `([], [0, 1])`. If rank 2 sent to rank 0, rank 2 would be stuck too, because rank 0 never receives.
@@ -117,11 +117,11 @@ def run_ranks(programs):
     points=0.5,
     unit="ms",
     params={"gpu": ["A100", "H100", "B200"], "X": [3, 5, 6, 8], "V": [3, 7, 20]},
-    model="a message takes V / W1, W1 the egress of a GPU; a rank takes part in one message at a time; 1 GB is 10^9 bytes",
+    model="A message takes V / W1, where W1 is the egress of a GPU. A rank takes part in one message at a time. 1 GB is 10^9 bytes",
     hints=[
         "Which ranks can receive at the start?",
-        "Only rank 0 receives at the start, so only the last rank's message moves. Then the message of the rank before it moves, and so on: one message at a time.",
-        "X messages, one after the other; each takes V / egress",
+        "Only rank 0 receives at the start, so only the last rank's message moves. Then the message of rank X − 2 moves, and so on: one message at a time.",
+        "X messages move, one after the other. Each takes V / egress.",
     ],
 )
 def blocking_ring_time(gpu, X, V):
@@ -134,7 +134,7 @@ def blocking_ring_time(gpu, X, V):
     points=0.5,
     unit="ms",
     params={"gpu": ["A100", "H100", "B200"], "X": [4, 6, 8], "Y": [3, 5, 7], "V": [3, 7, 20]},
-    model="as above",
+    model="A message takes V / W1, where W1 is the egress of a GPU. A rank takes part in one message at a time. 1 GB is 10^9 bytes",
     hints=[
         "Which messages can be sent at the same time?",
         "With an even number of ranks, all messages take two rounds. With an odd number, the last rank and rank 0 both send first, so a third round is needed.",

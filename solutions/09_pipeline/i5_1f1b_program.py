@@ -40,14 +40,14 @@ the stash in each tick.
 **Symbols.** P stages, s device, i micro-batch, M micro-batches of b rows, L layers, D width.
 
 **Small case.** P=4, M=5: 2 · 8 = 16 ticks. In tick 6 device 0 holds inputs 0 to 3. B0 in tick 7 frees slot 0, and
-F4 in tick 8 takes it: slot `i % P`. Device 3 never holds more than one input.
+F4 in tick 8 takes this slot: `i % P`. Device 3 never holds more than one input.
 
 ## Going further
 
 **In time.** All devices run one program, and each waits for its neighbours. So a tick takes as long as the longer of F
 and B. B computes the stage again, so it has three times the matmuls of F. Let a unit be the time of an F. The step
-takes 2 (M + P − 1) · 3 units, and GPipe's step takes (M + P − 1) · 4 units. The program saves memory and costs time. If
-each device has its own program, 1F1B also takes (M + P − 1) · 4 units.
+takes 2 (M + P − 1) · 3 units, and GPipe's step takes (M + P − 1) · 4 units. The program saves memory, but takes more
+time than GPipe. If each device has its own program, 1F1B also takes (M + P − 1) · 4 units.
 
 **Both in one tick.** A program with an F and a B in each tick has M + 2P − 2 ticks of 4 units.
 
@@ -81,8 +81,8 @@ def stage(ws, a):
     check_vma=False,
     hints=[
         "Write two functions, one for each kind of tick, with the same arguments and results. How does a device choose one of them by the tick's parity?",
-        "Use `jax.lax.cond(tick % 2 == me % 2, there, back, ...)`. After F a device sends to s + 1, after B to s - 1. So every second "
-        "pair of neighbours swaps arrays in one tick, and the pairs between them in the next tick. Put two ticks into each round of a loop.",
+        "Use `jax.lax.cond(tick % 2 == me % 2, there, back, ...)`. After F, device s sends to s + 1. After B, it sends to s - 1. So every second "
+        "pair of neighbours swaps arrays in one tick, and the other pairs swap arrays in the next tick. Put two ticks into each round of a loop.",
         "mine = (tick - me) // 2, stash.at[mine % n].set(a); and back: mine = (tick - (2 * n - 1 - me)) // 2, "
         "jax.vjp(stage, ws, stash[mine % n]), grads + jnp.where((mine >= 0) & (mine < m), dws, 0)",
     ],
@@ -97,7 +97,7 @@ def grad_1f1b(ws, x, y):
 
     def there(tick, came, stash, loss, grads):
         mine = (tick - me) // 2
-        a = jnp.where(me == 0, x[mine], came)  # beyond its end, JAX reads the last entry of x
+        a = jnp.where(me == 0, x[mine], came)  # for an index above M - 1, JAX reads the last entry of x
         return stage(ws, a), stash.at[mine % n].set(a), loss, grads
 
     def back(tick, came, stash, loss, grads):
@@ -137,15 +137,15 @@ call = exercise.call(
     points=0.5,
     unit="MiB",
     params={"M": [20, 28, 44], "P": [4, 8], "T": [2048, 3072], "D": [5120, 8192]},
-    model="bfloat16; a stash holds only inputs of stages; 1 MiB is 2^20 bytes",
+    model="A stash holds only inputs of stages, in bfloat16. 1 MiB is 2^20 bytes",
     hints=[
-        "How many inputs does each of the two programs keep?",
+        "How many inputs do GPipe and your program keep on each device?",
         "GPipe keeps M inputs. Your program has a stash of P inputs on each device.",
         "(M − P) · 2 bytes · T · D",
     ],
 )
 def stash_saved(M, P, T, D):
-    """A pipeline has {{ P }} stages and {{ M }} micro-batches of {{ T }} tokens; a stage's input is bfloat16[{{ T }}, {{ D }}]. How many MiB
+    """A pipeline has {{ P }} stages and {{ M }} micro-batches of {{ T }} tokens. A stage's input is bfloat16[{{ T }}, {{ D }}]. How many MiB
     smaller is your program's stash of P inputs than the stash of GPipe, on each device?"""
     return (M - P) * 2 * T * D
 
@@ -154,10 +154,10 @@ def stash_saved(M, P, T, D):
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "M": [12, 20, 32], "P": [4, 8], "T": [2048, 4096], "D": [6144, 8192]},
-    model="only arithmetic, at the peak rate; a tick takes as long as a B, which computes the stage again",
+    model="Only arithmetic counts, at the peak rate. A tick takes as long as a B, which computes the stage again",
     hints=[
         "How many ticks does the program have, and how long does a tick take?",
-        "The program has 2 · (M + P − 1) ticks. Each tick takes as long as a B, which computes the stage again and its gradients: 3 times the forward FLOPs.",
+        "The program has 2 · (M + P − 1) ticks. Each tick takes as long as a B, which computes the stage again and then two gradients: 3 times the forward FLOPs.",
         "2 · (M + P − 1) · 3 · (2 layers · 2 · T · D² FLOPs) / C",
     ],
 )

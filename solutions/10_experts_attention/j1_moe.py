@@ -14,8 +14,8 @@ its experts, and gets the results back.
 ```
 
 **Write** the body `moe(x, route, w, *, k, cap)`. A token's gates are the softmax of its row of `route` over all E
-experts. The token chooses the k experts with the largest gates. Its result is the sum over these choices of gate ·
-tanh(token · W of the expert).
+experts. The token chooses the k experts with the largest gates. Its result is the sum of gate · tanh(token · W of the
+expert) over its k choices.
 
 **Capacity.** A device has `cap` slots for each expert. The device serves all first choices in the order of tokens, then
 all second choices, and so on. A choice without a slot is dropped: it adds nothing, and the other gates do not change.
@@ -31,14 +31,14 @@ all second choices, and so on. A choice without a slot is dropped: it adds nothi
 | check | rule, per device | small case |
 |---|---|---|
 | value | the sum over each token's choices that have a slot | |
-| gradients | gradients of `x`, `w` and `route`, by JAX | |
+| gradients | JAX's gradients of `x`, `w` and `route` | |
 | what is sent | over ep only all-to-alls; each pass sends (N−1)/N · E · cap · (D + F + 2) numbers at most | 528 bytes |
 | | forward pass: nothing over dp | |
-| work | forward pass: each row is multiplied by the weights of its own expert only, 2 · E · cap · D · F FLOPs. The budget is 2.4 times that, because you may also put rows into slots by matmuls. No more is sent than above | 2.4 · 640 FLOPs |
+| work | forward pass: each row is multiplied by the weights of its own expert only, 2 · E · cap · D · F FLOPs. The budget is 2.4 times this number, because you may also put rows into slots by matmuls. The limit for what is sent holds, too | 2.4 · 640 FLOPs |
 
 **Symbols.** S tokens, D and F widths, N devices along ep.
 
-**Small case.** A device has 6 tokens of D=5; 8 experts, F=4, k=2, cap=2, N=4. Its 12 choices go into 8 · 2 = 16 slots.
+**Small case.** D=5, F=4, E=8, k=2, cap=2, N=4. A device has 6 tokens, and their 12 choices go into 8 · 2 = 16 slots.
 12 of these 16 slots are for other devices: the device sends 12 · 5 · 4 = 240 bytes to the experts,
 and 12 · 4 · 4 = 192 bytes of results. The budget allows 2 further numbers for each slot.
 
@@ -66,7 +66,7 @@ EXPERTS = exercise.given(P("ep", None, None))
 @exercise.body(
     out_specs=TOKENS,
     hints=[
-        "Give each choice a place (expert, slot). How many choices of that expert does the device serve before this one?",
+        "Give each choice a place (expert, slot). How many choices of that expert does the device serve before this choice?",
         "Put tokens into a zero array [E, cap, D] at their places. Send this array, multiply, send the results back, and read them at these places.",
         "slot = jnp.cumsum(chosen, 0)[jnp.arange(len(expert)), expert] - 1; zeros.at[expert, slot].set(rows, mode='drop') leaves out slots beyond cap.",
     ],
@@ -112,7 +112,7 @@ def moe_bytes(S, D, k, room, N):
     points=0.5,
     unit="",
     params={"chip": ["v4p", "v5p"], "N": [4, 8, 12, 16], "matrices": [3]},
-    model="ring: an all-to-all of V bytes in all takes V / (4·W), W both directions of a link; matmuls take FLOPs / C; latency and dropped choices are left out",
+    model="ring: an all-to-all of V bytes on all devices together takes V / (4·W), where W counts both directions of a link; matmuls take FLOPs / C; latency and dropped choices are left out",
     hints=[
         "Write the time of the all-to-alls and the time of the matmuls for r rows on each of N devices. What cancels?",
         "V counts the bytes of all devices: N · r · D numbers go to the experts, and N · r · D numbers come back.",

@@ -34,8 +34,8 @@ Therefore send only K key heads, and repeat them for their query heads after the
 **Symbols.** B texts, T positions, Q query heads, K key heads, d numbers per head, N devices along x.
 
 **Small case.** B=2, T=12, Q=20, K=4, d=6, N=4, float32. A block of q is [2, 3, 20, 6] and becomes [2, 12, 5, 6]. This
-block has 2880 bytes: 720 stay and 2160 are sent. Blocks of k and v have 576 bytes each: 432 are sent. With the result,
-a device sends 2 · 2160 + 2 · 432 = 5184 bytes.
+block has 2880 bytes: 720 stay and 2160 are sent. Blocks of k and v have 576 bytes each: 432 of them are sent. With the
+result, a device sends 2 · 2160 + 2 · 432 = 5184 bytes.
 
 ## Going further
 
@@ -70,7 +70,7 @@ def rotate(a, position):
 @exercise.body(
     out_specs=P(None, "x", None, None),
     hints=[
-        "Which dimension is cut before attention, and which may be cut during it?",
+        "Which dimension is cut before attention, and which dimension may be cut during attention?",
         "jax.lax.all_to_all splits one dimension and joins another. For the result, swap these two dimensions.",
         "swap = lambda a: jax.lax.all_to_all(a, 'x', split_axis=2, concat_axis=1, tiled=True); afterwards T is whole: jnp.arange(T).",
     ],
@@ -125,8 +125,9 @@ def ulysses_traffic(seen):
     expect_only(seen, "all_to_all")
     numbers = 2 * seen.q.size + seen.k.size + seen.v.size
     n = seen.mesh["x"]
-    repeated, gathered = 4 * seen.q.size, numbers + (n - 1) * seen.q.size  # wrong: heads of k and v; the result
-    sent, near = 4 / n * (n - 1) / n, "on two devices, to gather the result sends it only twice"
+    # Wrong programs send repeated k and v, or gather the result.
+    repeated, gathered = 4 * seen.q.size, numbers + (n - 1) * seen.q.size
+    sent, near = 4 / n * (n - 1) / n, "on two devices q / (2 q + k + v) more is sent"
     expect_traffic(seen, at_most=needed(sent * numbers, sent * min(repeated, gathered), near=near))
 
 
@@ -136,8 +137,8 @@ def ulysses_traffic(seen):
     params={"B": [2, 3], "T": [24576, 40960], "N": [4, 8, 16]},
     model="1 MB is 10^6 bytes",
     hints=[
-        "Which arrays change their layout before attention, and which after it?",
-        "q and the output have 48 heads, k and v have 16. Each device holds 1 / N of an array, and 1 / N of this part stays on the device.",
+        "Which arrays change their layout before attention, and which arrays change it after attention?",
+        "q and the output have 48 heads; k and v have 16 heads. Each device holds 1 / N of an array, and 1 / N of this part stays on the device.",
         "2 bytes · B · T · 128 · (2 · 48 + 2 · 16) heads / N · (N − 1) / N",
     ],
 )
@@ -151,10 +152,10 @@ def ulysses_bytes(B, T, N):
     points=0.5,
     unit="us",
     params={"chip": ["v4p", "v5p"], "B": [2, 3], "T": [24576, 40960], "N": [4, 8, 16]},
-    model="ring, bandwidth only: an all-to-all of V bytes in all takes V / (4·W)",
+    model="ring, bandwidth only: an all-to-all of V bytes on all devices together takes V / (4·W)",
     hints=[
         "How many bytes do the four arrays have together?",
-        "q and the output have 48 heads, k and v have 16: V = 2 bytes · B · T · 128 · (2 · 48 + 2 · 16) heads.",
+        "q and the output have 48 heads; k and v have 16 heads. V = 2 bytes · B · T · 128 · (2 · 48 + 2 · 16) heads.",
         "V / (4 · W)",
     ],
 )

@@ -1,12 +1,12 @@
 """# K1 The placement of an einsum's result
 
-Along one mesh axis an array has a *placement*. It says what each device holds, and which whole array these parts
-represent.
+Along one mesh axis an array has a *placement*. The placement says what each device holds, and which whole array these
+parts represent.
 
 | placement | each of the N devices holds | the whole array |
 |---|---|---|
 | `"R"` | all of it | what any one device holds |
-| `"S(d)"` | its 1/N of dimension d, the other dimensions whole | the parts, joined along d |
+| `"S(d)"` | its 1/N of dimension d, and all of the other dimensions | the parts, joined along d |
 | `"P"` | an array of full shape: a *partial sum* | the sum over the devices |
 
 Every device applies one function to its parts, without communication. If the results are parts or partial sums of one
@@ -22,7 +22,7 @@ before it runs.
 ```
 
 **Write** two functions. Each function returns a placement, or raises `ValueError` if no placement gives right results
-for all values of the arrays. Then a program has to slice, gather or reduce first.
+for all values of the arrays. In that case a program has to slice, gather or reduce first.
 
 | | arguments |
 |---|---|
@@ -31,7 +31,10 @@ for all values of the arrays. Then a program has to slice, gather or reduce firs
 
 No operand has a letter twice. Each letter is in the output or in at least two operands. x and y have equal shapes.
 
-**What is checked**, against NumPy arrays with positive and negative numbers, cut in three and computed part by part
+**What is checked**
+
+The reference cuts NumPy arrays with positive and negative numbers in three, and computes part by part.
+
 
 | check | rule |
 |---|---|
@@ -40,7 +43,7 @@ No operand has a letter twice. Each letter is in the output or in at least two o
 | `einsum_rule`: no fit | `ValueError` when parts do not fit |
 | `elementwise_rule` | the four operations |
 
-**Symbols.** N devices (in a question N nodes and X devices); B, E, F, H sizes of b, e, f, h.
+**Symbols.** N devices (in one question: N nodes, X devices); B, E, F, H sizes of b, e, f, h.
 
 **Small case.** Two devices hold the partial sums 5 and −3 of the number 2. `triple` gives 15 and −9, which are partial
 sums of 6, so the placement is `"P"`. `relu` gives 5 and 0. Their sum is 5 and not relu(2) = 2. `add_one` gives 6 and
@@ -62,7 +65,7 @@ exercise = Exercise(stars=2)
 
 @exercise.function(
     hints=[
-        "Which letter is cut? Which other operands have it, and is it in the output? When is an einsum linear in a partial sum?",
+        "Which letter is cut? Which other operands have this letter, and is it in the output? When is an einsum linear in a partial sum?",
         "If no operand is P: every operand that has the cut letter must be cut along it, and no operand may be cut along another letter. If one operand is P: the other operands must be R.",
         "letter = the cut letter; return f'S({out.index(letter)})' if letter in out else 'P'",
     ]
@@ -77,7 +80,7 @@ def einsum_rule(equation, placements):
     terms = operands.split(",")
     if "P" in placements:
         if placements.count("R") < len(placements) - 1:
-            raise ValueError("an einsum is linear in one operand at a time, the others whole")
+            raise ValueError("an einsum is linear in one operand at a time, and the other operands must be whole")
         return "P"
     cut = {term[int(place[2:-1])] for term, place in zip(terms, placements, strict=True) if place != "R"}
     if not cut:
@@ -103,7 +106,7 @@ def elementwise_rule(op, placements):
     """
     places = set(placements)
     if len(places) > 1:
-        raise ValueError("the operands lie differently")
+        raise ValueError("the operands have different placements")
     if "P" in places and op in {"relu", "add_one"}:
         raise ValueError(f"{op} of a sum is not the sum of {op}")
     return places.pop()
@@ -113,7 +116,7 @@ def elementwise_rule(op, placements):
     points=0.5,
     unit="MB",
     params={"B": [3, 5], "N": [96, 160], "E": [12, 20], "F": [128, 512], "H": [64, 192], "X": [4, 8, 16]},
-    model="a ring all-reduce of N chunks: 2·(N - 1) hops of one chunk; 1 MB is 10^6 bytes",
+    model="a ring all-reduce over X devices: 2·(X - 1) hops of 1/X of the array; 1 MB is 10^6 bytes",
     hints=[
         "Which array is a partial sum, and what is its shape?",
         'f is summed and cut in both operands, so the result `"bneh"` is a partial sum of full shape on each device: B · N · E · H numbers of float32.',

@@ -1,7 +1,7 @@
 """# K2 The gradients of an einsum, and which of them are pending
 
-An einsum of parts needs no communication (exercise K1), but its backward pass may need communication. Each device
-multiplies a whole operand by a different part of another operand. So each device has only a share of the whole
+An einsum of parts needs no communication (exercise K1), but its backward pass may need communication. Often, each
+device multiplies a whole operand by a different part of another operand. Then each device has only a share of the whole
 operand's gradient, and the sum over devices is *pending*.
 
 ```
@@ -31,15 +31,15 @@ is sent.
 | check | rule |
 |---|---|
 | `einsum_bwd`: equations | the equation of each gradient |
-| `einsum_bwd`: placements | the placement of each gradient, whether it equals its operand's or is pending |
-| `einsum_bwd`: sums | the output or an operand is a partial sum |
+| `einsum_bwd`: placements | the placement of each gradient: the placement of its operand, or pending |
+| `einsum_bwd`: sums | gradients, if the output or an operand is a partial sum |
 | `gradient_bytes` | the all-reduces of pending gradients, 2 (N−1)/N · 4 bytes per number |
 
 **Symbols.** N (in questions X) devices, L layers, H numbers of a scale.
 
 **Small case.** `"sbh,h->sbh"` multiplies every row by a scale. x is `S(0)` (cut along the sequence), and the scale is
-`R`. Each device sums over its own rows, so the scale's gradient is `"P"` and that of x is `S(0)`. With h=8 on 4 devices
-a chunk has 2 numbers: an all-reduce makes 2 · 3 hops of 8 bytes and sends 48 bytes.
+`R`. Each device sums over its own rows, so the scale's gradient is `"P"`. The gradient of x is `S(0)`. With h=8 on 4
+devices a chunk has 2 numbers: an all-reduce makes 2 · 3 hops of 8 bytes and sends 48 bytes.
 
 ## Going further
 
@@ -60,7 +60,7 @@ exercise = Exercise(stars=2)
 
 @exercise.function(
     hints=[
-        "A gradient has the letters of its operand. Which arrays is it computed from?",
+        "A gradient has the letters of its operand. From which arrays is the gradient computed?",
         "Each device computes the gradient's einsum from its own parts, so K1's rule gives the gradient's placement. Is the cut letter in the gradient, or does the einsum sum over it?",
         "turned = [*terms[:i], out, *terms[i + 1:]]; S if the operand has the cut letter, R if all operands are whole, else ...",
     ]
@@ -93,7 +93,8 @@ def einsum_bwd(equation, placements):
 def gradient_bytes(gradients, sizes, devices):
     """Return the bytes that each device sends to give every gradient its operand's placement.
 
-    Args: gradients as einsum_bwd returns them; sizes such as {"i": 8, "j": 12}, of the whole arrays; devices along the axis.
+    Args: gradients as einsum_bwd returns them; sizes such as {"i": 8, "j": 12}, of the whole arrays; devices: the
+    number of devices along the axis.
     """
     sent = 0
     for equation, place in gradients:
@@ -107,7 +108,7 @@ def gradient_bytes(gradients, sizes, devices):
     points=0.5,
     unit="",
     params={"chip": ["v4p", "v5p"], "X": [4, 8, 12, 16], "S": [2048, 4096], "B": [3, 5], "I": [6144, 8192]},
-    model="an all-reduce of V bytes on a ring takes 2·V / W, W both directions of one link; matmuls at the chip's bfloat16 rate",
+    model="an all-reduce of V bytes on a ring takes 2·V / W, where W counts both directions of one link; matmuls run at the chip's bfloat16 rate",
     hints=[
         "Write the time of the all-reduce and the time of the matmul with s, b, i and o. What cancels?",
         "The gradient of x has V = 2 · s · b · i bytes, and its all-reduce takes 2 · V / W. The matmul has 2 · s · b · i · (o / X) FLOPs.",
@@ -125,9 +126,9 @@ def columns_to_hide(chip, X, S, B, I):
     points=0.5,
     unit="KB",
     params={"L": [30, 40, 48], "H": [5120, 7168, 9216], "X": [4, 8, 16]},
-    model="a ring all-reduce of N chunks: 2·(N - 1) hops of one chunk; 1 KB is 1000 bytes",
+    model="a ring all-reduce over X devices: 2·(X - 1) hops of 1/X of the array; 1 KB is 1000 bytes",
     hints=[
-        "How many bytes have all pending gradients together?",
+        "How many bytes do all pending gradients have together?",
         "Each layer has two scales of H float32 numbers: 2 · L · 4 · H bytes. An all-reduce sends 2 · (X − 1) / X of these bytes.",
         "2 · (X − 1) / X · 2 · L scales · 4 bytes · H",
     ],

@@ -1,8 +1,8 @@
 """# K3 Two ways to write a layout
 
 JAX lists for every *dimension* the mesh axes that cut it. PyTorch's DTensor lists for every *mesh axis*, in the order
-of the mesh, what this axis does to the array. The entries apply from left to right. Each notation can express layouts
-that the other cannot.
+of the mesh, what this axis does to the array. DTensor's entries apply from left to right. Each notation can express
+layouts that the other cannot.
 
 | | mesh dp=2, fsdp=3, tp=4, array of shape (24, 8) |
 |---|---|
@@ -16,8 +16,8 @@ that the other cannot.
    dp=1, fsdp=0 1 2                67  89  ab          23  67  ab
 ```
 
-`"S(d)"` cuts dimension d, or each part of it that earlier entries made, into equal parts, `"R"` makes copies, `"P"`
-means partial sums. In a tuple the first axis makes the largest blocks.
+`"S(d)"` cuts dimension d into equal parts. If earlier entries cut dimension d, `"S(d)"` cuts each of their parts. `"R"`
+makes copies, and `"P"` means partial sums. In a tuple, the first axis makes the largest blocks.
 
 **Write** two functions. `axes_of` is given.
 
@@ -46,8 +46,8 @@ Never return a layout that is only similar to the given one.
 **Symbols.** In the questions an array has r dimensions and a mesh has k axes.
 
 **Small case.** On the mesh above, `P(None, "tp")` is equivalent to `["R", "R", "S(1)"]`. For `P(("fsdp", "dp"))` the
-function raises `ValueError`, because no list is equivalent: `["S(0)", "S(0)", "R"]` gives blocks of the right shapes,
-but it cuts by dp first, so four of the six parts are on the wrong devices.
+function raises `ValueError`, because no list is equivalent. `["S(0)", "S(0)", "R"]` gives blocks of the right shapes,
+but it cuts by dp first. So four of the six parts are on the wrong devices.
 
 ## Going further
 
@@ -77,7 +77,7 @@ def axes_of(entry):
 @exercise.function(
     hints=[
         "The list has one placement for each axis of the mesh. What can an entry of the spec say that such a list cannot?",
-        "Start with R everywhere. For each dimension d, check that DTensor can cut it: are its axes in the mesh's order, and do they divide its size? Then write S(d) at each of these axes.",
+        "Start with R everywhere. For each dimension d, check that DTensor can cut it: are its axes in the mesh's order, and does the product of their sizes divide the dimension's size? Then write S(d) at each of these axes.",
         "order = [list(mesh).index(axis) for axis in axes]; raise ValueError if order != sorted(order) or shape[dim] % parts",
     ]
 )
@@ -85,7 +85,8 @@ def to_dtensor(spec, shape, mesh):
     """Return the placements of the layout that a PartitionSpec describes.
 
     Args: spec, perhaps with unreduced axes; shape of the whole array; mesh is a dict from axis to size, in the mesh's order.
-    Returns: a list with "R", "S(d)" or "P" for each axis of the mesh. Raises ValueError if no such list describes it.
+    Returns: a list with "R", "S(d)" or "P" for each axis of the mesh. Raises ValueError if no such list describes the
+    layout.
     """
     found = dict.fromkeys(mesh, "R")
     if len(spec.partitions) > len(shape) or not spec.unreduced <= mesh.keys():
@@ -114,7 +115,7 @@ def to_spec(placements, shape, mesh):
     """Return the PartitionSpec of the layout that a list of placements describes.
 
     Args: placements, one for each axis of the mesh; shape and mesh as in to_dtensor.
-    Returns: a PartitionSpec. Raises ValueError if no spec describes it.
+    Returns: a PartitionSpec. Raises ValueError if no spec describes the layout.
     """
     cuts = {f"S({dim})": [] for dim in range(len(shape))}
     pending = set()
@@ -127,7 +128,7 @@ def to_spec(placements, shape, mesh):
             raise ValueError(f"no spec expresses {place}")
     if any(size % math.prod(mesh[axis] for axis in axes) for size, axes in zip(shape, cuts.values(), strict=True)):
         raise ValueError("the parts are not equal")
-    return P(*map(tuple, cuts.values()), unreduced=pending)  # an empty tuple is None
+    return P(*map(tuple, cuts.values()), unreduced=pending)  # an empty tuple means the same as None
 
 
 @exercise.number(
@@ -155,7 +156,7 @@ def specs_without_a_list(r, k):
     params={"rows": ["fsdp", "tp"], "dim": [0, 1]},
     hints=[
         'What does `psum_scatter` do to the axis `"dp"`?',
-        "psum_scatter adds over dp, so the gradient is no longer unreduced. It also cuts the dimension of the local block by dp.",
+        "psum_scatter adds over dp, so the gradient is no longer unreduced. It also cuts the given dimension of the local block by dp.",
         'if an axis already cuts the dimension, the entry becomes a tuple: that axis first, then "dp"',
     ],
 )

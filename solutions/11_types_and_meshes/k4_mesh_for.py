@@ -1,8 +1,8 @@
 """# K4 A mesh for given strategies
 
-A mesh is numbered like an array: the last axis varies fastest. With pp=2, dp_shard=3, tp=4 rank 17 is at (1, 1, 1). A
-node holds consecutive ranks, and links inside a node are much faster. So the order of the axes decides which groups use
-the fast links.
+A mesh is numbered like an array: the last axis varies fastest. With pp=2, dp_shard=3 and tp=4, rank 17 is at (1, 1, 1).
+A node holds consecutive ranks, and links inside a node are much faster. So the order of the axes decides which groups
+use the fast links.
 
 | axis | cuts | communication |
 |---|---|---|
@@ -23,16 +23,16 @@ the fast links.
 
 | | returns |
 |---|---|
-| `mesh_for(strategies, devices, node)` | a mesh; at most one size is −1, which means all devices that the other sizes leave |
+| `mesh_for(strategies, devices, node)` | a mesh; in `strategies`, at most one size is −1: all devices that the other sizes leave |
 | `groups(mesh, axes)` | lists of ranks that differ along `axes` only |
-| `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the given mesh's order (any order is possible) |
+| `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the order of `mesh`, which may be any order |
 
 **What is checked**
 
 | check | rule |
 |---|---|
 | `mesh_for`: sizes | one axis for each strategy, also of size 1 |
-| `mesh_for`: near | each group of tp is in one node; then groups of cp touch as few nodes as possible |
+| `mesh_for`: near | each group of tp is in one node; on this condition, groups of cp touch as few nodes as possible |
 | `mesh_for`: inner | dp_shard is inside dp_replicate |
 | `mesh_for`: refused | `ValueError`: sizes do not multiply to `devices`, or tp does not divide a node |
 | `groups` | the groups, in any order |
@@ -40,7 +40,7 @@ the fast links.
 | | loss: axes over which shares of the loss and of the gradients must be summed |
 | | weights: axes along which ranks hold different parts of a weight that FSDP gathers |
 
-The other axes may have any order.
+`mesh_for` may put the other axes in any order.
 
 **Symbols.** In the questions P, R, S, C, T are the sizes of pp, dp_replicate, dp_shard, cp, tp. An array has V bytes, a
 group has n GPUs, and one GPU sends w bytes/s.
@@ -114,8 +114,8 @@ def groups(mesh, axes):
 
 @exercise.function(
     hints=[
-        "Along which axes do ranks have different tokens? Different sequences, or different parts of one sequence?",
-        "cp cuts sequences, so each rank has a part of the loss. FSDP cuts a weight over all ranks that would hold copies of it, also those along cp.",
+        "Along which axes do ranks have different tokens? Are these tokens in different sequences, or in different parts of one sequence?",
+        "cp cuts sequences, so each rank has a part of the loss. FSDP cuts a weight over all ranks that would hold copies of it, also over the ranks along cp.",
         '{"batch": (dp_replicate, dp_shard), "loss": these and cp, "weights": (dp_shard, cp)}, without axes that the mesh lacks',
     ]
 )
@@ -144,10 +144,10 @@ def axes_for(what, mesh):
     ],
 )
 def tp_outermost_time(T, L, B, D):
-    """A model has {{ L }} layers on H100s, in nodes of 8, with tp={{ T }} and dp_shard=16. In each layer a step has four all-reduces over tp, of
-    activations bfloat16[{{ B }}, {{ D }}]. By mistake tp is the outermost axis, so each GPU of a group is in a different node. The 8 GPUs of a node
-    all-reduce at the same time and share 400 GB/s to other nodes. Inside the node each would have 450 GB/s. How long do the all-reduces of a step
-    take?"""
+    """A model has {{ L }} layers on H100s, in nodes of 8, with tp={{ T }} and dp_shard=16. In each layer a step has
+    four all-reduces over tp, of activations bfloat16[{{ B }}, {{ D }}]. By mistake tp is the outermost axis, so each
+    GPU of a group is in a different node. The 8 GPUs of a node all-reduce at the same time and share 400 GB/s to other
+    nodes. Inside the node, each GPU would have 450 GB/s. How long do the all-reduces of a step take?"""
     return 4 * L * 2 * (2 * B * D) * (T - 1) / T / (400e9 / 8)
 
 
@@ -156,7 +156,7 @@ def tp_outermost_time(T, L, B, D):
     unit="",
     params={"P": [2, 4], "R": [2, 4], "S": [8, 16, 24, 32, 48, 64], "C": [2, 4, 8], "T": [2, 4]},
     where=lambda P, R, S, C, T: C != T == R and P * R * S * C * T <= 4096,
-    model="ranks numbered with the last axis fastest, nodes of 8 consecutive ranks",
+    model="ranks are numbered with the last axis fastest; a node has 8 consecutive ranks",
     hints=[
         "Over which axes are weights gathered, and how far apart are the ranks of one group?",
         "Weights are gathered over dp_shard and cp. tp is inside these axes, and pp and dp_replicate are outside. So one group lies within S · C · T consecutive ranks.",

@@ -25,7 +25,7 @@ maps names to mesh axes. For another mesh or strategy you change only the list, 
 
 | check | rule |
 |---|---|
-| names | the first rule for a dimension's name that is not skipped applies; if all are skipped, the dimension stays whole |
+| names | among the rules for a dimension's name, the first rule that is not skipped applies; if all are skipped, the dimension stays whole |
 | taken axes | an axis cuts at most one dimension; a rule with a taken axis is skipped completely |
 | order | the rules are tried from first to last, whatever the order of the dimensions |
 | missing axes | a rule with an axis that the mesh lacks is skipped completely |
@@ -43,7 +43,7 @@ The order of the *rules* decides, not the order of the dimensions.
 
 ## Going further
 
-**In real systems.** Flax and MaxText have lists of this kind, dozens of rules long. The two libraries treat a rule with
+**In real systems.** Flax and MaxText have such lists, with dozens of rules. The two libraries treat a rule with
 missing axes in different ways; see their documentation.
 
 **Read on.** The Flax guide to logical axis names; MaxText's `logical_axis_rules`.
@@ -64,7 +64,7 @@ def axes_of(entry):
 
 @exercise.function(
     hints=[
-        "Which order decides, that of the dimensions or that of the rules? Write the outer loop in that order.",
+        "Which order decides: the order of the dimensions, or the order of the rules? Write the outer loop in that order.",
         "While you go through the rules, remember which entry each name has got so far (also None), and which axes are taken.",
         "if name in names and name not in served and all(axis in mesh and axis not in taken for axis in axes_of(entry)): ...",
     ]
@@ -118,7 +118,7 @@ def bytes_by_rules(B, S, E, F, mesh):
     hints=[
         "Which rules can no longer apply when an earlier rule has taken their axes?",
         "Go through the rules in their order. A rule counts only if the mesh has all its axes and the array has not used any of them.",
-        "batch comes first: it takes (dp, fsdp) if the mesh has both, else the later rule gives it dp; no axis is left for the array's last dimension",
+        "batch comes first. It takes (dp, fsdp) if the mesh has both axes. Otherwise, the later rule for batch gives it dp. No axis is left for the array's last dimension.",
     ],
 )
 def spec_by_rules(first, weight, mesh):

@@ -1,7 +1,7 @@
 """# L2 Predict, then measure
 
 Write a program, predict how long it takes, and measure it. If you predict first, every difference teaches you
-something. Here you write the part that can be graded. You evaluate a log of calls, and fit a model of the time.
+something. Here you write the part that can be graded: you evaluate a log of calls, and fit a model of the time.
 
 ```
          called  returned                             ready
@@ -9,15 +9,15 @@ host     |---f(x)---|      ...block_until_ready()...  |
 device             |== earlier call ==|=== f(x) ======|
 ```
 
-A jitted call **returns** as soon as its work is queued. The result is **ready** later; `block_until_ready()` waits
-for that.
+A jitted call **returns** as soon as its work is queued. The result is **ready** later. `block_until_ready()` waits
+until the result is ready.
 
 **Write** two functions.
 
 | | given | return |
 |---|---|---|
 | `durations(log)` | one dict per call, in order | [(bytes, [seconds, ...]), ...], sizes ascending |
-| `fit(measured, devices)` | a list as `durations` returns it, of all-gathers | (α, β); `ValueError` for fewer than two sizes |
+| `fit(measured, devices)` | the list that `durations` returns for a log of all-gathers | (α, β); `ValueError` for fewer than two sizes |
 
 A call's dict has `bytes` of the whole array, `cut` (False if every device already had the whole array) and three time
 stamps in seconds: when it was `called`, when it `returned`, and when its result was `ready`. A call's duration is the
@@ -43,20 +43,22 @@ On N=4, 4 MB take 1.3 ms and 8 MB take 2.3 ms. With 8 MB instead of 4 MB, 3 MB m
 
 ## Going further
 
-**On chips that you do not have** (never graded). `shardlings predict f1 --on v5e:2x4 step=9us` keeps your prediction of
-a step of F1. Then `shardlings explain f1 --on v5e:2x4` shows the prediction of the grader's clock. If your program
-equals one that the course had compiled, `explain` also shows the TPU compiler's prediction, and you need no compiler.
+**On chips that you do not have** (never graded). `shardlings predict f1 --on v5e:2x4 step=9us` keeps your prediction
+for the time of a step of F1. Then `shardlings explain f1 --on v5e:2x4` shows the prediction of the grader's clock. If
+the course has a compiled program that equals yours, `explain` also shows the TPU compiler's prediction. You need no
+compiler for this.
 
 **On your own devices** (never graded). `shardlings predict l2` shows the programs and keeps your prediction.
-`shardlings profile l2` runs them on eight simulated devices or on your accelerators, and draws predicted
-against measured times. It writes `l2_log.json`, a log that your functions can read.
+`shardlings profile l2` runs the programs on eight simulated devices or on your accelerators, and draws predicted
+against measured times. This command also writes `l2_log.json`, a log that your functions can read.
 
 **The log.** A profiler sees when a result is ready even if no code waits for it. So a log can have a `ready` time for
 every call.
 
 **In real systems.** To time a function, warm up, wait, start the clock, run, wait and stop the clock. Also record the
 compiler flags. A prediction that overlaps an all-gather with a matmul holds only if the compiler makes the all-gather
-asynchronous (`--xla_enable_async_all_gather`). Exercise L1 shows how to see that in the compiled program.
+asynchronous (`--xla_enable_async_all_gather`). Exercise L1 shows how to find asynchronous collectives in a compiled
+program.
 
 **Read on.** JAX, "Asynchronous dispatch" and "Benchmarking JAX code"; R. Hockney, *The communication challenge for
 MPP*.
@@ -81,8 +83,8 @@ def durations(log):
     """Return the durations of the calls that count, for each size.
 
     Args: log, a list of dicts with bytes, cut, called, returned and ready, one for each call.
-    Returns: [(bytes, [seconds, ...]), ...], sizes ascending, the seconds of each in the log's order. A size without a
-    call that counts is left out.
+    Returns: [(bytes, [seconds, ...]), ...], sizes ascending, the seconds of each size in the log's order. A size
+    without a call that counts is left out.
     """
     found, compiled, free = {}, set(), float("-inf")
     for call in log:
@@ -97,7 +99,7 @@ def durations(log):
 @exercise.function(
     hints=[
         "Which quantity must be on the x axis, so that the slope is the time of a byte on a link?",
-        "x = (N-1)/N · V, y = a typical time of that size. The slope is 1/β, and the value at x = 0 is (N-1)·α. Some calls are delayed by other work.",
+        "x = (N-1)/N · V, y = a typical time of size V. The slope is 1/β, and the value at x = 0 is (N-1)·α. Some calls are delayed by other work.",
         "slope, start = np.polyfit([V * (devices - 1) / devices for V, _ in measured], [median(s) for _, s in measured], 1)",
     ]
 )
@@ -123,7 +125,7 @@ def fit(measured, devices):
 
 
 @exercise.number(
-    points=0.5, unit="ms", model="the spread is the standard deviation of the runs' means, with the number of runs as divisor (not one less)",
+    points=0.5, unit="ms", model="the spread is the standard deviation of the runs' means, with divisor R, the number of runs (not R − 1)",
     params={"R": [5, 10], "L": [4, 6, 20], "mean": [31.4, 38.6, 52.7], "std": [45.8, 58.2, 66.3, 88.4]},
     where=lambda R, L, mean, std: 0.12 < 1 - std / mean / (R - 1) ** 0.5 < 0.6,
     hints=[
@@ -133,13 +135,14 @@ def fit(measured, devices):
     ],
 )  # fmt: skip
 def time_without_compiling(R, L, mean, std):
-    """A notebook times a jitted function without calling it first, in {{ R }} runs of {{ L }} calls, and prints {{ mean }} ms ± {{ std }} ms per call (mean ± spread
-    of {{ R }} runs). The first call compiles. All other calls take the same time. How long does each of them take?"""
+    """A notebook times a jitted function without calling it first, in {{ R }} runs of {{ L }} calls, and prints
+    {{ mean }} ms ± {{ std }} ms per call (mean ± spread of {{ R }} runs). The first call compiles. All other calls take
+    the same time. How long does each of the other calls take?"""
     return (mean - std / (R - 1) ** 0.5) * 1e-3
 
 
 @exercise.number(
-    points=0.5, unit="us", model="time = hops · α + bytes / β, as above; an all-reduce of V is a reduce-scatter and an all-gather of V",
+    points=0.5, unit="us", model="time = hops · α + bytes / β, as above; an all-reduce of V bytes is a reduce-scatter and an all-gather of V bytes",
     params={"N": [3, 4, 6, 8], "a": [2.2, 3.4, 5.2], "b": [14, 23, 38], "V": [0.36, 0.52, 0.88]},
     where=lambda N, a, b, V: 0.5 < V / N / b / (a * 1e-3) < 0.85 or 1.2 < V / N / b / (a * 1e-3) < 4,
     hints=[
@@ -157,12 +160,13 @@ def all_reduce_predicted(N, a, b, V):
     points=0.5, unit="kB", model="time = hops · α + bytes / β, as above",
     params={"N": [3, 4, 6, 8], "a": [2.2, 3.4, 5.2], "b": [14, 23, 38], "p": [5, 10, 15]},
     hints=[
-        "Which part of the time of one hop is α?",
+        "Which share of the time of one hop is α?",
         "α / (α + V / N / β) = p / 100. Solve for V.",
         "V = N · α · β · (100 − p) / p",
     ],
 )  # fmt: skip
 def latency_small_from(N, a, b, p):
-    """An all-gather over {{ N }} devices takes the time of the formula above, with α = {{ a }} µs and β = {{
-    b }} GB/s. From which size of the *whole* array on do the α of its hops take {{ p }} % of its time or less?"""
+    """An all-gather over {{ N }} devices takes the time of the formula above, with α = {{ a }} µs and β = {{ b }} GB/s.
+    How large must the *whole* array be, at least, so that the α of all hops together take at most {{ p }} % of this
+    time?"""
     return N * a * 1e-6 * b * 1e9 * (100 - p) / p

@@ -11,9 +11,9 @@ shapes of the whole arrays, and the axes that cut them.
 ```
 
 `devices=[4,2]<=[2,4]T(1,0)` is a grid of devices, made like the groups of L1. Dimension 0 of the grid runs over the 4
-parts of the array's dimension 0, and dimension 1 over the 2 parts of its dimension 1. With `last_tile_dim_replicate`
-the grid has one more dimension, which runs over copies. A sharding `{replicated}` has no grid. The mesh numbers its
-devices row by row: on x=2, y=4, device 5 has x=1, y=1.
+parts of the array's dimension 0. Dimension 1 of the grid runs over the 2 parts of the array's dimension 1. With
+`last_tile_dim_replicate` the grid has one more dimension, which runs over copies. A sharding `{replicated}` has no
+grid. The mesh numbers its devices row by row: on x=2, y=4, device 5 has x=1, y=1.
 
 **Write** two functions. `mesh` is a dict such as `{"x": 2, "y": 4}`, in the order of the mesh; axes may have any names.
 `parameters` is given.
@@ -42,8 +42,8 @@ rows cut by y and columns by x.
 
 ## Going further
 
-**In real systems.** If X = Y, the sizes in a sharding do not show which axis is meant, but the strides of its devices
-do. In a profile, first check whether the layout is the intended one.
+**In real systems.** If X = Y, the sizes in a sharding do not show which axis is meant, but the strides between its
+devices show the axis. In a profile, first check whether the layout is the intended one.
 
 **Read on.** *How To Scale Your Model*, "Profiling TPU Programs", worked problems; OpenXLA, "Shardy" and
 `OpSharding`.
@@ -85,7 +85,7 @@ def axes(groups, mesh):
 
 @exercise.function(
     hints=[
-        "Your `device_groups` of L1, without its last step, makes the grid. Go along one dimension of the grid: along which mesh axis do neighbours differ?",
+        "Your `device_groups` of L1 makes the grid, if you leave out its last step. Go along one dimension of the grid: along which mesh axis do neighbours differ?",
         "Take the devices along one dimension of the grid as a line. Entries 0 and 1 of the line differ along the innermost axis of this dimension. If that axis has size s, entries 0 and s differ along the next axis.",
         "step = 1; while step < len(line): [a] = axes([[line[0], line[step]]], mesh); names.insert(0, a); step *= mesh[a].",
     ]
@@ -121,11 +121,11 @@ def grid(text):
 
 
 @exercise.number(
-    points=1, unit="GFLOP", model="count each multiplication and addition of the whole matmul once, without those of the all-reduce",
+    points=1, unit="GFLOP", model="count each multiplication and addition of the whole matmul once; leave out the additions of the all-reduce",
     params={"B": [96, 160, 224], "K": [512, 768], "F": [1536, 2560], "X": [4, 8], "Y": [16, 32], "Z": [2]},
     hints=[
-        "Are the shapes in the profile those of one device, or of the whole array?",
-        "The shapes are those of one device. x cuts the rows of `%h` and y its columns; z makes copies.",
+        "Are the shapes in the profile the shapes of one device's parts, or of whole arrays?",
+        "The shapes are the shapes of one device's parts. x cuts the rows of `%h`, and y cuts its columns. z makes copies.",
         "2 · (B · X) · (K · Y) · F",
     ],
 )  # fmt: skip

@@ -44,7 +44,7 @@ gradients of `before` and `between` over all three axes at once.
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP.
 
-**Small case.** B=6, T=4, D=336, 8 heads of 2, F=58, dp=tp=sp=2. A device's rows are [3, 2, 336], 8064 bytes. An
+**Small case.** B=6, T=4, D=336, 8 heads of 2 numbers, F=58, dp=tp=sp=2. A device's rows are [3, 2, 336], 8064 bytes. An
 all-reduce over tp sends 8064 bytes. K is [3, 2, 4, 2], 192 bytes, and gathering K and V sends 384 bytes. A device has
 30912 parameters, 123648 bytes. The all-reduce of their gradients over four devices sends 2 · 3/4 · 123648 bytes.
 
@@ -84,7 +84,7 @@ def norm(x, scale):
 
 
 def attention(q, k, v):
-    """Return attention for a device's own positions and heads, [B/dp, T/sp, H/tp, d], to all earlier positions."""
+    """Return attention of a device's own queries, [B/dp, T/sp, H/tp, d], to all positions up to each query's own."""
     k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
     there = jnp.arange(k.shape[1])
     here = jax.lax.axis_index("sp") * q.shape[1] + jnp.arange(q.shape[1])
@@ -137,7 +137,7 @@ SIZES = {
     "T": [4096, 16384, 40960],
     "D": [2048, 8192],
 }
-BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked or not"
+BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over two axes, and an all-reduce takes twice as long; matmuls run at the peak rate; scores of all positions count, masked or not"
 
 
 @exercise.table(
@@ -147,7 +147,7 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
     columns={"products": "ms", "rows": "ms", "keys": "ms", "gradients": "ms"},
     model=BOOK,
     hints=[
-        "For each part, which array is sent, how large is it when it is whole along the axis, and how often is it sent?",
+        "Which array does each part send? How large is this array when it is whole along the axis, and how often is it sent?",
         "The rows, [b, T/sp, D], have four all-reduces. K and V, [b, T, D/tp] each, have two gathers and two reduce-scatters. The parameters' gradients, 12·D²/tp numbers, have one all-reduce.",
         "n parameters take 3 · 2 · n FLOPs for each position. Scores and sums of V take 3 · 4 · T · D/tp FLOPs for each position.",
     ],

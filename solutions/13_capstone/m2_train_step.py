@@ -1,7 +1,7 @@
 """# M2 A training step on three axes
 
-A training step takes the gradient of a loss through the block of M1, clips it by its norm and updates the parameters.
-Loss and norm concern all devices; a device has only its rows and parameters.
+A training step takes the gradient of a loss through M1's block, clips it by its norm and updates the parameters. Loss
+and norm need sums over devices.
 
 ```
    x, y --> block --> loss --------> g ----> p − RATE·g·min(1, LIMIT/‖g‖)
@@ -10,7 +10,7 @@ Loss and norm concern all devices; a device has only its rows and parameters.
                                      +--> squares, summed over tp
 ```
 
-**Start**: copy the body of your `shard_map` from M1. The course's notebook has it.
+**Start**: copy the body of your `shard_map` from M1 (in the notebook: M1's cells).
 
 **Write** `train_step(params, x, y, *, mesh)` with `jax.shard_map`. Names in capitals and `norm` are given.
 
@@ -21,8 +21,8 @@ Loss and norm concern all devices; a device has only its rows and parameters.
 | returns: new parameters | as `params` | `PARAMS` |
 | loss, ‖g‖ | numbers | whole on every device |
 
-The loss is the mean of (block − y)² over all numbers. g is its gradient. ‖g‖ is the norm of g before clipping. New
-parameters are p − RATE·g·min(1, LIMIT/‖g‖).
+The loss is the mean of (block − y)² over all numbers. g is the gradient of the loss. ‖g‖ is the norm of g before
+clipping. New parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 
 **What is checked**
 
@@ -31,19 +31,19 @@ parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 | loss | the mean over the whole batch |
 | norm | over all parameters, each counted once |
 | parameters | as on one device after each of three steps with ‖g‖ < LIMIT |
-| clipping | as on one device after a step with ‖g‖ > LIMIT |
+| clipping | norm and parameters as on one device after a step with ‖g‖ > LIMIT |
 | tp=4, dp=1 | the four rules above |
 | bfloat16 arguments | parameters, loss and norm as above, in the dtype of x |
 | sent | the forward and backward budgets of M1 together, and single numbers, all in the dtype of x |
-| work | the program at real sizes (see below) equals that at small sizes; at most one more forward pass of matmuls, also on sp=6 |
+| work | the program at real sizes equals the program at small sizes; at most one more forward pass of matmuls, also on sp=6 |
 | memory | a device holds parameters, gradients, rows and at most three arrays of its scores, in the dtype of x |
-| time | v5p:2x2x2, profile *ideal*: at most the collectives' time plus twice the matmuls' |
+| time | v5p:2x2x2, profile *ideal*: at most the collectives' time plus twice the matmuls' time |
 
-**Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP. A device's scores are
-[B/dp, H/tp, T/sp, T].
+**Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP. A device's scores: [B/dp, H/tp,
+T/sp, T].
 
-**Small case.** Let tp=2. For parameters that tp cuts, the squares of g sum to 3 on one device, 5 on the other; for
-`before` and `between`, 1 on both. So ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. In M1's small case, a step sends
+**Small case.** Let tp=2. For parameters that tp cuts, the squares of g sum to 3 on one device and 5 on the other. For
+`before` and `between`, they sum to 1. So ‖g‖ = √(3 + 5 + 1) = 3 < LIMIT: no clipping. In M1's small case, a step sends
 34944 bytes over tp, 1152 over sp, 185472 over dp and sp together.
 
 ## Going further
@@ -72,9 +72,9 @@ link sp-    G     G                                               SS    RRRR
 In v5p's own profile only permutes run beside the core, so the all-reduces, gathers and scatters above are fully
 exposed.
 
-**The leaderboard.** A class may have a leaderboard. It ranks the solutions that pass all checks by their step time,
-which the grader's clock computes at the sizes above. To take part, set `leaderboard_name`. The page shows only that
-name. It has at most 30 characters: letters, digits, blanks, `-` and `_`. Do not use a person's name.
+**The leaderboard.** A class may have a leaderboard. The leaderboard ranks the solutions that pass all checks by their
+step time, which the grader's clock computes at the sizes above. To take part, set `leaderboard_name`. The page shows
+only this name. The name has at most 30 characters: letters, digits, blanks, `-` and `_`. Do not use a person's name.
 
 **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; Pascanu et al., *On the
 difficulty of training recurrent neural networks* (clipping by the norm).
@@ -111,7 +111,7 @@ def norm(x, scale):
 
 
 def attention(q, k, v):
-    """Return attention for a device's own positions and heads, [B/dp, T/sp, H/tp, d], to all earlier positions."""
+    """Return attention of a device's own queries, [B/dp, T/sp, H/tp, d], to all positions up to each query's own."""
     k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
     there = jnp.arange(k.shape[1])
     here = jax.lax.axis_index("sp") * q.shape[1] + jnp.arange(q.shape[1])
@@ -169,7 +169,7 @@ def times_of(chip, dp, sp, tp, b, T, D):
     }
 
 
-BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked or not"
+BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over two axes, and an all-reduce takes twice as long; matmuls run at the peak rate; scores of all positions count, masked or not"
 
 
 def overlapped(products, rows, keys, gradients):
@@ -195,7 +195,7 @@ def step_times(chip, dp, sp, tp, short, long, D, in_time=overlapped):
     },
     where=lambda sp, tp, **_: sp != 2 * tp,  # else rows and keys take equally long
     columns={"short": "ms", "long": "ms"},
-    model=f"{BOOK}; the all-reduce of gradients overlaps the backward matmuls, which are two thirds of all; nothing else overlaps",
+    model=f"{BOOK}; the all-reduce of gradients overlaps the backward matmuls, which are two thirds of all matmuls; nothing else overlaps",
     hints=[
         "Which parts run one after the other, and which part overlaps another?",
         "Matmuls, rows and keys run one after the other. The all-reduce of gradients overlaps the backward matmuls, which are two thirds of all matmuls.",
@@ -203,9 +203,10 @@ def step_times(chip, dp, sp, tp, short, long, D, in_time=overlapped):
     ],
 )
 def block_step(chip, dp, sp, tp, short, long, D):
-    """In a block matmuls wait for rows, K and V, and these wait for matmuls. K and V are gathered once. Only the all-reduce of the parameters'
-    gradients overlaps the matmuls of the backward pass. How long does a block take on {{ chip }}, forward and backward pass together, with
-    dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b=1, D={{ D }}? `short`: texts of T={{ short }}. `long`: T={{ long }}."""
+    """In a block, matmuls wait for rows, K and V, and rows, K and V wait for matmuls. K and V are gathered once. Only
+    the all-reduce of the parameters' gradients overlaps the matmuls of the backward pass. How long does a block take on
+    {{ chip }}, forward and backward pass together, with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b=1, D={{ D }}? `short`:
+    texts of T={{ short }}. `long`: texts of T={{ long }}."""
     return step_times(chip, dp, sp, tp, short, long, D)
 
 
@@ -215,7 +216,7 @@ def block_step(chip, dp, sp, tp, short, long, D):
     params={"chip": ["v5p"], "T": [4096, 16384, 32768, 40960], "D": [2048, 5120, 6144, 8192]},
     model=BOOK,
     hints=[
-        "tp cuts both the gradients and the matmuls, so it cancels. Which of the two times grows with the positions?",
+        "tp cuts both the gradients and the matmuls, so tp cancels. Which time grows with the positions: the time of the all-reduce, or the time of the matmuls?",
         "Compare the time of the all-reduce, 2 · 2 · 12·D² bytes / (2 W), with the time of the matmuls, two thirds of all FLOPs / C.",
         "24·D² / W = t · (48·D² + 8·T·D) / C",
     ],

@@ -16,7 +16,7 @@ from grader.common.observation import Observation
 from grader.course.reference import reference_source
 from grader.exercise import Exercise, normal
 from grader.judging.plan import plan
-from grader.judging.seen import Answered
+from grader.judging.seen import Answered, Finding
 from tests.made_up import made_up
 
 SIZES: dict[str, Any] = {"dims": {"I": 8}, "hidden_dims": {"I": 1012}}
@@ -50,7 +50,7 @@ def an_exercise(*, every_mesh: bool = False) -> Exercise:
 def chosen(exercise: Exercise, **more: Any) -> list[tuple[str, int, int]]:
     """Return the first cases: the name of the call's check, the size of x, and I."""
     asks = plan(exercise, public=False, seed="s")
-    found = first_cases(exercise, [Answered(ask, Observation([], [], 0)) for ask in asks], **more)
+    found = first_cases(exercise, [Answered(ask, Finding(Observation([], [], 0))) for ask in asks], **more)
     name_of = {id(check.call): check.name for check in exercise.checks.values()}
     return [(name_of[id(a.ask.of)], a.ask.mesh["x"], a.ask.dims["I"]) for a in found]
 
@@ -77,8 +77,8 @@ def test_a_failed_check_with_a_budget_for_all_sizes_has_all_cases() -> None:
 
 def test_without_trials_keeps_all_but_the_trials() -> None:
     ask = plan(an_exercise(), public=False, seed="s")[0]
-    (found,) = without_trials([Answered(ask, Observation([], [], 7, poison=cast(Any, object())))])
-    assert found == Answered(ask, Observation([], [], 7))
+    (found,) = without_trials([Answered(ask, Finding(Observation([], [], 7, poison=cast(Any, object()))))])
+    assert found == Answered(ask, Finding(Observation([], [], 7)))
 
 
 ZEROS = "return jax.numpy.zeros(a.shape)"
@@ -138,4 +138,4 @@ def test_amounts_of_programs_without_results_do_not_depend_on_other_programs(wor
     assert alike([found["gathered_twice"][ask] for ask in asks], reference)
     assert found["zeroed"].keys() == {*asks}
     small = {ask for ask in asks if ask.dims.get("I") == 8}
-    assert {ask for ask, a in found["zeroed"].items() if isinstance(a.finding, Observation)} == small
+    assert {ask for ask, a in found["zeroed"].items() if a.finding.observation} == small

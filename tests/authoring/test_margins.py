@@ -159,10 +159,19 @@ def test_a_budget_with_room_on_both_sides_is_no_problem(problems: Problems) -> N
     assert problems("between(whole, 2 * whole)", MISCONCEPTION, STYLE) == []
 
 
-def test_a_memory_budget_without_between_is_reported(problems: Problems) -> None:
-    assert problems("1.5 * whole", MISCONCEPTION) == [
-        "memory on (x=4) with I=8, J=3: write the memory budget as between(right, wrong): `right` is what the cheapest "
-        "right program needs, `wrong` is what the cheapest wrong program needs"
+@pytest.mark.parametrize(
+    ("budget", "wrong", "shown"),
+    [
+        ("2", (TIMES, SEVERAL), "gathers on (x=4) with I=8, J=3: the budget of expect_at_most (all_gather over x), 2"),
+        ("sent_once", (SENT, SENT_TWICE), "sent on (x=4) with I=8, J=3: the budget of expect_traffic, 72 B"),
+        ("1.5 * whole", (CHECK, MISCONCEPTION), "memory on (x=4) with I=8, J=3: the budget of expect_memory, 144 B"),
+    ],
+    ids=["counts", "bytes", "memory"],
+)
+def test_a_plain_number_is_refused(declared: Problems, budget: str, wrong: tuple[str, str], shown: str) -> None:
+    assert declared(*wrong, BUDGET=budget) == [
+        f"{shown}, is a plain number: write needed(right, wrong) or between(right, wrong), with the amounts that the "
+        "cheapest right program and the cheapest wrong program need"
     ]
 
 
@@ -263,19 +272,6 @@ def test_a_right_program_beyond_the_budget_is_reported(declared: Problems) -> No
 def test_a_known_number_of_collectives_needs_a_misconception_beyond_it(declared: Problems) -> None:
     assert declared(TIMES, SEVERAL, BUDGET="needed(1, 4)") == []
     assert declared(TIMES, BUDGET="needed(1, 4)") == [f"gathers on (x=4) with I=8, J=3: {none_beyond('1')}"]
-
-
-def test_a_plain_number_that_no_right_program_needs_is_reported(declared: Problems) -> None:
-    assert declared(TIMES, SEVERAL, BUDGET="2") == [
-        f"gathers on {sizes}: expect_at_most (all_gather over x) allows 2, and no right program needs more than 1 "
-        "(the reference); lower the number, or write needed(right, wrong) or between(right, wrong)"
-        for sizes in ("(x=4) with I=8, J=3", "(x=2) with I=8, J=3", "(x=4) with I=1012, J=5", "(x=2) with I=1012, J=5")
-    ]
-
-
-def test_a_plain_number_that_the_wrong_program_hardly_exceeds_is_reported(declared: Problems) -> None:
-    found = declared(ALONE, SENT_TWICE, BUDGET="1.85 * sent_once")  # the wrong program sends 2 * sent_once bytes
-    assert found[-1] == f"sent on (x=4) with I=8, J=3: expect_traffic asks for 133 B, {MEND}"
 
 
 def test_an_exact_number_of_collectives_needs_a_misconception_that_differs(declared: Problems) -> None:

@@ -14,7 +14,7 @@ from grader.batch.workers import Workers
 from grader.course.loading import Course, load_course
 from grader.exercise import Cases, Exercise
 from grader.judging.plan import plan
-from grader.judging.seen import Answered, reference_outcome
+from grader.judging.seen import Answered, Finding, reference_outcome
 from tests.made_up import COURSE, made_up
 
 FUNCTION = '''\
@@ -181,7 +181,10 @@ def test_trivial_functions_return_constants_and_outcomes_of_the_solution(tmp_pat
 def in_process(exercise: Exercise, seed: str) -> list[Answered]:
     """What the solution's plain functions come to."""
     asks = [ask for ask in plan(exercise, public=False, seed=seed) if isinstance(ask.of, Cases)]
-    return [Answered(ask, [reference_outcome(exercise.tasks[ask.task], case) for case in ask.cases]) for ask in asks]
+    return [
+        Answered(ask, Finding(outcomes=[reference_outcome(exercise.tasks[ask.task], case) for case in ask.cases]))
+        for ask in asks
+    ]
 
 
 def test_raising_value_error_everywhere_earns_nothing() -> None:
@@ -193,7 +196,8 @@ def test_raising_value_error_everywhere_earns_nothing() -> None:
         reference = in_process(exercise, course.config.seed) if functions else []
         raising = [
             Trivial(task, "raises ValueError", [
-                Answered(a.ask, [RAISES_VALUE_ERROR] * len(a.ask.cases)) for a in reference if a.ask.task == task.name
+                Answered(a.ask, Finding(outcomes=[RAISES_VALUE_ERROR] * len(a.ask.cases)))
+                for a in reference if a.ask.task == task.name
             ])
             for task in functions.values()
         ]  # fmt: skip

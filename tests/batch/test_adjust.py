@@ -12,6 +12,7 @@ from grader.batch.late import Handed
 from grader.batch.overrides import Adjustments, Override, as_graded
 from grader.common.result import Report
 from grader.course.config import Config
+from grader.intake.times import STATED
 from grader.reports.wording import percent_of
 from tests.reports.example_reports import exercise, make_report, result
 
@@ -70,3 +71,19 @@ def test_bonus_penalty_and_points_by_hand_add_up_and_are_never_negative(parts, b
     if not overrides:
         assert required == pytest.approx(plain.earned, abs=1e-5)
     assert as_graded(whole) == graded
+
+
+def test_a_module_that_is_no_longer_handed_in_is_not_late_and_uses_no_free_day() -> None:
+    """Before, a late module used a free day, although the student had replaced the submission by one without it."""
+    modules = [{"id": m, "title": m, "deadline": "2026-11-01T00:00:00+00:00"} for m in MODULES]
+    config = Config.model_validate({"name": "c", "modules": modules, "late": {"percent_per_day": 10, "free_days": 1}})
+
+    def run(*handed_in: str, old: Report | None) -> Report:
+        parts = [exercise([result()], exercise=f"e{m}", module=m, handed_in=m in handed_in) for m in MODULES]
+        times = dict.fromkeys(handed_in, Handed(datetime(2026, 11, 2, tzinfo=UTC), STATED))
+        return Adjustments(config, times={"alice": times})(make_report(*parts), old)
+
+    first = run("01_a", old=None)
+    assert [(one.module, one.penalty) for one in first.hand_ins] == [("01_a", 0)]
+    assert [(one.module, one.penalty) for one in run("02_b", old=first).hand_ins] == [("02_b", 0)]
+    assert [one.module for one in run(old=first).hand_ins] == []

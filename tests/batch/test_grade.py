@@ -19,7 +19,7 @@ from grader.course.answers import answers
 from grader.course.build import build
 from grader.course.loading import Course, load_course
 from grader.intake.submission import Chunk, Source, Submission
-from grader.judging.judge import WRONG_IN_SECRET
+from grader.judging.judge import WRONG_ON_HIDDEN
 from grader.sandbox.tiers import available
 from tests.made_up import COURSE, made_up
 
@@ -130,7 +130,7 @@ def test_graded_and_public_asks_nothing_twice(grader: Grader, monkeypatch: pytes
     assert (
         len({ask.same for ask in asks}) == len(asks) < sum(len(grader.plan(NAME, public)) for public in (True, False))
     )
-    assert [ask.secret for ask in asks] == sorted(ask.secret for ask in asks)
+    assert [ask.hidden_inputs for ask in asks] == sorted(ask.hidden_inputs for ask in asks)
 
 
 def test_graded_and_public_reuses_known_answers(grader: Grader) -> None:
@@ -466,9 +466,9 @@ def test_a_function_that_is_wrong_only_on_hidden_cases_gets_a_fixed_message(grad
     (tmp_path / "solutions" / "01_gather" / f"{NAME}.py").write_text(FUNCTION)
     course = load_course(tmp_path / "course.yaml")
     own = with_workers_of(grader, course)
-    shown = [case["n"] for ask in own.plan(NAME, False) if not ask.secret for case in ask.cases]
+    shown = [case["n"] for ask in own.plan(NAME, False) if not ask.hidden_inputs for case in ask.cases]
     text = f"def gather(n):\n    return n + 1 if n in {shown} else print(n)\n"
-    assert results(own.grade(submitted(text), [NAME]))["value"].reason == WRONG_IN_SECRET
+    assert results(own.grade(submitted(text), [NAME]))["value"].reason == WRONG_ON_HIDDEN
 
 
 # -- evidence ----------------------------------------------------------------------------------

@@ -166,8 +166,8 @@ def test_a_worker_tries_changes_on_demand_and_only_once(
     try:
         for asked in ([{}, {"poison": ["collectives", [0, 1]]}], []):
             (found,), _ = collect(workers, source(TEXT), [array()])
-            assert isinstance(found.finding, Observation) and found.finding.poison is not None
-            assert found.finding.poison.matter(COLLECTIVES) == [True, False]
+            assert found.finding.observation is not None and found.finding.observation.poison is not None
+            assert found.finding.observation.poison.matter(COLLECTIVES) == [True, False]
             assert told == asked
             told.clear()
     finally:

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from grader.batch.database import FILE, Database
 from grader.batch.dropping import drop
-from grader.batch.review import keep_cases
+from grader.batch.opening import reading
+from grader.batch.review import keep_cases, note_set_aside
 from grader.batch.store import Folder
+from grader.common.text import SET_ASIDE
 from grader.intake.submission import Case, reasons_of
+from grader.reports.summary import summarise
+from grader.reports.tables import ASIDE
 from tests.handed_in import write
+from tests.reports.example_reports import make_report
 
 
-def review(out: Path, found: list[Case], *read: Path, graded: tuple[str, ...] = ()) -> dict[str, str]:
+def review(
+    out: Path, found: list[Case], *read: Path, graded: tuple[str, ...] = (), login: Callable[[str], str] = str
+) -> dict[str, str]:
     """Do with a folder what a run does that reads these paths. Return the reasons by student."""
     database = Database(out / FILE)
     try:
-        return reasons_of(keep_cases(database, out, found, read, graded))
+        return reasons_of(keep_cases(database, out, found, read, graded, login))
     finally:
         database.close()
 
@@ -48,13 +56,52 @@ def test_a_case_stays_until_a_run_reads_its_files(term: Path) -> None:
 
 def test_a_case_outlives_its_files_until_their_folder_or_its_student_is_read_again(term: Path) -> None:
     (term / "week1" / "eve.tar.gz").unlink()
-    assert list(review(Path("out"), [], Path("week2"), graded=("bob",))) == ["bob", "eve.tar.gz"], "bob.zip is there"
     shutil.copytree(term / "out", term / "elsewhere" / "out")
     assert list(review(Path("out"), [], Path("week1"))) == []
     assert list(review(Path("elsewhere/out"), [], Path("week2"))) == ["bob", "eve.tar.gz"], "no path leads to week1"
     assert list(review(Path("elsewhere/out"), [], Path("week1"), graded=("bob",))) == ["eve.tar.gz"]
     again = Case("eve.tar.gz", "eve.tar.gz is still no folder", (Path("week1/eve.tar.gz"),))
     assert review(Path("elsewhere/out"), [again], Path("week1")) == {"eve.tar.gz": "eve.tar.gz is still no folder"}
+
+
+@pytest.mark.parametrize("name", ["eve", "EVE.tar.gz", "eve@uni.edu"])
+def test_a_case_ends_with_its_files_when_its_student_is_graded_under_any_name(tmp_path: Path, name: str) -> None:
+    """Before, a case named after a file, or by an address, stayed until ``drop``, and so did the remark in grades.csv."""
+
+    def login(student: str) -> str:
+        return student.removesuffix("@uni.edu")
+
+    case = Case(name, f"{name} is no folder", (tmp_path / "week1" / name,))
+    converted = Case(name, f"{name} was no folder", ())
+    for stored in (case, converted):
+        assert review(tmp_path, [stored], tmp_path / "week2", graded=("ada",)) == {name: stored.reason}
+        assert review(tmp_path, [], tmp_path / "week2", graded=("ada",)) == {name: stored.reason}
+        assert review(tmp_path, [case], tmp_path / "week2", login=login) == {name: case.reason}, "one case, not two"
+        assert review(tmp_path, [], tmp_path / "week2", graded=("eve",), login=login) == {}
+
+
+def test_a_case_ends_with_its_files_if_an_earlier_run_graded_the_student_from_another_file(tmp_path: Path) -> None:
+    """Before, the case and the remark in grades.csv stayed until a run graded the student once more."""
+    archive = write(tmp_path / "week1" / "eve.tar.gz")
+    case = Case("eve", "eve.tar.gz is no folder", (archive,))
+    assert "eve" in review(tmp_path, [case], archive.parent)
+    assert "eve" in review(tmp_path, [], tmp_path / "late", graded=("eve",)), "the file is there"
+    archive.unlink()
+    assert review(tmp_path, [], tmp_path / "week2", graded=("ada",)) == {}
+
+
+def test_a_students_name_with_a_dot_is_no_files_name(tmp_path: Path) -> None:
+    review(tmp_path, [Case("ann.lee", "ann.lee is there twice", (tmp_path / "week1" / "gone",))], tmp_path / "week1")
+    assert list(review(tmp_path, [], tmp_path / "week2", graded=("ann",))) == ["ann.lee"]
+
+
+def test_a_case_of_a_file_that_names_no_student_ends_with_the_file(term: Path) -> None:
+    write(term / "week1" / "c3.py")
+    stray = Case("", "c3.py names no student", (Path("week1/c3.py"),))
+    assert "" in review(Path("out"), [stray], Path("week1"))
+    assert "" in review(Path("out"), [], Path("week2"))
+    (term / "week1" / "c3.py").unlink()
+    assert review(Path("out"), [], Path("week2")) == {}
 
 
 def test_the_folder_of_reports_and_the_submissions_can_move_together(
@@ -87,3 +134,28 @@ def test_a_dry_run_keeps_no_case(term: Path) -> None:
         assert len(keep_cases(folder.database, folder.path, [], [Path("week2")])) == 2
         assert keep_cases(folder.database, folder.path, [], [Path("week1")]) == []
     assert list(review(Path("out"), [], Path("week2"))) == ["bob", "eve.tar.gz"]
+
+
+def test_a_student_reads_that_another_submission_is_set_aside(tmp_path: Path) -> None:
+    """Before, only the staff's pages said so."""
+
+    def page(*aside: str, left: str = "") -> str:
+        with Folder(tmp_path) as folder:
+            if not folder.database.students():
+                folder.keep(make_report(student="ada", notes=["a note"]))
+            folder.settle()
+            note_set_aside(folder.database, dict.fromkeys(aside, ASIDE))
+            folder.finish(summarise(folder.database.reports()))
+            stored = folder.database.stored("ada")
+        assert stored is not None and stored.graded.notes == ["a note"] and folder.changes == []
+        (tmp_path / left).unlink() if left else None
+        return (tmp_path / "students" / "ada.html").read_text()
+
+    assert SET_ASIDE not in page()
+    for _ in range(2):
+        assert page("ada", "bob").count(SET_ASIDE) == 1
+    page("ada", left=FILE)
+    with reading(tmp_path) as database:
+        stored = database.stored("ada")
+    assert stored is not None and stored.graded.notes == ["a note"] and stored.counts.notes == ["a note", SET_ASIDE]
+    assert SET_ASIDE not in page()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from grader.batch import findings as replies
-from grader.batch.findings import OTHER_KIND, Ran, Reply
+from grader.batch.findings import OTHER_KIND, Reply, RunReply
 from grader.batch.in_process import InProcess
 from grader.batch.running import Runs, collect
 from grader.batch.tracing import Cost, trace
@@ -28,6 +28,7 @@ from grader.sandbox.allowance import backstop
 from grader.sandbox.tiers import available
 from grader.sandbox.worker import WorkerDied
 from grader.wire.limits import GRACE_SECONDS, MAX_FILE, MAX_RESTARTS
+from tests.seen import held
 
 COURSE = """\
 name: small
@@ -86,13 +87,14 @@ def impatient(course: Course) -> Iterator[Workers]:
     made.close()
 
 
-def findings(workers: Workers, text: str, *asks: Ask) -> list[Finding]:
+def findings(workers: Workers, text: str, *asks: Ask) -> list[Any]:
+    """Return for each ask an observation, a list of outcomes, or a fault."""
     answered, _ = collect(workers, source(text), list(asks))
     assert [a.ask for a in answered] == list(asks)
-    return [a.finding for a in answered]
+    return [held(a.finding) for a in answered]
 
 
-def values(finding: Finding) -> list[Any]:
+def values(finding: Any) -> list[Any]:
     assert isinstance(finding, list), finding
     return [o.value for o in finding]
 
@@ -238,7 +240,7 @@ def test_a_slow_submission_is_reported_while_the_grader_works(
 
 def test_code_cannot_report_hidden_cases_of_another_exercise(workers: Workers) -> None:
     """The first exercise stores its arguments, and the second returns them."""
-    hidden = replace(cases("a", {"n": 41}), secret=True)
+    hidden = replace(cases("a", {"n": 41}), hidden_inputs=True)
     text = "known = []\ndef a(n):\n    known.append(n)\n    return n\ndef b(): return known\n"
     shown, _, told = findings(workers, text, cases("a", {"n": 1}), hidden, cases("b"))
     assert values(shown) == [1] and values(told) == [[1]]
@@ -247,7 +249,7 @@ def test_code_cannot_report_hidden_cases_of_another_exercise(workers: Workers) -
 def test_the_error_that_stopped_a_cell_is_a_note(workers: Workers) -> None:
     answered, notes = collect(workers, source("x = 1", "y = 1\n1 / 0", "def a(): return x"), [cases("a")])
     assert notes == ["cell 2 stopped at line 2: ZeroDivisionError: division by zero"]
-    assert values(answered[0].finding) == [1]
+    assert values(held(answered[0].finding)) == [1]
 
 
 def test_at_most_five_notes_are_kept(workers: Workers) -> None:
@@ -306,9 +308,9 @@ def hidden(n):
     return n
 send({"started": True, "loaded": True})
 """
-    asks = [cases("shown", {"n": 1}), replace(cases("hidden", {"n": 41}), secret=True)]
+    asks = [cases("shown", {"n": 1}), replace(cases("hidden", {"n": 41}), hidden_inputs=True)]
     answered, notes = collect(workers, source(text), asks)
-    assert [values(a.finding) for a in answered] == [[1], [41]]
+    assert [values(held(a.finding)) for a in answered] == [[1], [41]]
     assert not notes
 
 
@@ -352,7 +354,7 @@ def test_a_program_that_was_not_traced_is_refused(workers: Workers) -> None:
     ],
 )
 def test_an_answer_of_the_wrong_kind_is_refused(ask: Ask, body: dict) -> None:
-    assert replies.plain_values(ask, body) == Fault(
+    assert replies.plain_values(ask, body).fault == Fault(
         "refused", "the process that runs the submission sent a reply of a kind that the grader did not ask for"
     )
 
@@ -378,22 +380,22 @@ def test_a_fault_has_one_of_the_known_kinds() -> None:
     ],
 )  # fmt: skip
 def test_a_long_or_malformed_error_is_cut(error: dict, outcome: Outcome) -> None:
-    assert replies.plain_values(cases("a"), {"values": [error]}) == [outcome]
+    assert replies.plain_values(cases("a"), {"values": [error]}).outcomes == [outcome]
 
 
-def run_reply(**changed: Any) -> Ran:
+def run_reply(**changed: Any) -> RunReply:
     slices = [[[2 * i, 2 * i + 2], [0, 4]] for i in range(4)]
     header = {
         "outputs": [[{"shape": [8, 4], "dtype": "float32", "slices": slices}]], "program": "0",
         "collectives": [{"kind": "permute", "axes": ["x"], "bytes": 8, "sent": 8}], "memory": 1, "flops": 2, "dot_flops": 2, "mapped": True,
         "operations": None,
     }  # fmt: skip
-    return Ran(header | changed, [bytes(32)] * 4)
+    return RunReply(header | changed, [bytes(32)] * 4)
 
 
 def test_a_runners_reply_becomes_an_observation() -> None:
-    found = replies.observed(array(), run_reply())
-    assert isinstance(found, Observation)
+    found = replies.observed(array(), run_reply()).observation
+    assert found is not None
     assert found.outputs[0][0].spec == ("x",) and found.collectives[0].axes == ("x",) and found.flops == 2
 
 
@@ -413,13 +415,13 @@ def test_a_runners_reply_becomes_an_observation() -> None:
 )
 def test_an_observation_that_does_not_fit_is_the_graders_fault(changed: dict) -> None:
     """Observations come from the runner, where no learner's Python runs."""
-    found = replies.observed(array(), run_reply(**changed))
-    assert isinstance(found, Fault) and found.kind == "broken"
+    found = replies.observed(array(), run_reply(**changed)).fault
+    assert found is not None and found.kind == "broken"
     assert found.message.startswith("the grader cannot read the result that its own process sent: ")
 
 
 def test_an_error_in_the_runners_code_is_the_graders_fault() -> None:
-    found = replies.observed(array(), Ran({"broken": "KeyError: 'x'"}))
+    found = replies.observed(array(), RunReply({"broken": "KeyError: 'x'"})).fault
     assert found == Fault("broken", "the grader failed while it ran this program: KeyError: 'x'")
 
 
@@ -430,7 +432,7 @@ def test_missing_gradients_are_refused(given: int) -> None:
     ask = Ask(call, {"x": 4}, {}, [{name: A.sample({}, rng("s", name)) for name in ("a", "b", "cotangent")}])
     ran = run_reply()
     outputs = [ran.header["outputs"][0] * given]
-    found = replies.observed(ask, Ran({**ran.header, "outputs": outputs}, [*ran.shards] * given))
+    found = replies.observed(ask, RunReply({**ran.header, "outputs": outputs}, [*ran.shards] * given)).fault
     assert found == Fault("refused", "the program does not return the results and gradients of the call")
 
 
@@ -483,7 +485,7 @@ def test_in_process_asks_run_the_notebooks_own_functions(devices: int) -> None:
     exec(compile("def f(a, *, mesh):\n    return a * 2\ndef g(n):\n    return 1 / n\n", "cell", "exec"), space)
     ask = array()
     answered, notes = collect(InProcess(space), Source("this notebook", ()), [ask, cases("g", {"n": 0}), question("q")])
-    seen, failed, answer = (a.finding for a in answered)
+    seen, failed, answer = (held(a.finding) for a in answered)
     assert isinstance(seen, Observation) and (seen.outputs[0][0].value == ask.inputs[0]["a"] * 2).all()
     assert isinstance(failed, list) and (failed[0].error, failed[0].line) == ("ZeroDivisionError", 4)
     assert values(answer) == [3] and notes == []
@@ -491,7 +493,7 @@ def test_in_process_asks_run_the_notebooks_own_functions(devices: int) -> None:
 
 def test_a_function_that_the_notebook_lacks_is_missing(devices: int) -> None:
     ((answered,), _) = collect(InProcess({}), Source("this notebook", ()), [array("g")])
-    assert answered.finding == Fault("missing", "g is not defined")
+    assert answered.finding.fault == Fault("missing", "g is not defined")
 
 
 def test_in_process_reads_a_file_as_workers_do(devices: int, workers: Workers) -> None:
@@ -517,7 +519,7 @@ def test_all_programs_of_a_submission_share_one_time_limit(workers: Workers) -> 
     """A program after the limit is not run, and its fault says so."""
     runs = Runs(workers, [], Cost(workers.limits, running=workers.limits.total_run_seconds + 1))
     one, another = array(), array("g")
-    over = Fault("timeout", "all programs together did not finish within 180 s")
+    over = Finding(fault=Fault("timeout", "all programs together did not finish within 180 s"))
     assert runs.findings([one, another], Reply(program=b"no program")) == {one: over, another: over}
 
 
@@ -549,4 +551,4 @@ def test_many_cells_reach_the_child(workers: Workers) -> None:
     asks = [cases("f", {"n": n}) for n in range(200)]
     answered, _ = collect(workers, cells, asks)
     assert len(answered) == len(asks)
-    assert all(values(a.finding) == [a.ask.cases[0]["n"] + 1] for a in answered)
+    assert all(values(held(a.finding)) == [a.ask.cases[0]["n"] + 1] for a in answered)

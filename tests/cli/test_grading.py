@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from grader.cli import app
+from grader.common.text import SET_ASIDE
 from tests.batch.test_grade import RIGHT
 from tests.commands import GOOD, ROOT, bad_line, one_line, shardlings
 from tests.handed_in import write
@@ -282,9 +283,14 @@ def test_a_student_with_two_different_zips_is_set_aside_with_both_named(small: P
     assert "a.zip and a-1.zip have different answers" in (small / "out" / "index.html").read_text()
     exported = shardlings("export", "out", "--to", "csv", cwd=small)
     assert "these submissions were not graded, see Needs review on the class page: ada" in exported.stderr
+    # If the student is graded from elsewhere, the student's page says that a submission is set aside.
+    shutil.copytree(small / "class" / "eve", small / "later" / "ada")
+    assert shardlings("grade", "later", "--out", "out", "--isolation", "none", cwd=small).returncode == 0
+    assert pending() == ["ada"] and SET_ASIDE in (small / "out" / "students" / "ada.html").read_text()
     (small / "class" / "ada" / "a-1.zip").unlink()
     done = shardlings("grade", "class", "--out", "out", "--isolation", "none", cwd=small)
     assert done.returncode == 0 and pending() == []
+    assert SET_ASIDE not in (small / "out" / "students" / "ada.html").read_text()
     assert "different answers" not in (small / "out" / "index.html").read_text()
     assert "not graded" not in shardlings("export", "out", "--to", "csv", cwd=small).stderr
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from grader.batch.findings import Ran, observed
-from grader.common.observation import Observation
+from grader.batch.findings import RunReply, observed
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.public import public_source
@@ -64,7 +63,7 @@ def answered(ask: Ask, task: Any = None) -> Answered:
     """Traced and read here, in one process."""
     request = ask.for_tracer([])
     code = lower(task or ask.of.task.fn, request)  # type: ignore[union-attr]
-    return Answered(ask, observed(ask, Ran(*execution.execute(request, code, ask.arrays()))))
+    return Answered(ask, observed(ask, RunReply(*execution.execute(request, code, ask.arrays()))))
 
 
 def test_a_timing_call_is_traced_without_data_or_hidden_cases(tmp_path: Path) -> None:
@@ -72,7 +71,9 @@ def test_a_timing_call_is_traced_without_data_or_hidden_cases(tmp_path: Path) ->
     assert [a.dims["I"] for a in asks(course, public=True)] == [1 << 16]
     found = asks(course)
     assert [a.dims["I"] for a in found] == [1 << 16, 1 << 17]
-    assert not any(a.inputs or a.secret for a in found) and all(a.for_tracer([])["timing"] is True for a in found)
+    assert not any(a.inputs or a.hidden_inputs for a in found) and all(
+        a.for_tracer([])["timing"] is True for a in found
+    )
     everything = plan(course.exercise("x1_gather"), public=False, seed="s")
     assert sum("timing" in a.for_tracer([]) for a in everything) == len(found) < len(everything)
 
@@ -81,7 +82,8 @@ def test_arrays_of_paper_size_on_a_slice_of_256_chips_are_traced_and_judged(tmp_
     """8 GiB over 256 chips; ordinary calls are refused beyond 1 GiB, and have eight devices."""
     course = timed(tmp_path)
     small, large = (answered(ask) for ask in asks(course))
-    assert isinstance(small.finding, Observation) and small.finding.outputs == [] and small.finding.memory == 0
+    seen = small.finding.observation
+    assert seen is not None and seen.outputs == [] and seen.memory == 0
     check = course.exercise("x1_gather").checks["quick"]
     (seen,) = seen_of(small, public=True)
     assert seen.out is None and seen.timeline.axes == {"x": (0, 1)} and seen.timeline.chip == "v5e"

@@ -245,7 +245,7 @@ def test_axis_sizes_do_not_depend_on_the_order_of_factors() -> None:
 def test_hidden_keywords_are_used_with_hidden_sizes() -> None:
     what: dict[str, Any] = {"a": normal("I"), "static": {"cap": 2}, "hidden_static": {"cap": 3}}
     graded = asks(**what, dims={"I": 8}, hidden_dims={"I": 12})
-    assert [(a.dims["I"], a.static["cap"], a.secret) for a in graded] == [
+    assert [(a.dims["I"], a.static["cap"], a.hidden_inputs) for a in graded] == [
         (8, 2, False), (8, 2, False), (12, 3, False), (12, 3, False), (12, 3, True), (12, 3, True),
     ]  # fmt: skip
     assert [a.static["cap"] for a in asks(public=True, **what, dims={"I": 8})] == [2, 2]

@@ -18,6 +18,7 @@ from grader.expect import (
     expect_flops,
     expect_memory,
     expect_no_collectives,
+    expect_other_flops,
     expect_traffic,
     needed,
     show_bytes,
@@ -118,6 +119,7 @@ def test_a_known_amount_is_the_budget() -> None:
     budget = needed(100, 150)
     assert (budget, budget.right, budget.wrong, budget.known) == (100, 100, 150, True)
     assert needed(100, 150, at=136) == 136
+    assert needed(0, 1, at=0.5) == 0.5  # for example, a right program needs no FLOPs besides matmuls
     assert needed(100, 110, near="the nearest wrong program sends one block more") == 100
     assert not between(100, 150).known
 
@@ -157,8 +159,9 @@ def test_a_budget_that_is_not_finite_raises_only_failure(word: object, got: obje
 
 
 def test_each_expect_function_records_its_amount_and_budget() -> None:
-    program, count = seen(collective("permute", "x"), flops=4, dot_flops=4), between(1, 2, at=1)
+    program, count = seen(collective("permute", "x"), flops=6, dot_flops=4), between(1, 2, at=1)
     expect_flops(program, at_most=9)
+    expect_other_flops(program, at_most=8)
     expect_at_most(program, permute={"x": count})
     expect_collectives(program, permute={"x": 1})
     with pytest.raises(Failure):
@@ -166,6 +169,7 @@ def test_each_expect_function_records_its_amount_and_budget() -> None:
     over_x = "permute over x"
     assert program.spent == [
         BudgetUse("expect_flops", 4, 9),
+        BudgetUse("expect_other_flops", 2, 8),
         BudgetUse("expect_at_most", 1, count, over_x),
         BudgetUse("expect_collectives", 1, 1, over_x),
         BudgetUse("expect_collectives", 1, 0),
@@ -183,12 +187,14 @@ def test_measuring_records_each_comparison_and_fails_none() -> None:
     expect_at_most(program, all_gather={"x": 1})
     expect_traffic(program, at_most=0)
     expect_flops(program, at_most=1)
+    expect_other_flops(program, at_most=1)
     expect_memory(program.only(kind="permute"), at_most=between(2, 4))
     assert [use.word for use in program.spent] == [
         "expect_collectives",
         "expect_at_most",
         "expect_traffic",
         "expect_flops",
+        "expect_other_flops",
         "expect_memory",
     ]
 

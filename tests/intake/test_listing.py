@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from grader.common.text import A_DOCUMENT
 from grader.wire import limits
 from tests.handed_in import names, read_, write, zipped
+
+NO_CODE = "is not a .py file, a notebook (.ipynb) or a .zip, so it was not read"
 
 
 def test_tool_folders_are_skipped_and_files_of_other_names_are_noted(tmp_path: Path):
@@ -108,12 +111,18 @@ def test_an_archive_in_a_students_folder_that_is_not_read_is_named(tmp_path: Pat
     assert found.notes == found.unread == (note,)
 
 
-@pytest.mark.parametrize("name", ["c3_contracting.py.txt", "more/03_matmuls.IPYNB.json", "c3.zip.part", "answers.PDF"])
-def test_a_file_of_another_type_that_may_hold_work_is_named(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        *((name, NO_CODE) for name in ("c3_contracting.py.txt", "more/03_matmuls.IPYNB.json", "c3.zip.part")),
+        ("answers.PDF", f"{A_DOCUMENT}; write your answers into a .py file or a notebook (.ipynb)"),
+    ],
+)
+def test_a_file_of_another_type_that_may_hold_work_is_named(tmp_path: Path, name: str, why: str) -> None:
     """Before, the exercises in such a file were missing, and nothing named the file."""
     write(tmp_path / "c1_local.py")
     write(tmp_path / name)
-    note = f"{name} is not a .py file, a notebook (.ipynb) or a .zip, so it was not read"
+    note = f"{name} {why}"
     found = read_(tmp_path)
     assert found.notes == found.unread == (note,)
     path = tmp_path / "hand.zip"

@@ -66,3 +66,9 @@ def test_a_value_counts_as_written_with_or_without_an_annotation(line: str, writ
 def test_a_function_without_code_is_empty_in_each_way_to_write_it(body: str, written: bool) -> None:
     text = OLD_STUB.replace('# TODO\n    raise NotImplementedError("matmul")', body)
     assert body in text and nothing_written(Source("c3.py", (Chunk("c3.py", text),))) is not written
+
+
+@pytest.mark.parametrize("text", ["class MyError(Exception): pass", "class Ring:\n    ..."])
+def test_a_class_is_written_by_the_student(text: str) -> None:
+    source = Source("c3.py", (Chunk("c3.py", f"{OLD_STUB}\n\n{text}"),))
+    assert not nothing_written(source)

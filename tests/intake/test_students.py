@@ -57,7 +57,10 @@ def test_a_folder_that_holds_work_is_one_student(tmp_path: Path, work: str):
     assert find(tmp_path / "alice") == ([("alice", tmp_path / "alice")], [])
 
 
-STRAY = "{} is beside the submissions of several students and names no student; move it into a student's folder"
+STRAY = (
+    "{} is beside the submissions of several students and names no student; move it into a student's folder, or, "
+    "if all of hw is one student's submission, put that folder into a new folder and grade the new folder"
+)
 
 
 @pytest.mark.parametrize("name", ["c3_contracting.py", "03_matmuls.ipynb", "c3.py", "c3_contracing (2).py"])
@@ -69,7 +72,7 @@ def test_a_file_without_a_name_beside_students_is_set_aside(tmp_path: Path, monk
     (tmp_path / "hw/carol").mkdir()
     graded, aside = set_aside(Path("hw"))
     assert graded == ["alice", "bob", "carol"]
-    assert aside == {name: STRAY.format(f"hw/{name}")}
+    assert aside == {"": STRAY.format(f"hw/{name}")}
 
 
 @pytest.mark.parametrize("name", ["exercises", "03_matmuls"])
@@ -81,7 +84,7 @@ def test_a_folder_of_the_course_beside_students_is_set_aside(
     for work in ("alice/c3_contracting.py", "bob/03_matmuls/c1_local.py", f"{name}/c3_contracting.py"):
         write(tmp_path / "hw" / work)
     write(tmp_path / "hw/carol_03_matmuls.ipynb")
-    assert set_aside(Path("hw")) == (["alice", "bob", "carol"], {name: STRAY.format(f"hw/{name}")})
+    assert set_aside(Path("hw")) == (["alice", "bob", "carol"], {"": STRAY.format(f"hw/{name}")})
 
 
 @pytest.mark.parametrize("kind", ["03_matmuls.zip", "c3_contracting.py", "03_matmuls.ipynb"])
@@ -93,7 +96,7 @@ def test_a_file_without_a_name_beside_files_of_students_is_set_aside(
     monkeypatch.chdir(tmp_path)
     for work in (f"alice_{kind}", f"bob_{kind}", name):
         write(tmp_path / "hw" / work)
-    assert set_aside(Path("hw")) == (["alice", "bob"], {name: STRAY.format(f"hw/{name}")})
+    assert set_aside(Path("hw")) == (["alice", "bob"], {"": STRAY.format(f"hw/{name}")})
 
 
 def test_files_beside_one_students_work_belong_to_that_student(tmp_path: Path):
@@ -110,10 +113,32 @@ def test_files_beside_one_students_work_belong_to_that_student(tmp_path: Path):
     assert find(tmp_path / "alice") == ([("alice", tmp_path / "alice")], [])
 
 
-@pytest.mark.parametrize("copy", ["{}_c3_contracting.py", "c3_contracting_{}.py"])
-def test_numbers_of_copies_are_no_students(tmp_path: Path, copy: str):
+@pytest.mark.parametrize("copy", ["{}_c3_contracting.py", "c3_contracting_{}.py", "c3_contracting_v{}.py"])
+def test_versions_of_a_file_are_no_students(tmp_path: Path, copy: str):
     for work in ("c3_contracting.py", copy.format(1), copy.format(2)):
         write(tmp_path / "alice" / work)
+    assert set_aside(tmp_path / "alice") == (["alice"], {})
+
+
+def test_numbers_of_students_are_students(tmp_path: Path) -> None:
+    for work in ("c3_contracting.py", "1234567_c3_contracting.py", "2345678_c3_contracting.py"):
+        write(tmp_path / "hw" / work)
+    graded, aside = set_aside(tmp_path / "hw")
+    assert graded == ["1234567", "2345678"] and list(aside) == [""]
+
+
+def test_a_students_folder_in_a_new_folder_is_one_submission(tmp_path: Path) -> None:
+    """The message about files without a student's name gives this advice."""
+    for work in ("exercises/c3_contracting.py", "notes/c3_contracting.py", "tries/c3_contracting.py"):
+        write(tmp_path / "new" / "alice" / work)
+    graded, aside = set_aside(tmp_path / "new" / "alice")
+    assert graded == ["notes", "tries"] and "put that folder into a new folder and grade the new folder" in aside[""]
+    assert set_aside(tmp_path / "new") == (["alice"], {})
+
+
+def test_a_students_folder_with_as_many_modules_as_other_folders_is_one_submission(tmp_path: Path) -> None:
+    for work in ("05_rings", "03_matmuls", "notes", "tries"):
+        write(tmp_path / "alice" / work / "c3_contracting.py")
     assert set_aside(tmp_path / "alice") == (["alice"], {})
 
 
@@ -271,13 +296,13 @@ def test_links_among_submissions_are_set_aside(tmp_path: Path, monkeypatch: pyte
 def test_files_that_may_be_work_beside_the_folders_are_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "hw/alice/c3_contracting.py")
-    for name in ("bob", "carol.tar.gz", "dan.RAR", "eve.py"):
+    for name in ("bob", "carol.tar.gz", "dan_c3_contracting.RAR", "eve.py", "03_matmuls.7z"):
         write(tmp_path / "hw" / name)
     graded, aside = set_aside(Path("hw"))
-    assert graded == ["alice"] and list(aside) == ["bob", "carol.tar.gz", "dan.RAR", "eve.py"]
+    assert graded == ["alice"] and list(aside) == ["", "bob", "carol", "dan", "eve"], "03_matmuls.7z names no student"
     unpack = "unpack it into a folder named after the student, and remove it"
     assert aside["bob"] == f"hw/bob is neither a folder nor a .zip; {unpack}"
-    assert aside["eve.py"].startswith("hw/eve.py is not named after an exercise; rename it, or move it into a folder")
+    assert aside["eve"].startswith("hw/eve.py is not named after an exercise; rename it, or move it into a folder")
 
 
 @pytest.mark.parametrize("name", ["bob.zip", "bob.tar.gz", "bob.7z", "Bob.ipynb", "bob_c3_contracting.tgz", "bob.py"])

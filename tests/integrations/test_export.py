@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from grader.batch.store import Folder
+from grader.cli.regrading import Rosters
 from grader.common.result import ByHand, ExerciseReport, HandIn, Report, Result
 from grader.course.config import CourseError
+from grader.intake.submission import Case
 from grader.integrations import export
+from grader.reports.tables import NOT_GRADED
 
 MODULE, C1 = "03_matmuls", "c1_no_communication"
 
@@ -181,3 +185,13 @@ def test_reports_are_read_back(tmp_path: Path) -> None:
         CourseError, match=r"bob\.json is an incomplete report of bob; grade again to mend it, or move it out"
     ):
         export.load(tmp_path)
+
+
+def test_a_file_without_a_students_name_is_exported_as_such(tmp_path: Path) -> None:
+    with Folder(tmp_path) as folder:
+        folder.database.set_cases([Case("", "c3.py names no student", ()), Case("eve", "twice", ())])
+    assert export.not_graded(tmp_path) == ["files without a student's name", "eve"]
+
+
+def test_a_file_without_a_students_name_has_no_row_among_the_grades() -> None:
+    assert Rosters(None, None).remarks(["ada"], ["", "eve"]) == {"eve": NOT_GRADED}

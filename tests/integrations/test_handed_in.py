@@ -186,7 +186,7 @@ def test_notebooks_that_nbgrader_does_not_grade_are_named(tmp_path: Path) -> Non
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("{}")
     assert handed_in.unread_beside(tmp_path, ["hw"]) == [
-        "the student wrote nothing in the graded notebook, and these notebooks were not read: "
+        "the grader found no work in the graded notebook, and did not read these notebooks: "
         "hw-Copy1.ipynb, work/hw.ipynb"
     ]
     assert handed_in.unread_beside(tmp_path / "work", ["hw"]) == []

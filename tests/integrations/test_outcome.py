@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 pytest.importorskip("nbgrader")
 
+from grader.common.result import HandIn
+from grader.integrations.nbgrader import class_page
 from grader.integrations.nbgrader.outcome import BatchOutcome
+from tests.reports.example_reports import exercise, make_report, result
 
 
 @pytest.mark.parametrize(("penalty", "cost"), [(0.0, ""), (2.0, ": 2 points off")])
@@ -23,3 +28,39 @@ def test_nbgraders_pages_show_lateness_as_all_other_pages_do(penalty: float, cos
     outcome = BatchOutcome()
     outcome.look_at(submission, {}, {})
     assert outcome.late["ada"].text == f"handed in 26 h late{cost}"
+
+
+def page_of(outcome: BatchOutcome, place: Path, **points: float) -> str:
+    """Write the class page of students with these points; a student with 0 points wrote nothing. Return its text."""
+    reports = {
+        student: [make_report(exercise([result(earned=earned)], handed_in=earned > 0), student=student)]
+        for student, earned in points.items()
+    }
+    class_page.write(place, cast(Any, SimpleNamespace(seed_problem="")), reports, outcome, lambda fingerprint: None)
+    return Path(outcome.page).read_text()
+
+
+def test_a_student_who_wrote_nothing_is_not_late(tmp_path: Path) -> None:
+    """Before, the class page and the student's page said that the untouched notebook was handed in late."""
+    late = HandIn(module="m", submitted="2026-11-02T00:00:00+00:00", source="nbgrader", text="handed in 26 h late")
+    outcome = BatchOutcome(late=dict.fromkeys(["ada", "bob", "cy"], late))
+    page = page_of(outcome, tmp_path, ada=1.0, bob=0.0)
+    assert page.count(late.text) == 2 and list(outcome.late) == ["ada", "cy"], "cy could not be graded"
+    assert late.text in (tmp_path / "ada.html").read_text()
+    assert late.text not in (tmp_path / "bob.html").read_text()
+
+
+def test_cases_have_the_kind_of_their_reason(tmp_path: Path) -> None:
+    """Before, pending points and scores to check had the kind "look", because their reasons had been reworded."""
+
+    def row(name: str, score: float | None) -> SimpleNamespace:
+        return SimpleNamespace(name=name, needs_manual_grade=True, manual_score=score)
+
+    grades = [row("check", None), row("words", None), row("scored", 1.0)]
+    submission = SimpleNamespace(student_id="ada", total_seconds_late=0, notebooks=[SimpleNamespace(grades=grades)])
+    outcome = BatchOutcome()
+    outcome.look_at(submission, {"check": "c1", "scored": "c2"}, {"words": "c3"})
+    page = page_of(outcome, tmp_path, ada=1.0)
+    for kind in ("pending", "by hand", "handed in again"):
+        assert f">{kind}</span>" in page
+    assert ">look</span>" not in page

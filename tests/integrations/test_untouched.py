@@ -52,6 +52,10 @@ def solved(cells: list[Any]) -> None:
     cell["source"] = "".join(cell["source"]).replace("raise NotImplementedError", "return 1; raise NotImplementedError")
 
 
+def emptied(cells: list[Any]) -> None:
+    cells[:] = [cell for cell in cells if not marks(cell).get("solution")]
+
+
 def executed(cells: list[Any]) -> None:
     for cell in cells:
         if cell["cell_type"] == "code":
@@ -64,6 +68,7 @@ def test_a_released_notebook_without_the_students_code_is_untouched(
     module: str, course: Course, tmp_path: Path
 ) -> None:
     assert is_untouched(course, module, tmp_path, executed)
+    assert is_untouched(course, module, tmp_path, emptied), "the cells to fill in are gone"
     own = {"cell_type": "code", "metadata": {}, "source": "def helper(x):\n    return x"}
     assert not is_untouched(course, module, tmp_path, lambda cells: cells.append(own))
     assert not is_untouched(course, module, tmp_path, solved)

@@ -16,12 +16,12 @@ from grader.common.result import Result
 from grader.exercise import Exercise, integers, normal
 from grader.expect import Failure, expect_close, expect_outcomes, expect_step_time
 from grader.judging import judge
-from grader.judging.judge import BROKEN_IN_SECRET, WRONG_IN_SECRET, judge_checks
-from grader.judging.plan import SECRET_RUNS, Ask, plan
-from grader.judging.seen import Answered, reference_outcome
+from grader.judging.judge import BROKEN_ON_HIDDEN, WRONG_ON_HIDDEN, judge_checks
+from grader.judging.plan import HIDDEN_RUNS, Ask, plan
+from grader.judging.seen import Answered, Finding, reference_outcome
 from grader.reports.programs import rings_of, timelines_of
 from tests.clock.programs import read
-from tests.seen import sharded
+from tests.seen import finding, sharded
 
 
 def an_exercise() -> Exercise:
@@ -90,7 +90,7 @@ def timed_failures(public: bool, answers: Callable[[Ask], bool]) -> list[Result]
     exercise = timed_exercise(public)
     program = read(gathered_product, [((1 << 14, 4096), P("x", None)), ((4096, 4096), P())], P())
     asks = [ask for ask in plan(exercise, public=False, seed="s") if answers(ask)]
-    found = [Answered(ask, Observation([], [], 0, operations=program)) for ask in asks]
+    found = [Answered(ask, Finding(Observation([], [], 0, operations=program))) for ask in asks]
     return judge_checks(exercise, found, public=False)
 
 
@@ -108,7 +108,7 @@ def test_a_failure_in_time_shows_the_timeline_once_at_the_sizes_that_learners_se
 
 @pytest.mark.parametrize("public", [True, False])
 def test_hidden_sizes_and_hidden_checks_show_no_timeline(public: bool) -> None:
-    for result in timed_failures(public, lambda ask: ask.hidden):
+    for result in timed_failures(public, lambda ask: ask.hidden_sizes):
         assert result.status == "failed" and result.pictures == []
 
 
@@ -148,7 +148,7 @@ def ring_failures(answers: Callable[[Ask], bool], layouts: bool = False, local: 
     program = read(local, [((16, 16), P(None, "x"))], P(None, "x"), mesh={"x": 4})
     asks = [ask for ask in plan(exercise, public=False, seed="s") if answers(ask)]
     runs = [[sharded(np.zeros((16, 16)), ("x", None), {"x": 4})]]
-    found = [Answered(ask, Observation(runs * len(ask.inputs), [], 0, operations=program)) for ask in asks]
+    found = [Answered(ask, Finding(Observation(runs * len(ask.inputs), [], 0, operations=program))) for ask in asks]
     return judge_checks(exercise, found, public=False)
 
 
@@ -157,7 +157,7 @@ def test_ring_pictures_are_shown_once_and_only_for_public_sizes() -> None:
     assert [picture["title"] for picture in first.for_student().pictures] == ["actual rounds"]
     (rounds,) = rings_of(first)
     assert [cell.text for cell in rounds.rows[3][2]] == ["1", "2", "3", "0"] and second.pictures == []
-    for hidden in ring_failures(lambda ask: ask.hidden):
+    for hidden in ring_failures(lambda ask: ask.hidden_sizes):
         assert hidden.status == "failed" and hidden.pictures == []
 
 
@@ -201,12 +201,12 @@ def observed(ask: Ask, factor: float = 2.0, *collectives: object) -> Observation
     return Observation(runs, list(collectives), 0)  # type: ignore[arg-type]
 
 
-def judged(exercise: Exercise, finding: object, *, public: bool = False) -> dict[str, Result]:
-    """Every ask of ``double`` comes to ``finding(ask)``; ``half`` is right."""
+def judged(exercise: Exercise, shows: Callable[[Ask], Any], *, public: bool = False) -> dict[str, Result]:
+    """Every ask of ``double`` comes to ``shows(ask)``; ``half`` is right."""
     answered = []
     for ask in plan(exercise, public=public, seed="s"):
         right = [Outcome(value=case["n"] / 2) for case in ask.cases]
-        answered.append(Answered(ask, right if ask.cases else finding(ask)))  # type: ignore[operator]
+        answered.append(Answered(ask, finding(right if ask.cases else shows(ask))))
     return {r.name: r for r in judge_checks(exercise, answered, public=public)}
 
 
@@ -247,7 +247,7 @@ def test_a_failure_on_the_last_inputs_fails() -> None:
 
 def secretly(finding_of: Callable[[Ask], object]) -> dict[str, Result]:
     """Right on all that can be shown; on secret inputs what ``told`` says."""
-    return judged(an_exercise(), lambda ask: finding_of(ask) if ask.secret else observed(ask))
+    return judged(an_exercise(), lambda ask: finding_of(ask) if ask.hidden_inputs else observed(ask))
 
 
 def test_failures_on_secret_inputs_all_have_one_fixed_reason() -> None:
@@ -264,12 +264,12 @@ def test_failures_on_secret_inputs_all_have_one_fixed_reason() -> None:
         )
     }
     assert len(reasons) == 1
-    assert Result.model_validate_json(reasons.pop()).reason == WRONG_IN_SECRET
+    assert Result.model_validate_json(reasons.pop()).reason == WRONG_ON_HIDDEN
 
 
 def test_a_grader_fault_on_secret_inputs_reveals_nothing_about_them() -> None:
     result = secretly(lambda ask: Fault("broken", "XLA said 0.731"))["value"]
-    assert (result.status, result.reason) == ("broken", BROKEN_IN_SECRET)
+    assert (result.status, result.reason) == ("broken", BROKEN_ON_HIDDEN)
 
 
 def test_an_exception_in_a_check_on_secret_inputs_reveals_nothing() -> None:
@@ -280,7 +280,7 @@ def test_an_exception_in_a_check_on_secret_inputs_reveals_nothing() -> None:
             raise ValueError(f"{seen.a}")
 
     object.__setattr__(exercise.checks["value"], "fn", check)
-    assert judged(exercise, observed)["value"].reason == BROKEN_IN_SECRET
+    assert judged(exercise, observed)["value"].reason == BROKEN_ON_HIDDEN
 
 
 def test_a_fault_is_reported_with_its_line() -> None:
@@ -342,7 +342,7 @@ def test_values_are_reported_on_public_data_alone() -> None:
     exercise = an_exercise()
     object.__setattr__(exercise.checks["value"], "public", False)
     assert judged(exercise, wrong)["value"].expected is None
-    hidden = judged(an_exercise(), lambda ask: wrong(ask) if ask.hidden else observed(ask))["value"]
+    hidden = judged(an_exercise(), lambda ask: wrong(ask) if ask.hidden_sizes else observed(ask))["value"]
     assert (hidden.status, hidden.expected, hidden.actual) == ("failed", None, None)
 
 
@@ -364,8 +364,8 @@ def test_numbers_are_given_in_the_widest_type_of_their_kind_exactly() -> None:
         found.append(seen)
 
     asks = plan(exercise, public=False, seed="s")
-    results = judge_checks(exercise, [Answered(a, observed(a)) for a in asks], public=False)
-    assert [r.status for r in results] == ["passed"] and len(found) == 1 + SECRET_RUNS
+    results = judge_checks(exercise, [Answered(a, Finding(observed(a))) for a in asks], public=False)
+    assert [r.status for r in results] == ["passed"] and len(found) == 1 + HIDDEN_RUNS
     assert found[0].a.dtype == np.float64 and found[0].n.dtype == np.int64 and found[0].dim == 3
     assert (found[0].a.astype(asks[0].inputs[0]["a"].dtype) == asks[0].inputs[0]["a"]).all()
     with pytest.raises(AttributeError, match="this check's call has no argument 'b'"):
@@ -388,7 +388,8 @@ def test_gradients_are_given_by_the_names_of_their_arguments() -> None:
 
     asks = plan(exercise, public=False, seed="s")
     answered = [
-        Answered(a, Observation([[sharded(one["a"]), sharded(one["b"])] for one in a.inputs], [], 0)) for a in asks
+        Answered(a, Finding(Observation([[sharded(one["a"]), sharded(one["b"])] for one in a.inputs], [], 0)))
+        for a in asks
     ]
     assert judge_checks(exercise, answered, public=False)[0].status == "passed"
     assert found[0].out.shape == (8,) and found[0].grads["b"].shape == (4,)
@@ -450,7 +451,8 @@ def test_an_authors_mistake_breaks_only_its_own_and_later_checks() -> None:
 def test_a_huge_returned_integer_fails_and_does_not_break_a_check() -> None:
     exercise = an_exercise()
     asks = plan(exercise, public=False, seed="s")
-    found = [Answered(a, [Outcome(value=10**400) for _ in a.cases] if a.cases else observed(a)) for a in asks]
+    huge = Outcome(value=10**400)
+    found = [Answered(a, finding([huge for _ in a.cases] if a.cases else observed(a))) for a in asks]
     results = {r.name: r for r in judge_checks(exercise, found, public=False)}
     assert results["halved"].status == "failed"
 

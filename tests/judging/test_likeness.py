@@ -6,7 +6,8 @@ import numpy as np
 
 from grader.common.observation import Collective, Observation, Outcome
 from grader.judging.likeness import Pairs, likeness, shared_traffic
-from tests.seen import collective, sharded
+from grader.judging.seen import Finding
+from tests.seen import collective, finding, sharded
 
 GATHER, REDUCE = collective("all_gather", "x"), collective("all_reduce", "x")
 
@@ -16,7 +17,7 @@ def program(*sent: Collective, factor: float = 1.0) -> Observation:
 
 
 def pairs(one: Observation, other: Observation) -> Pairs:
-    return [(one, other)]
+    return [(Finding(one), Finding(other))]
 
 
 def test_collectives_and_results_are_compared_separately() -> None:
@@ -36,8 +37,8 @@ def test_a_collective_in_a_loop_equals_as_many_collectives_without_a_loop() -> N
 
 
 def test_plain_functions_are_compared_by_their_outcomes() -> None:
-    assert likeness([([Outcome(value=1)], [Outcome(value=1)])]) == (True, True, True)
-    assert likeness([([Outcome(value=1)], [Outcome(value=2)])]) == (True, True, False)
+    assert likeness([(finding([Outcome(value=1)]), finding([Outcome(value=1)]))]) == (True, True, True)
+    assert likeness([(finding([Outcome(value=1)]), finding([Outcome(value=2)]))]) == (True, True, False)
 
 
 def test_shared_traffic_is_the_fraction_of_collectives_in_both_programs() -> None:

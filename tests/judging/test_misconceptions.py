@@ -25,8 +25,8 @@ from grader.judging.judge import judge_checks
 from grader.judging.misconceptions import Shown, fitting
 from grader.judging.named import with_hint
 from grader.judging.plan import Ask, plan
-from grader.judging.seen import Answered
-from tests.seen import collective, sharded
+from grader.judging.seen import Answered, Finding
+from tests.seen import collective, finding, sharded
 
 Change = Callable[[np.ndarray], Any]
 
@@ -96,18 +96,18 @@ def ran(
 
     def of(ask: Ask) -> Answered:
         if ask.cases:
-            return Answered(ask, [Outcome(value=case["n"] / 2) for case in ask.cases])
+            return Answered(ask, Finding(outcomes=[Outcome(value=case["n"] / 2) for case in ask.cases]))
         changed = [np.asarray(change(one["a"])) for one in ask.inputs]
         dtype = "bool" if changed[0].dtype == bool else ask.inputs[0]["a"].dtype.name
         outputs = [[sharded(out, ("x",), ask.mesh, dtype)] for out in changed]
-        return Answered(ask, Observation(outputs, list(sent or (GATHER,)), memory))
+        return Answered(ask, Finding(Observation(outputs, list(sent or (GATHER,)), memory)))
 
     return [of(ask) for ask in plan(exercise, public=False, seed="s")]
 
 
 def returned(*values: Any) -> list[Answered]:
     outcomes = [v if isinstance(v, Outcome) else Outcome(value=v) for v in values]
-    return [replace(a, finding=outcomes) if a.ask.cases else a for a in ran()]
+    return [replace(a, finding=Finding(outcomes=outcomes)) if a.ask.cases else a for a in ran()]
 
 
 def shown_of(answers: Mapping[str, list[Answered]]) -> Callable[[Misconception, Sequence[Ask]], Shown]:
@@ -342,7 +342,7 @@ def test_a_program_that_is_like_one_form_makes_the_mistake() -> None:
 def test_an_impossible_form_with_fewer_findings_does_not_exclude_the_other_forms() -> None:
     """The third form raises an error instead of answers, and also fails ``value``, which the submission passes."""
     error = Fault("raised", "TypeError: no")
-    raises = [replace(a, finding=error) if a.ask.cases else a for a in ran(lambda a: 3 * a)]
+    raises = [replace(a, finding=finding(error)) if a.ask.cases else a for a in ran(lambda a: 3 * a)]
     forms = {"a": returned(0, 1.5, 5), "b_of_a": returned(0, 1.5, 6)}
     assert hint(returned(0, 1.5, 4), "halved", **forms) == ["a"]
     assert hint(returned(0, 1.5, 4), "halved", **forms, c_of_a=raises) == ["a"]
@@ -369,7 +369,7 @@ def test_a_form_has_the_task_checks_and_hint_of_the_first() -> None:
 
 def raised(message: str, kind: str = "raised") -> list[Answered]:
     fault = Fault(kind, message, type="TypeError")
-    return [a if a.ask.cases else replace(a, finding=fault) for a in ran()]
+    return [a if a.ask.cases else replace(a, finding=finding(fault)) for a in ran()]
 
 
 def test_the_same_error_is_the_same_mistake_for_all_shapes() -> None:
@@ -428,7 +428,7 @@ def test_an_error_is_not_the_mistake_of_a_returned_value() -> None:
             raise Failure("a result is not small")
 
     def answered(*outcomes: Outcome) -> list[Answered]:
-        return [Answered(ask, list(outcomes)) for ask in plan(exercise, public=False, seed="s")]
+        return [Answered(ask, Finding(outcomes=list(outcomes))) for ask in plan(exercise, public=False, seed="s")]
 
     right, large, larger = (Outcome(value=value) for value in (1, 7, 8))
     known = {"large": answered(large, right)}
@@ -451,5 +451,5 @@ def test_a_hint_changes_nothing_else_and_two_are_shown_as_alternatives() -> None
 
 
 def test_hidden_inputs_have_no_part_in_hints() -> None:
-    secret = [a for a in ran(lambda a: 3 * a) if a.ask.secret]
+    secret = [a for a in ran(lambda a: 3 * a) if a.ask.hidden_inputs]
     assert secret and Shown(secret).answered == []

@@ -10,7 +10,7 @@ from grader.common.observation import Fault, Observation
 from grader.exercise import Exercise, normal
 from grader.judging.judge import judge_checks
 from grader.judging.plan import Ask, plan
-from grader.judging.seen import TOO_LARGE, Answered, paired, partner
+from grader.judging.seen import TOO_LARGE, Answered, Finding, paired, partner
 from grader.wire.operations import Body, Operation, Operations, Value
 
 
@@ -50,7 +50,7 @@ def program(ask: Ask, name: str = "add") -> Observation:
 def answered(made: Exercise, *, public: bool = False, name: str = "add") -> list[Answered]:
     """``name``: what the timed program does; the small one adds."""
     asks = plan(made, public=public, seed="s")
-    return [Answered(ask, program(ask, name if ask.dims["I"] > 1000 else "add")) for ask in asks]
+    return [Answered(ask, Finding(program(ask, name if ask.dims["I"] > 1000 else "add"))) for ask in asks]
 
 
 def timed(found: list[Answered]) -> list[Answered]:
@@ -62,8 +62,8 @@ def test_the_partner_has_the_sizes_the_mode_and_the_mesh() -> None:
     assert len(timed(found)) == 4
     for one in timed(found):
         beside = partner(one.ask, found)
-        assert beside.ask.dims["I"] == (13 if one.ask.hidden else 11)
-        assert (beside.ask.check_vma, beside.ask.mesh, beside.ask.secret) == (one.ask.check_vma, {"x": 8}, False)
+        assert beside.ask.dims["I"] == (13 if one.ask.hidden_sizes else 11)
+        assert (beside.ask.check_vma, beside.ask.mesh, beside.ask.hidden_inputs) == (one.ask.check_vma, {"x": 8}, False)
 
 
 def test_timed_programs_are_also_asked_for_their_values() -> None:
@@ -76,7 +76,7 @@ def test_timed_programs_are_also_asked_for_their_values() -> None:
 def test_a_timed_program_that_differs_is_refused_with_its_line() -> None:
     equal = answered(exercise())
     assert paired(equal) == equal
-    faults = [a.finding for a in timed(paired(answered(exercise(), name="tanh")))]
+    faults = [a.finding.fault for a in timed(paired(answered(exercise(), name="tanh")))]
     told = (
         "the timed program differs from the judged program, which runs with small arrays: the timed program has tanh of float32[1024] "
         "where the judged program has add of float32[11]. Write one program for all sizes: do not choose its operations by a shape"
@@ -86,14 +86,14 @@ def test_a_timed_program_that_differs_is_refused_with_its_line() -> None:
 
 def test_a_fault_of_the_values_is_also_the_fault_of_the_time() -> None:
     fault = Fault("raised", "ValueError: no", 3)
-    found = [a if a.ask.of.timing else replace(a, finding=fault) for a in answered(exercise())]  # type: ignore[union-attr]
-    assert all(a.finding == fault for a in timed(paired(found)))
+    found = [a if a.ask.of.timing else replace(a, finding=Finding(fault=fault)) for a in answered(exercise())]  # type: ignore[union-attr]
+    assert all(a.finding.fault == fault for a in timed(paired(found)))
 
 
 def test_a_program_too_large_to_compare_fails_its_timing_check() -> None:
     made = exercise()
-    found = [replace(a, finding=replace(a.finding, operations=None)) for a in answered(made)]  # type: ignore[type-var]
-    assert {a.finding.message for a in timed(paired(found)) if isinstance(a.finding, Fault)} == {TOO_LARGE}
+    found = [Answered(a.ask, Finding(replace(program(a.ask), operations=None))) for a in answered(made)]
+    assert {a.finding.fault and a.finding.fault.message for a in timed(paired(found))} == {TOO_LARGE}
     results = judge_checks(made, found, public=False)
     assert [r.status for r in results] == ["passed", "passed", "failed"] and TOO_LARGE in results[-1].reason
 

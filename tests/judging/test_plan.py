@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import AuthorError, Exercise, integers, normal
-from grader.judging.plan import SECRET_RUNS, Ask, plan, rng
+from grader.judging.plan import HIDDEN_RUNS, Ask, plan, rng
 
 
 def an_exercise(*, second: bool = True) -> Exercise:
@@ -54,14 +54,14 @@ def test_public_asks_have_public_sizes_and_one_set_of_inputs() -> None:
 
 
 def calls(exercise: Exercise, *, secret: bool, seed: str = "s") -> list[Ask]:
-    return [a for a in plan(exercise, public=False, seed=seed) if a.inputs and a.secret == secret]
+    return [a for a in plan(exercise, public=False, seed=seed) if a.inputs and a.hidden_inputs == secret]
 
 
 def test_a_grader_asks_all_that_learners_can_try_then_hidden_sizes_then_secret_inputs() -> None:
     public = [a for a in plan(an_exercise(second=False), public=True, seed="s") if a.inputs]
     asks = [a for a in plan(an_exercise(second=False), public=False, seed="s") if a.inputs]
-    assert [(a.dims["I"], len(a.inputs), a.secret) for a in asks] == [
-        (16, 1, False), (16, 1, False), (24, 1, False), (24, 1, False), (24, SECRET_RUNS, True), (24, SECRET_RUNS, True),
+    assert [(a.dims["I"], len(a.inputs), a.hidden_inputs) for a in asks] == [
+        (16, 1, False), (16, 1, False), (24, 1, False), (24, 1, False), (24, HIDDEN_RUNS, True), (24, HIDDEN_RUNS, True),
     ]  # fmt: skip
     assert of_values(asks[:2]) == of_values(public)
     assert len(set(of_values(asks))) == len(of_values(asks))
@@ -70,13 +70,14 @@ def test_a_grader_asks_all_that_learners_can_try_then_hidden_sizes_then_secret_i
 def test_a_call_that_learners_do_not_have_is_asked_on_hidden_sizes_only() -> None:
     exercise = an_exercise()
     hidden = exercise.checks["before"].call
-    assert {(a.dims["I"], a.secret) for a in calls(exercise, secret=False) if a.of is hidden} == {(16, False)}
+    assert {(a.dims["I"], a.hidden_inputs) for a in calls(exercise, secret=False) if a.of is hidden} == {(16, False)}
 
 
 def test_reported_inputs_do_not_depend_on_the_seed_and_hidden_ones_do() -> None:
     first, again, other = (plan(an_exercise(), public=False, seed=seed) for seed in "sst")
     shown, secret = (
-        [of_values([a for a in asks if a.secret == late]) for asks in (first, again, other)] for late in (False, True)
+        [of_values([a for a in asks if a.hidden_inputs == late]) for asks in (first, again, other)]
+        for late in (False, True)
     )
     assert shown[0] == shown[1] == shown[2]
     assert secret[0] == secret[1] and not set(secret[0]) & set(secret[2])
@@ -116,14 +117,16 @@ def test_requests_to_the_tracer_do_not_depend_on_the_seed(first: str, second: st
     one, two = (plan(an_exercise(), public=False, seed=seed) for seed in (first, second))
     asked = [json.dumps([ask.for_tracer(["a.py"]) for ask in asks]) for asks in (one, two)]
     assert asked[0] == asked[1]
-    one, two = ([a for a in asks if a.secret] for asks in (one, two))
+    one, two = ([a for a in asks if a.hidden_inputs] for asks in (one, two))
     assert (of_values(one) == of_values(two)) == (first == second)
 
 
 def test_no_input_that_learners_have_is_secret() -> None:
     for seed in ("s", "public"):
         asks = plan(an_exercise(), public=False, seed=f"{seed}/hidden")
-        assert not set(of_values([a for a in asks if a.secret])) & set(of_values([a for a in asks if not a.secret]))
+        assert not set(of_values([a for a in asks if a.hidden_inputs])) & set(
+            of_values([a for a in asks if not a.hidden_inputs])
+        )
 
 
 def test_inputs_of_a_check_do_not_depend_on_the_order_of_checks() -> None:
@@ -173,9 +176,9 @@ def test_seedless_cases_follow_public_ones_and_secret_cases_are_separate() -> No
     (public,) = plan(exercise, public=True, seed="s")
     (shown, secret), (shown_again, again), (shown_other, other) = (plan(exercise, public=False, seed=s) for s in "sst")
     assert public.cases == [{"n": 1}, {"n": 2, "of": (3, None)}]
-    assert shown.cases[:2] == public.cases and len(shown.cases) == 5 and not shown.secret
+    assert shown.cases[:2] == public.cases and len(shown.cases) == 5 and not shown.hidden_inputs
     assert shown.cases == shown_again.cases == shown_other.cases
-    assert len(secret.cases) == 3 and secret.cases == again.cases != other.cases and secret.secret
+    assert len(secret.cases) == 3 and secret.cases == again.cases != other.cases and secret.hidden_inputs
 
 
 def test_a_function_is_asked_with_its_arguments_and_with_nothing_it_should_return() -> None:
@@ -211,8 +214,8 @@ def test_a_cotangent_is_the_last_input_and_is_described() -> None:
         """value"""
 
     (ask,) = calls(exercise, secret=True)
-    assert [list(one) for one in ask.inputs] == [["a", "cotangent"]] * SECRET_RUNS
-    assert [[a.shape for a in run] for run in ask.arrays()] == [[(6, 4), (6,)]] * SECRET_RUNS
+    assert [list(one) for one in ask.inputs] == [["a", "cotangent"]] * HIDDEN_RUNS
+    assert [[a.shape for a in run] for run in ask.arrays()] == [[(6, 4), (6,)]] * HIDDEN_RUNS
     request = ask.for_tracer([])
     (cotangent,) = request["cotangents"]
     assert cotangent == {"name": "cotangent", "shape": [6], "dtype": "float32", "spec": {"spec": ["x"]}, "of": 0}

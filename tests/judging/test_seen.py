@@ -11,7 +11,7 @@ from grader.exercise import Exercise, like, normal
 from grader.expect import expect_close
 from grader.judging.judge import judge_checks
 from grader.judging.plan import Ask, plan
-from grader.judging.seen import Answered, seen_of
+from grader.judging.seen import Answered, Finding, seen_of
 from tests.seen import sharded
 
 
@@ -42,7 +42,7 @@ def answered(exercise: Exercise, *factors: float) -> list[Answered]:
         chosen = [factors[at % len(factors)] for at in range(len(ask.inputs))]
         return Observation([[sharded(np.full(s, f), (), ask.mesh, d) for s, d in shapes] for f in chosen], [], 0)
 
-    return [Answered(ask, observed(ask)) for ask in plan(exercise, public=False, seed="s")]
+    return [Answered(ask, Finding(observed(ask))) for ask in plan(exercise, public=False, seed="s")]
 
 
 def test_a_result_has_its_structure_and_each_leaf_its_name_and_dtype() -> None:
@@ -66,7 +66,7 @@ def test_a_step_begins_with_the_results_of_the_previous_step() -> None:
     assert (seen.params["w"] == seen.steps[0].params["w"]).all() and seen.params["w"][0] not in (1, 2)
     assert len({step.x.tobytes() for step in seen.steps}) == 3  # drawn anew
     assert seen.out[0]["w"].name == "step 3: params['w']"
-    secret = [list(seen_of(a, public=False)) for a in found if a.ask.secret]
+    secret = [list(seen_of(a, public=False)) for a in found if a.ask.hidden_inputs]
     assert [len(runs) for runs in secret] == [2] and all(len(run.steps) == 3 for run in secret[0])
 
 
@@ -111,8 +111,9 @@ def test_operations_are_tried_on_the_mesh_of_most_axes_and_of_graded_work_on_hid
         found = set()
         for ask in plan(exercise, public=public, seed="s"):
             outputs = [[sharded(np.zeros(ask.dims["I"]), (), ask.mesh)] for _ in ask.inputs]
-            for seen in seen_of(Answered(ask, Observation(outputs, [], 0, poison=Never())), public=public):
-                found |= {(ask.mesh["x"], ask.dims["I"], ask.secret)} if seen.poison else set()
+            of_program = Finding(Observation(outputs, [], 0, poison=Never()))
+            for seen in seen_of(Answered(ask, of_program), public=public):
+                found |= {(ask.mesh["x"], ask.dims["I"], ask.hidden_inputs)} if seen.poison else set()
         return found
 
     assert tried(public=True) == {(2, 8, False)}

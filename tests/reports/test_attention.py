@@ -7,6 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
+from grader.common.text import A_DOCUMENT
 from grader.reports.anonymous import Anonymous, assign
 from grader.reports.summary import summarise
 from grader.reports.terminal import print_summary
@@ -61,6 +62,21 @@ def test_a_missing_exercise_needs_review_only_if_a_file_may_hold_it(note: str) -
     for exercises in ([nothing], [exercise([result()]), nothing]):
         assert summarise([make_report(*exercises, notes=[note])]).attention == []
         assert len(summarise([make_report(*exercises, notes=[note], unread=["c3.rar is no .py file"])]).attention) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "listed"),
+    [("notes.pdf", False), ("03_matmuls.pdf", False), ("c1_local.pdf", True), ("05_rings.docx", True)],
+)
+def test_a_document_beside_graded_files_needs_review_only_if_it_is_named_after_what_is_missing(
+    name: str, listed: bool
+) -> None:
+    """Before, each student with a missing exercise who had added notes needed review."""
+    done, missing = exercise([result()]), exercise([result("a", "failed")], exercise="c1_local", handed_in=False)
+    other = exercise([result("b", "failed")], exercise="e1_ring", module="05_rings", handed_in=False)
+    unread = [f"{name} {A_DOCUMENT}; write your answers into a .py file"]
+    assert len(summarise([make_report(done, missing, other, unread=unread)]).attention) == listed
+    assert len(summarise([make_report(missing, other, unread=unread)]).attention) == 1
 
 
 def test_a_program_that_crashed_xla_twice_needs_review() -> None:

@@ -29,13 +29,13 @@ and the bytes that all devices of the mesh hold together.
 |---|---|---|
 | a float32 array that every axis of the mesh cuts | per device: bytes of the array / product of the axis sizes; total: bytes of the array | |
 | other dtypes take fewer bytes | bfloat16: 2 bytes for each element, int8: 1 byte | 262,144 bytes in one copy |
-| an axis that the spec does not name makes copies, and they count in the total | total = per device · devices | 16,384 · 32 = 524,288 |
+| an axis that the spec does not name makes copies, and the total counts every copy | total = per device · devices | 16,384 · 32 = 524,288 |
 
 **Symbols.** X, Y, Z: sizes of the mesh axes x, y, z. I, J: sizes of the dimensions. 1 MB = 10^6 bytes.
 
 **Small case.** `A[I_XY, J]` is int8[128, 2048] on the mesh x=2, y=8, z=2. One copy has 128 · 2048 = 262,144 bytes. Axes
-x and y cut the rows into 16 parts, so one device holds 16,384 bytes. All 32 devices together hold 524,288 bytes. These
-are two copies of the array, because the spec does not name z.
+x and y cut the rows into 16 parts, so one device holds 16,384 bytes. All 32 devices together hold 524,288 bytes. This
+is two copies of the array, because the spec does not name z.
 
 ## Going further
 
@@ -58,7 +58,7 @@ exercise = Exercise(stars=1, hidden_points=0.5)
     hints=[
         "How many devices does the mesh have, and what does each of them hold?",
         "Divide the bytes of the whole array by the size of each axis that the spec names. For the total, count every device.",
-        "total = per_device * math.prod(mesh_shape.values()), and jnp.dtype(dtype).itemsize is the bytes of one number.",
+        "total = per_device * math.prod(mesh_shape.values()), and jnp.dtype(dtype).itemsize is the number of bytes of one element.",
     ]
 )
 def memory(shape, dtype, spec, mesh_shape):
@@ -84,7 +84,7 @@ def memory_spread(seen):
 
 @exercise.check(copy_cases, points=1.5, public=True)
 def memory_copies(seen):
-    """memory: an axis that the spec does not name makes copies, and they count in the total"""
+    """memory: an axis that the spec does not name makes copies, and the total counts every copy"""
     expect_outcomes(seen)
 
 

@@ -66,7 +66,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}
 
 @exercise.task(
     hints=[
-        "Write the function of one block first. Which shape must it return, so that the results of all devices form [X, Y]?",
+        "Write the function of one block first. Which shape must it return, so that the results of all devices form an array of shape [X, Y]?",
         "Return one number per device, as a [1, 1] array: out_specs joins them along x and y into [X, Y].",
         "Inside shard_map: jnp.mean(block, keepdims=True), with in_specs and out_specs P('x', 'y').",
     ]
@@ -83,7 +83,7 @@ def shard_mean(a, *, mesh):
 @exercise.task(
     hints=[
         "jnp.roll of the whole array moves rows between devices. How can you roll only the rows of one block?",
-        "Inside shard_map jnp.roll sees the block. Give it an axis: without one, jnp.roll rolls the flattened block.",
+        "Inside shard_map jnp.roll sees the block. Give jnp.roll an axis: without an axis it rolls the flattened block.",
         "Inside shard_map: jnp.roll(block, shift, axis=0) - block.",
     ]
 )
@@ -128,7 +128,7 @@ def shard_roll_value(seen):
     model="1 KB is 1000 bytes",
     hints=[
         "Which rows move from one device to another?",
-        "Only the last `shift` rows of each block move to the next device along x. y cuts the columns, so a block has only some of them.",
+        "Only the last `shift` rows of each block move to the next device along x. y cuts the columns, so a block has only some of the columns.",
         "bytes that a device sends = 4 bytes · shift rows · (columns of a block)",
     ],
 )

@@ -29,7 +29,7 @@ All arrays are float32. In `all_gather_body`, `A` has two or three dimensions, a
 | `all_gather_body` | every device holds the whole `A`, for `dim=0` and for an array cut along its last dimension | one all-gather over x and no other collective | 960 bytes |
 | `all_reduce_body` | every device holds the sum | one all-reduce over x and no other collective | 480 bytes |
 | `reduce_scatter_body` | every device holds its columns of the sum | one reduce-scatter over x and no other collective | 240 bytes |
-| `all_to_all_body` | the rows were cut, now the columns are cut | one all-to-all over x and no other collective | 240 bytes |
+| `all_to_all_body` | every device holds its columns of `A`, not its rows | one all-to-all over x and no other collective | 240 bytes |
 
 **Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. V: bytes of the whole array. W:
 both-way bandwidth of a link.
@@ -62,7 +62,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars
     out_specs=P(),
     hints=[
         "One function of jax.lax joins the shards of all devices.",
-        "jax.lax.all_gather needs to know the axis of the mesh, the dimension, and that shards are joined, not stacked.",
+        "Give jax.lax.all_gather the mesh axis, the dimension, and the argument that joins shards instead of stacking them.",
         "jax.lax.all_gather(a, 'x', axis=dim, tiled=True)",
     ],
 )
@@ -114,7 +114,7 @@ def all_to_all_body(a):
     points=1,
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 6144, 8192], "J": [8192, 14336], "X": [8, 16]},
-    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, where W is the bandwidth of a link in both directions",
     hints=[
         "Does every byte go to every device, as in an all-gather?",
         "In an all-to-all each byte goes to one device only. On a ring that sends in both directions the mean distance is a quarter of the ring.",
@@ -122,8 +122,8 @@ def all_to_all_body(a):
     ],
 )
 def all_to_all_on_ring(chip, I, J, X):
-    """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does `A[I_X, J] → A[I, J_X]`
-    take?"""
+    """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does the all-to-all
+    `A[I_X, J] → A[I, J_X]` take?"""
     raise NotImplementedError()
 
 
@@ -167,5 +167,5 @@ def reduce_scatter_value(seen):
 
 @exercise.check(trade, points=0.5, public=True)
 def all_to_all_value(seen):
-    """all_to_all_body: the rows were cut, now the columns are cut"""
+    """all_to_all_body: every device holds its columns of A, not its rows"""
     expect_close(seen.out, seen.a)

@@ -28,9 +28,9 @@ array is unreduced at first. `mesh_shape` is a dict from axis to size. All dimen
 | check | rule |
 |---|---|
 | each plan can be carried out and ends in `dst`, with nothing left unreduced | a dimension must be uncut before another axis cuts it |
-| each plan stays within the budget of bytes: for an axis that no longer cuts a dimension, for an axis that newly cuts one, for partial sums, and for several axes | it sends at most the bytes of the cheapest plan that uses every axis at most once |
+| each plan stays within the budget of bytes. The cases: an axis that no longer cuts a dimension, an axis that newly cuts a dimension, partial sums, several axes | the plan sends at most the bytes of the cheapest plan that uses every axis at most once |
 
-Each case has a plan that uses every axis at most once. A cheaper plan, which uses an axis twice, passes too. The given
+Each case has a plan that uses every axis at most once. A cheaper plan that uses an axis twice passes, too. The given
 `run_plan` returns the layout at the end of a plan, and the bytes that each device sends.
 
 **Symbols.** n: size of the axis. `block`: bytes that a device holds when the step begins. I, J: dimensions. X, Y: sizes
@@ -44,7 +44,7 @@ sends 3/4 of the block, 0.19 MB. An all-gather and a slice send 0.75 MB.
 The order matters: cut early and gather late. For some changes of layout, a plan that uses an axis twice is still
 cheaper. This plan slices along an axis along which devices hold copies, and later gathers along this axis again.
 
-**In real systems.** Every partitioner writes these plans for you, and not always the cheapest ones.
+**In real systems.** Every partitioner writes these plans for you, but its plans are not always the cheapest.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *Memory-efficient array
 redistribution through portable collective communication*.
@@ -91,8 +91,8 @@ def run_plan(plan, src, unreduced, shape, mesh_shape):
 @exercise.function(
     hints=[
         "Take one axis of the mesh at a time: which dimension does it cut in src, and which in dst? Then think about the order of the steps.",
-        "The dimensions that an axis cuts in src and in dst decide which of the five steps the axis needs. Some orders of the steps are impossible. run_plan gives the bytes of the others: take the cheapest.",
-        "Of all itertools.permutations(steps) for which run_plan raises no ValueError, take the one with the fewest bytes.",
+        "The dimensions that an axis cuts in src and in dst decide which of the five steps the axis needs. Some orders of the steps are impossible. run_plan gives the bytes of each possible order: take the cheapest order.",
+        "Of all itertools.permutations(steps) for which run_plan raises no ValueError, take the order with the fewest bytes.",
     ]
 )
 def reshard_plan(src, unreduced, dst, shape, mesh_shape):
@@ -111,9 +111,9 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
     points=0.5,
     unit="MB",
     params={"I": [6144, 12288], "J": [8192, 20480], "X": [6, 8, 12], "Y": [4, 16]},
-    model="bytes as in the table of steps; 1 MB is 10^6 bytes",
+    model="the table of steps gives the bytes of each step; 1 MB is 10^6 bytes",
     hints=[
-        "Which step is cheapest for large arrays, and which step costs nothing?",
+        "Which step sends nothing, and how does this step change the bytes of the next step?",
         "Devices along y hold copies, so a slice along y sends nothing. Slice first, then reduce-scatter along x.",
         "after the slice a device holds 4 · I · J / Y bytes; in the reduce-scatter it sends (X − 1) / X of them",
     ],
@@ -138,7 +138,7 @@ order_cases = exercise.cases(reshard_plan, public='[[{"dict": [["src", {"tuple":
 
 @exercise.helper
 def bytes_of(args, outcome):
-    """Return the bytes that a plan sends, or infinity if it does not arrive."""
+    """Return the bytes that a plan sends, or infinity if the plan does not end in ``dst``."""
     start = {name: value for name, value in args.items() if name != "dst"}
     try:
         layout, unreduced, sent = run_plan(outcome.value, **start)
@@ -157,7 +157,7 @@ def asked(args):
 
 @exercise.helper
 def expect_budget(seen):
-    """Require that each plan arrives and sends at most the bytes of the reference's plan.
+    """Require that each plan ends in ``dst`` and sends at most the bytes of the reference's plan.
 
     Show the first plan that fails with the bytes that were counted and the bytes that are allowed.
     """
@@ -166,10 +166,10 @@ def expect_budget(seen):
     if not over:
         return
     args, got, spent, allowed = over[0]
-    count = f"{len(over)} of {len(sent)} plans do not arrive or send too much"
+    count = f"{len(over)} of {len(sent)} plans do not end in dst or send too many bytes"
     made = f"the plan {got.value} sends {spent:,} bytes from each device"
     if spent == math.inf:
-        made = f"it raised {got.error}" if got.error else f"the plan {got.value} does not arrive"
+        made = f"reshard_plan raised {got.error}" if got.error else f"the plan {got.value} does not end in dst"
     first = f"{asked(args)}: {made}, the budget is {allowed:,} bytes"
     raise Failure(f"{count}; {first}") if seen.public else Failure(count, staff=first)
 
@@ -181,7 +181,9 @@ def plan_arrives(seen):
         about = asked(args) if seen.public else "a hidden case"
         if got.error:
             raise Failure(
-                f"{about}: it raised {got.error}", where=f"line {got.line}" if got.line else "", staff=repr(args)
+                f"{about}: reshard_plan raised {got.error}",
+                where=f"line {got.line}" if got.line else "",
+                staff=repr(args),
             )
         told = f"{about}: the plan {got.value}" if seen.public else "a hidden plan"
         start = {name: value for name, value in args.items() if name != "dst"}

@@ -14,7 +14,7 @@ and masks its data.
 **Write** four bodies with the arguments `(a, *, root)`. The grader wraps them in `shard_map` over mesh axis `x`, with
 `check_vma=False`. `a` is the device's block, float32[I, K]. `root` is a Python int.
 
-| body | the root returns | the others return |
+| body | the root returns | each other device returns |
 |---|---|---|
 | `rooted_broadcast` | its block, [I, K] | the root's block |
 | `rooted_scatter` | chunk number `root` of its rows, [I/N, K] | device i: chunk i of the root's rows |
@@ -27,11 +27,11 @@ and masks its data.
 |---|---|---|---|
 | `rooted_broadcast` | every device has the root's block | 2·(N − 1)/N · V | 4800 bytes |
 | `rooted_scatter` | device i has chunk i of the root's rows | (N − 1)/N · V | 2400 bytes |
-| `rooted_gather` | the root has all blocks, the others have zeros | (N − 1) · V | 9600 bytes |
-| `rooted_reduce` | the root has the sum, the others have zeros | 2·(N − 1)/N · V | 4800 bytes |
+| `rooted_gather` | the root has all blocks, the other devices have zeros | (N − 1) · V | 9600 bytes |
+| `rooted_reduce` | the root has the sum, the other devices have zeros | 2·(N − 1)/N · V | 4800 bytes |
 
-The grader also checks each body with another root. A sum to which only the root contributes is the root's value: mask
-with `jnp.where`, then sum over x. Devices that are not the root may send zeros.
+The grader also checks each body with another root. If only the root contributes to a sum, the sum is the root's value:
+mask with `jnp.where`, then sum over x. Devices that are not the root may send zeros.
 
 **Symbols.** N: devices along x (X in the questions). V: bytes of a block [I, K]. W: both-way bandwidth of a link.
 
@@ -94,20 +94,20 @@ def rooted_scatter(a, *, root):
     ],
 )
 def rooted_gather(a, *, root):
-    """Return all blocks side by side on device `root`, zeros on the others."""
+    """Return all blocks side by side on device `root`, zeros on the other devices."""
     raise NotImplementedError()
 
 
 @exercise.body(
     out_specs=P(None, "x"),
     hints=[
-        "Which device returns the sum, and what do the others return?",
+        "Which device returns the sum, and what do the other devices return?",
         "Call psum first, then return zeros on all devices but the root.",
         "jnp.where(jax.lax.axis_index('x') == root, jax.lax.psum(a, 'x'), 0)",
     ],
 )
 def rooted_reduce(a, *, root):
-    """Return the sum of all blocks on device `root`, zeros on the others."""
+    """Return the sum of all blocks on device `root`, zeros on the other devices."""
     raise NotImplementedError()
 
 
@@ -115,7 +115,7 @@ def rooted_reduce(a, *, root):
     points=0.5,
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "K": [6144, 10240, 14336], "X": [8, 16]},
-    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, where W is the bandwidth of a link in both directions",
     hints=[
         "How many bytes does the masked all-reduce send, although all blocks but one are zeros?",
         "A masked all-reduce costs as much as any all-reduce: a reduce-scatter and an all-gather of the block.",
@@ -132,7 +132,7 @@ def rooted_broadcast_time(chip, I, K, X):
     points=0.5,
     unit="MB",
     params={"I": [4096, 8192], "K": [3072, 5120], "X": [4, 8, 16]},
-    model="one-way ring, a reduce-scatter of X - 1 hops, all devices together; 1 MB is 10^6 bytes",
+    model="one-way ring: a reduce-scatter takes X - 1 hops; 1 MB is 10^6 bytes",
     hints=[
         "How many chunks does one device send, and how many bytes has a chunk?",
         "Each device sends (X − 1) chunks of the block. A chunk has 1 / X of the block's bytes.",
@@ -179,7 +179,7 @@ def rooted_scatter_value(seen):
 
 @exercise.check(gather, points=0.5, public=True)
 def rooted_gather_value(seen):
-    """rooted_gather: the root has all blocks, the others have zeros"""
+    """rooted_gather: the root has all blocks, the other devices have zeros"""
     want = np.zeros((seen.mesh["x"], *seen.a.shape))
     want[seen.root] = seen.a
     expect_close(seen.out, want.reshape(-1, seen.a.shape[1]))
@@ -187,7 +187,7 @@ def rooted_gather_value(seen):
 
 @exercise.check(reduce, points=0.5, public=True)
 def rooted_reduce_value(seen):
-    """rooted_reduce: the root has the sum, the others have zeros"""
+    """rooted_reduce: the root has the sum, the other devices have zeros"""
     parts = seen.a.reshape(len(seen.a), seen.mesh["x"], -1)
     want = np.zeros(parts.shape)
     want[:, seen.root] = parts.sum(1)

@@ -118,7 +118,7 @@ question = {
     "points": 1,
     "unit": "us",
     "params": {"chip": ["v4p", "v5p"], "I": [2048, 3072, 4096], "J": [8192, 14336], "K": [5120, 9216], "X": [4, 8]},
-    "model": "ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+    "model": "ring (the axis wraps around), bandwidth only: an all-gather takes V / W, where W is the bandwidth of a link in both directions",
 }
 
 
@@ -145,6 +145,6 @@ def gather_first_time(chip, I, J, K, X):
     ],
 )
 def slice_first_time(chip, I, J, K, X):
-    """On a ring ({{ X }} {{ chip }} chips, bfloat16, I={{ I }}, J={{ J }}, K={{ K }}): how long does the
+    """In bfloat16, with I={{ I }}, J={{ J }}, K={{ K }} on a ring of {{ X }} {{ chip }} chips: how long does the
     communication of `matmul_slice_first` take?"""
     raise NotImplementedError()

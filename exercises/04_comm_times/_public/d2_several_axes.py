@@ -9,8 +9,8 @@ number of rings that carry these bytes at the same time.
    A[I_X, J_Y] on x=4, y=2, gathered over x: time = V / (n·W), n = 1,
    twice that for an all-reduce
 
-   y=0   0 -- 1 -- 2 -- 3    this row gathers the left half of A's columns,
-   y=1   4 -- 5 -- 6 -- 7    this one the right half: V = bytes / Y
+   y=0   0 -- 1 -- 2 -- 3    this row gathers the left half of A's columns;
+   y=1   4 -- 5 -- 6 -- 7    this row gathers the right half; V = bytes / Y
 ```
 
 | over | before → after | V | n | time |
@@ -37,7 +37,7 @@ number of rings that carry these bytes at the same time.
 | an all-gather over two or three axes at once | V / (n·W) | 186 µs |
 | reduce-scatter and all-reduce of an array that other axes cut | V / (n·W); an all-reduce takes twice as long | |
 | an axis of one chip has no links | it does not count in n; if all axes of `over` have one chip, the time is 0 | |
-| gathering over an axis that does not cut the array, or reducing over one that does, raises `ValueError` | | |
+| a gather over an axis that does not cut the array, or a reduction over an axis that cuts it, raises `ValueError` | | |
 
 **Symbols.** V: bytes of the array / the product of the sizes of all *other* axes that cut it. W1: one-way bandwidth of
 a link. W = 2·W1: both-way bandwidth. X, Y, Z: sizes of axes; each axis is a ring. `{U_Z}`: partial sums over z.
@@ -49,8 +49,8 @@ gather of `A[I_X, J_Y]` over x has V = 33.6 / 8 = 4.2 MB and takes 47 µs. A gat
 ## Going further
 
 The 8 groups of the small case never send to each other. If you forget that y cuts `A`, you find 373 µs. If you divide
-by X in place of Y, you find 93 µs. On a 4x4 mesh the second mistake would give the right time, so no two axes have
-equal sizes here.
+by X in place of Y, you find 93 µs. On a 4x4 mesh the second mistake would give the right time, so no mesh of this
+exercise has two axes of equal size, except axes of one chip.
 
 **In real systems.** The FSDP axis gathers weights that the tensor axis has already cut. A TPU slice gets its full
 bandwidth when one mesh axis spans two or three torus axes.
@@ -77,20 +77,19 @@ def cutting_axes(spec):
 
 @exercise.function(
     hints=[
-        "Which axes cut the array? Which of those belong to the collective, and which do not?",
-        "V = bytes / (product of the sizes of the other axes that cut the array); each axis of the collective with more than one chip adds W = 2·W1 to the bandwidth.",
+        "Which axes cut the array? Which of these axes belong to the collective, and which do not?",
+        "V = bytes / (product of the sizes of the other axes that cut the array). Each axis of the collective with more than one chip adds W = 2·W1 to the bandwidth.",
         "others = math.prod(mesh_shape[a] for a in cuts if a not in over); n = sum(mesh_shape[a] > 1 for a in over)",
     ]
 )
 def axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
-    """Return the seconds of a collective over one or more axes of a torus, all of them rings; bandwidth only, V /
-    (n·W).
+    """Return the seconds of a collective over one or more axes: bandwidth only, V / (n·W). Every axis is a ring.
 
     Args:
         kind: "all_gather", "reduce_scatter" or "all_reduce".
-        shape: of the whole array; itemsize: bytes of one element.
+        shape: shape of the whole array. itemsize: bytes of one element.
         spec: PartitionSpec of the array *before* the collective.
-        over: tuple of the collective's axes; mesh_shape: such as {"x": 4, "y": 2}.
+        over: tuple of the collective's axes. mesh_shape: size of each axis, such as {"x": 4, "y": 2}.
         one_way_bandwidth: W1, bytes/s of one link in one direction.
     """
     raise NotImplementedError()
@@ -103,7 +102,7 @@ question = {
         "I": [3072, 6144, 9216], "J": [9216, 12288, 18432],
     },
     "where": lambda chip, X, Y, Z, I, J: len({X, Y, Z}) == 3,
-    "model": "every axis is a ring; bandwidth only, V / (n·W) for n axes at once and twice that for an all-reduce, with W both directions of one link",
+    "model": "every axis is a ring; bandwidth only: a collective over n axes takes V / (n·W), and an all-reduce takes twice as long; W counts both directions of a link",
 }
 
 
@@ -175,5 +174,5 @@ def axes_reduced(seen):
 
 @exercise.check(misplaced, points=0.25, public=True, after=axes_cut_elsewhere)
 def axes_misplaced(seen):
-    """axes_time: gathering over an axis that does not cut the array, or reducing over one that does, raises ValueError"""
+    """axes_time: a gather over an axis that does not cut the array, or a reduction over an axis that cuts it, raises ValueError"""
     expect_outcomes(seen)

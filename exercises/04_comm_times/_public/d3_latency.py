@@ -2,8 +2,8 @@
 """# D3 Latency or bandwidth?
 
 A hop to the next chip takes about 1 µs, even if it carries almost nothing. For small arrays the number of hops sets the
-time; for large arrays the bytes do. The bytes travel during the latency of the hops, so the longer of the two times
-counts, not their sum.
+time. For large arrays the bytes set the time. The bytes travel during the latency of the hops, so the longer of the two
+times counts, not their sum.
 
 ```
    ring of 6: both ways, 3 hops       line of 6: end to end, 5 hops
@@ -21,11 +21,11 @@ counts, not their sum.
 |---|---|---|
 | `bytes` | int | V |
 | `sizes` | tuple of ints | sizes of the axes, each at least 2 |
-| `wraps` | bool | `True`: all axes are rings; `False`: all are lines |
+| `wraps` | bool | `True`: all axes are rings; `False`: all axes are lines |
 | `one_way_bandwidth`, `hop_time` | float | W1; seconds of a hop |
 
-**Model.** time = max(time by latency, time by bandwidth). No test has two equal times. Your function uses the exact rule,
-with (N − 1)/N. On a ring the questions use the book's V/W.
+**Model.** time = max(time by latency, time by bandwidth). In no test are the two times equal. Your function uses the
+exact rule, with (N − 1)/N. On a ring the questions use the book's V/W.
 
 | | ring of N | line of N | several axes |
 |---|---|---|---|
@@ -51,7 +51,7 @@ Latency: 3 hops take 3 µs. Bandwidth: 3/4 · 131 kB / W1 = 2.2 µs. So the gath
 ## Going further
 
 **Rule of thumb.** Latency sets the time if a shard has fewer bytes than a link carries in 1 µs: W1 · 1 µs, which is 45
-kB on v5e. A shard of the small case has 33 kB. A link carries it in 0.73 µs, but the hop takes 1 µs.
+kB on v5e. A shard of the small case has 33 kB. A link carries this shard in 0.73 µs, but the hop takes 1 µs.
 
 **Model and chip.** In the book's profile the small case took 8 µs, not 3 µs. A chip needs about 5 µs to start a
 collective, and then the time of the hops. The questions and the grader's clock, its model of time, leave out these 5
@@ -87,7 +87,7 @@ def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
     Args:
         bytes: V, the bytes of the full array over these axes.
         sizes: tuple of the sizes of these axes, each at least 2.
-        wraps: True when all of them are rings, False when all are lines.
+        wraps: True when all these axes are rings, False when all are lines.
         one_way_bandwidth: W1, bytes/s of one link in one direction. hop_time: seconds per hop.
 
     Returns:
@@ -114,7 +114,7 @@ def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
     hints=[
         "For each array: does the number of hops or the number of bytes set the time?",
         "First find out whether the axis is a ring or a line. For one array the hops set the time, for the other array the bytes do.",
-        "time = for each array, on a ring the longer of ⌊N / 2⌋ us and V / W, on a line the longer of N − 1 us and (N − 1) / N · V / W1; then add",
+        "On a ring an array takes the longer of ⌊N / 2⌋ us and V / W. On a line an array takes the longer of N − 1 us and (N − 1) / N · V / W1. Add the times of the two arrays.",
     ],
 )
 def tiny_gather_time(chip, N, R, L, C):
@@ -132,16 +132,16 @@ def tiny_gather_time(chip, N, R, L, C):
         and 0.1 < 2 * R * C / (2 * CHIPS[chip].ici_both) / latency((X, Y)) < 0.4
         and 2.2 < 2 * L * C / (2 * CHIPS[chip].ici_both) / latency((X, Y)) < 4
     ),
-    model="max(latency, bandwidth) for each: latency is 1 us per hop, bandwidth V / (2·W) over two rings at once",
+    model="max(latency, bandwidth) for each array; latency is 1 us per hop, bandwidth is V / (2·W) over two rings at once",
     hints=[
         "How far is the farthest chip when two axes are rings?",
         "A shard crosses half of each ring. Two rings carry the bytes at the same time.",
-        "time = for each array the longer of ⌊X / 2⌋ + ⌊Y / 2⌋ us and V / (2 · W); then add",
+        "time = for each array the longer of ⌊X / 2⌋ + ⌊Y / 2⌋ us and V / (2 · W). Add the times of the two arrays.",
     ],
 )
 def two_rings_tiny_time(chip, X, Y, R, L, C):
-    """bfloat16[{{ R }}, {{ C }}] and bfloat16[{{ L }}, {{ C }}] have their rows cut, `I_XY`, over two wrapping axes of {{ chip }}, x={{ X }} and
-    y={{ Y }}. How long do their all-gathers over both axes take, one after the other?"""
+    """The rows of two arrays, bfloat16[{{ R }}, {{ C }}] and bfloat16[{{ L }}, {{ C }}], are cut, `I_XY`, over two axes of {{ chip }} that wrap
+    around, x={{ X }} and y={{ Y }}. How long do their all-gathers over both axes take, one after the other?"""
     raise NotImplementedError()
 
 
@@ -150,9 +150,9 @@ def two_rings_tiny_time(chip, X, Y, R, L, C):
     unit="kB",
     params={"chip": ["v4p", "v5p"], "N": [4, 8, 12, 16, 20, 24]},
     where=lambda chip, N: max(largest_slice(chip)) >= N,
-    model="on a ring of even N: latency N/2 · 1 us, bandwidth V / W with W both directions of one link",
+    model="on a ring of even N: latency N/2 · 1 us, bandwidth V / W, where W is the bandwidth of a link in both directions",
     hints=[
-        "At which size do the two times become equal?",
+        "At which size of the array do latency and bandwidth give equal times?",
         "Write the time of the hops and the time of the bytes as formulas, and set them equal.",
         "V = N / 2 · 1 us · W",
     ],

@@ -45,15 +45,15 @@ reduce-scatter S = 1678 MB in 4.18 ms and keep 419 MB each: algbw = 401 GB/s, bu
 
 ## Going further
 
-**The least that a rank sends** is the factor times S. In a broadcast the root sends S. In a reduce along a chain each
-rank but the root sends S.
+**The least that a rank sends** is the factor times S. In a broadcast the root sends S bytes. In a reduce along a chain
+each rank but the root sends S bytes.
 
 **A puzzle from a lecture.** On 4 GPUs a benchmark prints a bus bandwidth of 277 GiB/s for an all-reduce of 100·2²⁰
 float32 numbers, and 70 GiB/s for a reduce-scatter. Four times as many bytes go *into* the reduce-scatter: every rank
-brings 4 such arrays and keeps one. A listener asks whether the benchmark counts only the bytes that come out. It does:
-`out · (n−1)/n / t` has the right factor but the wrong S. With S = in = 4·out the result is 280 GiB/s, so the wires are
-as busy as in the all-reduce. (1 GiB is 2³⁰ bytes: 277 and 280 GiB/s are 297 and 301 GB/s, the numbers of the small
-case.)
+brings 4 such arrays and keeps one. A listener asks whether the benchmark counts only the bytes that come out. The
+benchmark does: `out · (n−1)/n / t` has the right factor but the wrong S. With S = in = 4·out the result is 280 GiB/s,
+so the wires are as busy as in the all-reduce. (1 GiB is 2³⁰ bytes: 277 and 280 GiB/s are 297 and 301 GB/s, the numbers
+of the small case.)
 
 **In real systems.** nccl-tests prints algbw and busbw. Compare busbw with the bandwidth of the links. With algbw you
 can estimate the time of a collective in your training step.
@@ -72,7 +72,7 @@ exercise = Exercise(stars=2, hidden_points=0.5)
     hints=[
         "Which of the two is the whole array that the ranks work on: the input or the output?",
         "S is the larger of input and output. The factor says how many times S a rank sends: see the table.",
-        "With share = (ranks - 1) / ranks the factor is 2 * share, 1 (broadcast, reduce) or share.",
+        "With share = (ranks - 1) / ranks the factor is 2 * share (all-reduce), 1 (broadcast, reduce) or share (the other collectives).",
     ]
 )
 def bandwidths(kind, bytes_in, bytes_out, ranks, seconds):
@@ -106,7 +106,7 @@ def bandwidths_others(seen):
     expect_outcomes(seen, rtol=1e-6)
 
 
-NCCL = "algbw = S / t; busbw = algbw · factor as in the table, S the whole array"
+NCCL = "algbw = S / t and busbw = algbw · factor, as in the table; S is the whole array"
 
 
 @exercise.number(
@@ -137,7 +137,7 @@ def reduce_bus_bandwidth(n, MB, ms):
     ],
 )
 def scatter_from_bus_time(n, MB, busbw):
-    """A reduce-scatter over {{ n }} H100 GPUs of one node reaches a bus bandwidth of {{ busbw }} GB/s and leaves {{ MB }} MB on each GPU. How long does it take?"""
+    """A reduce-scatter over {{ n }} H100 GPUs of one node reaches a bus bandwidth of {{ busbw }} GB/s and leaves {{ MB }} MB on each GPU. How long does the reduce-scatter take?"""
     raise NotImplementedError()
 
 
@@ -145,7 +145,7 @@ def scatter_from_bus_time(n, MB, busbw):
     points=0.5,
     unit="GB/s",
     params={"n": [4, 6, 8], "ar": [255, 340, 370, 410], "percent": [90, 94, 106]},
-    model="bus bandwidth: the bytes that a rank must send, over time",
+    model="bus bandwidth: the bytes that a rank must send, divided by the time",
     hints=[
         "How many bytes must a rank send, compared with the bytes that come out?",
         "The benchmark counted 1 / n of the array, the bytes that come out of a rank. A rank sends (n − 1) / n of the whole array.",

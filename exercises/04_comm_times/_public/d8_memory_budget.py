@@ -33,15 +33,15 @@ seconds.
 | `decode_step_time`: small batches, whose steps wait for the weights | KV bytes / (N·W_hbm) + **max**(bytes of all weights / (N·W_hbm), 2·B·P / (N·C)) | 2.5 ms |
 | `decode_step_time`: batches large enough to be bound by arithmetic | the same formula | 21 ms |
 
-**Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. If all is
-in float32 (weights, gradients, two moments): **16 bytes**. FSDP cuts this state over all chips.
+**Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. All in
+float32 (weights, gradients, two moments) takes **16 bytes**. FSDP cuts this state over all chips.
 
 **Symbols.** B: sequences. P: parameters. N: chips. C: FLOP/s. W_hbm: HBM bandwidth. 1 GB = 10^9 bytes.
 
 **Small case** (ideal times). A model of P = 30e9 int8 parameters, with bfloat16 arithmetic, runs on 16 v5e chips. Each
 sequence has 8192 tokens, with 100 kB of cache per token. With B=4, the step reads 3.3 GB of cache and 30 GB of weights:
 33.3 GB / (16 · 8.2e11 B/s) = 2.5 ms. With B=256, the cache has 210 GB and takes 16 ms. Arithmetic takes 4.9 ms, longer
-than the weights' 2.3 ms, so the step takes 21 ms.
+than the 2.3 ms for reading the weights. So the step takes 16 + 4.9 = 21 ms.
 
 ## Going further
 
@@ -72,7 +72,7 @@ exercise = Exercise(stars=2, extension=True, figures={'decode_step': ['bf16', 'h
     hints=[
         "What does the cache hold for one token in one layer? For how many tokens and layers?",
         "For every token of every sequence, each layer has a key and a value in the cache. A key has (KV heads · head dimension) numbers, and so has a value.",
-        "2 * layers * kv_heads * head_dim * itemsize is the bytes of one token. Multiply by sequences * tokens.",
+        "2 * layers * kv_heads * head_dim * itemsize is the number of bytes of one token. Multiply by sequences * tokens.",
     ]
 )
 def kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences, tokens):
@@ -109,7 +109,7 @@ def decode_step_time(params, weight_bytes, kv_bytes_per_token, sequences, tokens
     model="state only (no activations), cut evenly over all chips; 1 GB is 10^9 bytes",
     hints=[
         "How many bytes does one parameter need?",
-        "With bfloat16 weights, a parameter needs 2 + 4 + 4 bytes. If all is in float32, it needs four numbers of 4 bytes.",
+        "With bfloat16 weights, a parameter needs 2 + 4 + 4 bytes. If all is in float32, a parameter needs four numbers of 4 bytes.",
         "bytes on one chip = parameters · (bytes per parameter) / N",
     ],
 )
@@ -141,7 +141,7 @@ def cache_of_batch(L, H, K, T, B):
     unit="ms",
     params={"chip": ["v5e", "v6e"], "P": [13, 30, 70], "N": [8, 16], "T": [256, 384], "B": [6, 12], "L": [640, 768], "kB": [80, 120]},
     where=lambda chip, P, N, T, B, L, kB: P * 1e9 + kB * 1e3 * L * T < N * CHIPS[chip].hbm,
-    model="weights and cache are read once per step; attention, then the longer of reading weights and computing; 1 kB is 10^3 bytes",
+    model="weights and cache are read once per step; a step is attention, then the longer of reading weights and computing; 1 kB is 10^3 bytes",
     hints=[
         "Which parts of a step read memory, and which of them grow with the batch?",
         "Attention reads the cache of every sequence. The weights are read once, at the same time as the arithmetic of 2 FLOPs per parameter and sequence.",
@@ -149,7 +149,7 @@ def cache_of_batch(L, H, K, T, B):
     ],
 )
 def decode_step(chip, P, N, T, B, L, kB):
-    """A model of {{ P }} billion parameters in int8, computing in bfloat16, with {{ kB }} kB of KV cache per token, is cut over {{ N }} {{ chip }} chips.
+    """A model of {{ P }} billion int8 parameters is cut over {{ N }} {{ chip }} chips and computes in bfloat16. Its KV cache takes {{ kB }} kB per token.
     It decodes one step of {{ B }} sequences, then one step of {{ L }} other sequences, with {{ T }} tokens of context each. How long do the two steps take at least?"""
     raise NotImplementedError()
 

@@ -31,8 +31,8 @@ brings the chunks to every device.
 | what each device sends to neighbours | at most 2·(N − 1)·V/N bytes | 34,560 bytes |
 | what all devices send to neighbours | exactly 2·(N − 1)·V bytes | 138,240 bytes |
 
-Either direction round the ring is right. In the second phase *put* chunks into their slots and do not add them: they
-are finished.
+You may send in either direction round the ring. In the second phase *put* chunks into their slots and do not add them:
+they are finished.
 
 **Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of a block [I, J]. W1:
 one-way bandwidth of a link. `{U_X}`: partial sums over x.
@@ -45,7 +45,7 @@ bytes in all. The four devices together send 138,240 bytes.
 **Whole arrays round the ring.** You could also send whole arrays round the ring, and add them up as they arrive. In the
 small case each device then sends 3 · 23,040 = 69,120 bytes. On x=8 a device sends 161,280 bytes as whole arrays, or
 40,320 bytes as chunks. With more devices the bytes that a device sends approach 2·V for chunks, but grow without limit
-for whole arrays. No all-reduce on a ring needs fewer than 2·(N − 1)·V/N bytes per device.
+for whole arrays. Every all-reduce on a ring sends at least 2·(N − 1)·V/N bytes per device.
 
 **In time.** The grader's clock computes the times of this picture for blocks of float32[8192, 512] on 2x4 v5e chips,
 which form a ring. It uses the profile *ideal*: every collective can run beside the core. In the picture `k` is work
@@ -78,7 +78,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 
     out_specs=P(),
     hints=[
         "Which two collectives, one after the other, make an all-reduce? You have built both.",
-        "Phase 1 has N - 1 hops, and in each of them a device sends one running sum. In phase 2 pass the finished chunks on and put each into its slot.",
+        "Phase 1 has N - 1 hops, and in each of them a device sends one running sum. In phase 2, pass the finished chunks on and put each chunk into its slot.",
         "After phase 1 device i holds chunk i: out = zeros.at[me].set(acc). Then continue as in the all-gather.",
     ],
 )
@@ -107,16 +107,16 @@ def ring_reduce_hops(seen):
     points=0.5,
     unit="MB",
     params={"I": [6144, 12288], "J": [2048, 5120], "X": [4, 8, 16]},
-    model="one-way ring, hops of one chunk, all devices of the ring together; 1 MB is 10^6 bytes",
+    model="one-way ring; each hop sends one chunk; the answer counts the bytes of all devices; 1 MB is 10^6 bytes",
     hints=[
         "How many hops does one device make in the two phases?",
-        "A device makes X − 1 hops in the reduce-scatter and X − 1 in the all-gather, each with 1 / X of the array. All X devices send.",
+        "A device makes X − 1 hops in the reduce-scatter and X − 1 hops in the all-gather. Each hop sends 1 / X of the array. All X devices send.",
         "bytes of all devices = 2 · (X − 1) · (bytes of the whole float32 array)",
     ],
 )
 def ring_reduce_total_bytes(I, J, X):
-    """{{ X }} devices hold partial sums of float32[{{ I }}, {{ J }}]. How many MB does `ring_all_reduce` send in total,
-    from all devices?"""
+    """{{ X }} devices hold partial sums of float32[{{ I }}, {{ J }}]. How many MB do all devices
+    together send in `ring_all_reduce`?"""
     raise NotImplementedError()
 
 
@@ -124,10 +124,10 @@ def ring_reduce_total_bytes(I, J, X):
     points=0.5,
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
-    model="one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link",
+    model="one-way ring, bandwidth only: each hop takes its bytes / W1, with W1 the one-way bandwidth of a link",
     hints=[
         "Which two collectives follow each other?",
-        "An all-reduce is a reduce-scatter and an all-gather. Here each goes one way round: 2 · (X − 1) hops of a chunk in all.",
+        "An all-reduce is a reduce-scatter and an all-gather. Each of them makes X − 1 hops one way round the ring, and each hop sends one chunk.",
         "time = 2 · (X − 1) hops · (2 · I · J / X bytes in a chunk) / W1",
     ],
 )

@@ -61,8 +61,8 @@ link x+ permute··permute···permute··permute···
 link x-   permute··permute···permute··
 ```
 
-**In real systems.** The formula V / W, with W the both-way bandwidth of a link, *is* the time of this algorithm: ⌊N/2⌋
-rounds, each with a whole shard each way.
+**In real systems.** The usual formula for an all-gather is V / W, with W the both-way bandwidth of a link. With an even
+N, this algorithm takes that time: N/2 rounds, each as long as the hop of a whole shard.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
 """
@@ -104,20 +104,20 @@ def bidi_gather_value(seen):
 
 @exercise.check(call, points=1, public=True, after=bidi_gather_value)
 def bidi_gather_traffic(seen):
-    """bidi_all_gather: only ppermutes, and no shard comes twice: (N - 1) V / N bytes from each device"""
+    """bidi_all_gather: only ppermutes, and no shard comes twice, so each device sends (N - 1) V / N bytes"""
     expect_only(seen, "permute")
     n, shard = seen.mesh["x"], 4 * seen.a.size / seen.mesh["x"]
-    expect_traffic(seen, at_most=needed((n - 1) * shard, n * shard, near="one shard comes twice"))
+    expect_traffic(seen, at_most=needed((n - 1) * shard, n * shard, near="N shards instead of N - 1"))
 
 
 @exercise.number(
     points=0.5,
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 6144, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
-    model="both ways round, bandwidth only: ⌊N/2⌋ rounds, each taking the bytes of a shard / W1, one direction of a link",
+    model="both ways round, bandwidth only: ⌊N/2⌋ rounds; each round takes (bytes of a shard) / W1, with W1 the one-way bandwidth of a link",
     hints=[
         "How many rounds are needed if shards travel both ways?",
-        "The gather takes ⌊X / 2⌋ rounds. In each round every direction of a link carries one shard.",
+        "The gather takes ⌊X / 2⌋ rounds. In each round a link carries at most one shard in each direction.",
         "time = ⌊X / 2⌋ rounds · (2 · I · J / X bytes in a shard) / W1",
     ],
 )
@@ -131,14 +131,15 @@ def bidi_gather_time(chip, I, J, X):
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [96, 192], "L": [1536, 2304], "J": [256, 384], "X": [8, 12, 16]},
     where=lambda chip, I, L, J, X: 1.3 * latency_bound_bytes(chip) < 2 * L * J / X,
-    model="a round takes the longer of 1 us and the bytes of a shard / W1",
+    model="a round takes the longer of two times, 1 us and (bytes of a shard) / W1",
     hints=[
-        "How many rounds does each of the two programs have?",
-        "The program that sends one way has X − 1 rounds, and the program that sends both ways has ⌊X / 2⌋ rounds. For one array, a round takes equally long in both programs.",
-        "time saved = for each array (X − 1 − ⌊X / 2⌋) times the longer of 1 us and (2 · rows · J / X) / W1; then add",
+        "How many rounds does `ring_all_gather` have, and how many does `bidi_all_gather` have?",
+        "`ring_all_gather` has X − 1 rounds, and `bidi_all_gather` has ⌊X / 2⌋ rounds. For one array, a round takes equally long in both functions.",
+        "time saved = the sum over both arrays of (X − 1 − ⌊X / 2⌋) rounds · max(1 us, (2 · rows · J / X bytes in a shard) / W1)",
     ],
 )
 def bidi_time_saved(chip, I, L, J, X):
-    """On a ring of {{ X }} {{ chip }} chips two arrays are gathered, a small one of bfloat16[{{ I }}, {{ J }}] and one of bfloat16[{{ L }}, {{ J }}].
-    By how much are two calls of `bidi_all_gather` faster than two of `ring_all_gather`, which sends one way?"""
+    """A program gathers two arrays on a ring of {{ X }} {{ chip }} chips: bfloat16[{{ I }}, {{ J }}] and
+    bfloat16[{{ L }}, {{ J }}]. How much time does the program save if it calls `bidi_all_gather` for both arrays instead of
+    `ring_all_gather`, which sends one way?"""
     raise NotImplementedError()

@@ -32,7 +32,7 @@ All arrays are float32, or all are bfloat16; `C` has the dtype of `A` and `W`.
 | N − 1 `ppermute`s over y to a neighbour, one shard each, no other collective | sends (N − 1)·V/N bytes | 3 permutes, 900 bytes |
 | at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
 | no hop waits for a matmul, and each hop overlaps a matmul | a hop can overlap a matmul that does not need the hop's data | |
-| in time, on eight v5e chips, profile *ideal* | overlap saves at least 80 % of the time that it can save; the step takes at most 1.2 times as long as its matmuls | |
+| by the grader's clock, on eight v5e chips, profile *ideal* | overlap saves at least 80 % of the time that it can save; the step takes at most 1.2 times as long as its matmuls | |
 | a device holds at most four shards of `A` at the same time, beside `W` and `C` | the grader checks this with F/Y ≤ 2048 | |
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of a device's rows of `A`.
@@ -74,13 +74,14 @@ TPU compiler also keeps the rounds apart with its default options (libtpu 0.0.42
 overlaps its hops only if the hop and the matmul *of one round* do not need each other. A loop that receives, then
 multiplies, gives right values and sends the right bytes, but all its hops are exposed. With `unroll=True` JAX unrolls
 such a loop. Compiler options can move work between rounds: with `xla_tpu_enable_ici_ag_pipelining=true` the v5e
-compiler gathers the next layer of an FSDP loop beside this round's matmul.
+compiler gathers the next layer of an FSDP loop beside the current round's matmul.
 
 **When it pays.** This ring uses one direction of each link; `all_gather` uses both. If a hop takes more than twice as
 long as a matmul, gathering first is faster, and the ring only saves memory. Exercise F3 uses both directions.
 
 **What v5e does with `a @ w`.** The compiler for v5e does not gather first. Under `jit`, with these sizes and shardings
-and no options, it (libtpu 0.0.42.1) writes a ring itself. Its loop goes both ways and multiplies two shards at a time:
+and no options, this compiler (libtpu 0.0.42.1) writes a ring itself. Its loop goes both ways and multiplies two shards
+at a time:
 
 ```
                     on the core                on the wires
@@ -136,7 +137,7 @@ def ag_matmul(a, w):
 
 @exercise.helper
 def arrays(dtype):
-    """Return A and W of this dtype."""
+    """Return the arguments A and W, with a given dtype."""
     return {"a": normal("B", "D", spec=P("x", "y"), dtype=dtype), "w": normal("D", "F", spec=P(None, "y"), dtype=dtype)}
 
 
@@ -156,7 +157,7 @@ wide = exercise.timing(small, on="v5e:2x4", dims={"B": 8192, "D": 16384, "F": 53
     points=0.5,
     unit="MB",
     params={"B": [4096, 6144, 8192], "D": [5120, 10240], "X": [2, 8], "Y": [4, 16]},
-    model="one-way ring, hops of one shard; 1 MB is 10^6 bytes",
+    model="one-way ring; each hop sends one shard; 1 MB is 10^6 bytes",
     hints=[
         "Which block travels, and how many hops does it make?",
         "The shard of A travels: (B / X) rows and (D / Y) columns in bfloat16. It makes Y − 1 hops.",
@@ -169,9 +170,7 @@ def ag_matmul_bytes(B, D, X, Y):
     raise NotImplementedError()
 
 
-HOPS = (
-    "a hop takes the bytes of a shard / W1, one direction of a link; a matmul takes FLOPs / C; both start without delay"
-)
+HOPS = "a hop takes (bytes of a shard) / W1, with W1 the one-way bandwidth of a link; a matmul takes FLOPs / C; hops and matmuls have no latency"
 
 
 @exercise.number(
@@ -179,8 +178,8 @@ HOPS = (
     hints=["Write a hop's time and a matmul's time with B, D, F, X and Y. What cancels?", "A hop takes 2·(B/X)(D/Y)/W1, and a matmul takes 2·(B/X)(D/Y)(F/Y)/C.", "F = Y · C / W1"],
 )
 def ag_matmul_hides_from(chip, Y):
-    """`ag_matmul` runs in bfloat16 on a ring of {{ Y }} {{ chip }} chips. No hop may take longer than a matmul. How many columns
-    must `W[D, F]` have at least, with F counted over all devices?"""
+    """`ag_matmul` runs in bfloat16 on a ring of {{ Y }} {{ chip }} chips. No hop may take longer than a matmul. How many
+    columns F must the whole `W[D, F]` have at least? Count the columns of all devices."""
     raise NotImplementedError()
 
 
@@ -191,19 +190,19 @@ def ag_matmul_hides_from(chip, Y):
     hints=[
         "For each W: does a hop or a matmul take longer?",
         "There are Y matmuls and Y − 1 hops. Each hop runs beside a matmul, and no hop runs beside the last matmul.",
-        "time = for each W (Y − 1) times the longer of hop and matmul, plus one matmul; a hop takes (2 · B · D / Y bytes) / W1",
+        "time = the sum over both W of ((Y − 1) · max(hop, matmul) + one matmul); a hop takes (2 · B · D / Y bytes) / W1",
     ],
 )
 def ag_matmul_time(chip, B, D, F, G, Y):
-    """A[{{ B }}, {{ D }}] (y cuts D) is multiplied first by W[{{ D }}, {{ F }}], then by W[{{ D }}, {{ G }}], each in a
-    separate `ag_matmul`, in bfloat16 on a ring of {{ Y }} {{ chip }} chips. How long do the two calls take, one after
-    the other?"""
+    """Two calls of `ag_matmul` run one after the other, in bfloat16 on a ring of {{ Y }} {{ chip }} chips. The first
+    multiplies A[{{ B }}, {{ D }}] by W[{{ D }}, {{ F }}], the second multiplies the same A by W[{{ D }}, {{ G }}]. Axis y
+    cuts D in A. How long do the two calls take together?"""
     raise NotImplementedError()
 
 
 @exercise.helper
 def sizes_of(seen):
-    """Return the rows of a shard of A, its columns, and the columns of a block of W."""
+    """Return three numbers: the rows and the columns of a shard of A, and the columns of a block of W."""
     x, y = seen.mesh["x"], seen.mesh["y"]
     return seen.dims["B"] // x, seen.dims["D"] // y, seen.dims["F"] // y
 
@@ -217,7 +216,8 @@ def expect_hops_of_one_shard(seen, itemsize):
     for hop in seen.collectives:
         if hop.bytes != shard:
             raise Failure(
-                f"line {hop.line}: this ppermute sends {hop.bytes} bytes, a shard has {shard}", where=f"line {hop.line}"
+                f"line {hop.line}: this ppermute sends {hop.bytes} bytes, but a shard has {shard} bytes",
+                where=f"line {hop.line}",
             )
 
 
@@ -225,7 +225,7 @@ def expect_hops_of_one_shard(seen, itemsize):
 def expect_shards_round_the_ring(seen, itemsize):
     """Require N - 1 hops, each with one whole shard of A to a neighbour over y.
 
-    A device needs the shards of N - 1 other devices, so fewer hops of one shard bring too few.
+    A device needs the shards of N - 1 other devices, so fewer than N - 1 hops of one shard are too few.
     """
     expect_collectives(seen, permute={"y": seen.mesh["y"] - 1})
     for hop in seen.collectives:
@@ -248,13 +248,13 @@ def ag_hops(seen):
 
 @exercise.check(small, points=0.25, public=True, after=ag_value)
 def ag_ring(seen):
-    """ag_matmul on the ring that is timed: C equals A @ W in bfloat16"""
+    """ag_matmul on a ring of eight: C equals A @ W in bfloat16"""
     expect_close(seen.out, seen.a @ seen.w)
 
 
 @exercise.check([small, wide], points=0.25, public=True, after=ag_value)
 def ag_same(small, wide):
-    """ag_matmul at real sizes: the program of the value check, with the same hops, and every matmul runs once"""
+    """ag_matmul at real sizes: the program has the same hops as in the value check, and every matmul runs once"""
     for seen in (small, wide):
         expect_hops_of_one_shard(seen, 2)
         rows, columns, width = sizes_of(seen)
@@ -265,15 +265,17 @@ def ag_same(small, wide):
 
 @exercise.check(wide, points=0.5, public=True, after=ag_same)
 def ag_order(seen):
-    """ag_matmul: no hop waits for a matmul, and each overlaps a matmul"""
+    """ag_matmul: no hop waits for a matmul, and each hop overlaps a matmul"""
     expect_not_waiting(seen, "permute", on="matmul")
     expect_beside(seen, "permute", of="matmul")
 
 
 @exercise.check(wide, points=0.5, public=True, after=[ag_hops, ag_same, ag_order])
 def ag_hidden(seen):
-    """ag_matmul in time: overlap gains most of what it can, and the step takes hardly longer than the matmuls"""
+    """ag_matmul in time: overlap saves at least 80 % of what it can, and the step takes at most 1.2 times as long as its matmuls"""
     rows, columns, width = sizes_of(seen)
     products = seen.mesh["y"] * matmul_time(2 * rows * columns * width, "v5e")
-    expect_step_time(seen, at_most=between(products, 6 * products, at=1.2 * products))
+    expect_step_time(
+        seen, at_most=between(products, 6 * products, at=1.2 * products)
+    )
     expect_overlap(seen, "permute", at_least=0.8, work=products)

@@ -33,7 +33,7 @@ All arrays are float32, or all are bfloat16; `Out` has the dtype of `T` and `W`.
 | N − 1 `ppermute`s over y to a neighbour, one block each, no other collective | sends at most (N − 1)·4·(B/X)·(D/Y) bytes | 3 permutes, 900 bytes |
 | at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·(F/Y)·D FLOPs | |
 | each hop overlaps a matmul that does not need the hop's data | | |
-| in time, on eight v5e chips, profile *ideal* | overlap saves at least 75 % of the time that it can save; the step takes at most 1.35 times as long as its matmuls | |
+| by the grader's clock, on eight v5e chips, profile *ideal* | overlap saves at least 75 % of the time that it can save; the step takes at most 1.35 times as long as its matmuls | |
 | no device holds the partial sums of all N blocks at the same time | | |
 
 A hop carries sums, so it may wait for matmuls. Sums of bfloat16 operands may be bfloat16 or float32.
@@ -69,12 +69,14 @@ link y+                                             P·· P· P··P·· P··P�
 
 **Loops.** A round of `fori_loop` or `scan` ends when all operations in it have ended (exercise F1). The round "hop,
 then add a matmul" overlaps, because the matmul does not need the sum that arrives. The round "add a matmul, then hop"
-does not overlap: there the hop needs the matmul. If JAX unrolls the loop, both rounds give the first picture.
+does not overlap, because its hop needs the result of its matmul. If JAX unrolls the loop, both kinds of rounds give the
+first picture.
 
 **In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes. The grader
-accepts both.
+accepts both dtypes.
 
-**In real systems.** This is the second matmul of a tensor-parallel MLP with sequence parallelism. F1 is the first.
+**In real systems.** This is the second matmul of a tensor-parallel MLP with sequence parallelism. F1 is the first
+matmul of this MLP.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
 """
@@ -116,7 +118,7 @@ def matmul_rs(t, w):
 
 @exercise.helper
 def arrays(dtype):
-    """Return T and W of this dtype."""
+    """Return the arguments T and W, with a given dtype."""
     return {"t": normal("B", "F", spec=P("x", "y"), dtype=dtype), "w": normal("F", "D", spec=P("y", None), dtype=dtype)}
 
 
@@ -136,7 +138,7 @@ wide = exercise.timing(small, on="v5e:2x4", dims={"B": 8192, "F": 65536, "D": 16
     points=0.5,
     unit="MB",
     params={"B": [4096, 6144], "F": [14336, 28672], "D": [5120, 10240], "X": [2, 8], "Y": [4, 16]},
-    model="one-way ring, hops of one block; 1 MB is 10^6 bytes",
+    model="one-way ring; each hop sends one block; 1 MB is 10^6 bytes",
     hints=[
         "Which array travels, and in which dtype?",
         "The running sum of one block of the result travels: (B / X) rows, (D / Y) columns, float32. It makes Y − 1 hops.",
@@ -144,14 +146,12 @@ wide = exercise.timing(small, on="v5e:2x4", dims={"B": 8192, "F": 65536, "D": 16
     ],
 )
 def matmul_rs_bytes(B, F, D, X, Y):
-    """`T` is bfloat16[{{ B }}, {{ F }}] and `W` bfloat16[{{ F }}, {{ D }}], with X={{ X }} and Y={{ Y }}; the running sums are float32.
+    """`T` is bfloat16[{{ B }}, {{ F }}] and `W` is bfloat16[{{ F }}, {{ D }}], with X={{ X }} and Y={{ Y }}. The running sums are float32.
     How many MB does each device send in `matmul_rs`?"""
     raise NotImplementedError()
 
 
-HOPS = (
-    "a hop takes the bytes of a block / W1, one direction of a link; a matmul takes FLOPs / C; both start without delay"
-)
+HOPS = "a hop takes (bytes of a block) / W1, with W1 the one-way bandwidth of a link; a matmul takes FLOPs / C; hops and matmuls have no latency"
 
 
 @exercise.number(
@@ -159,56 +159,56 @@ HOPS = (
     hints=["Write a hop's time and a matmul's time with B, D, F, X and Y. What cancels?", "A hop takes 4·(B/X)(D/Y)/W1, and a matmul takes 2·(B/X)(F/Y)(D/Y)/C.", "F = 2 · Y · C / W1: the sums have twice the bytes of bfloat16"],
 )
 def matmul_rs_hides_from(chip, Y):
-    """`matmul_rs` on a ring of {{ Y }} {{ chip }} chips multiplies bfloat16 and sends running sums in float32. No hop may take longer than
-    a matmul. How many columns must `T[B, F]` have at least, with F counted over all devices?"""
+    """`matmul_rs` on a ring of {{ Y }} {{ chip }} chips multiplies bfloat16 arrays and sends running sums in float32. No hop may take longer than
+    a matmul. How many columns F must the whole `T[B, F]` have at least? Count the columns of all devices."""
     raise NotImplementedError()
 
 
 @exercise.number(
     points=0.5, unit="us",
-    model=HOPS + "; jax.lax.psum_scatter takes V·(Y - 1)/Y / W, both directions",
+    model=HOPS + "; jax.lax.psum_scatter sends both ways round and takes (Y - 1) / Y · V / W",
     where=lambda chip, F, G, Y, **_: 1.2 < F / (Y * link_intensity(chip)) < 1.4 and 3.1 < G / (Y * link_intensity(chip)) < 3.6,
     params={"chip": ["v4p", "v5p"], "B": [4096, 6144], "F": [13312, 16384, 26624, 32768], "G": [32768, 40960, 65536, 81920],
             "D": [8192, 12288], "Y": [4, 8]},
     hints=[
-        "How long does each of the two programs take for one matmul?",
-        "The time without overlap: Y block matmuls, then (Y − 1) / Y · V / W. With overlap: (Y − 1) times the longer of hop and block matmul, plus one block matmul.",
-        "For each of the two matmuls subtract the time with overlap from the time without overlap. Then add the two differences.",
+        "How long does one matmul take with psum_scatter, and how long with `matmul_rs`?",
+        "With psum_scatter a whole matmul takes as long as Y block matmuls, and then the collective takes (Y − 1) / Y · V / W. A call of `matmul_rs` takes (Y − 1) · max(hop, block matmul), plus one block matmul.",
+        "For each of the two matmuls subtract the time with `matmul_rs` from the time with psum_scatter. Then add the two differences.",
     ],
 )
 def matmul_rs_time_saved(chip, B, F, G, D, Y):
     """Two matmuls run on a ring of {{ Y }} {{ chip }} chips, all in bfloat16: T[{{ B }}, {{ F }}] · W[{{ F }}, {{ D }}], then
-    T[{{ B }}, {{ G }}] · W[{{ G }}, {{ D }}]; y cuts F and G. How much time do two calls of `matmul_rs` save, compared with two
+    T[{{ B }}, {{ G }}] · W[{{ G }}, {{ D }}]. Axis y cuts F and G. How much time do two calls of `matmul_rs` save, compared with two
     whole matmuls that each end in `jax.lax.psum_scatter`?"""
     raise NotImplementedError()
 
 
 @exercise.helper
 def sizes_of(seen):
-    """Return the rows of a block of T, its columns, and the columns of a block of Out."""
+    """Return three numbers: the rows and the columns of a block of T, and the columns of a block of Out."""
     x, y = seen.mesh["x"], seen.mesh["y"]
     return seen.dims["B"] // x, seen.dims["F"] // y, seen.dims["D"] // y
 
 
 @exercise.helper
 def expect_hops_of_one_block(seen):
-    """Require only ppermutes, each with one block of sums, at most float32."""
+    """Require only ppermutes, each with one block of bfloat16 or float32 sums."""
     expect_only(seen, "permute")
     rows, _, columns = sizes_of(seen)
     least = 2 * rows * columns
     for hop in seen.collectives:
         if not least <= hop.bytes <= 2 * least:
             raise Failure(
-                f"line {hop.line}: this ppermute sends {hop.bytes} bytes, a block has {least}, or {2 * least} in float32",
+                f"line {hop.line}: this ppermute sends {hop.bytes} bytes, but a block has {least} bytes, or {2 * least} bytes in float32",
                 where=f"line {hop.line}",
             )
 
 
 @exercise.helper
 def expect_sums_round_the_ring(seen):
-    """Require N - 1 hops, each with one block of sums, at most float32, to a neighbour over y.
+    """Require N - 1 hops to a neighbour over y, each with one block of bfloat16 or float32 sums.
 
-    The sum of N devices goes past N - 1 neighbours, so fewer hops of one block leave parts out.
+    A block's sum has parts of N devices, so fewer than N - 1 hops of one block leave parts out.
     """
     expect_collectives(seen, permute={"y": seen.mesh["y"] - 1})
     for hop in seen.collectives:
@@ -231,13 +231,13 @@ def rs_hops(seen):
 
 @exercise.check(small, points=0.25, public=True, after=rs_value)
 def rs_ring(seen):
-    """matmul_rs on the ring that is timed: Out equals T @ W in bfloat16"""
+    """matmul_rs on a ring of eight: Out equals T @ W in bfloat16"""
     expect_close(seen.out, seen.t @ seen.w)
 
 
 @exercise.check([small, wide], points=0.25, public=True, after=rs_value)
 def rs_same(small, wide):
-    """matmul_rs at real sizes: the program of the value check, with the same hops, and every matmul runs once"""
+    """matmul_rs at real sizes: the program has the same hops as in the value check, and every matmul runs once"""
     for seen in (small, wide):
         expect_hops_of_one_block(seen)
         rows, summed, columns = sizes_of(seen)
@@ -248,15 +248,18 @@ def rs_same(small, wide):
 
 @exercise.check(wide, points=0.5, public=True, after=rs_same)
 def rs_order(seen):
-    """matmul_rs: each hop overlaps a matmul that does not need its data"""
+    """matmul_rs: each hop overlaps a matmul that does not need the hop's data"""
     expect_beside(seen, "permute", of="matmul")
 
 
 @exercise.check(wide, points=0.5, public=True, after=[rs_same, rs_order])
 def rs_hidden(seen):
-    """matmul_rs in time: overlap gains most of what it can, and the step takes hardly longer than the matmuls"""
+    """matmul_rs in time: overlap saves at least 75 % of what it can, and the step takes at most 1.35 times as long as its matmuls"""
     rows, summed, columns = sizes_of(seen)
     products = seen.mesh["y"] * matmul_time(2 * rows * summed * columns, "v5e")
-    right, wrong = 1.07 * products, 6 * products
+    right, wrong = (
+        1.07 * products,
+        6 * products,
+    )
     expect_step_time(seen, at_most=between(right, wrong, at=1.35 * products))
     expect_overlap(seen, "permute", at_least=0.75, work=right)

@@ -29,16 +29,16 @@ time. Send half of each block one way round and half the other way, so that a ho
 | only `ppermute`s, N − 1 blocks in all, to neighbours over y | sends (N − 1)·V/N bytes | 1080 bytes |
 | a device sends in one direction at most ⌊N/2⌋ blocks, or N − 1 times the larger half of a block | | 540 bytes with halves |
 | at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
-| in time, on eight v5e chips, profile *ideal*: matmuls run beside the hops | the step takes at most 1.6 times as long as its matmuls | |
+| by the grader's clock, on eight v5e chips, profile *ideal*: matmuls run beside the hops | the step takes at most 1.6 times as long as its matmuls | |
 
-In `both_ways_ag_matmul` no hop waits for a matmul. The numbers of rows and columns may be odd: then halves differ by
-one. You may halve rows or columns, or send whole blocks as in exercise E4 (with an even N, send the opposite device's
-block only once). A matmul may be split into parts.
+In `both_ways_ag_matmul` no hop waits for a matmul. The numbers of rows and columns may be odd: then the halves differ
+by one row or column. You may halve rows or columns, or send whole blocks as in exercise E4 (with an even N, send the
+opposite device's block only once). You may split a matmul into parts.
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of N blocks [B/X, D/Y]. W1:
 one-way bandwidth of a link. C: FLOP/s of a chip.
 
-**Small case.** The arrays are float32[12, 60] and [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Each of three
+**Small case.** Take arrays of float32[12, 60] and [60, 84] on x=2, y=4. A shard is [6, 15], 360 bytes. Each of three
 rounds sends half a shard, 180 bytes, each way: 540 bytes each way, 1080 bytes in all.
 
 ## Going further
@@ -69,8 +69,8 @@ link y+ P····P···P····P···P····P···P····P···P···�
 ```
 
 **In real systems.** XLA's windowed einsum has a form that goes both ways. Two matmuls of half a shard are less
-efficient than one of a whole shard: each of them reads and writes all of `C`, or has half the rows. Compare the memory
-traffic of halved rows and halved columns.
+efficient than one matmul of a whole shard: each of the two reads and writes all of `C`, or has half the rows. Compare
+the memory traffic of halved rows and halved columns.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems (the bidirectional one).
 """
@@ -111,7 +111,7 @@ def both_ways_ag_matmul(a, w):
 @exercise.body(
     out_specs=P("x", "y"),
     hints=[
-        "Run two rings of F2 at the same time: one half of each block's sum goes to its owner one way, and the other half the other way.",
+        "Run two rings of F2 at the same time, each with one half of every block's sum. With which block does a device start in each direction?",
         "Split your rows of T. Sums of the upper half start with block me - 1 and go forth. Sums of the lower half start with block me + 1 and go back.",
         "up = jax.lax.ppermute(up, 'y', forth) + upper @ columns[:, (me - 1 - hop) % n]; down likewise with back and me + 1 + hop",
     ],
@@ -122,7 +122,7 @@ def both_ways_matmul_rs(t, w):
     raise NotImplementedError()
 
 
-HALVES = "half of a block goes each way; a hop takes its bytes / W1, one direction of a link; the matmuls of a round take FLOPs / C"
+HALVES = "half of a block goes each way; a hop takes its bytes / W1, with W1 the one-way bandwidth of a link; the matmuls of a round take FLOPs / C"
 
 
 @exercise.number(
@@ -154,8 +154,8 @@ def both_ways_bytes(B, D, X, Y):
     ],
 )
 def both_ways_most_chips(chip, N):
-    """`W[D, F]` has F = {{ 20 * N }} columns, in bfloat16 on {{ chip }}. No hop may take longer than the matmuls of a round. Up to how
-    many chips may the ring of `both_ways_ag_matmul` have?"""
+    """`W[D, F]` has F = {{ 20 * N }} columns, in bfloat16 on {{ chip }}. No hop may take longer than the matmuls of a round. How
+    many chips may the ring of `both_ways_ag_matmul` have at most?"""
     raise NotImplementedError()
 
 
@@ -165,14 +165,14 @@ def both_ways_most_chips(chip, N):
     params={"chip": ["v4p", "v5p"], "B": [4096, 6144], "D": [8192, 12288], "F": [6144, 7168, 12288, 14336],
             "G": [11776, 14336, 23552, 28672], "Y": [4, 8]},
     hints=[
-        "By how much does a round become shorter, for each W?",
-        "Both programs end with the same last matmul. A round takes the longer of hop and matmuls; if you go both ways, the hop is half as long.",
-        "For each W, a call saves (Y − 1) · (max(hop, matmuls) − max(hop / 2, matmuls)). Add both.",
+        "How much time does a round save, for each W?",
+        "Both functions end with the same last matmul. A round takes as long as the longer of its hop and its matmuls. With two directions the hop is half as long.",
+        "For each W, a call saves (Y − 1) · (max(hop, matmuls) − max(hop / 2, matmuls)). Add the savings of the two calls.",
     ],
 )
 def both_ways_time_saved(chip, B, D, F, G, Y):
-    """A[{{ B }}, {{ D }}] (y cuts D) is multiplied first by W[{{ D }}, {{ F }}], then by W[{{ D }}, {{ G }}],
-    in bfloat16 on a ring of {{ Y }} {{ chip }} chips. How much time do two calls of
+    """Two matmuls run in bfloat16 on a ring of {{ Y }} {{ chip }} chips: A[{{ B }}, {{ D }}] · W[{{ D }}, {{ F }}], then
+    A[{{ B }}, {{ D }}] · W[{{ D }}, {{ G }}]. Axis y cuts D in A. How much time do two calls of
     `both_ways_ag_matmul` save, compared with two calls of `ag_matmul`, which go one way?"""
     raise NotImplementedError()
 
@@ -214,12 +214,12 @@ def expect_blocks_sent(seen):
     n, rows, columns = sizes_of(seen)
     sent, least = sum((hop.count * hop.bytes).most for hop in seen.collectives), (n - 1) * 4 * rows * columns
     if sent < least:
-        raise Failure(f"each device sends {sent} bytes, N - 1 blocks have {least}")
+        raise Failure(f"each device sends {sent} bytes, but N - 1 blocks have {least} bytes")
 
 
 @exercise.helper
 def expect_both_ways(seen):
-    """Require N - 1 blocks from each device, to neighbours over y, about half of them each way."""
+    """Require that each device sends N - 1 blocks to neighbours over y, about half of them each way."""
     expect_blocks_sent(seen)
     n, rows, columns = sizes_of(seen)
     sent = (n - 1) * 4 * rows * columns
@@ -232,15 +232,13 @@ def expect_both_ways(seen):
     larger_half = max((rows + 1) // 2 * columns, rows * ((columns + 1) // 2))
     most = 4 * max(n // 2 * rows * columns, (n - 1) * larger_half)
     if max(ways.values()) > most:
-        found = (
-            f"{ways[1]} bytes go forwards from each device and {ways[-1]} backwards, of blocks of {4 * rows * columns}"
-        )
-        raise Failure(f"{found}; at most {most} may go one way", expected=most, actual=max(ways.values()))
+        found = f"each device sends {ways[1]} bytes forwards and {ways[-1]} bytes backwards (a block has {4 * rows * columns} bytes)"
+        raise Failure(f"{found}; at most {most} bytes may go one way", expected=most, actual=max(ways.values()))
 
 
 @exercise.helper
 def work(seen):
-    """Return the FLOPs of a device."""
+    """Return the FLOPs of one device's matmuls."""
     return 2 * seen.dims["B"] * seen.dims["D"] * seen.dims["F"] / (seen.mesh["x"] * seen.mesh["y"])
 
 
@@ -252,19 +250,19 @@ def both_ag_value(seen):
 
 @exercise.check(ag, points=0.5, public=True, after=both_ag_value)
 def both_ag_ways(seen):
-    """both_ways_ag_matmul: N - 1 shards from each device, to neighbours, at most ⌊N/2⌋ in one direction"""
+    """both_ways_ag_matmul: each device sends N - 1 shards to neighbours, about half of them in each direction"""
     expect_both_ways(seen)
 
 
 @exercise.check(ag_small, points=0.125, public=True, after=both_ag_value)
 def both_ag_ring(seen):
-    """both_ways_ag_matmul on the ring that is timed: C equals A @ W"""
+    """both_ways_ag_matmul on a ring of eight: C equals A @ W"""
     expect_close(seen.out, seen.a @ seen.w)
 
 
 @exercise.check([ag_small, ag_large], points=0.125, public=True, after=both_ag_value)
 def both_ag_same(small, large):
-    """both_ways_ag_matmul at real sizes: the program of the value check, with the same hops, and every matmul runs once"""
+    """both_ways_ag_matmul at real sizes: the program has the same hops as in the value check, and every matmul runs once"""
     for seen in (small, large):
         expect_blocks_sent(seen)
         wrong = seen.mesh["y"] * work(seen)
@@ -289,19 +287,19 @@ def both_rs_value(seen):
 
 @exercise.check(rs, points=0.5, public=True, after=both_rs_value)
 def both_rs_ways(seen):
-    """both_ways_matmul_rs: N - 1 blocks from each device, to neighbours, at most ⌊N/2⌋ in one direction"""
+    """both_ways_matmul_rs: each device sends N - 1 blocks to neighbours, about half of them in each direction"""
     expect_both_ways(seen)
 
 
 @exercise.check(rs_small, points=0.125, public=True, after=both_rs_value)
 def both_rs_ring(seen):
-    """both_ways_matmul_rs on the ring that is timed: Out equals T @ W"""
+    """both_ways_matmul_rs on a ring of eight: Out equals T @ W"""
     expect_close(seen.out, seen.t @ seen.w)
 
 
 @exercise.check([rs_small, rs_large], points=0.125, public=True, after=both_rs_value)
 def both_rs_same(small, large):
-    """both_ways_matmul_rs at real sizes: the program of the value check, with the same hops, and every matmul runs once"""
+    """both_ways_matmul_rs at real sizes: the program has the same hops as in the value check, and every matmul runs once"""
     for seen in (small, large):
         expect_blocks_sent(seen)
         wrong = 2 * work(seen)

@@ -7,7 +7,7 @@ per-device function. The result depends on the type of w:
 | mode | type of w | `jax.grad` of a device's loss |
 |---|---|---|
 | `check_vma=False` | unknown | gradient of the device's own loss |
-| `check_vma=True` | equal on all devices | **sum** of these gradients over the devices |
+| `check_vma=True` | equal on all devices | **sum** of the gradients of all devices' losses |
 | `check_vma=True`, w cast to varying | varies | gradient of the device's own loss |
 
 Row 2 follows from the types. JAX casts w where an operation combines w with rows that vary, and the transpose of that
@@ -23,8 +23,8 @@ cast is a psum.
                         3                   their mean: the task
 ```
 
-**Write** the gradient of the mean loss over all rows, three times. `loss` is given; it is a mean over the rows that
-it gets.
+**Write** the gradient of the mean loss over all rows, three times. `loss` is given. It returns the mean over the rows
+that you pass.
 
 | body | `check_vma` |
 |---|---|
@@ -43,7 +43,7 @@ it gets.
 | check | rule, per device | small case |
 |---|---|---|
 | value | the gradient of the mean loss over all rows | 3, as in the picture |
-| what is sent | only all-reduces, together of at most DK + 2 numbers | 180 + 12 bytes |
+| what is sent | only all-reduces, of at most DK + 2 numbers in all | 180 + 12 bytes |
 
 **Symbols.** B rows in the batch, D inputs, K outputs, N (in the question X) devices along x.
 
@@ -125,7 +125,7 @@ def grad_in_both(w, rows, targets):
     points=0.75,
     unit="MB",
     params={"D": [4096, 6144, 8192], "F": [14336, 20480], "X": [4, 8, 32]},
-    model="an all-reduce of V bytes sends 2 (X - 1) / X V from each device; 1 MB is 10^6 bytes",
+    model="each device sends 2 (X - 1) / X · V bytes in an all-reduce of V bytes; 1 MB is 10^6 bytes",
     hints=[
         "Which operation combines w with a varying array, and what is the dtype of w there?",
         "JAX casts to varying after the conversion, so the transpose of the cast is an all-reduce of bfloat16.",
@@ -163,17 +163,17 @@ def mean_gradient(w, rows, targets):
 
 @exercise.check(off, points=0.5, public=True)
 def off_value(seen):
-    """grad_vma_off: the gradient of the mean over all rows"""
+    """grad_vma_off: the gradient of the mean loss over all rows"""
     expect_close(seen.out, mean_gradient(seen.w, seen.rows, seen.targets))
 
 
 @exercise.check(on, points=0.5, public=True)
 def on_value(seen):
-    """grad_vma_on: the gradient of the mean over all rows"""
+    """grad_vma_on: the gradient of the mean loss over all rows"""
     expect_close(seen.out, mean_gradient(seen.w, seen.rows, seen.targets))
 
 
 @exercise.check(both, points=0.5, public=True)
 def both_value(seen):
-    """grad_in_both: the gradient of the mean over all rows"""
+    """grad_in_both: the gradient of the mean loss over all rows"""
     expect_close(seen.out, mean_gradient(seen.w, seen.rows, seen.targets))

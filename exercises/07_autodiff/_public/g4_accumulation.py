@@ -12,7 +12,7 @@ gradient is the sum over micro-batches and devices. One sum over devices, after 
             9 R, with M times the bytes           1 R
 ```
 
-**Write** `accumulate(ws, xs, *, mesh)`. `loss` is given; it is a sum over rows. The mesh has Explicit axes.
+**Write** `accumulate(ws, xs, *, mesh)`. `loss` is given. It returns a sum over rows. The mesh has Explicit axes.
 
 | | shape | layout |
 |---|---|---|
@@ -24,10 +24,10 @@ gradient is the sum over micro-batches and devices. One sum over devices, after 
 
 | check | rule, per device | small case |
 |---|---|---|
-| value | the gradient of the loss of all rows of all micro-batches | |
+| value | the gradient of the loss over all rows of all micro-batches | |
 | layout | the result has the spec `P()` | |
-| what is sent | at most the bytes of one all-reduce of the gradient, 2 (N−1)/N · 4LD², for any M | 648 bytes |
-| memory | on dp=2: a device holds the activations of one micro-batch at a time, and sends no more than above | |
+| what is sent | at most the bytes of one all-reduce of the gradient, 2 (N−1)/N · 4LD² bytes, for any M | 648 bytes |
+| memory | on dp=2: a device holds the activations of one micro-batch at a time, and sends no more bytes than the row above allows | |
 
 Two ways are right:
 
@@ -44,8 +44,8 @@ One all-reduce per layer in each of four micro-batches would send 2592 bytes.
 
 ## Going further
 
-**In real systems.** `no_sync` of PyTorch's DDP and the accumulation loops of JAX training frameworks work like this. In
-such a loop, a constraint that asks for whole accumulated gradients puts the all-reduce back into the loop.
+**In real systems.** `no_sync` of PyTorch's DDP and the accumulation loops of JAX training frameworks work like this. If
+such a loop constrains its accumulated gradients to be whole, the all-reduce returns to the loop.
 
 **Read on.** E. Z. Yang, "The JAX sharding type system"; the JAX documentation on explicit sharding.
 """
@@ -65,7 +65,10 @@ exercise = Exercise(meshes=[{"dp": 4, "y": 2}, {"dp": 3}], stars=3, extension=Tr
 
 @exercise.given
 def loss(ws, rows):
-    """Return half the sum of squares of the output of layers ws[L, D, D] for rows[b, D]: all rows, or one device's."""
+    """Return half the sum of squares of the layers' output for some rows.
+
+    Args: ws is float32[L, D, D], one matrix per layer; rows is float32[b, D], all rows or one device's rows.
+    """
     made, _ = jax.lax.scan(lambda h, w: (jax.nn.sigmoid(h @ w), None), rows, ws)
     return jnp.sum(made**2) / 2
 
@@ -73,7 +76,7 @@ def loss(ws, rows):
 @exercise.task(
     axis_types="explicit",
     hints=[
-        "Where does the all-reduce arise? It is in the backward pass of the matmul of whole weights with cut rows.",
+        "Which operation causes the all-reduce? It is the matmul of whole weights with cut rows: JAX reduces in its backward pass.",
         "Before the loop, allow the weights' gradient to stay unreduced. After the loop, make it whole.",
         "zero = reshard(jnp.zeros_like(ws), P(unreduced={'dp'})) starts the sum; differentiate with respect to reshard(ws, P(reduced={'dp'})).",
     ],
@@ -87,7 +90,9 @@ def accumulate(ws, xs, *, mesh):
     raise NotImplementedError()
 
 
-RING = "a ring; an all-reduce takes 2 V / W, W both directions of a link; nothing runs beside it"
+RING = (
+    "on a ring an all-reduce takes 2 V / W, with W the both-way bandwidth of a link; nothing runs beside an all-reduce"
+)
 
 
 @exercise.number(
@@ -97,7 +102,7 @@ RING = "a ring; an all-reduce takes 2 V / W, W both directions of a link; nothin
     model=RING,
     hints=[
         "How many all-reduces of the whole gradient does each of the two programs run in a step?",
-        "One program runs M all-reduces, and the other runs 1. Each all-reduce has 4 bytes for every parameter.",
+        "One program runs M all-reduces, and the other runs 1. In each all-reduce V is 4 bytes for every parameter.",
         "time saved = (M - 1) * 2 * (4 * G * 1e6 bytes) / W",
     ],
 )
@@ -112,9 +117,9 @@ def accumulated_saving(chip, G, X, M):
     points=0.75,
     unit="token",
     params={"chip": ["v4p", "v5p"], "percent": [4, 8, 15, 25], "X": [4, 8, 16], "width": [2, 4]},
-    model="6 FLOPs per parameter and token at the chip's bfloat16 peak; " + RING,
+    model="arithmetic takes 6 FLOPs per parameter and token, at the chip's bfloat16 peak;  " + RING,
     hints=[
-        "A step is arithmetic, then the all-reduce. Both grow with the number of parameters, so this number cancels.",
+        "A step is arithmetic, then the all-reduce. The times of both grow with the number of parameters, so this number cancels.",
         "If the all-reduce takes a share p of the step, arithmetic takes 1 - p: arithmetic = all-reduce * (1 - p) / p.",
         "tokens * 6 / C = (1 - p) / p * 2 * width / W",
     ],
@@ -131,7 +136,7 @@ call = exercise.call(accumulate, ws=normal("L", "D", "D"), xs=normal("M", "B", "
 
 @exercise.helper
 def gradient(ws, xs):
-    """Return the gradient of half the sum of squares after the layers sigmoid(h @ w), for all rows at once."""
+    """Return the gradient of the loss with respect to ws, for all rows at once."""
     made = [xs.reshape(-1, xs.shape[-1])]
     for w in ws:
         made.append(1 / (1 + np.exp(-(made[-1] @ w))))
@@ -145,7 +150,7 @@ def gradient(ws, xs):
 
 @exercise.check(call, points=1, public=True)
 def accumulated_value(seen):
-    """accumulate: the gradient of all rows of all micro-batches"""
+    """accumulate: the gradient of the loss over all rows of all micro-batches"""
     expect_close(seen.out, gradient(seen.ws, seen.xs))
 
 

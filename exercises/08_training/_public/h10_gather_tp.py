@@ -32,7 +32,7 @@ last h, and the gradients of Σ(y · dy).
 | what is sent | at most L all-gathers, L − 1 reduce-scatters and one all-reduce, each of [B, D] over tp | (2L + 1) · 216 = 1512 bytes |
 
 Allowed: a reduce-scatter and an all-gather in place of the all-reduce; one gather for y and dx together. You may keep
-activations. Mind that dy is *equal* on all devices; a sum over devices would count it N times.
+activations. dy is *equal* on all devices, so a sum over devices would count it N times.
 
 **Symbols.** B rows, D width, L layers, N devices along tp; {dh}: partial sums of dh, one on each device.
 
@@ -43,11 +43,11 @@ the all-reduce, 864 bytes in all.
 ## Going further
 
 **Why fewer bytes are not enough.** Suppose that weights stay on their devices. In the backward pass device d needs only
-its own columns of dh. From them and from h, which is whole on every device, d computes its columns of the gradient of w
-and its part of the next {dh}. Every device has a part of each number of {dh}. Each device's columns therefore need
-parts from all N − 1 other devices, and a reduce-scatter brings these. Only dx must be whole, which also takes a gather.
-dy needs no communication. The transpose of an all-gather is a reduce-scatter, because it sums partial cotangents. But
-dy is not partial: every device has the whole dy and cuts out its own columns.
+its own columns of dh. From these columns and from h, which is whole on every device, d computes its columns of the
+gradient of w and its part of the next {dh}. Every device has a part of each number of {dh}. Each device's columns
+therefore need parts from all N − 1 other devices, and a reduce-scatter brings these. Only dx must be whole, so only dx
+also needs a gather. dy needs no communication. The transpose of an all-gather is a reduce-scatter, which sums partial
+cotangents. But dy is not partial: every device has the whole dy and cuts out its own columns.
 
 **In real systems.** Weights are cut by columns and by rows in turn (exercise H5). Such a stack waits for half as many
 collectives as the stack of this exercise.
@@ -74,7 +74,7 @@ COLUMNS = exercise.given(P(None, None, "tp"))
     check_vma=False,
     hints=[
         "Which numbers of dh does a device need to go back through one more layer, and which devices have parts of these numbers?",
-        "Cut your columns out of dy. For each layer, from the last: compute the gradient of w and your part of dh, and reduce-scatter the parts. All-reduce the parts of dx.",
+        "Cut your columns out of dy. For each layer, from the last to the first, compute the gradient of w and your part of dh, and reduce-scatter the parts. All-reduce the parts of dx.",
         "back = mine(dh) * (1 - mine(h)**2); dw = before.T @ back; dh = psum_scatter(back @ w.T, 'tp', scatter_dimension=1, tiled=True)",
     ],
 )
@@ -91,16 +91,16 @@ def gather_tp(x, ws, dy):
     points=1,
     unit="us",
     params={"chip": ["v4p", "v5p"], "B": [2048, 4096], "D": [5120, 8192], "L": [3, 6, 9], "N": [4, 8]},
-    model="ring, bandwidth only: a reduce-scatter takes V / W, W both directions of a link",
+    model="A reduce-scatter on a ring takes V / W, where W is the both-way bandwidth of a link. Latency does not count",
     hints=[
         "Which second step does an all-reduce have after its reduce-scatter?",
-        "An all-reduce also gathers, so it takes V / W more than a reduce-scatter. The first layer needs its all-reduce, because it gives dx, not the dh of a layer below.",
+        "An all-reduce also gathers, so it takes V / W more than a reduce-scatter. The first layer needs its all-reduce, because this all-reduce gives dx, which is whole on every device.",
         "(L − 1) · V / W with V = 2 · B · D bytes",
     ],
 )
 def slicing_costs(chip, B, D, L, N):
-    """A program all-reduces every {dh} of [{{ B }}, {{ D }}] in bfloat16, and each device then cuts out its own columns. It has {{ L }} layers
-    on a ring of {{ N }} {{ chip }} chips. How much longer is the communication of its backward pass than necessary?"""
+    """A program all-reduces every {dh} of [{{ B }}, {{ D }}] in bfloat16, and each device then cuts out its own columns. The program has {{ L }} layers
+    on a ring of {{ N }} {{ chip }} chips. How much longer than necessary does the communication of its backward pass take?"""
     raise NotImplementedError()
 
 
@@ -129,7 +129,7 @@ def on_one_device(x, ws, dy):
 
 @exercise.check(call, points=0.5, public=True)
 def gather_forward(seen):
-    """y equals that of one device"""
+    """y equals the y of one device"""
     expect_close(seen.out[0], on_one_device(seen.x, seen.ws, seen.dy)[0])
 
 

@@ -2,10 +2,10 @@
 """# H1 Data parallelism with padding and dropout
 
 Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all devices
-make the same update. The step has to give the result of one device with the whole batch. Two mistakes change this
-result without an error:
+make the same update. The step must give the result that one device computes from the whole batch. Two mistakes change
+this result without an error:
 
-- **Padding.** Devices have different numbers of *real* rows, perhaps none. The mean of the devices' means is not the
+- **Padding.** Devices have different numbers of *real* rows, and some may have none. The mean of the devices' means is not the
   mean over all real rows.
 - **Dropout.** If all devices draw from the same key, all of them drop the same places in their rows.
 
@@ -22,14 +22,14 @@ result without an error:
     loss   = Σ (out − y)² / n, over real rows and all columns
     p      ← p − 0.1 · gradient of the loss for p
 
-Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the others to 0.
+Dropout keeps each number with probability 3/4 and divides it by 3/4. Dropout sets the other numbers to 0.
 
 | | shape | layout |
 |---|---|---|
 | `params` a, b | float32[D, F], float32[F, K] | whole on every device |
 | `x`, `y`, `real` | float32[B, D], float32[B, K], bool[B] | `P("dp")` |
 | `key` | uint32[2], new in each step | whole |
-| returns: `params` | as before | whole |
+| returns: `params` | as the argument `params` | whole |
 | `kept`: what dropout kept | bool[B, F] | `P("dp")` |
 | loss before the step | float32[] | whole |
 
@@ -38,19 +38,19 @@ Dropout keeps a number with probability 3/4 and divides it by 3/4; it sets the o
 | check | rule | small case |
 |---|---|---|
 | value | each of five steps equals the step of one device with all rows and the same `kept` | |
-| dropout | 3/4 of the numbers are kept; devices (even with equal rows), steps, rows and columns drop different places | |
+| dropout | 3/4 of the numbers are kept; masks differ between devices (even with equal rows), steps, rows and columns | |
 | what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 bytes more; results have the layouts above | 864 + 12 bytes |
 
 **Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
 
-**Small case.** a[6, 16] and b[16, 3] are 144 parameters, 576 bytes. On dp=4 a device sends 3/2 · 576 = 864 bytes for
-them. Loss and n are two numbers, which take 3/2 · 8 = 12 bytes.
+**Small case.** a[6, 16] and b[16, 3] have 144 parameters, which take 576 bytes. On dp=4 a device sends 3/2 · 576 = 864
+bytes for their gradients. Loss and n are two numbers, which take 3/2 · 8 = 12 bytes.
 
 ## Going further
 
-**In real systems.** PyTorch calls this kind of training `DistributedDataParallel`. Some training programs for language
-models divided the loss by the number of tokens on each device or in each micro-batch. The loss looked right, but short
-sequences counted too much.
+**In real systems.** PyTorch calls this kind of training `DistributedDataParallel`. In some training programs for
+language models, each device or micro-batch divided its loss by its own number of tokens. The loss looked right, but
+short sequences counted too much.
 
 **Read on.** Stanford CS336, lecture 8 (data parallelism) and assignment 2.
 """
@@ -110,10 +110,10 @@ def ddp_loss(A, B, a, b):
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "M": [600, 1100, 1700], "T": [1536, 4096, 8192], "N": [8, 16]},
-    model="2 FLOPs per parameter and token forward, 4 backward, at the peak rate; ring, bandwidth only: an all-reduce takes 2 V / W, W both directions of one link",
+    model="A chip computes at the peak rate: 2 FLOPs per parameter and token in the forward pass, 4 in the backward pass. An all-reduce on a ring takes 2 V / W, where W is the both-way bandwidth of one link. Latency does not count",
     hints=[
         "Which three parts of the step run one after the other?",
-        "For each parameter and token a chip computes 2 FLOPs forward and 4 backward. Then 2 bytes per parameter are all-reduced.",
+        "For each parameter and token a chip computes 2 FLOPs forward and 4 backward. Then the chips all-reduce 2 bytes per parameter.",
         "6 · parameters · T / C + 2 · V / W",
     ],
 )
@@ -131,7 +131,7 @@ def small(rng, shape):
 
 @exercise.helper
 def unequally_many(rng, shape, mesh):
-    """Draw which rows are real, not padding. Each device has another number of them, and one device has none."""
+    """Draw which rows are real, not padding. Devices have different numbers of real rows, and at least one has none."""
     n = mesh["dp"]
     rows = shape[0] // n
     counts = rng.permutation(rows + 1)[:n]
@@ -141,7 +141,7 @@ def unequally_many(rng, shape, mesh):
 
 @exercise.helper
 def some_rows_twice(rng, shape, mesh):
-    """Draw rows; the last device gets the rows of the first device."""
+    """Draw rows. The last device gets a copy of the first device's rows."""
     x = rng.standard_normal(shape)
     rows = shape[0] // mesh["dp"]
     x[-rows:] = x[:rows]
@@ -173,7 +173,7 @@ def kept_in(step):
 
 @exercise.check(call, points=2, public=True)
 def ddp_value(seen):
-    """ddp_step: each of five steps equals that of one device with all rows and the same dropout"""
+    """ddp_step: each of five steps equals the step of one device with all rows and the same dropout"""
     for step in seen.steps:
         params, loss = on_one_device(step.params, step.x, step.y, step.real, kept_in(step))
         expect_close((step.out[2], step.out[0]), (loss, params))
@@ -185,15 +185,20 @@ def ddp_dropout(seen):
     n = seen.mesh["dp"]
     kept = np.concatenate([kept_in(step).reshape(n, -1, seen.dims["F"]) for step in seen.steps])
     if not any(kept_in(step)[~step.real].any() for step in seen.steps):
-        raise Failure("the dropout mask keeps no number of a padding row; draw the mask for all rows, also for padding")
+        raise Failure(
+            "the dropout mask keeps no number of a padding row; draw the mask for all rows, including padding"
+        )
     part, spread = kept.mean(), np.sqrt(0.75 * 0.25 / kept.size)
     if abs(part - 0.75) > 6 * spread:
         raise Failure(
-            f"{part:.0%} of the numbers are kept, 75 % should be", expected=0.75, actual=float(part), spread=0.2
+            f"dropout must keep 75 % of the numbers, but keeps {part:.0%}",
+            expected=0.75,
+            actual=float(part),
+            spread=0.2,
         )
     alike = {"rows": kept == kept[:, :1], "columns": kept == kept[:, :, :1]}
     alike = {many: same.all(axis=(1, 2)).sum() for many, same in alike.items()}
     many = max(alike, key=alike.__getitem__)
     if alike[many]:
-        raise Failure(f"all {many} of a device are dropped in the same places")
+        raise Failure(f"the dropout mask is equal for all {many} of a device")
     expect_independent({f"device {k % n} of dp in step {k // n + 1}": one for k, one in enumerate(kept)})

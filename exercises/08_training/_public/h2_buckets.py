@@ -3,7 +3,7 @@
 
 A program can send a gradient while the backward pass continues. One all-reduce per tensor has an overhead for each
 tensor. One all-reduce for all tensors waits for the last gradient. So tensors go into *buckets* in the order in which
-they become ready. Each bucket is sent as one flat array.
+their gradients become ready. Each bucket is sent as one flat array.
 
 ```
    forward:   embed*  norm(frozen)  w1   w2   embed*      * the same tensor
@@ -15,15 +15,15 @@ they become ready. Each bucket is sent as one flat array.
 | | |
 |---|---|
 | `buckets(tensors, cap)` | returns lists of names, in the order of sending |
-| tensors | a list: [name, bytes, trainable] for each use of a tensor, in forward order (all uses of a tensor have equal bytes and trainable) |
+| tensors | a list: [name, bytes, trainable] for each use of a tensor, in forward order (bytes and trainable are equal for all uses of a tensor) |
 | cap | limit of a bucket's size, in bytes |
 | `bucketed_grads(ws, x, y, *, plan)` | returns the gradients, shaped as `ws`, whole |
 | ws | list of float32[D_l, D_(l+1)], whole |
 | x, y | a device's rows: float32[B/N, D_0], float32[B/N, D_L] |
 | plan | lists of layer numbers (buckets) |
 
-A *frozen* tensor has no gradient. A *tied* tensor has several uses. The backward pass reaches its first use last, and
-only then is its gradient ready. `bucketed_grads` starts with h = x, computes h ← tanh(h·w) for each w, and
+A *frozen* tensor has no gradient. A *tied* tensor has several uses. The backward pass reaches the tensor's first use
+last. Only then is its gradient ready. `bucketed_grads` starts with h = x, computes h ← tanh(h·w) for each w, and
 differentiates the sum of (h − y)² over all devices' rows.
 
 **What is checked**
@@ -34,23 +34,26 @@ differentiates the sum of (h − y)² over all devices' rows.
 | `buckets`: size | at most `cap` bytes per bucket (a tensor above `cap` is alone); at most one bucket too many |
 | `bucketed_grads`: value | gradients over all rows, for float32 and bfloat16 inputs |
 | what is sent | one all-reduce per bucket, of that bucket's gradients; at most 2 (N−1)/N bytes for each byte of gradient |
-| overlap | on v5e:2x4, profile *ideal*: all buckets but the last overlap matmuls for at least 70% of their time |
+| overlap | on v5e:2x4, profile *ideal*: all buckets but the last overlap matmuls for at least 70% of the buckets' time |
 | | a step takes at most 1.2 times as long as its matmuls and the last all-reduce together |
 
 Allowed: a smaller first bucket; any order within a bucket.
 
-**Symbols.** B rows, N devices along dp, L layers, D_l widths; n buckets, o overhead of a bucket.
+**Symbols.** B rows, N devices along dp, L layers, D_l widths.
 
 **Small case.** Trainable tensors become ready in the order w2 (20 bytes), w1 (30 bytes), embed (40 bytes). With cap 50
 the buckets are [w2, w1] and [embed].
 
 ## Going further
 
-**How large.** A ring all-reduces w = W/2 bytes/s, where W is the both-way bandwidth of a link. Suppose that gradients
-of s bytes in all become ready at this rate, too. Each bucket also costs an overhead o. With n equal buckets the first
-bucket starts after the time s/(n·w). The ring is busy for s/w + n·o. The backward pass takes s/w, so the exposed
-time is s/(n·w) + n·o. The product of the two terms does not depend on n, so their sum is smallest when they are equal. If the backward pass takes a time T shorter than s/w, the first bucket starts after T/n. If T is much longer
-than s/w, only the last bucket is exposed.
+**How large.** A ring all-reduces w = W/2 bytes/s, where W is the both-way bandwidth of a link. All gradients together
+have s bytes. Suppose that they become ready at the rate w, too. Each bucket also costs an overhead o. With n equal
+buckets the first bucket starts after the time s/(n·w). The ring is busy for s/w + n·o. The backward pass takes s/w, so
+the exposed time is s/(n·w) + n·o. The product of these two terms does not depend on n, so the sum is smallest when the
+two terms are equal.
+
+If the backward pass takes a time T shorter than s/w, the first bucket starts after T/n. If T is much longer than s/w,
+only the last bucket is exposed.
 
 **In time.** The grader's clock computes the times of this picture for four layers in bfloat16, with 4096 rows on each
 device and the plan [[3], [2, 1], [0]], on 2x4 v5e chips, which form a ring. It uses the profile *ideal*: every
@@ -65,7 +68,7 @@ link dp+                                                R···all_reduce·R··
 link dp-                                                R···all_reduce·R····
 ```
 
-In v5e's own profile an all-reduce occupies the core, and is fully exposed.
+In v5e's own profile an all-reduce occupies the core, so it is fully exposed.
 
 **In real systems.** PyTorch's `DistributedDataParallel` has buckets of 25 MB after a first bucket of 1 MB.
 
@@ -100,7 +103,7 @@ exercise = Exercise(meshes=[{"dp": 8}, {"dp": 4, "tp": 2}], stars=2, extension=T
 def buckets(tensors, cap):
     """Return lists of names, in the order of sending.
 
-    Args: tensors: [name, bytes, trainable] of each use, in the order of the forward pass; cap: bytes of a bucket.
+    Args: tensors: [name, bytes, trainable] for each use, in the order of the forward pass; cap: the largest size of a bucket, in bytes.
     """
     raise NotImplementedError()
 
@@ -115,15 +118,16 @@ def buckets(tensors, cap):
     ],
 )
 def bucketed_grads(ws, x, y, *, plan):
-    """Return the gradients of the sum of squares over all rows, as ws; plan is a list of lists of layer numbers.
+    """Return the gradients of the sum of squares over all rows, in a list like ws.
 
-    Args: ws: a list of float32[D_l, D_(l+1)], whole on every device; x float32[B/N, D_0], y float32[B/N, D_L]; the axis is 'dp'.
+    Args: ws: a list of float32[D_l, D_(l+1)], whole on every device; x float32[B/N, D_0], y float32[B/N, D_L]; plan: a list of
+    layer numbers for each bucket. The axis is 'dp'.
     """
     raise NotImplementedError()
 
 
 @exercise.number(
-    points=1, unit="MB", model="gradients become ready as fast as the ring sends them; the overhead of each bucket and the transfer of one bucket are exposed; a ring takes 2 V / W, W both directions of one link; 1 MB is 10^6 bytes",
+    points=1, unit="MB", model="Gradients become ready as fast as the ring sends them. The overhead of each bucket and the transfer of one bucket are exposed. An all-reduce takes 2 V / W, where W is the both-way bandwidth of one link. 1 MB is 10^6 bytes",
     params={"chip": ["v4p", "v5p"], "M": [600, 1300, 2700], "o": [20, 60, 150]},
     hints=[
         "Which part of the exposed time grows with the size of a bucket, and which shrinks?",
@@ -141,23 +145,23 @@ cases = exercise.cases(buckets, public='[[{"dict": [["tensors", {"list": [{"list
 
 @exercise.helper
 def in_order(tensors):
-    """Return bytes by name, in the order in which gradients become ready."""
+    """Return each trainable tensor's bytes by name, in the order in which gradients become ready."""
     placed = dict([name, size] for name, size, trainable in tensors if trainable)
     return {name: placed[name] for name in reversed(placed)}
 
 
 @exercise.helper
 def problem_of_order(tensors, found):
-    """Return the problem with the names in these buckets, or nothing."""
+    """Return what is wrong with the names or their order in these buckets; '' if they are right."""
     ready = list(in_order(tensors))
     if not isinstance(found, list | tuple) or not all(isinstance(b, list | tuple) for b in found):
-        return "this is not a list of lists of names"
+        return "the result is not a list of lists of names"
     if not all(found):
         return "a bucket is empty"
     for bucket in found:
         due, ready = ready[: len(bucket)], ready[len(bucket) :]
         if sorted(map(str, bucket)) != sorted(due):
-            return f"the bucket {list(bucket)} is sent where {due} should be: send gradients as they become ready"
+            return f"the bucket {list(bucket)} is sent in place of {due}: send gradients in the order in which they become ready"
     return f"{ready} are never sent" if ready else ""
 
 
@@ -180,7 +184,7 @@ def complain(seen, problem_of):
         problem = f"raised {got.error}" if got.error else problem_of(args, got.value, want.value)
         if problem:
             told = f"for tensors={args['tensors']}, cap={args['cap']}: {problem}"
-            text = told if seen.public else "it is wrong for hidden arguments"
+            text = told if seen.public else "the result is wrong for hidden arguments"
             raise Failure(text, where=where, staff="" if seen.public else told)
 
 
@@ -192,7 +196,7 @@ def buckets_order(seen):
 
 @exercise.check(cases, points=0.5, public=True, after=buckets_order)
 def buckets_size(seen):
-    """buckets: within the cap, and at most one bucket too many"""
+    """buckets: each bucket is within the cap, and there is at most one bucket too many"""
     complain(seen, lambda args, got, want: problem_of_size(**args, found=got, least=len(want)))
 
 
@@ -245,7 +249,7 @@ def bucketed_value(seen):
 
 @exercise.helper
 def expect_buckets(seen, each):
-    """Require one all-reduce for each bucket, of its numbers of ``each`` bytes."""
+    """Require one all-reduce for each bucket, of the bucket's gradients. A number has ``each`` bytes."""
     expect_collectives(seen, all_reduce={"dp": len(seen.plan)})
     size = sizes_of(seen)
     due = sorted(each * sum(size[i] for i in bucket) for bucket in seen.plan)
@@ -256,7 +260,7 @@ def expect_buckets(seen, each):
 
 @exercise.check(values, points=0.5, public=True, after=bucketed_value)
 def bucketed_budget(seen):
-    """bucketed_grads: one all-reduce for each bucket, and no byte twice"""
+    """bucketed_grads: one all-reduce for each bucket, and no byte is sent twice"""
     expect_buckets(seen, 4)
 
 

@@ -11,8 +11,8 @@ the layer again. A reduce-scatter, the transpose of the all-gather, returns each
   backward  gather 3, two matmuls, scatter dW 3 | gather 2, ...
 ```
 
-**Write** `fsdp_loss(ws, x, *, mesh)`. For each layer w of `ws` compute x ← tanh(x @ w). The loss is the **mean**
-over the B rows of the sum of a row's squares. The grader takes gradients with `jax.grad`.
+**Write** `fsdp_loss(ws, x, *, mesh)`. For each layer w of `ws` compute x ← tanh(x @ w). Then add the squares of each
+row. The loss is the **mean** of these B sums. The grader takes gradients with `jax.grad`.
 
 | | shape | layout |
 |---|---|---|
@@ -25,15 +25,15 @@ over the B rows of the sum of a row's squares. The grader takes gradients with `
 
 | check | rule, per device | small case |
 |---|---|---|
-| loss, gradient | those of the whole batch; gradients cut as `ws` | |
+| loss, gradient | equal to the loss and gradient of the whole batch; gradients cut as `ws` | |
 | forward pass | one all-gather per layer, of that layer only | 6 · 4800 bytes |
 | backward pass | per layer at most one all-gather, exactly one reduce-scatter | 12 · 4800 bytes |
-| memory | dp=8: besides its own parts and activations, a device holds at most two gathered layers and one whole gradient; forward and backward pass send no more than in the rows above | |
+| memory | on dp=8: besides its own parts and activations, a device holds at most two gathered layers and one whole gradient; forward and backward pass send no more than in the rows above | |
 | order | forward pass: no gather waits for a matmul, so gather l + 1 can overlap matmul l | |
 
 Allowed: `lax.scan`, `jax.checkpoint`, `jax.custom_vjp`, keeping activations, and all-reduces of single numbers.
 
-**Symbols.** L layers, D width, B rows in the batch, N devices along dp; the questions' models and hints call this number X.
+**Symbols.** L layers, D width, B rows in the batch, N devices along dp. The questions call this number X.
 
 **Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600 of these bytes. In a gather a device sends
 1600 bytes in each of three hops: 4800 bytes. A reduce-scatter sends 4800 bytes, too. A step has two gathers and one
@@ -64,10 +64,10 @@ In v5e's own profile all-gathers also run beside the core.
 
 **In real systems.** PyTorch's FSDP and MaxText's axis `fsdp` work like this.
 
-**Gathering again.** `jax.checkpoint` drops the values that its function computed. The backward pass computes
-them again, with the gathers, but only when the cotangent is ready. To gather ahead in the backward pass too,
-write a `jax.custom_vjp`. A compiler merges two equal gathers and then keeps the layer. So the backward rule
-ties the second gather to the cotangent: `w, g = jax.lax.optimization_barrier((w, g))`.
+**Gathering again.** `jax.checkpoint` drops the values that its function computed. The backward pass repeats the gathers
+and computes these values again, but only when the cotangent is ready. To gather ahead in the backward pass too, write a
+`jax.custom_vjp`. A compiler merges two equal gathers and then keeps the layer. So the backward rule ties the second
+gather to the cotangent: `w, g = jax.lax.optimization_barrier((w, g))`.
 
 **Loops.** `lax.scan` is right as well: its gathers wait for no matmul. But the TPU compiler (libtpu 0.0.42.1)
 finishes a round of a loop before it starts the next round. A gather in the loop then overlaps no matmul of the round
@@ -124,11 +124,11 @@ step = exercise.call(fsdp_loss, ws=array("L", "D", "D", spec=P(None, "dp"), draw
         "chip": ["v4p", "v5p"], "L": [6, 8], "D": [6144, 8192], "X": [8, 16],
         "small": [12288, 14336], "large": [131072, 196608],
     },
-    model="ring: a gather takes V / W, W both directions of a link; a matmul takes its FLOPs at the chip's rate",
+    model="A gather on a ring takes V / W, where W is the both-way bandwidth of a link. A matmul runs at the chip's peak rate",
     hints=[
         "Which steps can run at the same time in each of the two programs?",
         "Waiting: every layer takes the time of its gather plus the time of its matmul. Ahead: the gather of layer l + 1 overlaps matmul l; the first gather and the last matmul overlap nothing.",
-        "ahead = gather + (L − 1) · (longer of gather and matmul) + matmul; a chip multiplies 1 / X of the batch's rows",
+        "ahead = gather + (L − 1) · (longer of gather and matmul) + matmul. A chip multiplies 1 / X of the batch's rows.",
     ],
 )
 def fsdp_forward_times(chip, L, D, X, small, large):
@@ -142,7 +142,7 @@ def fsdp_forward_times(chip, L, D, X, small, large):
     points=0.5,
     unit="MB",
     params={"L": [24, 40], "D": [3072, 5120], "X": [4, 8, 16]},
-    model="one-way rings: X - 1 hops, each of 1/X of the gathered or scattered array; 1 MB is 10^6 bytes",
+    model="Rings are one-way. A collective takes X - 1 hops, and each hop sends 1/X of the gathered or scattered array. 1 MB is 10^6 bytes",
     hints=[
         "How often does each layer's weight travel in a step, and in which dtype?",
         "Each layer has two gathers in bfloat16 (forward and backward) and one reduce-scatter in float32. Each collective sends (X − 1) / X of the array.",
@@ -204,7 +204,7 @@ def expect_layers(seen):
     for one in seen.collectives:
         if one.bytes != due.get(one.kind, one.bytes):
             raise Failure(
-                f"line {one.line}: this {one.kind} takes {one.bytes} bytes of each device, of one layer it takes {due[one.kind]}",
+                f"line {one.line}: this {one.kind} takes {one.bytes} bytes of each device; a collective of one layer takes {due[one.kind]}",
                 expected=due[one.kind],
                 actual=one.bytes,
                 where=f"line {one.line}",

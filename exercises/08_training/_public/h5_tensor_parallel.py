@@ -24,7 +24,7 @@ units without communication. The gradient of x is a sum over all devices' units.
 |---|---|
 | `gated_mlp(x, w1, w3, w2, b, dy)` | y, and the gradients of Σ(y · dy) for x and all weights |
 | `init(seed, *, D, F)` | new normal weights, all numbers independent: variance 1/D for w1 and w3, 1/F for w2 |
-| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which holds w1, then w3. If N devices cut w13 in this order, device d gets piece d of w1, then of w3 |
+| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which holds w1, then w3. If N devices cut w13 in this order, device d gets piece d of w1, then piece d of w3 |
 
 Allowed: one all-reduce for the parts of y and of dx together. `init` may draw whole weights on each device and keep
 a part. The weights then do not depend on N.
@@ -35,7 +35,7 @@ a part. The weights then do not depend on N.
 |---|---|---|
 | `gated_mlp`: value | y and gradients equal those of one device; the gradients of x and b are whole | |
 | `gated_mlp`: what is sent | in each pass at most one all-reduce of [B, D], or a reduce-scatter and an all-gather in its place | 720 bytes |
-| `init`: spread | each device returns its part, normal numbers, variance as above, nothing is sent | |
+| `init`: spread | each device returns its part: normal numbers, variance as above; nothing is sent | |
 | `init`: independence | devices, weights and seeds share no numbers | |
 | `fused_columns` | the order; `ValueError` if N does not divide F | |
 
@@ -109,12 +109,12 @@ def init(seed, *, D, F):
 @exercise.function(
     hints=[
         "With F=4, N=2: device 0 needs columns 0 and 1 of w1. Where in w13 are the columns of w3 that belong to these two columns?",
-        "List for each device, and for each half of w13, that device's F/N columns of the half.",
+        "For each device, list its F/N columns of the first half of w13, then its F/N columns of the second half.",
         "[half * F + device * units + i for device in range(N) for half in (0, 1) for i in range(units)]",
     ]
 )
 def fused_columns(F, N):
-    """Return the columns of w13 = [w1 | w3] in an order whose N equal pieces are [piece of w1 | piece of w3].
+    """Return an order of the columns of w13 = [w1 | w3] in which each of N equal pieces is [piece of w1 | piece of w3].
 
     Returns: a list of 2F ints. Raises ValueError if N does not divide F.
     """
@@ -125,7 +125,7 @@ def fused_columns(F, N):
     points=1.5,
     unit="us",
     params={"chip": ["v4p", "v5p"], "B": [2048, 6144], "D": [4096, 7168], "F": [12288, 20480], "N": [4, 8]},
-    model="ring; matmuls at the peak bf16 rate, an all-reduce takes 2 V / W, W both directions of a link; nothing overlaps",
+    model="Matmuls run at the peak bf16 rate. An all-reduce on a ring takes 2 V / W, where W is the both-way bandwidth of a link. Nothing overlaps",
     hints=[
         "How many matmuls does the block have, forward and backward?",
         "The block has three matmuls forward, and two backward for each of these: 9 in all, each of 2 · B · D · F / N FLOPs. Add the time of two all-reduces.",
@@ -133,8 +133,8 @@ def fused_columns(F, N):
     ],
 )
 def gated_mlp_time(chip, B, D, F, N):
-    """`gated_mlp` runs in bfloat16 on a ring of {{ N }} {{ chip }} chips, with B={{ B }}, D={{ D }}, F={{ F }}. Each all-reduce waits for the matmuls before
-    it, and all later matmuls wait for it. How long does the block take, forward and backward pass together?"""
+    """`gated_mlp` runs in bfloat16 on a ring of {{ N }} {{ chip }} chips, with B={{ B }}, D={{ D }}, F={{ F }}. Each all-reduce waits for the matmuls
+    before it, and all later matmuls wait for the all-reduce. How long does the block take, forward and backward pass together?"""
     raise NotImplementedError()
 
 
@@ -172,7 +172,7 @@ def on_one_device(x, w1, w3, w2, b, dy):
 
 @exercise.check(trained, points=0.5, public=True)
 def gated_forward(seen):
-    """gated_mlp: y equals that of one device"""
+    """gated_mlp: y equals the y of one device"""
     expect_close(seen.out[0], on_one_device(**seen.inputs)[0])
 
 
@@ -199,7 +199,7 @@ def init_spread(seen):
             raise Failure(f"{name} has the variance {variance:.3g}", expected=1 / shape[0], actual=variance)
         tails = float(np.mean(seen.out[name].value.astype(np.float64) ** 4)) / variance**2
         if not 2.6 < tails < 3.5:
-            told = f"{name} is not normal: the mean of w⁴ is {tails:.2g} times the square of the variance"
+            told = f"the numbers of {name} are not normal: their fourth moment is {tails:.2g} times variance²"
             raise Failure(told, expected=3, actual=tails)
 
 

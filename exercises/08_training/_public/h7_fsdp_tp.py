@@ -43,7 +43,7 @@ chip along y.
 
 **Small case.** B=8, D=12, F=20 on x=4, y=2. Over x a chip sends 3/4 of W_in[12, 10] and of W_out[10, 12]: 2 · 360
 bytes. Over y it sends 1/2 of A[2, 12] and of Out[2, 12]: 2 · 48 bytes. Here the weights send more bytes than the
-activations, so more chips should be along y.
+activations, so a mesh of x=2, y=4 would send fewer bytes.
 
 ## Going further
 
@@ -80,7 +80,7 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=3, hidden
     ]
 )
 def mlp_2d(a, w_in, w_out, *, mesh):
-    """Return tanh(A · W_in) · W_out; both axes cut the operands and the result.
+    """Return tanh(A · W_in) · W_out. Both axes cut the operands and the result.
 
     Args: a float32[B, D] sharded P('x', 'y'), w_in float32[D, F] sharded P('x', 'y'), w_out float32[F, D] sharded P('y', 'x').
     Returns: float32[B, D] sharded P('x', 'y').
@@ -98,10 +98,10 @@ layer = exercise.call(mlp_2d, a=normal("B", "D", spec=P("x", "y")), w_in=normal(
         "B": [10240, 28672], "D": [4096, 6144], "F": [16384, 36864], "X": [4, 8, 16], "Y": [2, 4, 8],
     },
     where=lambda B, D, F, X, Y: X != Y,
-    model="one-way rings: N - 1 hops, each of 1/N of the gathered or scattered array; 1 MB is 10^6 bytes",
+    model="Rings are one-way. A collective over N chips takes N - 1 hops, and each hop sends 1/N of the gathered or scattered array. 1 MB is 10^6 bytes",
     hints=[
         "Which arrays travel along x, and which along y?",
-        "Both weights are gathered along x; each gathered array has D · F / Y numbers. Along y, A is gathered and Out is scattered; each of these two arrays has B · D / X numbers.",
+        "Along x, chips gather both weights. Each gathered array has D · F / Y numbers. Along y, chips gather A and scatter Out. Each of these two arrays has B · D / X numbers.",
         "along x: 2 gathers · (2 bytes · D · F / Y) · (X − 1) / X; along y: 2 collectives · (2 bytes · B · D / X) · (Y − 1) / Y",
     ],
 )
@@ -113,8 +113,8 @@ def mlp_2d_bytes(B, D, F, X, Y):
 
 @exercise.helper
 def travels(seen, weights, activations, *kinds, near=""):
-    """Require at most the given weights over x and activations over y, by the given collectives or hop by hop. There are
-    three numbers of each: what a right program needs, the budget, and what a wrong program needs."""
+    """Require at most the given weights over x and activations over y, by the given collectives or hop by hop. Each
+    has three numbers: the need of a right program, the budget, and the need of a wrong program."""
     B, D, F = seen.dims["B"], seen.dims["D"], seen.dims["F"]
     mesh = seen.mesh
     expect_only(seen, *kinds, "permute")
@@ -154,5 +154,5 @@ def mlp_weights(seen):
     """mlp_2d: over x the forward pass gathers each weight once and sends nothing else"""
     expect_shard_map(seen)
     over_x = seen.only(backward=False, axis="x")
-    near = "a device that gathers parts in a wrong order sends little more"
-    travels(over_x, (2, 2, 2.5), (0, 0, 0), "all_gather", near=near)
+    wrong, near = (3, "") if seen.mesh["x"] == 2 else (2.5, "on x=4, 6 parts are gathered, and 1.5 parts are moved")
+    travels(over_x, (2, 2, wrong), (0, 0, 0), "all_gather", near=near)

@@ -3,9 +3,9 @@
 
 FSDP cuts the weights over all devices, so every gather crosses the whole cluster. Hybrid sharding (HSDP) uses two mesh
 axes. Axis `shard` cuts the weights. Fast links, the *near* links of a node or a torus axis, join the devices along
-`shard`. Devices along axis `rep` hold copies of the weights. Slower links, the *far* links, join them. Each device has
-its own rows of the batch. Devices first sum a gradient over the near links. Then each device sends only its part of the
-sum over the far links.
+`shard`. Devices along axis `rep` hold copies of the weights. Slower links, the *far* links, join these devices. Each
+device has its own rows of the batch. Devices first sum a gradient over the near links. Then each device sends only its
+part of the sum over the far links.
 
 ```
    rep 0   shard 0  [ g of my rows ]   reduce-scatter   [ 0 ]       sum
@@ -39,7 +39,7 @@ So a device has to sum the gradients of all M micro-batches before it sends any 
 
 **Small case.** w is float32[24, 5], 480 bytes, on rep=2, shard=4. Near: 3/4 · 480 = 360 bytes for the gather and 360
 bytes for the scatter. Far: 2 · 1/2 · 480/4 = 120 bytes. One all-reduce over all eight devices would send 2 · 7/8 · 480
-= 840 bytes from each device. The group crosses rep, so all these bytes would count over rep, too.
+= 840 bytes from each device. This all-reduce crosses rep, so all these bytes would count over rep, too.
 
 ## Going further
 
@@ -86,16 +86,16 @@ def hsdp_grads(w, x, y, *, mesh):
     points=1,
     unit="ms",
     params={"chip": ["H100", "B200"], "M": [3, 7, 13], "R": [2, 8, 16]},
-    model="near: (8-1)/8 of the gradient at the egress of a GPU; far: an all-reduce of each GPU with its partners in the other nodes, at an eighth of the node's egress; one after the other",
+    model="Near: a GPU sends (8-1)/8 of the gradients through its egress. Far: each GPU all-reduces with its partners in the other nodes, through an eighth of its node's egress. The far collective starts after the near collective ends",
     hints=[
         "Which bytes does a GPU send inside its node, and which does it send to other nodes?",
         "Near: each GPU sends 7 / 8 of the gradients' V bytes through its egress. Far: each GPU all-reduces its V / 8 bytes, so it sends 2 · (R − 1) / R · V / 8 bytes through an eighth of its node's egress.",
-        "add the two times; the gradients have V = 2 bytes for each parameter",
+        "Add the two times. The gradients have V = 2 bytes for each parameter.",
     ],
 )
 def hsdp_time(chip, M, R):
     """{{ R }} nodes of 8 {{ chip }} sum {{ M }} billion bfloat16 gradients, sharded within a node. First comes the reduce-scatter in the node, then
-    the all-reduce between nodes; bandwidth bounds both. How long do the two collectives take?"""
+    the all-reduce between nodes. Bandwidth bounds both collectives. How long do the two collectives take?"""
     raise NotImplementedError()
 
 
@@ -117,7 +117,7 @@ def hsdp_layout(seen):
 
 @exercise.check(call, points=0.5, public=True, after=hsdp_value)
 def hsdp_far(seen):
-    """hsdp_grads: over rep only the result of the reduce-scatter is summed"""
+    """hsdp_grads: over rep, devices sum only the result of the reduce-scatter"""
     size, R, S = 4 * seen.w.size, seen.mesh["rep"], seen.mesh["shard"]
     number = 2 * (R - 1) / R * 4
     right = 2 * (R - 1) / R * size / S

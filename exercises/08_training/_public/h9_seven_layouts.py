@@ -23,10 +23,10 @@ A collective can overlap a matmul if neither needs the other's result:
    gather A  the matmul before    its own matmul       no matmul
 ```
 
-The table is about whole collectives; a collective's *own* matmul is that of its layer. If a collective of A or C is cut
-into hops, the hops overlap its own matmul (exercises F1, F2).
+The table is about whole collectives. A collective's *own* matmul is its layer's matmul. If a collective of A or C is
+cut into hops, the hops overlap its own matmul (exercises F1, F2).
 
-**Write** two functions; their docstrings list arguments.
+**Write** two functions. Their docstrings list arguments.
 
 | | returns |
 |---|---|
@@ -40,11 +40,11 @@ into hops, the hops overlap its own matmul (exercises F1, F2).
 | `stack`: value | the result, laid out as A |
 | `stack`: what is sent | (X−1)/X or (Y−1)/Y of the arrays under *sent in each layer*, nothing else |
 | | no matmul runs twice; in schemes 2, 3 and 7 no gather of W waits for a matmul |
-| `hides_behind` | the list, also for other axis names and layouts 1 to 3 combined with 5 or 6 |
+| `hides_behind` | the right list, also for other axis names and layouts 1 to 3 combined with 5 or 6 |
 
 Allowed: permutes in place of a collective.
 
-**Symbols.** B rows, E width, L layers; X, Y sizes of mesh axes. In times, W is a link's both-way bandwidth.
+**Symbols.** B rows, E width, L layers; X, Y axis sizes. In time formulas, W is a link's both-way bandwidth.
 
 **Small case.** float32, B=20, E=24, x=4, y=2. Per layer, scheme 2 sends 3/4 of W, 1728 bytes. Schemes 5 and 6 send
 3/4 of [20, 24], 1440 bytes. Scheme 7 sends 3/4 of W[12, 24] and 1/2 of C[5, 24], 864 + 240 bytes.
@@ -73,16 +73,16 @@ link x-         reduce_scatter·        S·············        reduc
 In v5e's own profile all-gathers run beside the core, but reduce-scatters do not. In both profiles the collectives of
 scheme 5 are fully exposed.
 
-**Which collectives may overlap.** *Whole* collectives of A and C are between two matmuls and overlap none. If a
+**Which collectives may overlap.** *Whole* collectives of A and C are between two matmuls and overlap no matmul. If a
 collective is *cut into hops*, each hop needs one part of the matmul, or one part needs the hop. The hop overlaps the
-other parts, in layout 6 as well as in 5. So these layouts can overlap too, but only hop by hop.
+other parts, in layout 6 as well as in 5. So collectives of these layouts can overlap matmuls too, but only hop by hop.
 
-**In real systems.** Layouts 2 and 7 are for training, 5 is for decoding. Overlap is not enough if the collective takes
-longer than the matmul. In layout 2 the gather and the matmul take equally long if a chip's number of rows is its FLOP/s
-divided by a link's bytes/s (exercise D5).
+**In real systems.** Layouts 2 and 7 are for training, and layout 5 is for decoding. Overlap is not enough if the
+collective takes longer than the matmul. In layout 2 the gather and the matmul take equally long if a chip's number of
+rows is its FLOP/s divided by a link's bytes/s (exercise D5).
 
 **Read on.** `s04/shardings.py` of the repository HighPerfLLMs2024 (session 4) tries these seven layouts. Its first
-exercise is layout 6 in hops; in this course that is exercise F3.
+exercise is layout 6 in hops, as in exercise F3 of this course.
 """
 
 from jax.sharding import PartitionSpec as P
@@ -143,8 +143,8 @@ def hides_behind(act, weight, hops):
     """Return the collectives of one layer, in their order, each with the matmuls that can run beside it.
 
     Args:
-        act, weight: layouts of A (and C) and of W: pairs of an axis's name or None, as (None, "x"). The axis that cuts the
-            batch may cut either dimension of W. At most one other axis cuts A or W, as in one of the layouts 4 to 7.
+        act, weight: layouts of A (and C) and of W: pairs of an axis's name or None, such as (None, "x"). The axis that
+            cuts the batch may cut either dimension of W. At most one other axis cuts A or W, as in one of the layouts 4 to 7.
         hops: True: each collective is cut into hops; False: it is whole.
     Returns: a list of (kind, array, axis, place): kind "all_gather" or "reduce_scatter"; array "W", "A" or "C"; place
         "other layers", "own product" or "nothing". "own product" means the collective's own matmul. W comes first; [] if
@@ -159,11 +159,11 @@ def hides_behind(act, weight, hops):
     params={
         "chip": ["v4p", "v5p"], "B": [6144, 8192], "L": [57344, 65536], "E": [12288, 16384], "X": [8, 16], "Y": [4],
     },
-    model="rings along x and y with separate links; W is gathered ahead of time; V bytes take V / W, W both directions of a link",
+    model="The rings along x and y have separate links. The array W is gathered ahead of time. A collective of V bytes takes V / W, where this W is the both-way bandwidth of a link",
     hints=[
         "Which collective can run ahead of time, and which waits for the matmul?",
         "The gather of the weights along x overlaps matmul and reduce-scatter. The reduce-scatter along y waits for the matmul.",
-        "for each batch the longer of (2 · E² / Y) / W and matmul + (2 · B / X · E) / W; then add the two batches' times",
+        "For each batch take the longer of (2 · E² / Y) / W and matmul + (2 · B / X · E) / W. Then add the two batches' times.",
     ],
 )
 def mixed_layer_time(chip, B, L, E, X, Y):
@@ -228,8 +228,8 @@ def right(*schemes):
 
 @exercise.helper
 def budget(seen, *kinds, x=None, y=None, parts="x", again="x"):
-    """Require the given numbers for each layer along x and y, by the given collectives or hop by hop; `parts` devices
-    share each matmul. `x` and `y` hold the numbers that right and wrong programs send. A wrong program does the matmuls
+    """Require the given numbers for each layer along x and y, by the given collectives or hop by hop. The devices
+    along `parts` share each matmul. `x` and `y` hold the numbers that right and wrong programs send. A wrong program does the matmuls
     of all devices along `again`."""
     L, B, E = seen.dims["L"], seen.dims["B"], seen.dims["E"]
     share = int(np.prod([seen.mesh[axis] for axis in parts]))
@@ -262,7 +262,7 @@ def both_value(four, seven):
 
 @exercise.check([five, six], points=0.5, public=True, after=columns_value)
 def columns_budget(five, six):
-    """stack, schemes 5 and 6: C is reduce-scattered, or A gathered, over x"""
+    """stack: scheme 5 reduce-scatters C over x, and scheme 6 gathers A over x"""
     B, E = five.dims["B"], five.dims["E"]
     budget(five, "reduce_scatter", x=(B * E, 2 * B * E))
     budget(six, "all_gather", x=(B * E, B * E + E * E))

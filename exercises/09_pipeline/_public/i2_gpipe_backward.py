@@ -30,18 +30,18 @@ loss is the mean of `(output − y)²` over all M micro-batches together.
 
 | check | rule, per device | small case |
 |---|---|---|
-| loss, layers | those of one device, in each of three steps; all micro-batches see the same weights | |
+| loss, layers | equal to those of one device, in each of three steps; all micro-batches see the same weights | |
 | ticks | M + P − 1 ticks in each pass, and no more FLOPs than these ticks need; permutes, and one all-reduce of the loss | 2 · 6 ticks |
 | memory | with these ticks, on pp=2, a device holds, beside the arguments: one stash of M inputs, one sum of gradients, one tick's arrays | |
 
 Keeping the inputs of every layer, or a gradient for each micro-batch, takes too much memory. Write the ticks as loops:
-the grader cannot follow the memory of a program of more than 5,000 operations.
+the grader cannot follow the memory of a program with more than 5,000 operations.
 
 **Symbols.** P stages, M micro-batches of b rows, L layers (in question `gpipe_stash`, layers of a stage), D width.
 
-**Small case.** P=3, M=4: 6 ticks in each pass. `jax.vjp(stage, ws, a)` computes the stage again and returns its output
-and a function from the output's gradient to the gradients of `ws` and `a`. So a backward tick costs as much as three
-forward ticks: one to compute the stage again, and one for each gradient.
+**Small case.** P=3, M=4: 6 ticks in each pass. `jax.vjp(stage, ws, a)` computes the stage again. The call returns the
+output and a function. This function maps the output's gradient to the gradients of `ws` and `a`. So a backward tick
+costs as much as three forward ticks: one to compute the stage again, and one for each gradient.
 
 ## Going further
 
@@ -80,8 +80,8 @@ def stage(ws, a):
     check_vma=False,
     hints=[
         "Which micro-batch does each device have in tick t, in the forward and in the backward pass? What must a device keep between the two passes?",
-        "Forward: device s has micro-batch t - s, and keeps the input of its stage. Backward: the last device begins; device s has "
-        "micro-batch t - (P - 1 - s), takes its input from the stash, and adds the gradient of ws to one sum.",
+        "Forward: device s has micro-batch t - s, and keeps the input of its stage. Backward: the last device begins. Device s has "
+        "micro-batch t - (P - 1 - s), takes this micro-batch's input from the stash, and adds the gradient of ws to one sum.",
         "out, pull = jax.vjp(stage, ws, stash[mine]); dws, da = pull(jnp.where(me == n - 1, 2 * (out - y[mine]) / y.size, came))",
     ],
 )
@@ -101,7 +101,7 @@ call = exercise.call(gpipe_step, ws=normal("L", "D", "D", spec=P("pp")), x=norma
     points=0.5,
     unit="MiB",
     params={"M": [12, 24, 32], "P": [4, 8], "L": [3, 5], "T": [2048, 3072], "D": [5120, 8192]},
-    model="the stash holds only inputs of stages; 1 MiB is 2^20 bytes",
+    model="The stash holds only inputs of stages. 1 MiB is 2^20 bytes",
     hints=[
         "How many micro-batches wait on one device when the forward pass is done?",
         "All M micro-batches wait. Each has one input of the stage in the stash, however many layers the stage has.",
@@ -109,7 +109,7 @@ call = exercise.call(gpipe_step, ws=normal("L", "D", "D", spec=P("pp")), x=norma
     ],
 )
 def gpipe_stash(M, P, L, T, D):
-    """A pipeline has {{ P }} stages of {{ L }} layers each, {{ M }} micro-batches of {{ T }} tokens, and bfloat16[{{ T }}, {{ D }}] between
+    """A pipeline has {{ P }} stages of {{ L }} layers each, {{ M }} micro-batches of {{ T }} tokens, and sends bfloat16[{{ T }}, {{ D }}] between
     stages. How many MiB is the stash of one device at the end of the forward pass?"""
     raise NotImplementedError()
 
@@ -118,7 +118,7 @@ def gpipe_stash(M, P, L, T, D):
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "M": [12, 16, 32], "P": [4, 8], "T": [2048, 4096], "D": [6144, 8192]},
-    model="only arithmetic, at the peak rate; the backward pass computes each stage again",
+    model="Only arithmetic counts, at the peak rate. The backward pass computes each stage again",
     hints=[
         "How often is each stage computed, forward and backward?",
         "The forward pass computes each stage once. The backward pass computes each stage again, and then two gradients, each with as many FLOPs as the stage: 4 times the forward FLOPs in all.",

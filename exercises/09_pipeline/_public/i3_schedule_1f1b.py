@@ -80,7 +80,7 @@ def schedule_1f1b(P, M):
     points=0.5,
     unit="MiB",
     params={"P": [8, 12, 16], "M": [3, 5, 6], "T": [2048, 3072], "D": [5120, 7168]},
-    model="bfloat16; a device keeps one input of its stage for each micro-batch in flight; 1 MiB is 2^20 bytes",
+    model="For each micro-batch in flight, a device keeps one input of its stage, in bfloat16. 1 MiB is 2^20 bytes",
     hints=[
         "How many micro-batches does stage s hold at most?",
         "Stage s holds P − s micro-batches, but never more than M. Add these numbers over all stages.",
@@ -98,7 +98,7 @@ def in_flight_memory(P, M, T, D):
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "P": [4, 8], "M": [8, 24, 40], "T": [2048, 4096], "D": [6144, 8192]},
-    model="arithmetic at the peak rate; each device has its own program; b = 2 f, nothing is computed again",
+    model="Only arithmetic counts, at the peak rate. Each device has its own program. A backward takes twice as long as a forward, b = 2 f. Nothing is computed again",
     hints=[
         "How many forwards, and how many backwards, follow one another from the start of a step to its end?",
         "M + P − 1 forwards and M + P − 1 backwards follow one another. A forward and a backward together take f + b = 3 f.",
@@ -118,7 +118,7 @@ sizes = exercise.cases(schedule_1f1b, public='[[{"dict": [["P", 3], ["M", 4]]}, 
 def ticks_of(grid, P, M):
     """Return the tick of each cell, by device and name. Raises ValueError if a row is not valid."""
     if not isinstance(grid, list | tuple) or len(grid) != P or not all(isinstance(row, list | tuple) for row in grid):
-        raise ValueError(f"it is not a list of {P} lists")
+        raise ValueError(f"the result is not a list of {P} lists")
     due, when = {f"{kind}{i}" for kind in "FB" for i in range(M)}, {}
     for s, row in enumerate(grid):
         for tick, cell in enumerate(row):
@@ -126,7 +126,7 @@ def ticks_of(grid, P, M):
                 continue
             if not isinstance(cell, str) or cell not in due:
                 raise ValueError(
-                    f"device {s} has {cell!r} in tick {tick}, which is none of F0 to F{M - 1} and B0 to B{M - 1}"
+                    f"cells are F0 to F{M - 1}, B0 to B{M - 1} or empty, but device {s} has {cell!r} in tick {tick}"
                 )
             if (s, cell) in when:
                 raise ValueError(f"device {s} has {cell} twice, in ticks {when[s, cell]} and {tick}")
@@ -144,7 +144,7 @@ def too_early(when, P):
         before = s - 1 if cell[0] == "F" else s + 1
         need = (before, cell) if 0 <= before < P else (s, "F" + cell[1:])
         if need != (s, cell) and when[need] >= tick:
-            return f"device {s} has {cell} in tick {tick}, and {need[1]} of device {need[0]} is in tick {when[need]}"
+            return f"device {s} has {cell} in tick {tick}, but needs {need[1]} of device {need[0]}, which is in tick {when[need]}"
     return ""
 
 
@@ -155,12 +155,13 @@ def each_schedule(seen):
         of = f"P={args['P']}, M={args['M']}" if seen.public else "some P and M that are not shown here"
         if got.error:
             place = f"line {got.line}" if got.line else ""
-            raise Failure(f"for {of} it raised {got.error}", where=place, staff=f"{args}: {got.message}")
+            raise Failure(f"for {of} your function raised {got.error}", where=place, staff=f"{args}: {got.message}")
         try:
             when = ticks_of(got.value, **args)
         except ValueError as problem:
             raise Failure(
-                f"for {of}: {problem}" if seen.public else f"for {of} it is not a schedule", staff=f"{args}: {problem}"
+                f"for {of}: {problem}" if seen.public else f"for {of} the result is not a schedule",
+                staff=f"{args}: {problem}",
             ) from None
         yield args["P"], args["M"], when, max(map(len, got.value)), of
 
@@ -184,12 +185,13 @@ def schedule_order(seen):
 
 @exercise.check(sizes, points=1, public=True, after=schedule_order)
 def schedule_makespan(seen):
-    """schedule_1f1b: 2 (M + P - 1) ticks"""
+    """schedule_1f1b: at most 2 (M + P - 1) ticks"""
     for P, M, when, ticks, of in each_schedule(seen):
         most, idle = 2 * (M + P - 1), ticks - 1 - max(when.values())
         if ticks > most:
-            told = f"it takes {ticks} ticks, the budget is {most}"
-            told += f"; in the last {idle} every device is idle" if idle else ""
+            told = f"the schedule takes {ticks} ticks, the budget is {most}"
+            told += f"; every device is idle in the last {idle} of them" if idle else ""
             raise Failure(
-                f"for {of} {told}" if seen.public else f"for {of} it takes too long", staff=f"P={P}, M={M}: {told}"
+                f"for {of} {told}" if seen.public else f"for {of} the schedule takes too many ticks",
+                staff=f"P={P}, M={M}: {told}",
             )

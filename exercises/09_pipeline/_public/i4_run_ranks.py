@@ -21,7 +21,7 @@ hangs. Here you find such ranks.
 | returns: `order` | list of (rank, index in its program): all operations that end, in a possible order |
 | `stuck` | ranks that never end their program, ascending |
 
-A rank runs its operations one after the other. Each operation begins when the one before it has ended.
+A rank runs its operations one after the other. Each operation begins when the operation before it has ended.
 
 | operation | ends |
 |---|---|
@@ -43,7 +43,7 @@ A rank runs its operations one after the other. Each operation begins when the o
 A `recv` ignores names. Messages from one rank to another keep their order, whether `send` or `isend` sends them.
 Operations that end together, or that do not wait for each other, have no fixed order.
 
-**Symbols.** X (and Y) ranks of a ring, messages of V GB, W1 one-way bandwidth: a GPU's egress.
+**Symbols.** X (and Y) ranks of a ring, messages of V GB, W1 one-way bandwidth, which is a GPU's egress.
 
 **Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program. The result is
 `([], [0, 1])`. If rank 2 sent to rank 0, rank 2 would be stuck too, because rank 0 never receives.
@@ -85,11 +85,11 @@ def run_ranks(programs):
     points=0.5,
     unit="ms",
     params={"gpu": ["A100", "H100", "B200"], "X": [3, 5, 6, 8], "V": [3, 7, 20]},
-    model="a message takes V / W1, W1 the egress of a GPU; a rank takes part in one message at a time; 1 GB is 10^9 bytes",
+    model="A message takes V / W1, where W1 is the egress of a GPU. A rank takes part in one message at a time. 1 GB is 10^9 bytes",
     hints=[
         "Which ranks can receive at the start?",
-        "Only rank 0 receives at the start, so only the last rank's message moves. Then the message of the rank before it moves, and so on: one message at a time.",
-        "X messages, one after the other; each takes V / egress",
+        "Only rank 0 receives at the start, so only the last rank's message moves. Then the message of rank X − 2 moves, and so on: one message at a time.",
+        "X messages move, one after the other. Each takes V / egress.",
     ],
 )
 def blocking_ring_time(gpu, X, V):
@@ -102,7 +102,7 @@ def blocking_ring_time(gpu, X, V):
     points=0.5,
     unit="ms",
     params={"gpu": ["A100", "H100", "B200"], "X": [4, 6, 8], "Y": [3, 5, 7], "V": [3, 7, 20]},
-    model="as above",
+    model="A message takes V / W1, where W1 is the egress of a GPU. A rank takes part in one message at a time. 1 GB is 10^9 bytes",
     hints=[
         "Which messages can be sent at the same time?",
         "With an even number of ranks, all messages take two rounds. With an odd number, the last rank and rank 0 both send first, so a third round is needed.",
@@ -173,13 +173,13 @@ def replayed(programs, order):
         if (rank, k) not in fired:
             together = ends_now(rank)
             if not together:
-                raise ValueError(f"rank {rank} waits at {now(rank)}, number {k}, which cannot end yet")
+                raise ValueError(f"rank {rank} waits at {now(rank)}, operation {k}, which cannot end yet")
             fire(together)
         at[rank] += 1
     waiting = sorted(fired - set(order))
     more = waiting or [(rank, at[rank]) for rank in range(len(programs)) if ends_now(rank)]
     if more:
-        raise ValueError(f"operation {more[0][1]} of rank {more[0][0]} can end, and is not in the order")
+        raise ValueError(f"the order leaves out operation {more[0][1]} of rank {more[0][0]}, which can end")
     return [rank for rank, program in enumerate(programs) if at[rank] < len(program)]
 
 
@@ -191,7 +191,7 @@ def judge_runs(seen):
         of = f"for the programs {programs} " if seen.public else "for programs that are not shown here "
         if got.error:
             raise Failure(
-                f"{of}it raised {got.error}",
+                f"{of}your function raised {got.error}",
                 where=f"line {got.line}" if got.line else "",
                 staff=f"{args}: {got.message}",
             )
@@ -199,30 +199,30 @@ def judge_runs(seen):
             order, stuck = got.value
             order, stuck = [(rank, k) for rank, k in order], list(stuck)
         except (TypeError, ValueError):
-            raise Failure(f"{of}it does not return (order, stuck)", staff=f"{args}: {got.value}") from None
+            raise Failure(f"{of}your function does not return (order, stuck)", staff=f"{args}: {got.value}") from None
         try:
             due = replayed(programs, order)
         except ValueError as problem:
             told = f"in the order {order}: {problem}" if seen.public else "the order is impossible, or stops too early"
             raise Failure(of + told, staff=f"{args}: {problem}") from None
         if stuck != due:
-            told = f"ranks {due} are stuck, not {stuck}" if seen.public else "the stuck ranks differ"
+            told = f"ranks {due} are stuck, not {stuck}" if seen.public else "the list of stuck ranks is wrong"
             raise Failure(of + told, staff=f"{args}: {due}, not {stuck}")
 
 
 @exercise.check(message_cases, points=1, public=True)
 def ranks_messages(seen):
-    """run_ranks: send and recv"""
+    """run_ranks: programs with send and recv"""
     judge_runs(seen)
 
 
 @exercise.check(isend_cases, points=0.75, public=True, after=ranks_messages)
 def ranks_isend(seen):
-    """run_ranks: isend and wait"""
+    """run_ranks: programs that also have isend and wait"""
     judge_runs(seen)
 
 
 @exercise.check(group_cases, points=0.75, public=True)
 def ranks_groups(seen):
-    """run_ranks: all_reduce in groups"""
+    """run_ranks: programs with all_reduce in groups"""
     judge_runs(seen)

@@ -15,8 +15,8 @@ its experts, and gets the results back.
 ```
 
 **Write** the body `moe(x, route, w, *, k, cap)`. A token's gates are the softmax of its row of `route` over all E
-experts. The token chooses the k experts with the largest gates. Its result is the sum over these choices of gate ·
-tanh(token · W of the expert).
+experts. The token chooses the k experts with the largest gates. Its result is the sum of gate · tanh(token · W of the
+expert) over its k choices.
 
 **Capacity.** A device has `cap` slots for each expert. The device serves all first choices in the order of tokens, then
 all second choices, and so on. A choice without a slot is dropped: it adds nothing, and the other gates do not change.
@@ -32,14 +32,14 @@ all second choices, and so on. A choice without a slot is dropped: it adds nothi
 | check | rule, per device | small case |
 |---|---|---|
 | value | the sum over each token's choices that have a slot | |
-| gradients | gradients of `x`, `w` and `route`, by JAX | |
+| gradients | JAX's gradients of `x`, `w` and `route` | |
 | what is sent | over ep only all-to-alls; each pass sends (N−1)/N · E · cap · (D + F + 2) numbers at most | 528 bytes |
 | | forward pass: nothing over dp | |
-| work | forward pass: each row is multiplied by the weights of its own expert only, 2 · E · cap · D · F FLOPs. The budget is 2.4 times that, because you may also put rows into slots by matmuls. No more is sent than above | 2.4 · 640 FLOPs |
+| work | forward pass: each row is multiplied by the weights of its own expert only, 2 · E · cap · D · F FLOPs. The budget is 2.4 times this number, because you may also put rows into slots by matmuls. The limit for what is sent holds, too | 2.4 · 640 FLOPs |
 
 **Symbols.** S tokens, D and F widths, N devices along ep.
 
-**Small case.** A device has 6 tokens of D=5; 8 experts, F=4, k=2, cap=2, N=4. Its 12 choices go into 8 · 2 = 16 slots.
+**Small case.** D=5, F=4, E=8, k=2, cap=2, N=4. A device has 6 tokens, and their 12 choices go into 8 · 2 = 16 slots.
 12 of these 16 slots are for other devices: the device sends 12 · 5 · 4 = 240 bytes to the experts,
 and 12 · 4 · 4 = 192 bytes of results. The budget allows 2 further numbers for each slot.
 
@@ -78,7 +78,7 @@ EXPERTS = exercise.given(P("ep", None, None))
 @exercise.body(
     out_specs=TOKENS,
     hints=[
-        "Give each choice a place (expert, slot). How many choices of that expert does the device serve before this one?",
+        "Give each choice a place (expert, slot). How many choices of that expert does the device serve before this choice?",
         "Put tokens into a zero array [E, cap, D] at their places. Send this array, multiply, send the results back, and read them at these places.",
         "slot = jnp.cumsum(chosen, 0)[jnp.arange(len(expert)), expert] - 1; zeros.at[expert, slot].set(rows, mode='drop') leaves out slots beyond cap.",
     ],
@@ -115,7 +115,7 @@ def moe_bytes(S, D, k, room, N):
     points=0.5,
     unit="",
     params={"chip": ["v4p", "v5p"], "N": [4, 8, 12, 16], "matrices": [3]},
-    model="ring: an all-to-all of V bytes in all takes V / (4·W), W both directions of a link; matmuls take FLOPs / C; latency and dropped choices are left out",
+    model="ring: an all-to-all of V bytes on all devices together takes V / (4·W), where W counts both directions of a link; matmuls take FLOPs / C; latency and dropped choices are left out",
     hints=[
         "Write the time of the all-to-alls and the time of the matmuls for r rows on each of N devices. What cancels?",
         "V counts the bytes of all devices: N · r · D numbers go to the experts, and N · r · D numbers come back.",
@@ -165,7 +165,8 @@ def kept(seen):
 
 @exercise.helper
 def parts_of(seen):
-    """Gates [S, E], 1 for each served choice [S, E], and the experts' results [S, E, F], for whole arrays, in float64."""
+    """The gates [S, E], an array [S, E] with 1 for each served choice, and the experts' results [S, E, F]. All three
+    are whole arrays in float64."""
     x, route, w = (a.astype(np.float64) for a in (seen.x, seen.route, seen.w))
     gates = np.exp(route - route.max(1, keepdims=True))
     return gates / gates.sum(1, keepdims=True), kept(seen), np.tanh(np.einsum("sd,edf->sef", x, w))
@@ -218,13 +219,13 @@ def expect_rows_sent(one_pass):
     expect_only(one_pass.only(axis="ep"), "all_to_all")
     numbers = dims["E"] * one_pass.cap * (dims["D"] + dims["F"] + 2)
     row = 4 * dims["E"] * (dims["D"] + dims["F"]) * (n - 1) / n
-    right, wrong, near = one_pass.cap * row, (one_pass.cap + 1) * row, "one row more for each expert is wrong"
+    right, wrong, near = one_pass.cap * row, (one_pass.cap + 1) * row, "cap + 1 rows instead of cap"
     expect_traffic(one_pass, at_most=needed(right, wrong, at=4 * numbers * (n - 1) / n, near=near), axis="ep")
 
 
 @exercise.check(call, points=1, public=True, after=moe_value)
 def moe_traffic(seen):
-    """moe: all-to-alls only, of E · cap rows to the experts and back, in each pass"""
+    """moe: each pass sends at most E · cap rows to the experts and back, by all-to-alls only"""
     forward = seen.only(backward=False)
     expect_traffic(forward, at_most=0, axis="dp")
     expect_rows_sent(forward)

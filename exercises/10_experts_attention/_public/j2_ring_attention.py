@@ -19,7 +19,8 @@ and the positions before it.
 |---|---|---|
 | `q`, `k`, `v`, result | float32[T, H, d] | `P("cp", "tp", None)`: T/N positions, some heads |
 
-Device i has the T/N positions that begin at i · T/N. With `striped` it has every N-th position, starting at i.
+Device i has the T/N positions that begin at i · T/N. With `striped`, device i has every N-th position, from position i
+on.
 
 **What is checked**
 
@@ -27,28 +28,30 @@ Device i has the T/N positions that begin at i · T/N. With `striped` it has eve
 |---|---|---|
 | value | right for blocks, with and without `causal`, and for stripes | |
 | gradients | gradients of q, k and v | |
-| sent, forward | K and V are sent N − 1 times | 2 · 7 blocks |
-| memory, forward | cp=7: what one round needs; not K and V of all devices, nor scores of all rounds; no more is sent than above | |
+| sent, forward | K and V are sent N − 1 times | 2 · 7 blocks (cp=8) |
+| memory, forward | cp=7: room for what one round needs, not for K and V of all devices, nor scores of all rounds; the limit for sending holds, too | |
 | sent, with gradients | K, V and their gradients are sent at most N more times; nothing over tp | 2 · 3 + 4 · 4 blocks (cp=4) |
-| memory, with gradients | cp=8: a device keeps no scores or weights of a finished round; no more is sent than above | |
+| memory, with gradients | cp=8: a device keeps no scores or weights of a finished round; the limit for sending holds | |
 
 Each block that you send may hold one more number per row. You may use JAX's gradients with `jax.checkpoint` around each
 round. JAX then keeps each round's K and V. You may also write your own backward pass, which sends K, V and their
 gradients round the ring.
 
-**Symbols.** T positions, N devices along cp, H (in a question Q) query heads of d numbers; mass: Σ e^(score − max).
+**Symbols.** T positions, N devices along cp, H query heads of d numbers (Q in one question); mass: Σ e^(score −
+max).
 
 **Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4, mass 1.368 · e^(2 −
 4) + 1 = 1.185. Without the factor e^(2 − 4) the mass would be 2.368.
 
 ## Going further
 
-**Stripes.** With blocks the last device computes in all rounds and the first device in one round, and each round waits
-for the slowest device. With stripes the queries of a device see, on average, half of the keys of every device. So all
-devices compute about equally much in every round.
+**Stripes.** With blocks, the last device computes in all rounds, but the first device computes in one round. Each round
+waits for the slowest device. With stripes, the queries of a device see, on average, half of the keys of every device.
+So all devices compute about equally much in every round.
 
 **In real systems.** Context parallelism for long texts works like this. Devices add blocks to the softmax as flash
-attention does. Exercise J3 exchanges positions for heads instead. This sends fewer bytes, but needs enough heads.
+attention does. Exercise J3 exchanges positions for heads instead. This exchange sends fewer bytes, but needs enough
+heads.
 
 **Read on.** *Ring Attention with Blockwise Transformers for Near-Infinite Context*; *Striped Attention*.
 """
@@ -73,12 +76,12 @@ ROWS = P("cp", "tp", None)
     out_specs=ROWS,
     hints=[
         "You can compute two sums over the positions, Σ e^s and Σ e^s v, block by block. What changes when a later block has a larger score?",
-        "Carry the largest score, the mass and the sum of v from round to round. For a new maximum, multiply mass and sum by exp(old - new). Mask by the position in the text.",
+        "Carry the largest score, the mass and the sum of v from round to round. For a new maximum, multiply mass and sum by exp(old - new). Mask scores by the keys' positions in the text.",
         "mass = mass * jnp.exp(top - largest) + jnp.exp(scores - largest[..., None]).sum(-1); the block comes from device (me - hop) % n.",
     ],
 )
 def ring_attn(q, k, v, *, causal, striped):
-    """Return the attention of a text; cp cuts its positions, in blocks or in stripes, and tp cuts its heads.
+    """Return the attention of a text. cp cuts its positions, in blocks or in stripes, and tp cuts its heads.
 
     Args: one device's q, k and v, blocks of float32[T, H, d] sharded P('cp', 'tp'). causal: a query sees positions up to its own.
         striped: device i has every N-th position, from i on.
@@ -102,8 +105,9 @@ HOPS = "a hop takes its bytes / W1, one direction of a link; matmuls take FLOPs 
     ],
 )
 def ring_hides_from(chip, N, Q):
-    """Attention runs in bfloat16, not causal, on a ring of {{ N }} {{ chip }} chips. It has {{ Q }} query heads and 8 key heads, and sends keys and
-    values of these 8 heads round the ring. From how many positions of the whole text on does the hop of a round take no longer than the round's matmuls?"""
+    """Attention runs in bfloat16, not causal, on a ring of {{ N }} {{ chip }} chips. It has {{ Q }} query heads and 8
+    key heads, and sends keys and values of these 8 heads round the ring. How many positions must the whole text have,
+    at least, so that the hop of a round takes no longer than the round's matmuls?"""
     raise NotImplementedError()
 
 
@@ -111,7 +115,7 @@ def ring_hides_from(chip, N, Q):
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "T": [98304, 131072, 196608], "N": [4, 8, 16], "H": [24, 40]},
-    model="4·d FLOPs for each pair of a query and a key that it sees, at rate C; other pairs cost nothing; a round takes as long as its busiest device",
+    model="4·d FLOPs for each pair of a query and a key that the query sees, at rate C; other pairs cost nothing; a round takes as long as its busiest device",
     hints=[
         "What does the busiest device do in round 0, and what does it do in the other rounds?",
         "With blocks, the busiest device computes half of a block's (query, key) pairs in round 0 and all pairs in the other rounds. With stripes it computes half of a block's pairs in each round.",
@@ -119,8 +123,9 @@ def ring_hides_from(chip, N, Q):
     ],
 )
 def stripes_save(chip, T, N, H):
-    """Causal attention of {{ T }} positions with {{ H }} heads of d=128 runs in bfloat16 on a ring of {{ N }} {{ chip }} chips; all hops are overlapped.
-    How many ms do stripes save compared with blocks, in all rounds together?"""
+    """Causal attention of {{ T }} positions with {{ H }} heads of d=128 runs in bfloat16 on a ring of {{ N }}
+    {{ chip }} chips. All hops are overlapped. How many ms do stripes save compared with blocks, in all rounds
+    together?"""
     raise NotImplementedError()
 
 
@@ -219,7 +224,7 @@ def ring_stripes(seen):
 
 @exercise.helper
 def block_of(seen):
-    """The size of a device's block of q, and of its scores with one block of keys."""
+    """The size of a device's block of q, the size of its scores with one block of keys, and its number of rows."""
     rows, heads = seen.dims["T"] // seen.mesh["cp"], seen.dims["H"] // seen.mesh["tp"]
     return rows * heads * seen.dims["d"], rows * rows * heads, rows
 
@@ -237,7 +242,7 @@ def expect_sent(seen, right, most, wrong, near=""):
 def expect_sent_forward(seen):
     """Require that K and V are sent N - 1 times."""
     n = seen.mesh["cp"]
-    expect_sent(seen, 2 * (n - 1), 2 * (n - 1), 2 * n, near="one hop too many")
+    expect_sent(seen, 2 * (n - 1), 2 * (n - 1), 2 * n, near="N hops instead of N - 1")
 
 
 @exercise.helper

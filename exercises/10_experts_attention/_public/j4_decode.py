@@ -29,22 +29,22 @@ average the ratios.
 |---|---|---|
 | value | the mean of v over the filled positions, weighted by the softmax | |
 | what is sent | over x at most an all-gather of H + 2 numbers for each of the device's sequences and heads: (X−1) · B/Z · K/Y · (H + 2) numbers | 84 bytes |
-| | over y and z nothing | |
+| | nothing over y and z | |
 
 Positions from `length` on hold old data: ignore them. Scores may be in the hundreds, so that e^s overflows. From all
-scores of a head, subtract the largest score that any device has.
+scores of a head, subtract the largest score that any device has for this head.
 
 **Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of mesh axes; s score, mass Σ e^(s −
 max).
 
 **Small case.** x0 has the scores (0, ln 3), and x1 has (0, 0). Over the scores of x0 only, the weights are (1/4, 3/4);
-over those of x1 only, (1/2, 1/2). Over all scores they are (1, 3, 1, 1)/6, so x0 has 2/3 of the mass. With B=6, K=2,
-H=5 on z=x=y=2 a device sends (X−1) · B/Z · K/Y · (H + 2) = 1 · 3 · 1 · 7 numbers, 84 bytes.
+over the scores of x1 only, they are (1/2, 1/2). Over all scores they are (1, 3, 1, 1)/6, so x0 has 2/3 of the mass.
+With B=6, K=2, H=5 on z=x=y=2 a device sends (X−1) · B/Z · K/Y · (H + 2) = 1 · 3 · 1 · 7 numbers, 84 bytes.
 
 ## Going further
 
-**In real systems.** Flash decoding merges by log-sum-exp in this way. Every cache that is cut along its positions needs
-such a merge.
+**In real systems.** Flash decoding merges the devices' results in this way, by their log-sum-exp. Every cache that is
+cut along its positions needs such a merge.
 
 **Read on.** *How To Scale Your Model*, "All About Transformer Inference".
 """
@@ -101,7 +101,7 @@ call = exercise.call(decode, q=array("B", "K", "H", draw=spread, spec=P("z", "y"
 
 @exercise.check(call, points=1, public=True)
 def decode_traffic(seen):
-    """decode: over x at most one gather of a result for each head, over y and z nothing is sent"""
+    """decode: at most one all-gather of results over x; nothing is sent over y and z"""
     results = seen.dims["B"] / seen.mesh["z"] * seen.dims["K"] / seen.mesh["y"]
     n, H = seen.mesh["x"], seen.dims["H"]
     most = (n - 1) * 4 * results * (H + 2)
@@ -124,8 +124,9 @@ def decode_traffic(seen):
     ],
 )
 def cache_read_time(chip, B, S, X):
-    """A layer's cache has 8 heads of 128 bfloat16 numbers, and {{ B }} sequences of {{ S }} positions. A mesh x={{ X }}, y=4, z=4 of {{ chip }} chips
-    cuts it as in the table. How long does a chip take to read its part of the layer's cache in a step?"""
+    """A layer's cache has 8 heads of 128 bfloat16 numbers, and {{ B }} sequences of {{ S }} positions. A mesh
+    x={{ X }}, y=4, z=4 of {{ chip }} chips cuts the cache as in the table. How long does a chip take to read its part
+    of the layer's cache in a step?"""
     raise NotImplementedError()
 
 

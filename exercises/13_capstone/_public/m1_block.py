@@ -45,7 +45,7 @@ gradients of `before` and `between` over all three axes at once.
 
 **Symbols.** B texts of T positions, D width, H heads of d numbers, F units of the MLP.
 
-**Small case.** B=6, T=4, D=336, 8 heads of 2, F=58, dp=tp=sp=2. A device's rows are [3, 2, 336], 8064 bytes. An
+**Small case.** B=6, T=4, D=336, 8 heads of 2 numbers, F=58, dp=tp=sp=2. A device's rows are [3, 2, 336], 8064 bytes. An
 all-reduce over tp sends 8064 bytes. K is [3, 2, 4, 2], 192 bytes, and gathering K and V sends 384 bytes. A device has
 30912 parameters, 123648 bytes. The all-reduce of their gradients over four devices sends 2 · 3/4 · 123648 bytes.
 
@@ -71,6 +71,7 @@ from grader.expect import expect_flops
 from grader.expect import expect_shard_map
 from grader.expect import expect_spec
 from grader.expect import expect_traffic
+from grader.expect import needed
 
 
 exercise = Exercise(meshes=[{"dp": 2, "tp": 2, "sp": 2}, {"dp": 1, "tp": 2, "sp": 4}], stars=3, hidden_points=0.5, figures={'block_times': ['bf16', 'ici', 'pod'], 'block_bottleneck': ['bf16', 'ici', 'pod']})
@@ -124,7 +125,7 @@ SIZES = {
 }
 
 
-BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over two, an all-reduce twice as long; matmuls at the peak rate, with scores of all positions, masked or not"
+BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over two axes, and an all-reduce takes twice as long; matmuls run at the peak rate; scores of all positions count, masked or not"
 
 
 @exercise.table(
@@ -134,7 +135,7 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
     columns={"products": "ms", "rows": "ms", "keys": "ms", "gradients": "ms"},
     model=BOOK,
     hints=[
-        "For each part, which array is sent, how large is it when it is whole along the axis, and how often is it sent?",
+        "Which array does each part send? How large is this array when it is whole along the axis, and how often is it sent?",
         "The rows, [b, T/sp, D], have four all-reduces. K and V, [b, T, D/tp] each, have two gathers and two reduce-scatters. The parameters' gradients, 12·D²/tp numbers, have one all-reduce.",
         "n parameters take 3 · 2 · n FLOPs for each position. Scores and sums of V take 3 · 4 · T · D/tp FLOPs for each position.",
     ],
@@ -183,7 +184,7 @@ def of_heads(rng, shape):
 
 @exercise.helper
 def params():
-    """Return the draws of the block's parameters."""
+    """Return the block's parameters, as arrays to draw."""
     shapes = {
         "before": ("D",), "qkv": ("D", 3, "H", "d"), "out": ("H", "d", "D"),
         "between": ("D",), "up": ("D", "F"), "down": ("F", "D"),
@@ -204,7 +205,7 @@ CUBE = {"dp": 2, "tp": 2, "sp": 2}
 there_and_back = exercise.call(block, params=params(), x=rows, wrt=("params", "x"), cotangent=rows, meshes=[CUBE], dims={"B": 6, "T": 4, "D": 336, "H": 8, "d": 2, "F": 58})
 
 
-long = exercise.call(block, params=params(), x=rows, wrt=("params", "x"), cotangent=rows, meshes=[{"dp": 1, "tp": 2, "sp": 4}], dims={"B": 2, "T": 12, "D": 50, "H": 6, "d": 5, "F": 4})
+long = exercise.call(block, params=params(), x=rows, wrt=("params", "x"), cotangent=rows, meshes=[{"dp": 1, "tp": 2, "sp": 4}], dims={"B": 7, "T": 12, "D": 50, "H": 6, "d": 5, "F": 4})
 
 
 @exercise.helper
@@ -318,14 +319,19 @@ def with_joint_sums(seen, tp, both):
 @exercise.helper
 def expect_sent(seen, gathers, reduces, sums):
     """Require at most these bytes over tp, over dp, and over dp or sp, besides single numbers and padding."""
-    tp, sp, both = due_over(seen, gathers, reduces, sums)
-    if sums:
-        tp, both = with_joint_sums(seen, tp, both)
     few, dp = 32, seen.mesh["dp"]
-    expect_traffic(seen, at_most=tp + few, axis="tp")
+    rows, keys, _ = due_over(seen, 2, reduces, 0)
+    tp, sp, gradients = due_over(seen, gathers, reduces, sums)
+    right, wrong, near, both = keys + gradients, 1.5 * sp + gradients, "", gradients
+    if sums:
+        tp, both = with_joint_sums(seen, tp, gradients)
+    if sums and dp > 1:
+        near = "a sum over dp and then over sp sends 2 · 1/2 + 2 · 1/2 of the gradients, in place of 2 · 3/4"
+        wrong = keys + 4 / 3 * gradients
+    expect_traffic(seen, at_most=needed(rows, 1.5 * rows, at=tp + few), axis="tp")
     if dp > 1:
-        expect_traffic(seen, at_most=both + few if sums else 0, axis="dp")
-    expect_traffic(seen, at_most=sp + both + few, axis=("dp", "sp"))
+        expect_traffic(seen, at_most=needed(both, 2 * both, at=both + few) if sums else 0, axis="dp")
+    expect_traffic(seen, at_most=needed(right, wrong, at=sp + both + few, near=near), axis=("dp", "sp"))
 
 
 @exercise.check(long, points=0.5, public=True, after=block_value)

@@ -51,7 +51,7 @@ def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask]
     if any(exercise.checks[name].call.task.name != task for check in checks for name in check.after):
         return [], []
     graded, public = (
-        [a for a in grader.plan(exercise.id, p) if a.task == task and not a.secret] for p in (False, True)
+        [a for a in grader.plan(exercise.id, p) if a.task == task and not a.hidden_inputs] for p in (False, True)
     )
     known = {(ask.program, ask.digest) for ask in graded}
     plain = exercise.tasks[task].kind == "function"

@@ -45,7 +45,7 @@ KEPT = ".shardlings"
 
 
 @dataclass(frozen=True)
-class NotebookWork:
+class StudentNotebook:
     """One submitted notebook, read and repaired, with everything that its verdict depends on.
 
     The keys of ``points`` and ``exercise_of`` are names of grade cells.
@@ -128,7 +128,7 @@ class Shardlings(LoggingConfigurable):
 
     def read(
         self, path: Path, student: str, assignment: str, notebook: str, known: Sequence[ReleasedCell]
-    ) -> NotebookWork:
+    ) -> StudentNotebook:
         """Read and repair a submitted notebook.
 
         Raises CourseError if the cells or points in the gradebook differ from those of the course.
@@ -142,7 +142,7 @@ class Shardlings(LoggingConfigurable):
         handed_out = self._handed_out(notebook) if names else frozenset[str]()
         repaired = repair(path, student, known, names, given, self.parsers, handed_out)
         fingerprint = self.grader.fingerprint(repaired.submission, names)
-        return NotebookWork(student, assignment, notebook, repaired, names, fingerprint, points, exercise_of)
+        return StudentNotebook(student, assignment, notebook, repaired, names, fingerprint, points, exercise_of)
 
     def _handed_out(self, module: str) -> frozenset[str]:
         """Return the texts of the code cells of a module's notebook, as learners get them."""
@@ -162,24 +162,24 @@ class Shardlings(LoggingConfigurable):
                     f"{points[cell]:g} in the gradebook; {again}"
                 )
 
-    def report(self, work: NotebookWork) -> Report:
+    def report(self, book: StudentNotebook) -> Report:
         """Return the notebook's stored report. If there is none, grade the notebook now and return the new report."""
-        found = self.kept(work.fingerprint)
-        if found is None and work.fingerprint in self._coming:
-            found = self._coming[work.fingerprint].result()
+        found = self.kept(book.fingerprint)
+        if found is None and book.fingerprint in self._coming:
+            found = self._coming[book.fingerprint].result()
         if found is None:
-            self._prove(work.names)
-            found = self.grader.grade(work.repaired.submission, work.names)
-            self.keep(work.fingerprint, found)
+            self._prove(book.names)
+            found = self.grader.grade(book.repaired.submission, book.names)
+            self.keep(book.fingerprint, found)
         return found
 
-    def ahead(self, works: Sequence[NotebookWork]) -> None:
+    def ahead(self, notebooks: Sequence[StudentNotebook]) -> None:
         """If two or more notebooks have no stored report, start grading these notebooks in the background."""
-        left = [w for w in works if self.kept(w.fingerprint) is None]
+        left = [w for w in notebooks if self.kept(w.fingerprint) is None]
         self._coming = {w.fingerprint: Future() for w in left}
 
-        def done(work: NotebookWork, result: Report | Exception) -> None:
-            coming = self._coming[work.fingerprint]
+        def done(book: StudentNotebook, result: Report | Exception) -> None:
+            coming = self._coming[book.fingerprint]
             coming.set_result(result) if isinstance(result, Report) else coming.set_exception(result)
 
         if left:
@@ -216,15 +216,17 @@ class Shardlings(LoggingConfigurable):
         place.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(place, report.dumps())
 
-    def batch(self, works: Sequence[NotebookWork], done: Callable[[NotebookWork, Report | Exception], None]) -> None:
+    def batch(
+        self, notebooks: Sequence[StudentNotebook], done: Callable[[StudentNotebook, Report | Exception], None]
+    ) -> None:
         """Grade all notebooks without a stored report, in parallel. Call ``done`` in this thread for every notebook."""
-        left: dict[str, NotebookWork] = {}
-        for work in works:
-            found = self.kept(work.fingerprint)
+        left: dict[str, StudentNotebook] = {}
+        for book in notebooks:
+            found = self.kept(book.fingerprint)
             if found is None:
-                left[work.student] = work
+                left[book.student] = book
             else:
-                done(work, found)
+                done(book, found)
 
         def finished(student: str, result: Report | Exception) -> None:
             if isinstance(result, Report):
@@ -237,13 +239,13 @@ class Shardlings(LoggingConfigurable):
             load_templates()  # load templates before the batch, because this can fail while other threads parse
             self.grader.batch(left, lambda student: self._next(left[student]), names, finished)
 
-    def _next(self, work: NotebookWork) -> Submission:
+    def _next(self, book: StudentNotebook) -> Submission:
         if self._stopped:
             raise CancelledError
-        return work.repaired.submission
+        return book.repaired.submission
 
 
-def stamp(work: NotebookWork, known: Sequence[ReleasedCell], dates: Sequence[object], late: Sequence[str]) -> str:
+def stamp(book: StudentNotebook, known: Sequence[ReleasedCell], dates: Sequence[object], late: Sequence[str]) -> str:
     """Return a digest of everything that affects the graded notebook and its gradebook rows.
 
     Args:
@@ -252,9 +254,9 @@ def stamp(work: NotebookWork, known: Sequence[ReleasedCell], dates: Sequence[obj
     """
     cells = [(k.name, k.kind, k.source, k.points, k.solution, k.task, k.locked) for k in known]
     parts = [
-        work.fingerprint,
-        work.repaired.digest,
-        work.repaired.submission.notes,
+        book.fingerprint,
+        book.repaired.digest,
+        book.repaired.submission.notes,
         cells,
         [str(d) for d in dates],
         list(late),

@@ -41,7 +41,7 @@ from grader.course.config import CourseError
 from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import by_hand, class_page, handed_in
 from grader.integrations.nbgrader import folder as course_folder
-from grader.integrations.nbgrader.autograder import KEPT, Elsewhere, NotebookWork, stamp
+from grader.integrations.nbgrader.autograder import KEPT, Elsewhere, StudentNotebook, stamp
 from grader.integrations.nbgrader.gradebook import annotate, names_of, one_transaction, save, submissions_of
 from grader.integrations.nbgrader.outcome import BatchOutcome, not_understood
 from grader.integrations.nbgrader.plugin import METADATA, Session, graded, rebuild
@@ -60,7 +60,7 @@ class _Student:
     """One student's submission: its notebooks, and their reports so far."""
 
     name: str
-    works: dict[str, NotebookWork]
+    notebooks: dict[str, StudentNotebook]
     timestamp: Any
     notes: list[str]
     stamps: dict[str, str]
@@ -156,15 +156,17 @@ class _Batch:
                         outcome.failures[name] = str(error)
                         advance(name)
                         continue
-                    reasons = not_understood(student.works, self.known, self._folder(name))
+                    reasons = not_understood(student.notebooks, self.known, self._folder(name))
                     outcome.needs_review(name, *student.notes, *reasons)
-                    if not student.works:
+                    if not student.notebooks:
                         outcome.failures[name] = handed_in.why_ungraded(
                             self._folder(name), self.known, settings.is_ours
                         )
                     elif not again and self._is_done(student):
                         outcome.kept.append(name)
-                        self.reports[name] = [r for w in student.works.values() if (r := settings.kept(w.fingerprint))]
+                        self.reports[name] = [
+                            r for w in student.notebooks.values() if (r := settings.kept(w.fingerprint))
+                        ]
                     else:
                         left.append(student)
                         continue
@@ -223,17 +225,17 @@ class _Batch:
     def _graded_folder(self, name: str) -> Path:
         return Path(self.coursedir.format_path(self.coursedir.autograded_directory, name, self.assignment))
 
-    def _read(self, name: str, notebooks: list[Path]) -> _Student:
-        works = {
+    def _read(self, name: str, paths: list[Path]) -> _Student:
+        notebooks = {
             n.stem: self.session.shardlings.read(n, name, self.assignment, n.stem, self.known[n.stem])
-            for n in notebooks
+            for n in paths
             if n.stem in self.known
         }
         timestamp, notes = handed_in.time_in(self._folder(name))
         known, due = self.dates.get(name, (None, self.duedate))
         dates = [timestamp or known, due]
-        stamps = {n: stamp(w, self.known[n], dates, self.session.late) for n, w in works.items()}
-        return _Student(name, works, timestamp, notes, stamps)
+        stamps = {n: stamp(w, self.known[n], dates, self.session.late) for n, w in notebooks.items()}
+        return _Student(name, notebooks, timestamp, notes, stamps)
 
     def _is_done(self, student: _Student) -> bool:
         return student.name in self.dates and all(
@@ -251,7 +253,7 @@ class _Batch:
         """Collect the cells that need review. Add to the reports the points that people gave in nbgrader."""
         for student, reason in outcome.failures.items():
             outcome.attention[student] = [f"not graded: {reason}", *outcome.attention.get(student, [])]
-        checks = {c: e for works in self._exercises.values() for c, e in works.items()}
+        checks = {c: e for of_notebook in self._exercises.values() for c, e in of_notebook.items()}
         words = by_hand.to_read(self.session.shardlings.loaded, checks.values())
         # Include students in the gradebook who have no folder in ``submitted``. Load at most HELD students at a time.
         everybody = sorted({*self.dates, *outcome.graded})
@@ -292,27 +294,27 @@ class _Batch:
             ready.clear()
             at_once = min(2 * at_once, MOST_AT_ONCE)
 
-        def done(work: NotebookWork, result: Report | Exception) -> None:
-            student = by_name[work.student]
+        def done(book: StudentNotebook, result: Report | Exception) -> None:
+            student = by_name[book.student]
             if isinstance(result, Exception):
                 outcome.failures[student.name] = f"{type(result).__name__}: {result}"
             else:
-                student.reports[work.notebook] = result
+                student.reports[book.notebook] = result
                 if warning := ended_xla(result):
                     outcome.needs_review(student.name, warning)
-            if set(student.reports) == set(student.works):
+            if set(student.reports) == set(student.notebooks):
                 ready.append(student)
             if len(ready) >= at_once:
                 record()
 
         for notebook in self.known:
-            self.session.shardlings.batch([s.works[notebook] for s in students if notebook in s.works], done)
+            self.session.shardlings.batch([s.notebooks[notebook] for s in students if notebook in s.notebooks], done)
         record()
         outcome.graded.sort()
 
     def _record(self, students: Sequence[_Student]) -> None:
         """Write the gradebook rows, then each student's files. The last file is the notebook with the stamp."""
-        nodes = {s.name: {n: self._notebook(s, work) for n, work in s.works.items()} for s in students}
+        nodes = {s.name: {n: self._notebook(s, book) for n, book in s.notebooks.items()} for s in students}
         late: list[tuple[_Student, Any]] = []
         with one_transaction(self.gradebook):
             for student, found in self._rows(students):
@@ -330,13 +332,13 @@ class _Batch:
 
     def _fill(self, student: _Student, found: Any, nodes: dict[str, Any]) -> None:
         for submitted in found.notebooks:
-            work = student.works.get(submitted.name)
-            if work is None:
+            book = student.notebooks.get(submitted.name)
+            if book is None:
                 for grade in submitted.grades:
                     grade.auto_score, grade.needs_manual_grade = 0, False
                 continue
-            save(submitted, nodes[submitted.name].cells, work)
-            annotate(submitted, self.session.shardlings, work, student.reports[submitted.name])
+            save(submitted, nodes[submitted.name].cells, book)
+            annotate(submitted, self.session.shardlings, book, student.reports[submitted.name])
             submitted.late_submission_penalty = None
 
     @property
@@ -355,19 +357,19 @@ class _Batch:
         del held  # SQLAlchemy's session drops rows that nothing refers to, so ``held`` kept them for the loop
         return found
 
-    def _notebook(self, student: _Student, work: NotebookWork) -> Any:
+    def _notebook(self, student: _Student, book: StudentNotebook) -> Any:
         node = nbformat.v4.new_notebook()
-        rebuild(node, work)
-        if self.kernels[work.notebook]:
-            node.metadata["kernelspec"] = self.kernels[work.notebook]
-        graded(node, work, student.reports[work.notebook], student.stamps[work.notebook])
+        rebuild(node, book)
+        if self.kernels[book.notebook]:
+            node.metadata["kernelspec"] = self.kernels[book.notebook]
+        graded(node, book, student.reports[book.notebook], student.stamps[book.notebook])
         return node
 
     def _penalise(self, student: _Student, found: Any) -> None:
         """Set late penalties with the configured plugin, like nbgrader's AssignLatePenalties."""
         late = found.total_seconds_late
         for submitted in found.notebooks:
-            if submitted.name in student.works:
+            if submitted.name in student.notebooks:
                 penalty = self.late.plugin_inst.late_submission_penalty(student.name, submitted.score, late)
                 if penalty is not None:
                     submitted.late_submission_penalty = min(max(penalty, 0), submitted.score)

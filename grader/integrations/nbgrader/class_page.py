@@ -23,9 +23,9 @@ from grader.reports.whole_class import WholeClass
 SHOWN = "shown.json"
 _BEGINS: list[tuple[str, Kind]] = [
     ("not graded", "not graded"),
-    ("pending", "pending"),
+    ("points are pending", "pending"),
     ("by hand", "by hand"),
-    ("graded again", "handed in again"),
+    ("this submission was graded again", "handed in again"),
 ]
 
 
@@ -60,6 +60,7 @@ def write(
         kept: returns the stored report with a fingerprint, or None.
     """
     place.mkdir(parents=True, exist_ok=True)
+    outcome.forget_blank(reports)
     people = {student: Person(name) for student, name in outcome.names.items()}
     whole = [_together(student, list(of), outcome.late.get(student)) for student, of in sorted(reports.items()) if of]
     before, rules, now = _read_shown(place), ChangedRules(), dict[str, _Shown]()

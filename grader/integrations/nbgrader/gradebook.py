@@ -14,7 +14,7 @@ from sqlalchemy.orm import selectinload
 from grader.common.result import ExerciseReport, Report
 from grader.exercise import Exercise
 from grader.integrations.nbgrader import by_hand, cells, folder
-from grader.integrations.nbgrader.autograder import NotebookWork, Shardlings
+from grader.integrations.nbgrader.autograder import Shardlings, StudentNotebook
 from grader.integrations.nbgrader.repair import ReleasedCell
 
 NO_RESPONSE = "No response."
@@ -94,7 +94,7 @@ def names_of(gradebook: Gradebook) -> dict[str, str]:
     return {student: name for student, name in names.items() if name}
 
 
-def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report: Report) -> None:
+def annotate(submitted: Any, autograder: Shardlings, book: StudentNotebook, report: Report) -> None:
     """Add to a notebook's rows what nbgrader does not save: reasons, extra credit and flags for manual grading.
 
     The reasons are saved as comments. Scores and comments by people never change. The caller must commit the changes.
@@ -102,18 +102,18 @@ def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report:
     Args:
         submitted: nbgrader's SubmittedNotebook.
     """
-    declared = {name: autograder.loaded.exercise(name) for name in work.names}
+    declared = {name: autograder.loaded.exercise(name) for name in book.names}
     found = {e.exercise: e for e in report.exercises}
-    to_grade = _cells_to_grade(autograder, work, report)
-    comments = {c.name: c for c in submitted.comments if c.name not in work.repaired.untouched - to_grade}
+    to_grade = _cells_to_grade(autograder, book, report)
+    comments = {c.name: c for c in submitted.comments if c.name not in book.repaired.untouched - to_grade}
     for name, exercise in declared.items():
         _comment_tasks(comments, exercise, found[name])
-    extra_words = by_hand.to_read(autograder.loaded, [name for name in work.names if declared[name].extension])
+    extra_words = by_hand.to_read(autograder.loaded, [name for name in book.names if declared[name].extension])
     for grade in submitted.grades:
         _await_a_person(grade, to_grade)
         if grade.name in extra_words and grade.auto_score is None:
             grade.auto_score = 0  # nbgrader omits the extra credit of a cell without a score
-        name = work.exercise_of.get(grade.name, "")
+        name = book.exercise_of.get(grade.name, "")
         if name not in found:
             continue
         if declared[name].extension:
@@ -131,10 +131,10 @@ def _await_a_person(grade: Any, to_grade: set[str]) -> None:
         grade.auto_score, grade.needs_manual_grade = None, True
 
 
-def _cells_to_grade(autograder: Shardlings, work: NotebookWork, report: Report) -> set[str]:
+def _cells_to_grade(autograder: Shardlings, book: StudentNotebook, report: Report) -> set[str]:
     """Return the names of cells with answers that a person must grade."""
     waiting = {f"{e.exercise}/{r.name}" for e in report.exercises for r in e.results if r.status == "waiting"}
-    read = by_hand.to_read(autograder.loaded, work.names)
+    read = by_hand.to_read(autograder.loaded, book.names)
     return {cell for cell, question in read.items() if question in waiting}
 
 
@@ -144,7 +144,7 @@ def _comment_tasks(comments: dict[str, Any], exercise: Exercise, report: Exercis
             comments[cell].auto_comment = cells.comment(report, task)
 
 
-def save(submitted: Any, nodes: list[Any], work: NotebookWork) -> None:
+def save(submitted: Any, nodes: list[Any], book: StudentNotebook) -> None:
     """Set the scores of all cells, as nbgrader's SaveAutoGrades does. The caller must commit the changes."""
     from nbgrader.utils import determine_grade
 
@@ -156,4 +156,4 @@ def save(submitted: Any, nodes: list[Any], work: NotebookWork) -> None:
         grade.auto_score = determine_grade(node)[0]
         grade.needs_manual_grade = grade.manual_score is not None or grade.auto_score is None
     for comment in submitted.comments:
-        comment.auto_comment = NO_RESPONSE if comment.name in work.repaired.untouched else None
+        comment.auto_comment = NO_RESPONSE if comment.name in book.repaired.untouched else None

@@ -167,7 +167,7 @@ def unread_beside(place: Path, known: Collection[str]) -> list[str]:
     others = [printable(str(path.relative_to(place))) for path in _notebooks_in(place) if path not in graded]
     if not others:
         return []
-    return [f"the student wrote nothing in the graded notebook, and these notebooks were not read: {a_few(others)}"]
+    return [f"the grader found no work in the graded notebook, and did not read these notebooks: {a_few(others)}"]
 
 
 def _notebooks_in(place: Path) -> list[Path]:

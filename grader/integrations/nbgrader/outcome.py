@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
 from grader.batch.late import span
-from grader.common.result import HandIn
+from grader.common.result import HandIn, Report
 from grader.common.text import a_few
-from grader.integrations.nbgrader.autograder import NotebookWork
+from grader.integrations.nbgrader.autograder import StudentNotebook
 from grader.integrations.nbgrader.handed_in import unread_beside
 from grader.integrations.nbgrader.repair import ReleasedCell
 from grader.reports.points import counted
@@ -50,6 +50,15 @@ class BatchOutcome:
     def needs_review(self, student: str, *reasons: str) -> None:
         if reasons:
             self.attention.setdefault(student, []).extend(reasons)
+
+    def forget_blank(self, reports: Mapping[str, Sequence[Report]]) -> None:
+        """Remove from ``late`` the students who wrote nothing, because they did not hand in.
+
+        Args:
+            reports: for each student, one report for each notebook.
+        """
+        blank = {student for student, of in reports.items() if of and not any(report.handed_in for report in of)}
+        self.late = {student: late for student, late in self.late.items() if student not in blank}
 
     def look_at(self, submission: Any, checks: Mapping[str, str], words: Mapping[str, str]) -> None:
         """Read a submission's gradebook rows: note how late it is, and the reasons why a person must review it.
@@ -96,17 +105,19 @@ def _in(names: set[str], of: Mapping[str, str]) -> list[str]:
 
 
 def not_understood(
-    works: Mapping[str, NotebookWork], known: Mapping[str, list[ReleasedCell]], place: Path
+    notebooks: Mapping[str, StudentNotebook], known: Mapping[str, list[ReleasedCell]], place: Path
 ) -> list[str]:
     """Return, for each notebook that contains nothing to grade, the reason why a person must look at it.
 
     If the student wrote nothing in any notebook, also return a reason if the student's folder ``place`` has others.
     """
     reasons: list[str] = []
-    for name, work in works.items():
+    for name, book in notebooks.items():
         solutions = {k.name for k in known[name] if k.solution}
-        if not work.repaired.submission.sources:
-            reasons += work.repaired.submission.notes[:1] if not work.repaired.untouched else []
-        elif solutions and solutions <= work.repaired.missing:
+        if not book.repaired.submission.sources:
+            reasons += book.repaired.submission.notes[:1] if not book.repaired.untouched else []
+        elif solutions and solutions <= book.repaired.missing:
             reasons.append(f"nothing of this assignment is in {name}.ipynb: is it another assignment's notebook?")
-    return reasons + (unread_beside(place, known) if works and all(w.repaired.is_blank for w in works.values()) else [])
+    return reasons + (
+        unread_beside(place, known) if notebooks and all(w.repaired.is_blank for w in notebooks.values()) else []
+    )

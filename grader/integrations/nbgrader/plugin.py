@@ -30,7 +30,7 @@ from grader.common.result import Report
 from grader.common.text import A_LINK
 from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import cells, handed_in
-from grader.integrations.nbgrader.autograder import NotebookWork, Shardlings, stamp
+from grader.integrations.nbgrader.autograder import Shardlings, StudentNotebook, stamp
 from grader.integrations.nbgrader.gradebook import annotate, in_order, known_cells
 from grader.integrations.nbgrader.repair import ReleasedCell
 from grader.integrations.nbgrader.shown import plain_markdown as plain_markdown  # for nbgrader_config.py
@@ -87,7 +87,7 @@ class Session:
         # The settings are loaded, and a reference to ``parent`` would keep the converter in memory.
         self.shardlings.parent = None
         self.known_of: dict[tuple[str, str], list[ReleasedCell]] = {}
-        self.works: dict[tuple[str, str, str], tuple[NotebookWork, Report]] = {}
+        self.notebooks: dict[tuple[str, str, str], tuple[StudentNotebook, Report]] = {}
         self.started = False
         self.late = late_policy(parent)
 
@@ -109,7 +109,7 @@ class Session:
 
     def read(
         self, gradebook: Gradebook, student: str, assignment: str, notebook: str
-    ) -> tuple[NotebookWork, list[ReleasedCell]]:
+    ) -> tuple[StudentNotebook, list[ReleasedCell]]:
         if (assignment, notebook) not in self.known_of:
             self.known_of[assignment, notebook] = self.known(gradebook, assignment, notebook)
         known = self.known_of[assignment, notebook]
@@ -124,16 +124,16 @@ class Session:
             return
         self.started = True
         known = self.known_of[assignment, notebook]
-        works = []
-        for place, notebooks in sorted(converter.assignments.items()):
-            for path in (Path(n) for n in notebooks if Path(n).stem == notebook):
+        notebooks = []
+        for place, paths in sorted(converter.assignments.items()):
+            for path in (Path(n) for n in paths if Path(n).stem == notebook):
                 with contextlib.suppress(Unreadable):  # nbgrader will report the error when it reads this notebook
-                    works.append(self.shardlings.read(path, Path(place).parent.name, assignment, notebook, known))
-        self.shardlings.ahead(works)
+                    notebooks.append(self.shardlings.read(path, Path(place).parent.name, assignment, notebook, known))
+        self.shardlings.ahead(notebooks)
 
-    def stamp(self, gradebook: Gradebook, work: NotebookWork, known: list[ReleasedCell]) -> str:
-        found: Any = gradebook.find_submission(work.assignment, work.student)
-        return stamp(work, known, [found.timestamp, found.duedate], self.late)
+    def stamp(self, gradebook: Gradebook, book: StudentNotebook, known: list[ReleasedCell]) -> str:
+        found: Any = gradebook.find_submission(book.assignment, book.student)
+        return stamp(book, known, [found.timestamp, found.duedate], self.late)
 
 
 def late_policy(parent: Any) -> list[str]:
@@ -158,17 +158,17 @@ def _where(resources: Any) -> tuple[str, str, str]:
     return ours["student"], ours["assignment"], ours["notebook"]
 
 
-def rebuild(nb: Any, work: NotebookWork) -> None:
+def rebuild(nb: Any, book: StudentNotebook) -> None:
     """Replace the submitted cells by the repaired cells, and the submitted metadata by new metadata."""
-    nb.cells = work.repaired.cells
+    nb.cells = book.repaired.cells
     nb.nbformat, nb.nbformat_minor = 4, 5
     nb.metadata = nbformat.from_dict({"language_info": {"name": "python"}})
 
 
-def graded(nb: Any, work: NotebookWork, report: Report, mark: str) -> None:
+def graded(nb: Any, book: StudentNotebook, report: Report, mark: str) -> None:
     """Write the report into the notebook's cells, and the fingerprint and the stamp ``mark`` into its metadata."""
-    cells.fill(nb.cells, report, work.exercise_of, work.points)
-    nb.metadata[METADATA] = {"fingerprint": work.fingerprint, "stamp": mark}
+    cells.fill(nb.cells, report, book.exercise_of, book.points)
+    nb.metadata[METADATA] = {"fingerprint": book.fingerprint, "stamp": mark}
 
 
 # -- what nbgrader calls -----------------------------------------------------------------------
@@ -197,10 +197,10 @@ class Repair(NbGraderPreprocessor):
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         session = Session.of(self)
         with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
-            work, _ = session.read(gradebook, *_where(resources))
-        for note in work.repaired.submission.notes:
+            book, _ = session.read(gradebook, *_where(resources))
+        for note in book.repaired.submission.notes:
             self.log.warning(note)
-        rebuild(nb, work)
+        rebuild(nb, book)
         return nb, resources
 
 
@@ -210,15 +210,15 @@ class Grade(NbGraderPreprocessor):
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         session = Session.of(self)
         with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
-            work, known = session.read(gradebook, *_where(resources))
-            mark = session.stamp(gradebook, work, known)
+            book, known = session.read(gradebook, *_where(resources))
+            mark = session.stamp(gradebook, book, known)
         try:
-            session.look_ahead(_converter(self), work.assignment, work.notebook)
-            report = session.shardlings.report(work)
+            session.look_ahead(_converter(self), book.assignment, book.notebook)
+            report = session.shardlings.report(book)
         except CanaryFailed as failed:  # SystemExit ends the run; after other errors nbgrader grades the next student
             raise SystemExit(f"shardlings: {failed}") from None
-        session.works[_where(resources)] = work, report
-        graded(nb, work, report, mark)
+        session.notebooks[_where(resources)] = book, report
+        graded(nb, book, report, mark)
         return nb, resources
 
 
@@ -228,10 +228,10 @@ class SaveComments(NbGraderPreprocessor):
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         session = Session.of(self)
         student, assignment, notebook = _where(resources)
-        work, report = session.works[student, assignment, notebook]
+        book, report = session.notebooks[student, assignment, notebook]
         with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
             submitted = gradebook.find_submission_notebook(notebook, assignment, student)
-            annotate(submitted, session.shardlings, work, report)
+            annotate(submitted, session.shardlings, book, report)
             gradebook.db.commit()
         return nb, resources
 

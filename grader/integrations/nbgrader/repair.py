@@ -277,11 +277,12 @@ def _chunks(cells: list[SubmittedCell], notes: list[str], parsers: Parsers) -> l
 
 def _without_written(chunks: Sequence[Chunk], handed_out: Collection[str]) -> list[Chunk]:
     """Return the cells. The facts of those in ``handed_out`` (names) tell that the learner wrote nothing in them."""
-    facts = {chunk.name: looked_at(chunk) for chunk in chunks if chunk.name in handed_out}
-    return [
-        replace(chunk, facts=replace(known, stubs=known.stubs or 0)) if (known := facts.get(chunk.name)) else chunk
-        for chunk in chunks
-    ]
+
+    def unwritten(chunk: Chunk) -> Chunk:
+        facts = looked_at(chunk)
+        return replace(chunk, facts=replace(facts, stubs=facts.stubs or 1))
+
+    return [unwritten(chunk) if chunk.name in handed_out else chunk for chunk in chunks]
 
 
 def _nodes(cells: list[SubmittedCell], known: Sequence[ReleasedCell]) -> list[NotebookNode]:

@@ -80,8 +80,8 @@ def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call
     if not fitting:
         meshes = dict.fromkeys(f"{show_sizes(m)} ({prod(m.values())})" for call in calls for m in call.meshes)
         raise CourseError(
-            f"{exercise.id}: no mesh of the exercise's calls has the {on.count} devices of {on}; the calls have {', '.join(meshes)}; "
-            "choose another mesh with --mesh, or another slice"
+            f"{exercise.id}: no mesh of the exercise's calls has the {on.count} devices of {on}; "
+            f"the calls have {', '.join(meshes)}; choose another mesh with --mesh, or another slice"
         )
     return fitting
 
@@ -102,11 +102,11 @@ def on_chips(
 
 
 def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnChip:
-    ask, seen = answer.ask, answer.finding
+    ask, seen = answer.ask, answer.finding.observation
     about = OnChip(ask.exercise, ask.task, ask.mesh, ask.dims, str(on), on.chip)
-    if isinstance(seen, Fault):
-        return replace(about, fault=seen)
-    assert isinstance(seen, Observation) and isinstance(ask.of, Call)
+    if seen is None:
+        return replace(about, fault=answer.finding.fault)
+    assert isinstance(ask.of, Call)
     made: Schedule | Fault | None = seen.compiled
     if made is None and shipped is not None:
         made = earlier(shipped.made.get(name_of(ask, on)), seen)

@@ -100,8 +100,9 @@ def counted(line: Timeline) -> list[Counted]:
 def overlap_text(one: Counted) -> str:
     """Return a text about one kind of collective: how much of its time overlaps, and how many of its runs."""
     share = one.share
-    part = f"{show_time(share.hidden)} of the {show_time(share.total)} of {points.counted(one.runs, one.kind)} ({share.part:.0%})"
-    return f"{part}; {one.overlapped} of these {one.runs} collectives overlap with compute for at least {OVERLAPPED:.0%} of their time"
+    part = f"{show_time(share.hidden)} of the {show_time(share.total)} of {points.counted(one.runs, one.kind)}"
+    overlapped = f"{one.overlapped} of these {one.runs} collectives overlap with compute"
+    return f"{part} ({share.part:.0%}); {overlapped} for at least {OVERLAPPED:.0%} of their time"
 
 
 def facts(about: OnChip) -> Iterator[tuple[str, str]]:
@@ -183,7 +184,8 @@ def _memory_apart(about: OnChip) -> Iterator[str]:
     if clock is None or schedule is None:
         return
     if abs(schedule.held - clock.memory.peak) > MEMORY_APART * max(clock.memory.peak, 1):
-        yield f"memory: {show_bytes(schedule.held)} by the compiler, {show_bytes(clock.memory.peak)} by the course's clock"
+        compiled, ours = show_bytes(schedule.held), show_bytes(clock.memory.peak)
+        yield f"memory: {compiled} by the compiler, {ours} by the course's clock"
 
 
 def _apart(compiled: int, ours: int) -> float:
@@ -214,8 +216,9 @@ def exposed_lines(line: Timeline) -> list[str]:
 def as_data(about: OnChip) -> dict[str, Any]:
     """Return the facts about a compiled program as JSON data. Times are in picoseconds, memory in bytes."""
     found: dict[str, Any] = {
-        "exercise": about.exercise, "task": about.task, "mesh": dict(about.mesh), "dims": dict(about.dims), "on": about.on,
-        "fault": None if about.fault is None else about.fault.message, "differences": differences(about),
+        "exercise": about.exercise, "task": about.task, "mesh": dict(about.mesh), "dims": dict(about.dims),
+        "on": about.on, "fault": None if about.fault is None else about.fault.message,
+        "differences": differences(about),
     }  # fmt: skip
     if about.schedule is not None:
         s = about.schedule
@@ -223,7 +226,10 @@ def as_data(about: OnChip) -> dict[str, Any]:
         found |= {"by": s.by, "program": s.program}
     for name, line in (("compiler", about.timeline), ("clock", about.clock)):
         if line is not None:
-            kinds = {c.kind: {"runs": c.runs, "hidden_runs": c.overlapped, "hidden": c.share.hidden, "exposed": c.share.exposed}
-                     for c in counted(line)}  # fmt: skip
+            kinds = {
+                c.kind: {"runs": c.runs, "hidden_runs": c.overlapped, "hidden": c.share.hidden,
+                         "exposed": c.share.exposed}
+                for c in counted(line)
+            }  # fmt: skip
             found[name] = {"step": line.step, "busy": line.busy, "products": line.products, "collectives": kinds}
     return found

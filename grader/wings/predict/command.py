@@ -221,8 +221,8 @@ def beside(course: Course, name: str, work: Path | None) -> Path:
     """Return the learner's folder for exercise L2 (PROFILED). Raises CourseError if ``name`` is another exercise."""
     if course.asked([name]) != [PROFILED]:
         raise CourseError(
-            f"{name} has no programs to predict and profile; L2 has: {PROFILED}. To predict a step of your function on a slice: "
-            f"shardlings predict {name} step=9us --on v5e:2x4"
+            f"{name} has no programs to predict and profile; L2 has: {PROFILED}. "
+            f"To predict a step of your function on a slice: shardlings predict {name} step=9us --on v5e:2x4"
         )
     return folder_of(course, PROFILED, work)
 
@@ -276,7 +276,8 @@ def show_programs(found: dict[str, Any], kept: Sequence[Prediction]) -> None:
         if case.program == "matmul":
             cost = f"{case.flops(n):.3g} FLOPs on each device; time = these FLOPs / your rate `flops`"
         else:
-            cost = f"{counted(case.hops(n), 'hop')}, {case.crossed(n) / 1e6:.3g} MB over each link; time = hops * alpha + bytes / beta"
+            cost = f"{counted(case.hops(n), 'hop')}, {case.crossed(n) / 1e6:.3g} MB over each link"
+            cost += "; time = hops * alpha + bytes / beta"
         say(f"  {case.program:10} {case.size_text:>7}  {cost}")
     if n == 1:
         say("  with one device there are no collectives, so alpha and beta predict nothing")
@@ -325,8 +326,8 @@ def show_measured(measured: Sequence[Timed], prediction: Prediction, fitted: Fit
 
 def row_data(one: Timed, line: TimeModel, n: int) -> dict[str, Any]:
     return {
-        "program": one.case.program, "size": one.case.size, "predicted": one.case.seconds(line, n), "measured": one.typical,
-        "spread": one.spread, "first": one.first, "calls": len(one.seconds),
+        "program": one.case.program, "size": one.case.size, "predicted": one.case.seconds(line, n),
+        "measured": one.typical, "spread": one.spread, "first": one.first, "calls": len(one.seconds),
     }  # fmt: skip
 
 

@@ -76,9 +76,8 @@ def calls(case: SizedProgram, mesh: jax.sharding.Mesh) -> list[dict[str, Any]]:
         result.block_until_ready()
         ready = time.perf_counter()
         begun = begun or ready
-        made.append(
-            {"program": case.program, "size": case.size, "cut": cut, "called": called, "returned": returned, "ready": ready}
-        )  # fmt: skip
+        times = {"called": called, "returned": returned, "ready": ready}
+        made.append({"program": case.program, "size": case.size, "cut": cut, **times})
     return made
 
 

@@ -14,7 +14,8 @@ from grader.wing import WingError
 PACKAGE = Path(__file__).parents[2]
 COUNT = "xla_force_host_platform_device_count"
 # The current folder must not be on the import path, because its files could replace modules.
-START = f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r}); import grader; del sys.path[0]; from grader.wings.predict.measure import main; main()"
+FIND = f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r}); import grader; del sys.path[0]"
+START = f"{FIND}; from grader.wings.predict.measure import main; main()"
 
 
 class NotMeasured(WingError):

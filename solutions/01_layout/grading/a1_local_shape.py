@@ -20,7 +20,7 @@ from grader.hardware import hbm_time
     fails=[local_shape_axes, local_shape_tuples], breaks="an axis cuts only the dimension whose entry names it"
 )
 def local_shape_by_every_axis(shape, spec, mesh_shape):
-    """You divided by every axis of the mesh. Only the axes in a dimension's own entry cut it. Along the other axes devices hold copies."""
+    """You divided by every axis of the mesh. Only the axes in the entry of a dimension cut this dimension. Along the other axes devices hold copies."""
     devices = math.prod(mesh_shape.values())
     local = list(shape)
     for dim, entry in enumerate(spec):
@@ -59,7 +59,7 @@ def local_shape_by_letters(shape, spec, mesh_shape):
 
 @exercise.misconception(fails=local_shape_uneven, breaks="`ValueError` when a dimension does not divide evenly")
 def local_shape_rounded(shape, spec, mesh_shape):
-    """You rounded an uneven block. JAX requires equal blocks on all devices and refuses such a sharding."""
+    """You rounded the size of an uneven block. JAX requires equal blocks on all devices and refuses such a sharding."""
     local = list(shape)
     for dim, entry in enumerate(spec):
         axes = () if entry is None else (entry,) if isinstance(entry, str) else entry
@@ -69,7 +69,7 @@ def local_shape_rounded(shape, spec, mesh_shape):
 
 @exercise.misconception(form_of=local_shape_rounded, breaks="`ValueError` when a dimension does not divide evenly")
 def local_shape_rounded_up(shape, spec, mesh_shape):
-    """Like `local_shape_rounded`, but rounded up."""
+    """Like `local_shape_rounded`, but this program rounds up."""
     local = list(shape)
     for dim, entry in enumerate(spec):
         axes = () if entry is None else (entry,) if isinstance(entry, str) else entry

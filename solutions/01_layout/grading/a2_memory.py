@@ -19,7 +19,7 @@ from grader.exercise import Scenario
 
 
 @exercise.misconception(
-    fails=memory_copies, breaks="an axis that the spec does not name makes copies, and they count in the total"
+    fails=memory_copies, breaks="an axis that the spec does not name makes copies, and the total counts every copy"
 )
 def memory_one_copy(shape, dtype, spec, mesh_shape):
     """Your total counts one copy of the array. Devices along an axis that the spec does not name hold copies: count each copy."""
@@ -57,13 +57,13 @@ def weights_one_copy(I, J, X, Y, Z):
 
 @exercise.misconception(of=weights_in_all)
 def weights_elements(I, J, X, Y, Z):
-    """You counted numbers, not bytes. A bfloat16 takes 2."""
+    """You counted numbers, not bytes. A bfloat16 takes 2 bytes."""
     return I * J * Y * Z
 
 
 @exercise.misconception(of=weights_in_all)
 def weights_on_every_chip(I, J, X, Y, Z):
-    """You counted a copy on every chip. x cuts the rows, so a chip holds 1/X of them."""
+    """You counted a copy on every chip. x cuts the rows, so a chip holds 1/X of the rows."""
     return 2 * I * J * X * Y * Z
 
 
@@ -93,7 +93,7 @@ def unplaced_on_every_chip(I, J, X, Y):
 
 @exercise.misconception(of=placed_and_unplaced)
 def replicated_once(I, J, X, Y):
-    """You counted `b` once. `P()` names no axis, so every chip of the mesh holds all of it."""
+    """You counted `b` once. `P()` names no axis, so every chip of the mesh holds all of `b`."""
     return 2 * I * J * 2
 
 
@@ -105,13 +105,13 @@ def placed_only(I, J, X, Y):
 
 @exercise.misconception(of=placed_and_unplaced)
 def placed_in_float32(I, J, X, Y):
-    """You counted 4 bytes a number. A bfloat16 takes 2."""
+    """You counted 4 bytes a number. A bfloat16 takes 2 bytes."""
     return 4 * I * J * (1 + X * Y)
 
 
 @exercise.misconception(of=placed_and_unplaced)
 def placed_in_numbers(I, J, X, Y):
-    """You counted numbers, not bytes. A bfloat16 takes 2."""
+    """You counted numbers, not bytes. A bfloat16 takes 2 bytes."""
     return I * J * (1 + X * Y)
 
 

@@ -22,7 +22,7 @@ from grader.exercise import Scenario
     fails=owner_order, breaks="a tuple in a different order than the mesh's gives a different layout"
 )
 def owner_in_mesh_order(shape, spec, mesh_shape):
-    """You used the mesh's order of axes. P(('y', 'x')) lists y first, so y changes slowest. P(('x', 'y')) gives other blocks."""
+    """You used the mesh's order of axes. P(('y', 'x')) lists y first, so y changes slowest. P(('x', 'y')) gives many devices other blocks."""
     in_order = [e if e is None or isinstance(e, str) else tuple(a for a in mesh_shape if a in e) for e in spec]
     return owner_slices(shape, in_order, mesh_shape)
 
@@ -83,13 +83,13 @@ def first_row_x_major(I, X, Y, device):
 
 @exercise.misconception(of=first_row)
 def first_row_as_block(I, X, Y, device):
-    """You gave the number of the block. Its first row is that number times the rows of a block, I / (X · Y)."""
+    """You gave the number of the block. For its first row, multiply this number by the rows of a block, I / (X · Y)."""
     return device % Y * X + device // Y
 
 
 @exercise.misconception(of=first_row)
 def first_row_of_group(I, X, Y, device):
-    """You found the first row of the devices with this y. x divides their rows further: add the offset of this device's x."""
+    """You found the first row that the devices with this y hold together. x divides these rows further: add the offset of this device's x."""
     return device % Y * I / Y
 
 
@@ -101,7 +101,7 @@ def reorder_everything(I, J, X, Y):
 
 @exercise.misconception(of=reorder_bytes)
 def reorder_one_stays(I, J, X, Y):
-    """You let only one device keep its block. Two numbers are equal on the first and on the last device at least."""
+    """You let only one device keep its block. At least two devices keep their block: the first and the last."""
     return 4 * I * J * (1 - 1 / (X * Y))
 
 
@@ -113,7 +113,7 @@ def reorder_of_one_device(I, J, X, Y):
 
 @exercise.misconception(of=reorder_bytes)
 def reorder_elements(I, J, X, Y):
-    """You counted numbers, not bytes. A float32 takes 4."""
+    """You counted numbers, not bytes. A float32 takes 4 bytes."""
     return I * J * (1 - (1 + math.gcd(X - 1, Y - 1)) / (X * Y))
 
 

@@ -126,13 +126,13 @@ def rolled_and_gathered(a, *, mesh, shift):
 
 @exercise.misconception(of=global_roll_bytes)
 def roll_whole_rows(S, D, X, Y, shift):
-    """You counted rows of the whole array. A device holds D / Y columns of each."""
+    """You counted rows of the whole array. A device holds D / Y columns of each row."""
     return 4 * shift * D
 
 
 @exercise.misconception(of=global_roll_bytes)
 def roll_whole_block(S, D, X, Y, shift):
-    """You sent the whole block. Only the `shift` rows that leave a block travel."""
+    """You counted the whole block. A device sends only the `shift` rows that leave its block."""
     return 4 * S / X * D / Y
 
 
@@ -144,19 +144,19 @@ def roll_of_all_devices(S, D, X, Y, shift):
 
 @exercise.misconception(of=global_roll_bytes)
 def roll_two_bytes(S, D, X, Y, shift):
-    """You counted 2 bytes a number. A float32 takes 4."""
+    """You counted 2 bytes a number. A float32 takes 4 bytes."""
     return 2 * shift * D / Y
 
 
 @exercise.misconception(of=global_roll_bytes)
 def roll_one_row(S, D, X, Y, shift):
-    """You counted one row. As many rows leave a block as the array rolls."""
+    """You counted one row. `shift` rows leave each block."""
     return 4 * D / Y
 
 
 @exercise.misconception(of=global_roll_bytes)
 def roll_elements(S, D, X, Y, shift):
-    """You counted numbers, not bytes. A float32 takes 4."""
+    """You counted numbers, not bytes. A float32 takes 4 bytes."""
     return shift * D / Y
 
 

@@ -12,7 +12,7 @@ from grader.expect import expect_outcomes
 SPECS = [P(i, j) for i, j in itertools.product([None, "x", "y"], repeat=2)]
 TABLE = [{"eq": "ij,jk->ik", "spec_a": a, "spec_b": b} for a, b in itertools.product(SPECS, repeat=2)]
 TENSORS = ["bij,bjk->bik", "kj,bji->bki", "bqhd,bkhd->bhqk", "bsnd,ndm->bsm", "ji,kj->ki"]
-# These fixed cases distinguish wrong solutions from right ones; drawn cases may not.
+# Wrong solutions fail these fixed cases. They may pass drawn cases.
 BATCH_CUT_TWICE = [
     {"eq": "bij,bjk->bik", "spec_a": P("x"), "spec_b": P("y")},
     {"eq": "bqhd,bkhd->bhqk", "spec_a": P("x", None, "y"), "spec_b": P("x", None, "z")},
@@ -247,13 +247,13 @@ def partial_not_cut(I, J, K, X, Y, Z):
 
 @exercise.misconception(of=partial_sum_bytes)
 def partial_rows_only(I, J, K, X, Y, Z):
-    """You cut only the rows. z cuts the columns of C."""
+    """You cut only the rows of C. z cuts the columns of C."""
     return 4 * I * K / X
 
 
 @exercise.misconception(of=partial_sum_bytes)
 def partial_elements(I, J, K, X, Y, Z):
-    """You counted numbers, not bytes. A float32 takes 4."""
+    """You counted numbers, not bytes. A float32 takes 4 bytes."""
     return I * K / (X * Z)
 
 

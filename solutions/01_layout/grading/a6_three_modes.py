@@ -39,21 +39,22 @@ def gathered_b(seen):
 
 
 def expect_one_gather_of_c(seen, wrong):
-    """Require that one all-gather of C over y gives C[I_X, K], and no repeated matmul."""
+    """Require one all-gather of C over y, the layout C[I_X, K], and no repeated matmul."""
     expect_spec(seen.out, P("x", None))
     expect_collectives(seen, all_gather={"y": 1})
     shard = seen.out.value.nbytes / (seen.mesh["x"] * seen.mesh["y"])
     expect_traffic(seen, at_most=needed(shard * (seen.mesh["y"] - 1), wrong))
     rows = 2 * seen.a.size * seen.b.shape[1] / seen.mesh["x"]
-    expect_flops(seen, at_most=needed(rows / seen.mesh["y"], rows))  # wrong: every device computes all its rows of C
+    # a wrong program computes every row of C on all devices along y
+    expect_flops(seen, at_most=needed(rows / seen.mesh["y"], rows))
 
 
 def expect_collectives_of(seen, *, compiler):
-    """Require that the compiler, or the learner, wrote the collectives."""
+    """Require that the compiler inserted every collective, or that the learner wrote every collective."""
     for c in seen.collectives:
         if c.by_compiler != compiler:
-            who = f"line {c.line} is yours" if c.line else "the compiler put it in"
-            raise Failure(f"this mode leaves the {c.kind} to {'the compiler' if compiler else 'you'}, but {who}")
+            who = f"you wrote it in line {c.line}" if c.line else "the compiler inserted it"
+            raise Failure(f"in this mode {'the compiler inserts' if compiler else 'you write'} the {c.kind}, but {who}")
 
 
 @exercise.check(auto, points=0.25, public=True)
@@ -102,7 +103,7 @@ def manual_value(seen):
 def manual_budget(seen):
     """matmul_manual: one all-gather of C over y gives C[I_X, K], with 1/XY of the FLOPs"""
     gather = 4 * seen.dims["I"] * seen.dims["K"] / seen.mesh["x"] * (seen.mesh["y"] - 1) / seen.mesh["y"]
-    expect_one_gather_of_c(seen, 2 * gather)  # wrong: a sum in place of the gather
+    expect_one_gather_of_c(seen, 2 * gather)  # a wrong program sums in place of the gather
 
 
 @exercise.check(manual, points=0.25, after=manual_budget)
@@ -122,7 +123,7 @@ def auto_by_hand(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_auto, fails=auto_budget, breaks=["at most (Y − 1) blocks", "1/XY of the FLOPs"])
 def auto_one_constraint(a, b, *, mesh):
-    """You constrained only the result to C[I_X, K]. The compiler gathered B, and every device along y computes the same rows. Constrain the matmul to C[I_X, K_Y] first."""
+    """You constrained only the result to C[I_X, K]. The compiler gathered B, and every device along y computes the same rows. Constrain a @ b to C[I_X, K_Y] first."""
     return jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P("x", None)))
 
 
@@ -141,7 +142,7 @@ def auto_gathered_b_too(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_auto, fails=auto_value, breaks="C equals A @ B")
 def auto_in_bfloat16(a, b, *, mesh):
-    """You multiplied in bfloat16 and cast back. bfloat16 keeps 8 bits of each number, and a cast does not restore the rest."""
+    """You multiplied in bfloat16 and cast back. bfloat16 keeps 8 significant bits of each number, and a cast does not restore the other bits."""
     return matmul_auto(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16), mesh=mesh).astype(jnp.float32)
 
 
@@ -155,7 +156,7 @@ def explicit_by_hand(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_explicit, fails=explicit_budget, breaks="1/XY of the FLOPs")
 def explicit_in_one_step(a, b, *, mesh):
-    """You asked for [I@x, K] as the matmul's result. JAX gathered B, and the FLOPs doubled. Multiply to [I@x, K@y], then reshard."""
+    """You asked for [I@x, K] as the matmul's result. JAX gathered B, and every device along y computes the same rows. Multiply to [I@x, K@y], then reshard."""
     return a @ jax.sharding.reshard(b, P(None, None))
 
 
@@ -168,7 +169,7 @@ def explicit_gathered_b_too(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_explicit, fails=explicit_value, breaks="C equals A @ B")
 def explicit_in_bfloat16(a, b, *, mesh):
-    """You multiplied in bfloat16 and cast back. bfloat16 keeps 8 bits of each number, and a cast does not restore the rest."""
+    """You multiplied in bfloat16 and cast back. bfloat16 keeps 8 significant bits of each number, and a cast does not restore the other bits."""
     return matmul_explicit(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16), mesh=mesh).astype(jnp.float32)
 
 
@@ -233,7 +234,7 @@ def gather_of_b_instead(I, J, K, X, Y):
 
 @exercise.misconception(of=gather_of_c_bytes)
 def gather_of_c_one_block(I, J, K, X, Y):
-    """You counted one step. A ring of Y devices needs Y - 1 steps, and a device sends a block in each."""
+    """You counted one step. A ring of Y devices needs Y - 1 steps, and a device sends a block in each step."""
     return 4 * I * K / (X * Y)
 
 

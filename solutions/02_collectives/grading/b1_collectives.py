@@ -72,7 +72,7 @@ def reduce_scatter_traffic(seen):
 
 @exercise.check(trade, points=0.5, public=True)
 def all_to_all_value(seen):
-    """all_to_all_body: the rows were cut, now the columns are cut"""
+    """all_to_all_body: every device holds its columns of A, not its rows"""
     expect_close(seen.out, seen.a)
 
 
@@ -122,7 +122,7 @@ def gathered_hop_by_hop(a, *, dim):
 
 @exercise.misconception(of=all_reduce_body, fails=all_reduce_value, breaks="every device holds the sum")
 def averaged(a):
-    """You took the mean. Add the partial sums of a matmul."""
+    """You took the mean. The result is the sum: add the partial sums."""
     return jax.lax.pmean(a, "x")
 
 
@@ -175,26 +175,30 @@ def scattered_rows(a):
     return jax.lax.psum_scatter(a, "x", tiled=True)
 
 
-@exercise.misconception(of=all_to_all_body, fails=all_to_all_value, breaks="the rows were cut, now the columns are cut")
+@exercise.misconception(
+    of=all_to_all_body, fails=all_to_all_value, breaks="every device holds its columns of `A`, not its rows"
+)
 def traded_untiled(a):
     """Without tiled=True, jax.lax.all_to_all needs one column for each device along split_axis, and removes this
     dimension. Set tiled=True to cut a dimension of any size that X divides."""
     return jax.lax.all_to_all(a, "x", split_axis=1, concat_axis=0)
 
 
-@exercise.misconception(of=all_to_all_body, fails=all_to_all_value, breaks="the rows were cut, now the columns are cut")
+@exercise.misconception(
+    of=all_to_all_body, fails=all_to_all_value, breaks="every device holds its columns of `A`, not its rows"
+)
 def traded_backwards(a):
     """You swapped split_axis and concat_axis. Split the dimension that is cut in the result. Join the dimension that is cut in the input."""
     return jax.lax.all_to_all(a, "x", split_axis=0, concat_axis=1, tiled=True)
 
 
-@exercise.misconception(of=all_to_all_body, fails=all_to_all_value, breaks="now the columns are cut")
+@exercise.misconception(of=all_to_all_body, fails=all_to_all_value, breaks="every device holds its columns of `A`")
 def traded_rows_for_rows(a):
     """You split and joined the same dimension, so chunks of rows changed places and the columns are still whole. Split the columns."""
     return jax.lax.all_to_all(a, "x", split_axis=0, concat_axis=0, tiled=True)
 
 
-@exercise.misconception(of=all_to_all_body, fails=all_to_all_value, breaks="rows were cut")
+@exercise.misconception(of=all_to_all_body, fails=all_to_all_value, breaks="not its rows")
 def traded_columns_for_columns(a):
     """You split and joined the same dimension, so chunks of columns changed places and the rows are still cut. Join along the rows."""
     return jax.lax.all_to_all(a, "x", split_axis=1, concat_axis=1, tiled=True)
@@ -204,7 +208,7 @@ def traded_columns_for_columns(a):
     of=all_to_all_body, fails=all_to_all_traffic, breaks="one all-to-all over x and no other collective"
 )
 def gathered_then_sliced(a):
-    """You gathered everything and kept 1/X of it. An all-to-all sends only what each device keeps."""
+    """You gathered everything and kept 1/X of it. An all-to-all sends each device only the part that the device keeps."""
     a = jax.lax.all_gather(a, "x", tiled=True)
     width = a.shape[1] // jax.lax.axis_size("x")
     return jax.lax.dynamic_slice_in_dim(a, jax.lax.axis_index("x") * width, width, axis=1)

@@ -12,7 +12,7 @@ from grader.expect import Failure
 
 
 def drawn(rng, count, wanted):
-    """Return layouts on a mesh of three unequal axes. Each plan between them has the wanted kinds of steps."""
+    """Return pairs of layouts on meshes of three unequal axes. The plan of each pair has the wanted kinds of steps."""
     found = []
     while len(found) < count:
         mesh_shape = dict(zip("xyz", rng.permutation([2, 3, 4, 5]).tolist(), strict=False))
@@ -22,7 +22,7 @@ def drawn(rng, count, wanted):
         case = {"src": src, "unreduced": unreduced, "dst": dst, "shape": shape, "mesh_shape": mesh_shape}
         try:
             kinds = [kind for kind, *_ in reshard_plan(**case)]
-        except ValueError:  # two axes change places
+        except ValueError:  # no plan exists: two axes change places
             continue
         if wanted(kinds):
             found.append(case)
@@ -69,7 +69,7 @@ order_cases = exercise.cases(
 
 @exercise.helper
 def bytes_of(args, outcome):
-    """Return the bytes that a plan sends, or infinity if it does not arrive."""
+    """Return the bytes that a plan sends, or infinity if the plan does not end in ``dst``."""
     start = {name: value for name, value in args.items() if name != "dst"}
     try:
         layout, unreduced, sent = run_plan(outcome.value, **start)
@@ -88,7 +88,7 @@ def asked(args):
 
 @exercise.helper
 def expect_budget(seen):
-    """Require that each plan arrives and sends at most the bytes of the reference's plan.
+    """Require that each plan ends in ``dst`` and sends at most the bytes of the reference's plan.
 
     Show the first plan that fails with the bytes that were counted and the bytes that are allowed.
     """
@@ -97,10 +97,10 @@ def expect_budget(seen):
     if not over:
         return
     args, got, spent, allowed = over[0]
-    count = f"{len(over)} of {len(sent)} plans do not arrive or send too much"
+    count = f"{len(over)} of {len(sent)} plans do not end in dst or send too many bytes"
     made = f"the plan {got.value} sends {spent:,} bytes from each device"
     if spent == math.inf:
-        made = f"it raised {got.error}" if got.error else f"the plan {got.value} does not arrive"
+        made = f"reshard_plan raised {got.error}" if got.error else f"the plan {got.value} does not end in dst"
     first = f"{asked(args)}: {made}, the budget is {allowed:,} bytes"
     raise Failure(f"{count}; {first}") if seen.public else Failure(count, staff=first)
 
@@ -112,7 +112,9 @@ def plan_arrives(seen):
         about = asked(args) if seen.public else "a hidden case"
         if got.error:
             raise Failure(
-                f"{about}: it raised {got.error}", where=f"line {got.line}" if got.line else "", staff=repr(args)
+                f"{about}: reshard_plan raised {got.error}",
+                where=f"line {got.line}" if got.line else "",
+                staff=repr(args),
             )
         told = f"{about}: the plan {got.value}" if seen.public else "a hidden plan"
         start = {name: value for name, value in args.items() if name != "dst"}
@@ -147,7 +149,7 @@ def plan_order(seen):
 
 @exercise.alternative(of=reshard_plan)
 def plan_with_an_axis_twice(src, unreduced, dst, shape, mesh_shape):
-    """Slice along an axis of copies before an all-reduce, and gather along it afterwards, where that sends fewer bytes."""
+    """Slice before an all-reduce and gather after it, along an axis of copies, where this sends fewer bytes."""
     best = plan = reshard_plan(src, unreduced, dst, shape, mesh_shape)
     for at, step in enumerate(plan):
         for axis, dim in itertools.product(mesh_shape, range(len(shape))) if step[0] == "all_reduce" else ():
@@ -176,7 +178,7 @@ def by_all_reduces(plan):
 
 
 def whole_first(src, unreduced, dst, keeps):
-    """Gather and all-reduce, then slice. ``keeps``: leave axes that cut the same dimension before and after."""
+    """Gather and all-reduce, then slice. If ``keeps``, leave axes that cut the same dimension before and after."""
     kept = [axis for axis, new in zip(src, dst, strict=True) if keeps and axis == new]
     steps = [("all_reduce", axis) for axis in unreduced]
     steps += [("all_gather", axis, dim) for dim, axis in enumerate(src) if axis and axis not in kept]
@@ -184,7 +186,7 @@ def whole_first(src, unreduced, dst, keeps):
 
 
 def in_cheapest_order(steps, src, unreduced, shape, mesh_shape):
-    """Return the steps in the order that sends the fewest bytes; as they are if no order can be carried out."""
+    """Return the steps in the order that sends the fewest bytes, or unchanged if no order can be carried out."""
     plans = []
     for order in itertools.permutations(steps):
         with contextlib.suppress(ValueError):
@@ -194,7 +196,7 @@ def in_cheapest_order(steps, src, unreduced, shape, mesh_shape):
 
 @exercise.misconception(fails=[plan_moves, plan_order], breaks="an axis that no longer cuts a dimension")
 def plan_gathers_to_move(src, unreduced, dst, shape, mesh_shape):
-    """You moved an axis to a different dimension by all-gather and slice. An all-to-all sends 1/n of those bytes: only what each device keeps."""
+    """You moved an axis to a different dimension by all-gather and slice. An all-to-all sends 1/n of those bytes: each device gets only the part that it keeps."""
     return by_gathers(reshard_plan(src, unreduced, dst, shape, mesh_shape))
 
 
@@ -206,13 +208,13 @@ def plan_gathers_to_move_cheaply(src, unreduced, dst, shape, mesh_shape):
     )
 
 
-@exercise.misconception(fails=[plan_sums, plan_order], breaks="an axis that newly cuts one, for partial sums")
+@exercise.misconception(fails=[plan_sums, plan_order], breaks="an axis that newly cuts a dimension, partial sums")
 def plan_reduces_everywhere(src, unreduced, dst, shape, mesh_shape):
     """You reduced by all-reduce and slice. A reduce-scatter sends half the bytes and leaves each device the part that it keeps."""
     return by_all_reduces(reshard_plan(src, unreduced, dst, shape, mesh_shape))
 
 
-@exercise.misconception(form_of=plan_reduces_everywhere, breaks="an axis that newly cuts one, for partial sums")
+@exercise.misconception(form_of=plan_reduces_everywhere, breaks="an axis that newly cuts a dimension, partial sums")
 def plan_reduces_everywhere_cheaply(src, unreduced, dst, shape, mesh_shape):
     """Like `plan_reduces_everywhere`, with the steps in the cheapest order."""
     return in_cheapest_order(
@@ -222,13 +224,13 @@ def plan_reduces_everywhere_cheaply(src, unreduced, dst, shape, mesh_shape):
 
 @exercise.misconception(fails=[plan_moves, plan_sums, plan_order], breaks="several axes")
 def plan_through_the_whole_array(src, unreduced, dst, shape, mesh_shape):
-    """You gathered and all-reduced before you sliced. An all-to-all moves an axis, and a reduce-scatter sums and cuts at once. Both send less than a gather or an all-reduce, and a slice after it."""
+    """You gathered and all-reduced before you sliced. An all-to-all moves an axis, and a reduce-scatter sums and cuts at once. Each sends fewer bytes than a gather or an all-reduce with a slice after it."""
     return whole_first(src, unreduced, dst, keeps=True)
 
 
 @exercise.misconception(form_of=plan_through_the_whole_array, breaks="several axes")
 def plan_through_the_whole_array_always(src, unreduced, dst, shape, mesh_shape):
-    """Like `plan_through_the_whole_array`, for axes that cut the same dimension before and after, too."""
+    """Like `plan_through_the_whole_array`, but also for axes that cut the same dimension before and after."""
     return whole_first(src, unreduced, dst, keeps=False)
 
 

@@ -67,7 +67,7 @@ def expect_own(seen, **wanted):
     for c in seen.collectives:
         if c.transposed:
             raise Failure(
-                f"line {c.line}: JAX made this {c.kind} by transposing your forward collective; call it yourself",
+                f"line {c.line}: JAX made this {c.kind} by transposing your forward collective. Call the {c.kind} yourself",
                 where=f"line {c.line}",
             )
     expect_collectives(seen, **wanted)
@@ -180,7 +180,7 @@ def reduce_scatter_t_summed(y):
 
 @exercise.misconception(of=reduce_scatter_t, fails=reduce_scatter_t_traffic, breaks="of the right kind, and no other")
 def reduce_scatter_t_padded(y):
-    """You put your cotangent into zeros and all-reduced. An all-gather gives the same result with half the bytes."""
+    """You put your cotangent into an array of zeros and all-reduced the array. An all-gather gives the same result with half the bytes."""
     full = jax.numpy.zeros((y.shape[0] * jax.lax.axis_size("x"), y.shape[1]))
     here = jax.lax.axis_index("x") * y.shape[0]
     return jax.lax.psum(jax.lax.dynamic_update_slice_in_dim(full, y, here, axis=0), "x")
@@ -194,7 +194,7 @@ def all_reduce_t_mean(y):
 
 @exercise.misconception(of=all_reduce_t, fails=all_reduce_t_value)
 def all_reduce_t_identity(y):
-    """You passed the cotangent through. That is right if all devices share one cotangent. Here each device has its own, and all results depend on your block: add the cotangents."""
+    """You passed the cotangent through. This is right only if all devices share one cotangent. Here each device has its own cotangent, and all results depend on your block: add the cotangents."""
     return y
 
 

@@ -134,7 +134,7 @@ def stencil_of_rolls(a, *, mesh, weights):
     return sum(weight * jnp.roll(a, len(weights) // 2 - k) for k, weight in enumerate(weights))
 
 
-@exercise.misconception(of=stencil, fails=stencil_traffic, breaks='`stencil` | sharded `P("x")`')
+@exercise.misconception(of=stencil, fails=stencil_traffic, breaks='`stencil` | the result is sharded `P("x")`')
 def stencil_gathered(a, *, mesh, weights):
     """You gathered the result on every device. Each device keeps its own block: out_specs=P('x') joins the blocks without communication."""
 
@@ -178,7 +178,7 @@ def halo_of_one_row(N, D, X, w):
 
 @exercise.misconception(of=halo_bytes)
 def halo_elements(N, D, X, w):
-    """You counted numbers, not bytes. A float32 takes 4."""
+    """You counted numbers, not bytes. A float32 takes 4 bytes."""
     return 2 * w * D
 
 

@@ -49,7 +49,7 @@ def rooted_scatter_value(seen):
 
 @exercise.check(gather, points=0.5, public=True)
 def rooted_gather_value(seen):
-    """rooted_gather: the root has all blocks, the others have zeros"""
+    """rooted_gather: the root has all blocks, the other devices have zeros"""
     want = np.zeros((seen.mesh["x"], *seen.a.shape))
     want[seen.root] = seen.a
     expect_close(seen.out, want.reshape(-1, seen.a.shape[1]))
@@ -57,7 +57,7 @@ def rooted_gather_value(seen):
 
 @exercise.check(reduce, points=0.5, public=True)
 def rooted_reduce_value(seen):
-    """rooted_reduce: the root has the sum, the others have zeros"""
+    """rooted_reduce: the root has the sum, the other devices have zeros"""
     parts = seen.a.reshape(len(seen.a), seen.mesh["x"], -1)
     want = np.zeros(parts.shape)
     want[:, seen.root] = parts.sum(1)
@@ -65,35 +65,35 @@ def rooted_reduce_value(seen):
 
 
 def sends(seen, blocks, wrong):
-    """Require that each device sends at most this many blocks."""
+    """Require that each device sends at most as many bytes as ``blocks`` blocks have."""
     block = 4 * seen.a.size / seen.mesh["x"]
     expect_traffic(seen, at_most=needed(blocks * block, wrong * block))
 
 
 @exercise.check(broadcast_from_3, points=0.25, after=rooted_broadcast_value)
 def rooted_broadcast_budget(seen):
-    """rooted_broadcast: right values for another root, and at most 2 (N - 1)/N V from each device"""
+    """rooted_broadcast: right values for another root, and each device sends at most 2 (N - 1)/N V bytes"""
     rooted_broadcast_value.fn(seen)
     sends(seen, 2 * (seen.mesh["x"] - 1) / seen.mesh["x"], wrong=seen.mesh["x"] - 1)
 
 
 @exercise.check(scatter_from_3, points=0.25, after=rooted_scatter_value)
 def rooted_scatter_budget(seen):
-    """rooted_scatter: right values for another root, and at most (N - 1)/N V from each device"""
+    """rooted_scatter: right values for another root, and each device sends at most (N - 1)/N V bytes"""
     rooted_scatter_value.fn(seen)
     sends(seen, (seen.mesh["x"] - 1) / seen.mesh["x"], wrong=2 * (seen.mesh["x"] - 1) / seen.mesh["x"])
 
 
 @exercise.check(gather_to_3, points=0.25, after=rooted_gather_value)
 def rooted_gather_budget(seen):
-    """rooted_gather: right values for another root, and at most (N - 1) V from each device"""
+    """rooted_gather: right values for another root, and each device sends at most (N - 1) V bytes"""
     rooted_gather_value.fn(seen)
     sends(seen, seen.mesh["x"] - 1, wrong=2 * (seen.mesh["x"] - 1))
 
 
 @exercise.check(reduce_to_3, points=0.25, after=rooted_reduce_value)
 def rooted_reduce_budget(seen):
-    """rooted_reduce: right values for another root, and at most 2 (N - 1)/N V from each device"""
+    """rooted_reduce: right values for another root, and each device sends at most 2 (N - 1)/N V bytes"""
     rooted_reduce_value.fn(seen)
     sends(seen, 2 * (seen.mesh["x"] - 1) / seen.mesh["x"], wrong=seen.mesh["x"] - 1)
 
@@ -142,23 +142,25 @@ def scatter_by_broadcast(a, *, root):
 
 
 @exercise.misconception(
-    of=rooted_gather, fails=rooted_gather_value, breaks="the root has all blocks, the others have zeros"
+    of=rooted_gather, fails=rooted_gather_value, breaks="the root has all blocks, the other devices have zeros"
 )
 def gather_on_every_device(a, *, root):
     """You left the result on every device. Only the root keeps it. The other devices return zeros."""
     return jax.lax.all_gather(a, "x", axis=1, tiled=True)
 
 
-@exercise.misconception(of=rooted_gather, fails=rooted_gather_budget, breaks="the others have zeros | (N − 1) · V")
+@exercise.misconception(
+    of=rooted_gather, fails=rooted_gather_budget, breaks="the other devices have zeros | (N − 1) · V"
+)
 def gather_by_sum(a, *, root):
-    """You put each block into a whole array of zeros and added the arrays. The sum sends twice the bytes of an all-gather."""
+    """You put each block into a whole array of zeros and summed these arrays over x. The sum sends twice the bytes of an all-gather."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     placed = jnp.zeros((a.shape[0], n, a.shape[1]), a.dtype).at[:, me].set(a)
     return jnp.where(me == root, jax.lax.psum(placed, "x").reshape(a.shape[0], -1), 0)
 
 
 @exercise.misconception(
-    of=rooted_reduce, fails=rooted_reduce_value, breaks="the root has the sum, the others have zeros"
+    of=rooted_reduce, fails=rooted_reduce_value, breaks="the root has the sum, the other devices have zeros"
 )
 def reduce_on_every_device(a, *, root):
     """You left the sum on every device, as an all-reduce does. Only the root keeps it. The other devices return zeros."""
@@ -172,7 +174,9 @@ def reduce_masked_first(a, *, root):
 
 
 @exercise.misconception(
-    of=rooted_reduce, fails=rooted_reduce_budget, breaks="the root has the sum, the others have zeros | 2·(N − 1)/N · V"
+    of=rooted_reduce,
+    fails=rooted_reduce_budget,
+    breaks="the root has the sum, the other devices have zeros | 2·(N − 1)/N · V",
 )
 def reduce_by_gather(a, *, root):
     """You gathered all blocks and added them yourself: each device sends (N - 1)·V. psum sends less than 2·V."""
@@ -205,7 +209,7 @@ def rooted_scatter_of_root(I, K, X):
 
 @exercise.misconception(of=rooted_scatter_bytes)
 def rooted_scatter_as_reduce(I, K, X):
-    """You counted an all-reduce. A reduce-scatter stops after its first half, when every device has its chunk."""
+    """You counted an all-reduce. A reduce-scatter is only the first half of an all-reduce: it ends when every device has its chunk."""
     return 2 * (X - 1) * 4 * I * K
 
 

@@ -65,16 +65,16 @@ def rows_gathered(a, *, mesh):
 
 @exercise.misconception(
     fails=[centre_batch_layout, centre_batch_traffic],
-    breaks=["the batch is still cut over y, the rows of its matrices over x", "the batch is not gathered"],
+    breaks=["y still cuts the batch, and x still cuts the rows of its matrices", "the batch is not gathered"],
 )
 def mapped_without_axis(a, *, mesh):
-    """You did not tell vmap which axis cuts the batch. Its specs then mean "whole", and the compiler gathers the batch over y. Set spmd_axis_name."""
+    """You did not tell vmap which axis cuts the batch. The specs then say that the batch is whole, and the compiler gathers the batch over y. Set spmd_axis_name."""
     return jax.vmap(partial(centre, mesh=mesh))(a)
 
 
 @exercise.misconception(fails=centre_batch_traffic, breaks="no other collective; a device sends at most 2·(X − 1)/X")
 def mapped_and_cut_again(a, *, mesh):
-    """You cut the result only at the end. Before that the compiler gathered the batch, and every device along y computed all of it. Set spmd_axis_name to keep the batch cut."""
+    """You cut the batch only at the end. Before that the compiler gathered the batch, and every device along y computed all of it. Set spmd_axis_name to keep the batch cut."""
     out = jax.vmap(partial(centre, mesh=mesh))(a)
     return jax.lax.with_sharding_constraint(out, jax.NamedSharding(mesh, P("y", "x")))
 
@@ -118,13 +118,13 @@ def batch_gather_one_way(chip, B, I, J, X, Y):
 
 @exercise.misconception(of=looped_latency)
 def looped_latency_of_whole_batch(B, X, Y):
-    """You looped over the whole batch. A device loops over its own B/Y examples, while the other devices along y loop over theirs."""
+    """You looped over the whole batch. A device loops over its own B/Y examples, while the other devices along y loop over their own examples."""
     return B * 2 * latency(X)
 
 
 @exercise.misconception(of=looped_latency)
 def looped_latency_of_gathers(B, X, Y):
-    """You counted one pass round the ring per all-reduce. It is a reduce-scatter and an all-gather: two passes."""
+    """You counted one pass round the ring per all-reduce. An all-reduce is a reduce-scatter and an all-gather: two passes."""
     return B / Y * latency(X)
 
 
@@ -142,7 +142,7 @@ def looped_latency_over_y(B, X, Y):
 
 @exercise.misconception(of=looped_latency)
 def looped_latency_of_one(B, X, Y):
-    """Your answer is the latency of one all-reduce, which vmap would need. The loop runs one all-reduce per example."""
+    """Your answer is the latency of the one all-reduce that vmap needs. The loop runs one all-reduce per example."""
     return 2 * latency(X)
 
 

@@ -26,7 +26,7 @@ def gathered_without_need(a, b, *, mesh):
     breaks=['C is sharded `P("x", "y")`', "not even one that the compiler adds"],
 )
 def wrong_in_specs(a, b, *, mesh):
-    """Your in_specs say that B is whole, so JAX gathers it before your function starts. Name the axis that cuts it."""
+    """Your in_specs say that B is whole, so JAX gathers B before your function starts. Name the axis that cuts B."""
 
     def local(a, b):
         return a @ b
@@ -37,7 +37,7 @@ def wrong_in_specs(a, b, *, mesh):
 @exercise.misconception(
     fails=local_flops,
     breaks=[
-        "inside `shard_map` each device multiplies only for its own block of C",
+        "inside `shard_map` each device computes only its own block of C",
         "The matmul must be in the body of `shard_map`",
     ],
 )
@@ -58,7 +58,7 @@ def cut_rows_of_b(a, b, *, mesh):
 
 @exercise.misconception(fails=local_value, breaks="C equals A @ B")
 def multiplied_in_bfloat16(a, b, *, mesh):
-    """You multiplied in bfloat16 and cast back. bfloat16 keeps 8 bits of each number, and a cast does not restore the rest."""
+    """You multiplied in bfloat16 and cast back. bfloat16 keeps 8 significant bits of each number, and a cast does not restore the other bits."""
 
     def local(a, b):
         return (a.astype(jnp.bfloat16) @ b.astype(jnp.bfloat16)).astype(jnp.float32)
@@ -80,7 +80,7 @@ def flops_without_additions(I, J, K, X, Y, Z):
 
 @exercise.misconception(of=flops_per_device)
 def flops_of_everyone(I, J, K, X, Y, Z):
-    """You counted the whole matmul. x cuts the rows of the result and y its columns, so a device computes 1/XY of it."""
+    """You counted the whole matmul. x cuts the rows of the result and y its columns, so a device computes 1/XY of the result."""
     return 2 * I * J * K
 
 

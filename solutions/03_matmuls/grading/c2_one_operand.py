@@ -36,7 +36,7 @@ def gathered_b_too(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_gather_first, fails=gather_first_value, breaks="C equals A @ B on every device")
 def gathered_and_reshaped(a, b, *, mesh):
-    """You stacked the shards and reshaped, which puts numbers into wrong columns. Join the shards along the columns: axis=1, tiled=True."""
+    """You stacked the shards and reshaped the stack. This puts numbers into wrong columns. Join the shards along the columns: axis=1, tiled=True."""
 
     def local(a, b):
         return jax.lax.all_gather(a, "x").reshape(a.shape[0], -1) @ b
@@ -153,7 +153,7 @@ def sliced_and_scattered(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_slice_first, fails=slice_first_traffic, breaks="slice first | 1/X of the FLOPs")
 def padded_with_zeros(a, b, *, mesh):
-    """You put your columns of A into zeros and multiplied by all of B: X times the FLOPs, most of them with zeros. Multiply your columns by the matching rows of B."""
+    """You put your columns of A into an array of zeros and multiplied this array by all of B. This takes X times the FLOPs, most of them with zeros. Multiply your columns by the matching rows of B."""
 
     def local(a, b):
         here = jax.lax.axis_index("x") * a.shape[1]
@@ -177,7 +177,7 @@ def gather_time_of_shard(chip, I, J, K, X):
 
 @exercise.misconception(of=slice_first_time)
 def reduce_time_once(chip, I, J, K, X):
-    """You counted the all-reduce as one pass. It is a reduce-scatter and an all-gather: twice V / W."""
+    """You counted the all-reduce as one pass. An all-reduce is a reduce-scatter and an all-gather: twice V / W."""
     return all_reduce_time(2 * I * K, X, chip) / 2
 
 

@@ -37,7 +37,7 @@ def forgot_psum(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_all_reduce, fails=reduced_value, breaks="C equals A @ B on every device")
 def summed_twice(a, b, *, mesh):
-    """You summed twice. After the first psum every device holds all of C. The second psum adds X copies of it."""
+    """You summed twice. After the first psum every device holds all of C. The second psum adds X copies of C."""
 
     def local(a, b):
         return jax.lax.psum(jax.lax.psum(a @ b, "x"), "x")
@@ -54,7 +54,7 @@ def summed_by_compiler(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_all_reduce, fails=reduced_value, breaks="Keep all arrays in float32")
 def summed_in_bfloat16(a, b, *, mesh):
-    """You added the partial sums in bfloat16. That sends half the bytes but keeps only 8 bits of each number. Add in float32, the dtype of C."""
+    """You added the partial sums in bfloat16. That sends half the bytes but keeps only 8 significant bits of each number. Add in float32, the dtype of C."""
 
     def local(a, b):
         return jax.lax.psum((a @ b).astype(jnp.bfloat16), "x").astype(jnp.float32)
@@ -120,7 +120,7 @@ def psum_then_slice(a, b, *, mesh):
     of=matmul_reduce_scatter, fails=scattered_layout, breaks='`matmul_reduce_scatter` | C is sharded `P(None, "x")`'
 )
 def scattered_over_rows(a, b, *, mesh):
-    """You cut the rows of C. psum_scatter cuts dimension 0 unless you say otherwise: set scatter_dimension=1."""
+    """You cut the rows of C. By default psum_scatter cuts dimension 0: set scatter_dimension=1."""
 
     def local(a, b):
         return jax.lax.psum_scatter(a @ b, "x", scatter_dimension=0, tiled=True)
@@ -136,13 +136,13 @@ def scatter_one_way(chip, I, K, X):
 
 @exercise.misconception(of=scatter_time)
 def scatter_of_shard(chip, I, K, X):
-    """You counted the result, C[I, K_X]. V is the whole array: every device holds a partial sum of all of it."""
+    """You counted the result, C[I, K_X]. V is the whole array: every device holds a partial sum of the whole array."""
     return reduce_scatter_time(2 * I * K / X, X, chip)
 
 
 @exercise.misconception(of=scatter_time)
 def scatter_half_a_gather(chip, I, K, X):
-    """You made the reduce-scatter cheaper than an all-gather. It is an all-gather in reverse: the sums that travel are as large as an all-gather's shards."""
+    """You made the reduce-scatter cheaper than an all-gather. A reduce-scatter is an all-gather in reverse: the sums that travel are as large as an all-gather's shards."""
     return reduce_scatter_time(2 * I * K, X, chip) / 2
 
 

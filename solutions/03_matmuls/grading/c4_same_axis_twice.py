@@ -113,19 +113,19 @@ def gather_one_way(chip, I, J, K, X):
 
 @exercise.misconception(of=cheaper_gather_time)
 def gather_of_both(chip, I, J, K, X):
-    """You gathered both operands. One is enough: the other one stays cut."""
+    """You gathered both operands. Gather one operand: the other operand may stay cut."""
     return all_gather_time(2 * (I + K) * J, X, chip)
 
 
 @exercise.misconception(of=cheaper_gather_time)
 def gather_of_a_shard(chip, I, J, K, X):
-    """You counted one shard. V is the size of the gathered array."""
+    """You counted one shard. V is the bytes of the gathered array."""
     return all_gather_time(2 * min(I, K) * J / X, X, chip)
 
 
 @exercise.misconception(of=cheaper_gather_time)
 def gather_elements(chip, I, J, K, X):
-    """You counted numbers, not bytes. A bfloat16 takes 2."""
+    """You counted numbers, not bytes. A bfloat16 takes 2 bytes."""
     return all_gather_time(min(I, K) * J, X, chip)
 
 

@@ -8,21 +8,21 @@ from grader.hardware import all_gather_time, all_reduce_time, latency, matmul_ti
 
 
 @exercise.misconception(
-    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="batches below `flops` / `bandwidth`"
+    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="batches smaller than `flops` / `bandwidth`"
 )
 def choose_by_width(B, D, F, X, flops, bandwidth):
-    """You compared F with C/W. F cancels in every comparison here. Compare B with C/W, and use D."""
+    """You compared F with C/W. F cancels when you compare the two times: B, D, X and C/W decide."""
     return 1 if flops / bandwidth <= F else 2
 
 
-@exercise.misconception(of=choose, fails=choose_large_batch, breaks="batches above `flops` / `bandwidth`")
+@exercise.misconception(of=choose, fails=choose_large_batch, breaks="batches larger than `flops` / `bandwidth`")
 def choose_by_bytes(B, D, F, X, flops, bandwidth):
     """You compared only the bytes. With a large batch the arithmetic limits strategy 1, because every chip does all of it."""
     return 2 if 2 * B < D else 1
 
 
 @exercise.misconception(
-    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="batches below `flops` / `bandwidth`"
+    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="batches smaller than `flops` / `bandwidth`"
 )
 def choose_by_threshold(B, D, F, X, flops, bandwidth):
     """You compared B with C/W. This comparison shows whether arithmetic limits strategy 1, not which strategy is faster. D and X count too."""
@@ -30,10 +30,10 @@ def choose_by_threshold(B, D, F, X, flops, bandwidth):
 
 
 @exercise.misconception(
-    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="batches below `flops` / `bandwidth`"
+    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="batches smaller than `flops` / `bandwidth`"
 )
 def choose_reduced_once(B, D, F, X, flops, bandwidth):
-    """You counted the all-reduce as one pass. It is a reduce-scatter and an all-gather: twice V / W."""
+    """You counted the all-reduce as one pass. An all-reduce is a reduce-scatter and an all-gather: twice V / W."""
     gather_first = max(2 * B * D * F / flops, 2 * D * F / bandwidth)
     return 1 if gather_first < max(2 * B * D * F / X / flops, 2 * B * F / bandwidth) else 2
 
@@ -52,7 +52,7 @@ def reduce_last(chip, B, D, F, X, total=max, passes=2):
 
 @exercise.misconception(of=gather_first_total)
 def gather_first_added(chip, B, L, **layer):
-    """You added the two times. They overlap: take the longer one."""
+    """You added the arithmetic time and the communication time. The two overlap: take the longer time."""
     return gather_first(chip, (B, L), **layer, total=sum)
 
 
@@ -76,13 +76,13 @@ def gather_first_arithmetic(chip, B, L, D, F, X):
 
 @exercise.misconception(of=reduce_last_total)
 def reduce_last_added(**layers):
-    """You added the two times. They overlap: take the longer one."""
+    """You added the arithmetic time and the communication time. The two overlap: take the longer time."""
     return reduce_last(**layers, total=sum)
 
 
 @exercise.misconception(of=reduce_last_total)
 def reduce_last_once(**layers):
-    """You counted each all-reduce as one pass. It is a reduce-scatter and an all-gather: twice V / W."""
+    """You counted each all-reduce as one pass. An all-reduce is a reduce-scatter and an all-gather: twice V / W."""
     return reduce_last(**layers, passes=1)
 
 

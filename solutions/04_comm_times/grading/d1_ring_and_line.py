@@ -27,7 +27,7 @@ def case(kind, bytes, axis_size, one_way_bandwidth, wraps):
 
 
 def hidden_cases(rng):
-    """Return every kind on rings and lines, even and odd, one lone chip of each, and names that are not collectives."""
+    """Yield each collective on rings, lines and axes of one chip, with small and large arrays; then unknown collectives."""
     for kind in KINDS:
         for wrapped in (True, False):
             for size in (2, 3, 4, 5, 8, 16):
@@ -92,7 +92,7 @@ def unknown_kind_refused(seen):
 
 
 def passes_of(kind):
-    """Return how often the bytes go round, or raise ValueError for an unknown collective."""
+    """Return the number of passes of a collective, or raise ValueError for an unknown collective."""
     if kind not in KINDS:
         raise ValueError(f"unknown collective {kind!r}")
     return 2 if kind == "all_reduce" else 1
@@ -125,7 +125,7 @@ def both_ways_on_line(kind, bytes, axis_size, one_way_bandwidth, wraps):
     of=axis_collective_time, fails=BANDWIDTH_CHECKS, breaks="must receive the (N − 1)/N of the array"
 )
 def own_shard_sent_too(kind, bytes, axis_size, one_way_bandwidth, wraps):
-    """You let each chip receive all of V. It already has its own shard, so (N-1)/N of V moves. On an axis of 1 nothing moves."""
+    """You let each chip receive all of V. A chip already has its own shard, so (N-1)/N of V moves. On an axis of one chip nothing moves."""
     return passes_of(kind) * bytes / ((2 if wraps else 1) * one_way_bandwidth)
 
 
@@ -140,7 +140,7 @@ def lone_chip_sends(kind, bytes, axis_size, one_way_bandwidth, wraps):
 @exercise.misconception(
     of=axis_collective_time,
     fails=BANDWIDTH_CHECKS,
-    breaks="V: bytes of the array without the cut over this axis, not of a shard",
+    breaks="V: bytes of the array that the chips of this axis hold together, not of a shard",
 )
 def shard_for_array(kind, bytes, axis_size, one_way_bandwidth, wraps):
     """You divided by N once too often. `bytes` is the full array: each chip receives N-1 whole shards."""
@@ -151,7 +151,7 @@ def shard_for_array(kind, bytes, axis_size, one_way_bandwidth, wraps):
     of=axis_collective_time, fails=reduce_seconds, breaks="the all-reduce's time, on rings and lines"
 )
 def reduce_counted_once(kind, bytes, axis_size, one_way_bandwidth, wraps):
-    """You counted the all-reduce as one pass. It is a reduce-scatter and then an all-gather."""
+    """You counted the all-reduce as one pass. An all-reduce is a reduce-scatter and then an all-gather."""
     return axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps) / passes_of(kind)
 
 
@@ -175,7 +175,7 @@ def shards_of_whole_bytes(kind, bytes, axis_size, one_way_bandwidth, wraps):
     of=axis_collective_time, fails=scatter_seconds, breaks="the reduce-scatter's time, on rings and lines"
 )
 def scatter_thought_cheaper(kind, bytes, axis_size, one_way_bandwidth, wraps):
-    """You made the reduce-scatter cheaper than the all-gather. It sends one partial sum per hop, as large as a shard."""
+    """You made the reduce-scatter cheaper than the all-gather. A reduce-scatter sends one partial sum per hop, as large as a shard."""
     seconds = axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps)
     return seconds / 2 if kind == "reduce_scatter" else seconds
 
@@ -197,20 +197,20 @@ def book_rule_on_rings(kind, bytes, axis_size, wraps, **rest):
 
 @exercise.misconception(of=axis_collective_time, fails=BANDWIDTH_CHECKS)
 def array_for_shard(axis_size, **rest):
-    """You took `bytes` as one shard. It is V, the full array: a shard is V/N, and N-1 shards move."""
+    """You took `bytes` as one shard. `bytes` is V, the full array: a shard is V/N, and N-1 shards move."""
     return axis_size * axis_collective_time(axis_size=axis_size, **rest)
 
 
 @exercise.misconception(of=axis_collective_time, fails=BANDWIDTH_CHECKS)
 def one_shard_received(kind, bytes, axis_size, one_way_bandwidth, wraps):
-    """You moved one shard. Each chip receives the shards of all others, N-1 of them."""
+    """You moved one shard. Each chip receives the N-1 shards of the other chips."""
     right = axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps)
     return right / max(axis_size - 1, 1)
 
 
 @exercise.misconception(of=axis_collective_time, fails=BANDWIDTH_CHECKS)
 def wraps_inverted(wraps, **rest):
-    """You gave rings the links of a line, and lines those of a ring. With `wraps` a chip receives over two links, without it over one."""
+    """You gave rings the links of a line, and lines the links of a ring. If `wraps` is True, a chip receives over two links. If `wraps` is False, the chip at an end receives over one link."""
     return axis_collective_time(wraps=not wraps, **rest)
 
 
@@ -222,7 +222,7 @@ def microseconds(**call):
 
 @exercise.misconception(of=axis_collective_time, fails=scatter_seconds)
 def scatter_counted_twice(kind, **rest):
-    """You counted the reduce-scatter as two passes. Only an all-reduce has two."""
+    """You counted the reduce-scatter as two passes. Only an all-reduce has two passes."""
     return axis_collective_time(kind, **rest) * (2 if kind == "reduce_scatter" else 1)
 
 
@@ -284,7 +284,7 @@ def ring_scatter_elements(chip, X, Y, I, K):
 
 @exercise.misconception(of=ring_scatter_time)
 def ring_scatter_whole_rows(chip, X, Y, I, K):
-    """You left out y. It has already cut the array: each ring along x works on its own 1/Y of C."""
+    """You left out y. y has already cut the array: each ring along x works on its own 1/Y of C."""
     return Y * ring_scatter_time(chip=chip, X=X, Y=Y, I=I, K=K)
 
 
@@ -338,7 +338,7 @@ def line_gather_both_ways(chip, X, Y, R, C):
 
 @exercise.misconception(of=line_gather_time)
 def line_gather_all_of_it(chip, X, Y, R, C):
-    """You used V/W1. The last chip already has its own shard: N-1 shards pass its link, not N."""
+    """You used V/W1. The last chip already has its own shard: only N-1 shards pass its link."""
     return line_gather_time(chip=chip, X=X, Y=Y, R=R, C=C) * Y / (Y - 1)
 
 
@@ -374,7 +374,7 @@ def line_scatter_all_of_it(**params):
 
 @exercise.misconception(of=line_scatter_time)
 def line_scatter_whole_rows(**params):
-    """You left out y. It has already cut the array: each line along z works on its own quarter of C."""
+    """You left out y. y has already cut the array: each line along z works on its own quarter of C."""
     return 4 * line_scatter_time(**params)
 
 
@@ -398,7 +398,7 @@ def line_reduce_half(chip, D, F):
 
 @exercise.misconception(of=line_reduce_time)
 def line_reduce_all_of_it(chip, D, F):
-    """You used 2·V/W1. In each phase N-1 of the N parts pass the last link, not N."""
+    """You used 2·V/W1. In each phase only N-1 of the N parts pass the last link."""
     return line_reduce_time(chip=chip, D=D, F=F) * 8 / 7
 
 
@@ -498,7 +498,7 @@ def line_reduce_cut_by_x(**params):
     return line_reduce_time(**params) / 16
 
 
-PUBLISHED = [373, 377, 559, 680, 746, 756]  # pop quiz 2 of the book, and what readers made of it
+PUBLISHED = [373, 377, 559, 680, 746, 756]  # answers to pop quiz 2 of the book, by the book and by its readers
 
 exercise.scenario(
     ring_gather_time,

@@ -103,7 +103,7 @@ def axes_of_one(seen):
 
 @exercise.check(misplaced, points=0.25, public=True, after=axes_cut_elsewhere)
 def axes_misplaced(seen):
-    """axes_time: gathering over an axis that does not cut the array, or reducing over one that does, raises ValueError"""
+    """axes_time: a gather over an axis that does not cut the array, or a reduction over an axis that cuts it, raises ValueError"""
     expect_outcomes(seen)
 
 
@@ -114,14 +114,14 @@ TIMES = [axes_cut_elsewhere, axes_together, axes_reduced]
     of=axes_time, fails=[*TIMES, axes_of_one], breaks="an all-gather over one axis, while other axes cut the array too"
 )
 def axes_whole_array(spec, over, mesh_shape, **rest):
-    """You sent the whole array over each ring. Divide by the axes that cut it and do not communicate."""
+    """You sent the whole array over each ring. Divide by the axes that cut the array and are not in `over`."""
     right = axes_time(spec=spec, over=over, mesh_shape=mesh_shape, **rest)
     return right * math.prod(mesh_shape[axis] for axis in cutting_axes(spec) if axis not in over)
 
 
 @exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one], breaks="the sizes of all *other* axes that cut it")
 def axes_divided_by_talking(spec, over, mesh_shape, **rest):
-    """You divided by the axes in `over`. The collective joins their parts. Divide by the axes that cut the array and are not in `over`."""
+    """You divided by the axes in `over`. The collective joins the parts along these axes. Divide by the axes that cut the array and are not in `over`."""
     right = axes_time(spec=spec, over=over, mesh_shape=mesh_shape, **rest)
     silent = math.prod(mesh_shape[axis] for axis in cutting_axes(spec) if axis not in over)
     return right * silent / math.prod(mesh_shape[axis] for axis in over)
@@ -129,7 +129,7 @@ def axes_divided_by_talking(spec, over, mesh_shape, **rest):
 
 @exercise.misconception(form_of=axes_divided_by_talking)
 def axes_divided_by_talking_cuts(spec, over, mesh_shape, **rest):
-    """You divided by the axes in `over` that cut the array, and for a reduction by no axis."""
+    """You divided by the axes in `over` that cut the array. For a reduction you divided by no axis."""
     right = axes_time(spec=spec, over=over, mesh_shape=mesh_shape, **rest)
     cuts = cutting_axes(spec)
     silent = math.prod(mesh_shape[axis] for axis in cuts if axis not in over)
@@ -157,7 +157,7 @@ def axes_all_rings(over, mesh_shape, **rest):
 
 @exercise.misconception(of=axes_time, fails=axes_of_one, breaks="an axis of one chip has no links")
 def axes_ring_of_one(over, mesh_shape, **rest):
-    """You counted links along an axis of one chip. It has no links."""
+    """You counted links along an axis of one chip. An axis of one chip has no links."""
     right = axes_time(over=over, mesh_shape=mesh_shape, **rest)
     return right * sum(mesh_shape[axis] > 1 for axis in over) / len(over)
 
@@ -189,7 +189,7 @@ def axes_one_direction(**call):
 
 @exercise.misconception(of=axes_time, fails=axes_reduced, breaks="an all-reduce takes twice as long")
 def axes_reduced_once(kind, **rest):
-    """You counted the all-reduce as one pass. It is a reduce-scatter and an all-gather."""
+    """You counted the all-reduce as one pass. An all-reduce is a reduce-scatter and an all-gather."""
     right = axes_time(kind=kind, **rest)
     return right / 2 if kind == "all_reduce" else right
 
@@ -197,7 +197,7 @@ def axes_reduced_once(kind, **rest):
 @exercise.misconception(
     of=axes_time,
     fails=axes_misplaced,
-    breaks="gathering over an axis that does not cut the array, or reducing over one that does, raises `ValueError`",
+    breaks="a gather over an axis that does not cut the array, or a reduction over an axis that cuts it, raises `ValueError`",
 )
 def axes_anywhere(**call):
     """You returned a time for a collective that is impossible. Raise ValueError: a gather needs axes that cut the array, a reduction needs axes that do not."""
@@ -205,7 +205,7 @@ def axes_anywhere(**call):
 
 
 def time_anywhere(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
-    """Return the time without a look at which axes cut the array."""
+    """Return the time, without a check of the axes in ``over``."""
     others = math.prod(mesh_shape[axis] for axis in cutting_axes(spec) if axis not in over)
     rings = sum(mesh_shape[axis] > 1 for axis in over)
     passes = 2 if kind == "all_reduce" else 1
@@ -221,7 +221,7 @@ def axes_divided_by_all_cuts(spec, over, mesh_shape, **rest):
 
 @exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
 def axes_divided_by_the_mesh(spec, over, mesh_shape, **rest):
-    """You divided by every mesh axis that is not in `over`. Divide only by those that cut the array."""
+    """You divided by every mesh axis that is not in `over`. Divide only by the axes that cut the array."""
     right = axes_time(spec=spec, over=over, mesh_shape=mesh_shape, **rest)
     whole = [axis for axis in mesh_shape if axis not in (*over, *cutting_axes(spec))]
     return right / math.prod(mesh_shape[axis] for axis in whole)
@@ -243,12 +243,12 @@ def axes_one_after_another(over, mesh_shape, **rest):
 
 @exercise.misconception(of=axes_time, fails=axes_reduced)
 def axes_scattered_twice(kind, **rest):
-    """You counted the reduce-scatter as two passes. Only an all-reduce has two."""
+    """You counted the reduce-scatter as two passes. Only an all-reduce has two passes."""
     return axes_time(kind=kind, **rest) * (2 if kind == "reduce_scatter" else 1)
 
 
 def raised_if(refuse, kind, spec, over, **rest):
-    """Return the time; raise ValueError only if ``refuse`` names these axes of ``over`` as impossible."""
+    """Return the time, or raise ValueError if ``refuse(kind, impossible axes of over)`` is true."""
     wrong = [axis for axis in over if (axis in cutting_axes(spec)) != (kind == "all_gather")]
     if wrong and refuse(kind, wrong):
         raise ValueError("gather over axes that cut the array, reduce over axes that do not")
@@ -294,7 +294,7 @@ def axes_some_may_cut(kind, spec, over, mesh_shape, **rest):
 
 @exercise.misconception(of=axes_time, fails=axes_misplaced)
 def axes_of_one_unchecked(kind, spec, over, mesh_shape, **rest):
-    """You skipped axes of one chip before you checked them. Check them too: a gather may run over an axis of one chip only if that axis cuts the array."""
+    """You skipped axes of one chip before you checked them. Check them too: a gather may run over an axis of one chip only if this axis cuts the array."""
     return raised_if(
         lambda kind, wrong: any(mesh_shape[axis] > 1 for axis in wrong), kind, spec, over, mesh_shape=mesh_shape, **rest
     )
@@ -302,7 +302,7 @@ def axes_of_one_unchecked(kind, spec, over, mesh_shape, **rest):
 
 @exercise.misconception(of=gather_cut_elsewhere_time)
 def gather_cut_ignored(Y, **rest):
-    """You gathered all of A. y has already cut it: each ring along x joins 1/Y of the array."""
+    """You gathered all of A. y has already cut A: each ring along x joins 1/Y of the array."""
     return Y * gather_cut_elsewhere_time(Y=Y, **rest)
 
 
@@ -344,7 +344,7 @@ def gather_two_on_three(**params):
 
 @exercise.misconception(of=gather_two_axes_time)
 def gather_two_ignoring_z(Z, **rest):
-    """You gathered all of A. z has already cut it: each group joins 1/Z of the array."""
+    """You gathered all of A. z has already cut A: each group joins 1/Z of the array."""
     return Z * gather_two_axes_time(Z=Z, **rest)
 
 
@@ -356,7 +356,7 @@ def gather_two_by_their_own(X, Y, Z, **rest):
 
 @exercise.misconception(of=reduce_cut_elsewhere_time)
 def reduce_cut_ignored(X, Y, **rest):
-    """You reduced all of C. x and y have already cut it: each ring along z adds 1/(X·Y) of it."""
+    """You reduced all of C. x and y have already cut C: each ring along z adds 1/(X·Y) of C."""
     return X * Y * reduce_cut_elsewhere_time(X=X, Y=Y, **rest)
 
 
@@ -404,13 +404,13 @@ def gather_two_on_one_whole(Z, **rest):
 
 @exercise.misconception(of=reduce_cut_elsewhere_time)
 def reduce_cut_by_x(Y, **rest):
-    """You divided by x only. y cuts C too: each ring along z adds 1/(X·Y) of it."""
+    """You divided by x only. y cuts C too: each ring along z adds 1/(X·Y) of C."""
     return Y * reduce_cut_elsewhere_time(Y=Y, **rest)
 
 
 @exercise.misconception(of=reduce_cut_elsewhere_time)
 def reduce_cut_by_y(X, **rest):
-    """You divided by y only. x cuts C too: each ring along z adds 1/(X·Y) of it."""
+    """You divided by y only. x cuts C too: each ring along z adds 1/(X·Y) of C."""
     return X * reduce_cut_elsewhere_time(X=X, **rest)
 
 
@@ -445,7 +445,7 @@ def about(spec, over, passes=1):
     return facts
 
 
-PUBLISHED = [11.6, 23, 46, 186, 190]  # question 2 of the book
+PUBLISHED = [11.6, 23, 46, 186, 190]  # answers to question 2 of the book
 exercise.scenario(gather_cut_elsewhere_time, about(P("x", "y"), "x"), published=PUBLISHED)
 exercise.scenario(gather_two_axes_time, about(P(("x", "y"), "z"), "xy"), published=PUBLISHED)
 exercise.scenario(reduce_cut_elsewhere_time, about(P("x", "y"), "z", passes=2), published=PUBLISHED)

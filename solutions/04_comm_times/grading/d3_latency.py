@@ -89,13 +89,13 @@ def moving_time(bytes, sizes, wraps, one_way_bandwidth, **rest):
 
 @exercise.misconception(of=gather_and_limit, fails=[limit_tiny_ring, limit_axes], breaks="small arrays on a ring")
 def limit_ring_as_line(sizes, hop_time, **rest):
-    """You let a shard go N-1 hops on a ring. It goes both ways round, so ⌊N/2⌋ hops reach every chip."""
+    """You let a shard go N-1 hops on a ring. A shard goes both ways round, so ⌊N/2⌋ hops reach every chip."""
     return slower(hop_time * sum(n - 1 for n in sizes), moving_time(sizes=sizes, **rest))
 
 
 @exercise.misconception(of=gather_and_limit, fails=[limit_tiny_line, limit_axes], breaks="small arrays on a line")
 def limit_line_as_ring(sizes, hop_time, **rest):
-    """You let a shard go N/2 hops on a line. The ends have no link between them, so it goes N-1 hops from end to end."""
+    """You let a shard go N/2 hops on a line. The ends have no link between them, so a shard goes N-1 hops from end to end."""
     return slower(hop_time * sum(n // 2 for n in sizes), moving_time(sizes=sizes, **rest))
 
 
@@ -149,7 +149,7 @@ def limit_book_on_rings(sizes, wraps, **rest):
 
 @exercise.misconception(of=gather_and_limit, fails=[limit_axes, limit_large])
 def limit_whole_array(sizes, **rest):
-    """You let each chip receive all of V. It already has its own shard: (N-1)/N of V moves."""
+    """You let each chip receive all of V. A chip already has its own shard: (N-1)/N of V moves."""
     total = math.prod(sizes)
     call = {"sizes": sizes, **rest}
     return slower(waiting_time(**call), moving_time(**call) * total / (total - 1))
@@ -192,7 +192,7 @@ def limit_longest_axis(sizes, wraps, hop_time, **rest):
 
 @exercise.misconception(of=gather_and_limit, fails=[*TIMES, limit_large])
 def limit_labels_swapped(**call):
-    """You swapped the labels. "latency" is the answer if the hops take longer, "bandwidth" if the bytes do."""
+    """You swapped the labels. Return "latency" if the hops take longer. Return "bandwidth" if the bytes take longer."""
     seconds, limit = gather_and_limit(**call)
     return seconds, {"latency": "bandwidth", "bandwidth": "latency"}[limit]
 
@@ -302,7 +302,7 @@ def two_rings_summed(**params):
 
 @exercise.misconception(of=latency_bound_below)
 def latency_bound_shard(chip, N):
-    """Your answer is one shard, W1 · 1 µs. The whole array has N shards."""
+    """Your answer is the size of one shard, W1 · 1 µs. The whole array has N shards."""
     return latency_bound_bytes(chip)
 
 
@@ -332,7 +332,7 @@ def tiny_gather_other_kind(chip, N, R, L, C):
 
 @exercise.misconception(of=tiny_gather_time)
 def tiny_gather_other_bytes(chip, N, R, L, C):
-    """Your hops are right, but not the bandwidth: a ring takes V/W, a line (N-1)/N · V/W1."""
+    """Your hops are right, but not the bandwidth: a ring takes V/W, a line takes (N-1)/N · V/W1."""
     hops = latency(N, axis_topology(chip, N))
     others = [gather_on_rings_or_lines(2 * rows * C, (N,), chip, other_kind(chip, N))[1] for rows in (R, L)]
     return sum(max(hops, bytes) for bytes in others)
@@ -346,14 +346,14 @@ def tiny_gather_other_bytes_only(chip, N, R, L, C):
 
 @exercise.misconception(of=tiny_gather_time)
 def tiny_gather_other_factor(chip, N, **arrays):
-    """You left out (N-1)/N on a line, or used it on a ring. A ring takes V/W, a line (N-1)/N · V/W1."""
+    """You left out (N-1)/N on a line, or used it on a ring. A ring takes V/W, a line takes (N-1)/N · V/W1."""
     factor = (N - 1) / N if axis_topology(chip, N) == "ring" else N / (N - 1)
     return sum(max(hops, factor * bytes) for hops, bytes in tiny_parts(chip, N, **arrays))
 
 
 @exercise.misconception(of=tiny_gather_time)
 def tiny_gather_other_direction(chip, N, **arrays):
-    """You mixed up W and W1. A ring works both ways (W), a line one way (W1)."""
+    """You mixed up W and W1. A ring works both ways (W). A line works one way (W1)."""
     factor = 2 if axis_topology(chip, N) == "ring" else 1 / 2
     return sum(max(hops, factor * bytes) for hops, bytes in tiny_parts(chip, N, **arrays))
 

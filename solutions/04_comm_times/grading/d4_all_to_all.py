@@ -90,7 +90,7 @@ def exchange_as_gather(bytes, sizes, network, one_way_bandwidth):
     of=exchange_time, fails=EVERY, breaks=["rings that send one way, even and odd N", "lines | ⌊N/2⌋·⌈N/2⌉"]
 )
 def exchange_quarter_everywhere(bytes, sizes, network, one_way_bandwidth):
-    """You used V/(4·W) for every network. It holds for a ring of even size that uses both directions of its links."""
+    """You used V/(4·W) for every network. This rule holds for a ring of even size that uses both directions of its links."""
     return bytes * max(sizes) / math.prod(sizes) / (8 * one_way_bandwidth)
 
 
@@ -102,7 +102,7 @@ def exchange_one_way_as_both(network, **rest):
 
 @exercise.misconception(of=exchange_time, fails=exchange_switches, breaks="behind a switch")
 def exchange_switch_as_line(network, **rest):
-    """You sent chunks through a switch as along a line. Behind a switch no chip passes chunks on: each chunk takes one wire up and one down."""
+    """You sent chunks through a switch as along a line. Behind a switch no chip passes chunks on: each chunk takes one wire up and one wire down."""
     return exchange_time(network="line" if network == "switch" else network, **rest)
 
 
@@ -120,13 +120,13 @@ def exchange_even_only(bytes, sizes, network, one_way_bandwidth):
 
 @exercise.misconception(of=exchange_time, fails=exchange_axes, breaks="over two and three unequal axes")
 def exchange_whole_array_per_axis(bytes, sizes, **rest):
-    """You sent the whole array along the longest axis. The rings along it share the array: each has n / (all chips) of it."""
+    """You sent the whole array along the longest axis. The rings along this axis share the array: each ring moves n / (all chips) of the array."""
     return exchange_time(bytes=bytes, sizes=(max(sizes),), **rest)
 
 
 @exercise.misconception(of=exchange_time, fails=exchange_axes)
 def exchange_axes_share_nothing(bytes, sizes, **rest):
-    """You sent the whole array along every axis. The rings along an axis of n share it: V·n/N each."""
+    """You sent the whole array along every axis. The rings along an axis of n chips share the array: each ring moves V·n/N bytes."""
     return max(exchange_time(bytes=bytes, sizes=(n,), **rest) for n in sizes)
 
 
@@ -162,13 +162,13 @@ def exchange_even_lines(**call):
 
 @exercise.misconception(of=exchange_time, fails=[exchange_rings, exchange_axes])
 def exchange_ring_not_halved(**call):
-    """You counted a ring's chunks as those of a line. Chunks go both ways round, so a wire carries half as many."""
+    """You counted the chunks of a line on a ring. Chunks go both ways round the ring, so a wire carries half as many."""
     return busiest(**call, ring=lambda n: (n // 2) * ((n + 1) // 2))
 
 
 @exercise.misconception(of=exchange_time, fails=[exchange_rings, exchange_axes])
 def exchange_ring_one_way(**call):
-    """You counted a ring's chunks as if all went one way round. Each chunk takes the shorter way, so a wire carries
+    """You counted a ring's chunks as if all chunks went one way round. Each chunk takes the shorter way, so a wire carries
     ⌊N/2⌋·⌈N/2⌉ / 2 chunks."""
     return busiest(**call, ring=lambda n: n * (n - 1) / 2)
 
@@ -189,7 +189,7 @@ def exchange_whole_chunks(**call):
 
 @exercise.misconception(of=exchange_time, fails=exchange_switches)
 def exchange_switch_halved(**call):
-    """You halved the chunks behind a switch. W1 counts one direction, and all N-1 chunks of a GPU leave in it."""
+    """You halved the chunks behind a switch. W1 counts one direction, and all N-1 chunks of a GPU leave in this direction."""
     return busiest(**call, switch=lambda n: (n - 1) / 2)
 
 
@@ -213,13 +213,13 @@ def exchange_one_way_hop(**call):
 
 @exercise.misconception(of=exchange_time, fails=exchange_rings)
 def exchange_one_way_square(**call):
-    """You used N²/2 chunks on a one-way ring. A chip keeps its own chunk: N·(N-1)/2."""
+    """You used N²/2 chunks on a one-way ring. A chip keeps its own chunk: count N·(N-1)/2 chunks."""
     return busiest(**call, one_way_ring=lambda n: n * n / 2)
 
 
 @exercise.misconception(of=exchange_time, fails=exchange_rings)
 def exchange_one_way_doubled(**call):
-    """You counted N·(N-1) chunks on a one-way ring. On average a chunk travels half-way round: N·(N-1)/2."""
+    """You counted N·(N-1) chunks on a one-way ring. On average a chunk travels half-way round: count N·(N-1)/2 chunks."""
     return busiest(**call, one_way_ring=lambda n: n * (n - 1))
 
 
@@ -243,13 +243,13 @@ def exchange_line_doubled(**call):
 
 @exercise.misconception(of=exchange_time, fails=exchange_switches)
 def exchange_switch_own_chunk(**call):
-    """You sent N chunks. A GPU keeps its own chunk and sends N-1."""
+    """You sent N chunks. A GPU keeps its own chunk and sends N-1 chunks."""
     return busiest(**call, switch=lambda n: n)
 
 
 @exercise.misconception(of=exchange_time, fails=exchange_switches)
 def exchange_switch_all(**call):
-    """You counted the chunks of all GPUs. Each wire of the switch carries those of one GPU: N-1."""
+    """You counted the chunks of all GPUs. Each wire of the switch carries the N-1 chunks of one GPU."""
     return busiest(**call, switch=lambda n: n * (n - 1))
 
 
@@ -261,7 +261,7 @@ def exchange_switch_as_ring(**call):
 
 @exercise.misconception(of=exchange_time, fails=exchange_axes)
 def exchange_axes_added(bytes, sizes, network, one_way_bandwidth):
-    """You added the times of the axes. All axes work at the same time: take the slowest."""
+    """You added the times of the axes. All axes work at the same time: take the time of the slowest axis."""
     total = math.prod(sizes)
     return sum(exchange_time(bytes * n / total, (n,), network, one_way_bandwidth) for n in sizes)
 
@@ -274,7 +274,7 @@ def exchange_one_long_axis(bytes, sizes, network, one_way_bandwidth):
 
 @exercise.misconception(of=exchange_time, fails=exchange_axes)
 def exchange_chunks_of_all(bytes, sizes, network, one_way_bandwidth):
-    """Your chunks have V/N² bytes for all N chips. Along an axis of n they have V·n/N / n² bytes."""
+    """Your chunks have V/N² bytes for all N chips. Along an axis of n chips, chunks have V·n/N / n² bytes."""
     return max(exchange_time(bytes, (n,), network, one_way_bandwidth) * n**2 for n in sizes) / math.prod(sizes) ** 2
 
 
@@ -292,7 +292,7 @@ def exchange_last_axis(bytes, sizes, network, one_way_bandwidth):
 
 @exercise.misconception(of=exchange_time, fails=EVERY)
 def exchange_shard_as_array(bytes, sizes, network, one_way_bandwidth):
-    """You took V/N, one chip's part, as the array. V is the array over all chips. The rings along an axis of n share it: V·n/N each."""
+    """You took V/N, one chip's part, as the array. V is the array over all chips. The rings along an axis of n chips share the array: each ring moves V·n/N bytes."""
     return max(exchange_time(bytes / math.prod(sizes), (n,), network, one_way_bandwidth) for n in sizes)
 
 
@@ -304,20 +304,20 @@ def exchange_both_ways(bytes, sizes, network, one_way_bandwidth):
 
 @exercise.misconception(of=exchange_time, fails=EVERY)
 def exchange_large_chunks(bytes, sizes, network, one_way_bandwidth):
-    """Your chunks have V/N bytes. A chip's V/N bytes are for N chips: a chunk has V/N²."""
+    """Your chunks have V/N bytes. A chip's V/N bytes are for N chips: a chunk has V/N² bytes."""
     total = math.prod(sizes)
     return max(n * exchange_time(bytes * n / total, (n,), network, one_way_bandwidth) for n in sizes)
 
 
 @exercise.misconception(of=ring_exchange_time)
 def ring_exchange_as_gather(chip, N, I, J):
-    """You used the all-gather's time. A chunk goes to one chip only, N/4 hops on average: a quarter of that time."""
+    """You used the all-gather's time. A chunk goes to one chip only, N/4 hops on average, so an all-to-all takes a quarter of this time."""
     return all_gather_time(2 * I * J, N, chip)
 
 
 @exercise.misconception(of=ring_exchange_time)
 def ring_exchange_half(**params):
-    """Your answer is too large by a factor of two. A one-way ring takes half the all-gather's time, a ring used both ways a quarter, and a bfloat16 has 2 bytes."""
+    """Your answer is too large by a factor of two. A one-way ring takes half the all-gather's time, but a ring used both ways takes a quarter. A bfloat16 has 2 bytes."""
     return 2 * ring_exchange_time(**params)
 
 
@@ -341,19 +341,19 @@ def line_exchange_as_gather(chip, X, Y, I, J):
 
 @exercise.misconception(of=line_exchange_time)
 def line_exchange_half(**params):
-    """Your answer is too large by a factor of two. A quarter of V crosses the middle to the right, and at the same time a quarter to the left. A bfloat16 has 2 bytes."""
+    """Your answer is too large by a factor of two. A quarter of V crosses the middle to the right. At the same time a quarter crosses to the left. A bfloat16 has 2 bytes."""
     return 2 * line_exchange_time(**params)
 
 
 @exercise.misconception(of=switch_exchange_time)
 def switch_exchange_as_ring(N, **rest):
-    """You used a quarter of the all-gather's time. That holds for a ring. Behind a switch no chip passes chunks on: use 1/N of the all-gather's time."""
+    """You used a quarter of the all-gather's time. This rule holds for a ring. Behind a switch no chip passes chunks on: use 1/N of the all-gather's time."""
     return N / 4 * switch_exchange_time(N=N, **rest)
 
 
 @exercise.misconception(of=switch_exchange_time)
 def switch_exchange_as_gather(N, **rest):
-    """You used the all-gather's time. Each GPU sends V/N² to each of the others, not V/N."""
+    """You used the all-gather's time. Each GPU sends V/N² bytes to each other GPU, not V/N bytes."""
     return N * switch_exchange_time(N=N, **rest)
 
 
@@ -437,13 +437,13 @@ def switch_exchange_whole_node(chip, N, **rest):
 
 @exercise.misconception(of=switch_exchange_time)
 def switch_exchange_own_chunk(N, **rest):
-    """You used V/N. A GPU keeps its own chunk and sends N-1 of N."""
+    """You used V/N. A GPU keeps its own chunk and sends N-1 of its N chunks."""
     return N / (N - 1) * switch_exchange_time(N=N, **rest)
 
 
 @exercise.misconception(of=switch_exchange_time)
 def switch_exchange_one_chunk(N, **rest):
-    """You counted one chunk. A GPU sends a chunk to each of the N-1 others."""
+    """You counted one chunk. A GPU sends a chunk to each of the N-1 other GPUs."""
     return switch_exchange_time(N=N, **rest) / (N - 1)
 
 
@@ -455,7 +455,7 @@ def switch_exchange_whole_array(N, **rest):
 
 @exercise.misconception(of=switch_exchange_time)
 def switch_exchange_quarter(N, **rest):
-    """You used a quarter of V. That holds for a ring. Behind a switch each GPU sends its own V/N, without the part that stays."""
+    """You used a quarter of V. This rule holds for a ring. Behind a switch each GPU sends its own V/N, without the part that stays."""
     return N**2 / (4 * (N - 1)) * switch_exchange_time(N=N, **rest)
 
 
@@ -467,13 +467,13 @@ def switch_exchange_doubled(**params):
 
 @exercise.misconception(of=torus_exchange_time)
 def torus_exchange_chips_added(X, Y, **rest):
-    """You took X + Y for the number of chips. The mesh has X · Y."""
+    """You took X + Y for the number of chips. The mesh has X · Y chips."""
     return X * Y / (X + Y) * torus_exchange_time(X=X, Y=Y, **rest)
 
 
 @exercise.misconception(of=torus_exchange_time)
 def torus_exchange_two_rings(X, **rest):
-    """Your answer is too large. Along the longer axis X rings share the array, V / X each. An all-to-all of V / X takes a quarter of the all-gather's time."""
+    """Your answer is too large. Along the longer axis X rings share the array, and each ring moves V / X bytes. An all-to-all of V / X takes a quarter of the all-gather's time."""
     return X / 2 * torus_exchange_time(X=X, **rest)
 
 
@@ -497,7 +497,7 @@ def torus_exchange_half(**params):
 
 @exercise.misconception(of=torus_exchange_time)
 def torus_exchange_shard(Y, **rest):
-    """You took one chip's part as V. The rings along the longer axis share the array: V / X each."""
+    """You took one chip's part as V. The rings along the longer axis share the array: each ring moves V / X bytes."""
     return torus_exchange_time(Y=Y, **rest) / Y
 
 

@@ -28,7 +28,8 @@ def drawn(rng, backward, fsdp):
     for turn in range(120):
         chip = CHIPS[str(rng.choice(["v4p", "v5p", "v5e"]))]
         X, Y = (int(2 ** rng.integers(1, 9)) for _ in "XY")
-        X, Y = [(X, Y), (X, 1), (1, Y)][turn % 6 if turn % 6 < 3 else 0]  # each scheme alone, and often both
+        # 1 case of 6 has FSDP alone, 1 of 6 tensor parallelism alone, the other cases both
+        X, Y = [(X, Y), (X, 1), (1, Y)][turn % 6 if turn % 6 < 3 else 0]
         B, D, F = (int(rng.integers(3, 60)) * unit for unit in (8192, 256, 1024))
         MX, MY = [(1, 1), (2, 1), (1, 2)][turn % 3]
         yield layer(backward, fsdp, B, D, F, X, Y, MX, MY, chip.bf16, chip.ici_both)
@@ -62,13 +63,13 @@ splits = exercise.cases(
 
 @exercise.check(forward, points=0.5, public=True)
 def mlp_forward(seen):
-    """mlp_times: the forward pass with FSDP, tensor parallelism and both"""
+    """mlp_times: the forward pass with FSDP, with tensor parallelism, and with both"""
     expect_outcomes(seen, rtol=1e-6)
 
 
 @exercise.check(backward, points=0.5)
 def mlp_backward(seen):
-    """mlp_times: the backward pass with FSDP, tensor parallelism and both"""
+    """mlp_times: the backward pass with FSDP, with tensor parallelism, and with both"""
     expect_outcomes(seen, rtol=1e-6)
 
 
@@ -87,7 +88,9 @@ def split_best(seen):
 PASSES = [mlp_forward, mlp_backward, mlp_plain]
 
 
-@exercise.misconception(of=mlp_times, fails=PASSES, breaks="the forward pass with FSDP, tensor parallelism and both")
+@exercise.misconception(
+    of=mlp_times, fails=PASSES, breaks="the forward pass with FSDP, with tensor parallelism, and with both"
+)
 def mlp_one_flop(**call):
     """You counted one FLOP per term of a matmul. Each term needs a multiplication and an addition: two FLOPs."""
     arithmetic, weights, activations = mlp_times(**call)
@@ -108,10 +111,12 @@ def mlp_repeated_along_y(Y, **rest):
 
 
 @exercise.misconception(
-    of=mlp_times, fails=[mlp_backward, mlp_plain], breaks="the backward pass with FSDP, tensor parallelism and both"
+    of=mlp_times,
+    fails=[mlp_backward, mlp_plain],
+    breaks="the backward pass with FSDP, with tensor parallelism, and with both",
 )
 def mlp_backward_like_forward(**call):
-    """You gave the backward pass the forward pass's FLOPs. It has twice as many: gradients of the inputs and of the weights."""
+    """You gave the backward pass the forward pass's FLOPs. The backward pass has twice as many: gradients of the inputs and of the weights."""
     arithmetic, weights, activations = mlp_times(**call)
     return arithmetic / (2 if call["backward"] else 1), weights, activations
 
@@ -124,7 +129,9 @@ def mlp_plain_gathers(fsdp, **rest):
     return mlp_times(fsdp=True, **rest)
 
 
-@exercise.misconception(of=mlp_times, fails=PASSES, breaks="the forward pass with FSDP, tensor parallelism and both")
+@exercise.misconception(
+    of=mlp_times, fails=PASSES, breaks="the forward pass with FSDP, with tensor parallelism, and with both"
+)
 def mlp_whole_weights(Y, **rest):
     """You moved all of the weights over x. y has already cut them: 1/Y of them travels."""
     arithmetic, weights, activations = mlp_times(Y=Y, **rest)
@@ -133,7 +140,7 @@ def mlp_whole_weights(Y, **rest):
 
 @exercise.misconception(of=mlp_times, fails=PASSES, breaks="0 along an axis of one chip")
 def mlp_lone_chips_send(backward, fsdp, D, Y, B, X, MX, MY, bandwidth, **rest):
-    """You sent weights or activations along an axis of one chip. It has no other chip to send to: the time is 0."""
+    """You sent weights or activations along an axis of one chip. This chip has no other chip to send to: the time is 0."""
     call = {"B": B, "D": D, "MX": MX, "MY": MY, "bandwidth": bandwidth, "backward": backward, "fsdp": fsdp, **rest}
     arithmetic, _, _ = mlp_times(X=X, Y=Y, **call)
     weights = mlp_times(X=max(X, 2), Y=Y, **call)[1]
@@ -161,15 +168,15 @@ def mlp_one_axis_each(MX, MY, **rest):
 
 @exercise.misconception(of=mlp_times, fails=mlp_backward)
 def mlp_weights_once(backward, fsdp, **rest):
-    """You moved the weights of FSDP once in the backward pass. They are gathered again, and their gradients are
-    reduce-scattered: 8·D·F / (Y·MX·W)."""
+    """You moved the weights of FSDP once in the backward pass. FSDP gathers the weights again and
+    reduce-scatters their gradients: 8·D·F / (Y·MX·W)."""
     arithmetic, weights, activations = mlp_times(backward=backward, fsdp=fsdp, **rest)
     return arithmetic, weights / (2 if backward and fsdp else 1), activations
 
 
 @exercise.misconception(of=mlp_times, fails=PASSES)
 def mlp_activations_once(**call):
-    """You moved the activations once. They are gathered before the layer and reduce-scattered after it:
+    """You moved the activations once. Chips gather the activations before the layer and reduce-scatter them after it:
     4·B·D / (X·MY·W)."""
     arithmetic, weights, activations = mlp_times(**call)
     return arithmetic, weights, activations / 2
@@ -184,14 +191,14 @@ def mlp_plain_backward_once(backward, fsdp, **rest):
 
 @exercise.misconception(of=mlp_times, fails=[mlp_backward, mlp_plain])
 def mlp_backward_moves_twice(backward, **rest):
-    """You doubled the activations in the backward pass. In that pass too they are gathered once and reduce-scattered once: 4·B·D / (X·MY·W)."""
+    """You doubled the activations in the backward pass. In this pass too, chips gather the activations once and reduce-scatter them once: 4·B·D / (X·MY·W)."""
     arithmetic, weights, activations = mlp_times(backward=backward, **rest)
     return arithmetic, weights, activations * (2 if backward else 1)
 
 
 @exercise.misconception(of=mlp_times, fails=mlp_backward)
 def mlp_backward_weights_three(backward, fsdp, **rest):
-    """You gathered the weights twice in the backward pass. They are gathered once and their gradients reduce-scattered once: 8·D·F / (Y·MX·W)."""
+    """You gathered the weights twice in the backward pass. FSDP gathers the weights once and reduce-scatters their gradients once: 8·D·F / (Y·MX·W)."""
     arithmetic, weights, activations = mlp_times(backward=backward, fsdp=fsdp, **rest)
     return arithmetic, weights * (1.5 if backward and fsdp else 1), activations
 
@@ -211,14 +218,14 @@ def mlp_longest_only(**call):
 
 @exercise.misconception(of=mlp_times, fails=PASSES)
 def mlp_lone_x_sends(X, **rest):
-    """You moved weights along an x axis of one chip. It has no other chip to send to: the time is 0."""
+    """You moved weights along an x axis of one chip. This chip has no other chip to send to: the time is 0."""
     arithmetic, _, activations = mlp_times(X=X, **rest)
     return arithmetic, mlp_times(X=max(X, 2), **rest)[1], activations
 
 
 @exercise.misconception(of=mlp_times, fails=PASSES)
 def mlp_lone_y_sends(Y, **rest):
-    """You moved activations along a y axis of one chip. It has no other chip to send to: the time is 0."""
+    """You moved activations along a y axis of one chip. This chip has no other chip to send to: the time is 0."""
     arithmetic, weights, _ = mlp_times(Y=Y, **rest)
     return arithmetic, weights, mlp_times(Y=max(Y, 2), **rest)[2]
 
@@ -283,7 +290,7 @@ def balanced(B, F, N, MX, MY, rounded):
 
 @exercise.misconception(of=best_split, fails=split_best)
 def split_sum(B, F, N, MX, MY):
-    """You minimized the sum of the two times. They overlap: minimize the longer one."""
+    """You minimized the sum of the two times. The two overlap: minimize the longer time."""
     return min(((2**k, N >> k) for k in range(N.bit_length())), key=lambda split: summed(B, F, *split, MX, MY))
 
 
@@ -308,7 +315,7 @@ def split_whole_weights(B, F, N, MX, MY):
 
 @exercise.misconception(of=best_split, fails=split_best)
 def split_shorter(B, F, N, MX, MY):
-    """You minimized the shorter of the two times. The longer one counts."""
+    """You minimized the shorter of the two times. The longer time counts."""
     X = min((2**k for k in range(N.bit_length())), key=lambda X: min(F * X / N / MX, B / (X * MY)))
     return X, N // X
 
@@ -360,19 +367,19 @@ def fsdp_batch_one_axis(**params):
 
 @exercise.misconception(of=fsdp_least_batch)
 def fsdp_batch_doubled(**params):
-    """Your answer is too large by a factor of two. The backward pass has twice the FLOPs and twice the bytes of the forward pass, a bfloat16 has 2 bytes, and W is both directions."""
+    """Your answer is too large by a factor of two. The backward pass has twice the FLOPs and twice the bytes of the forward pass, a bfloat16 has 2 bytes, and W counts both directions."""
     return 2 * fsdp_least_batch(**params)
 
 
 @exercise.misconception(of=tensor_most_chips)
 def tensor_by_model_width(chip, D, F):
-    """You used D. The activations that travel are B·D, and the arithmetic is B·D·F: D cancels, F stays."""
+    """You used D. The activations that travel grow with B·D, and the arithmetic grows with B·D·F: D cancels, F stays."""
     return D / link_intensity(chip)
 
 
 @exercise.misconception(of=tensor_most_chips)
 def tensor_halved(**params):
-    """Your answer is too small by a factor of two. A matmul has 2 FLOPs per term, and W is both directions of the link."""
+    """Your answer is too small by a factor of two. A matmul has 2 FLOPs per term, and W counts both directions of the link."""
     return tensor_most_chips(**params) / 2
 
 
@@ -390,13 +397,13 @@ def mixed_global(N, **rest):
 
 @exercise.misconception(of=mixed_least_batch)
 def mixed_one_axis(**params):
-    """You left out the torus axes. FSDP over two of them has 2·W."""
+    """You left out the torus axes. FSDP over two torus axes has 2·W."""
     return 2 * mixed_least_batch(**params)
 
 
 @exercise.misconception(of=mixed_least_batch)
 def mixed_not_overlapped(**params):
-    """Your answer is too large by a factor of four. Weights and activations overlap, so do not add their times. W is both directions."""
+    """Your answer is too large by a factor of four. Weights and activations overlap, so do not add their times. W counts both directions."""
     return 4 * mixed_least_batch(**params)
 
 
@@ -408,7 +415,7 @@ def best_tensor_chips(B, F, N):
 
 @exercise.misconception(of=best_fsdp_chips)
 def best_fsdp_one_axis(**params):
-    """You left out the torus axes. FSDP has two of them, tensor parallelism one."""
+    """You left out the torus axes. FSDP has two torus axes, and tensor parallelism has one."""
     return best_fsdp_chips(**params) / math.sqrt(2)
 
 
@@ -468,13 +475,13 @@ def fsdp_batch_by_two_axes(**params):
 
 @exercise.misconception(of=tensor_most_chips)
 def tensor_doubled(**params):
-    """Your answer is too large by a factor of two. Both all-gather and reduce-scatter move activations, 2 bytes each, and W is both directions of the link."""
+    """Your answer is too large by a factor of two. Both all-gather and reduce-scatter move activations, 2 bytes each, and W counts both directions of the link."""
     return 2 * tensor_most_chips(**params)
 
 
 @exercise.misconception(of=tensor_most_chips)
 def tensor_ratio_alone(chip, D, F):
-    """Your answer is C/W. The bound is F divided by it."""
+    """Your answer is C/W. The bound is F divided by C/W."""
     return link_intensity(chip)
 
 
@@ -486,7 +493,7 @@ def tensor_three_axes(**params):
 
 @exercise.misconception(of=tensor_most_chips)
 def tensor_both_widths(chip, D, F):
-    """You added D and F. The activations that travel are B·D, and the arithmetic is B·D·F: D cancels."""
+    """You added D and F. The activations that travel grow with B·D, and the arithmetic grows with B·D·F: D cancels."""
     return (D + F) / link_intensity(chip)
 
 
@@ -510,7 +517,7 @@ def mixed_axes_added(**params):
 
 @exercise.misconception(of=mixed_least_batch)
 def mixed_two_axes_each(**params):
-    """You gave two axes to tensor parallelism too. It has one."""
+    """You gave two axes to tensor parallelism too. Tensor parallelism has one axis."""
     return mixed_least_batch(**params) / 2
 
 
@@ -522,7 +529,7 @@ def best_fsdp_axes_upside_down(**params):
 
 @exercise.misconception(of=best_fsdp_chips)
 def best_fsdp_four(**params):
-    """You counted the two axes twice. Divide the time of weights by 2 and that of activations by 1: X² = 2 · N · (tokens) / F."""
+    """You counted the two axes twice. Divide the time of weights by 2 and the time of activations by 1: X² = 2 · N · (tokens) / F."""
     return math.sqrt(2) * best_fsdp_chips(**params)
 
 
@@ -540,7 +547,7 @@ def best_fsdp_width_upside_down(B, F, N):
 
 @exercise.misconception(of=best_fsdp_chips)
 def best_fsdp_square(B, F, N):
-    """You made X and Y equal. The times of weights and activations are to be equal."""
+    """You made X and Y equal. At the best X the times of weights and activations are equal."""
     return math.sqrt(N)
 
 
@@ -564,7 +571,7 @@ def dcn_doubled(**params):
 
 @exercise.misconception(of=dcn_least_batch)
 def dcn_other_slices(P, **rest):
-    """You left one slice out. An all-reduce is over all slices, and so is the batch."""
+    """You left one slice out. The all-reduce runs over all slices, and the batch counts the tokens of all slices."""
     return (P - 1) / P * dcn_least_batch(P=P, **rest)
 
 

@@ -26,8 +26,10 @@ def job(kind, gpus, megabytes=33, node=8, gpu_egress=450e9, node_egress=400e9, k
 
 
 def drawn(rng, kinds, sizes, ragged=True):
-    """Draw cases; ``sizes``: a share of a node's GPUs (up to 1), or a number of nodes (from 2). Only all-to-alls depend on
-    ``ragged``, which makes k small."""
+    """Draw cases. A size up to 1 is a share of a node's GPUs, a size from 2 is a number of nodes.
+
+    ``ragged`` makes k small. Only all-to-alls use k.
+    """
     for kind in kinds * 8:
         for name in ("H100", "B200", "GB200 NVL72"):
             row, size = GPUS[name], rng.choice(sizes)
@@ -84,7 +86,7 @@ def cluster_sharp(seen):
 
 @exercise.check(exchanges, points=0.25)
 def cluster_exchange(seen):
-    """cluster_time: all-to-alls, dense and ragged, in one node and over many"""
+    """cluster_time: all-to-alls, dense and ragged, in one node and over many nodes"""
     expect_outcomes(seen, rtol=1e-6)
 
 
@@ -92,20 +94,20 @@ def cluster_exchange(seen):
     of=cluster_time, fails=cluster_many_nodes, breaks="gathers and reductions inside one node and over 2 to 32 nodes"
 )
 def cluster_network_only(gpus, node, gpu_egress, node_egress, **rest):
-    """You counted the network only. With few nodes the switches inside them need longer: take the slower level."""
+    """You counted the network only. With few nodes the switches inside the nodes need longer: take the slower level."""
     fast = gpu_egress if gpus <= node or rest["kind"] == "sharp_all_reduce" else 1e30
     return cluster_time(gpus=gpus, node=node, gpu_egress=fast, node_egress=node_egress, **rest)
 
 
 @exercise.misconception(of=cluster_time, fails=[cluster_many_nodes, cluster_sharp, cluster_exchange])
 def cluster_flat(gpus, node, node_egress, **rest):
-    """You took the cluster as one big node. Between nodes all GPUs of a node share its egress."""
+    """You took the cluster as one big node. Between nodes all GPUs of a node share the node's egress."""
     return cluster_time(gpus=gpus, node=gpus, node_egress=node_egress, **rest)
 
 
 @exercise.misconception(of=cluster_time, fails=cluster_many_nodes, breaks="V · max((d−1)/(d·Wg), (M−1)/(M·Wn))")
 def cluster_levels_added(gpus, node, gpu_egress, node_egress, kind, **rest):
-    """You added the levels. They work at the same time on different parts: take the slower one."""
+    """You added the levels. Both levels work at the same time on different parts: take the slower level."""
     both = {"gpu_egress": gpu_egress, "node_egress": node_egress}
     whole = cluster_time(kind=kind, gpus=gpus, node=node, **both, **rest)
     if gpus <= node or kind in ("all_to_all", "sharp_all_reduce"):
@@ -129,7 +131,7 @@ def cluster_sharp_as_two_passes(kind, **rest):
     breaks="all-reduces | twice a gather's time | twice a gather's time",
 )
 def cluster_reduced_once(kind, **rest):
-    """You counted the all-reduce as one pass. It is a reduce-scatter and an all-gather: twice the time."""
+    """You counted the all-reduce as one pass. An all-reduce is a reduce-scatter and an all-gather: twice the time."""
     return cluster_time(kind="all_gather" if kind == "all_reduce" else kind, **rest)
 
 
@@ -152,10 +154,10 @@ def cluster_dense_exchange(k, **rest):
 
 
 @exercise.misconception(
-    of=cluster_time, fails=cluster_exchange, breaks="all-to-alls, dense and ragged, in one node and over many"
+    of=cluster_time, fails=cluster_exchange, breaks="all-to-alls, dense and ragged, in one node and over many nodes"
 )
 def cluster_ring_exchange(kind, bytes, gpus, node, gpu_egress, node_egress, k):
-    """You used a quarter of an all-gather for the all-to-all. That holds for a ring. Behind switches the all-to-all takes 1/N of it, or 1/M for M nodes."""
+    """You used a quarter of an all-gather for the all-to-all. This rule holds for a ring. Behind switches the all-to-all takes 1/N of an all-gather, or 1/M for M nodes."""
     right = cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k)
     return right * (gpus if gpus <= node else gpus // node) / 4 if kind == "all_to_all" else right
 
@@ -235,7 +237,7 @@ def cluster_sharp_by_gpu(**call):
 
 @exercise.misconception(of=cluster_time, fails=cluster_sharp)
 def cluster_sharp_faster(**call):
-    """You took the faster of the two levels with SHARP. The slower one counts: min(Wg, Wn)."""
+    """You took the faster of the two levels with SHARP. The slower level counts: min(Wg, Wn)."""
     return by_rules(call, sharp=lambda c: max(c.gpu_egress, c.egress))
 
 
@@ -247,7 +249,7 @@ def cluster_sharp_slower_in_node(**call):
 
 @exercise.misconception(of=cluster_time, fails=cluster_exchange)
 def cluster_exchange_as_gather(**call):
-    """You used the all-gather's time for the all-to-all. A GPU sends V/N² to each other GPU, not V/N."""
+    """You used the all-gather's time for the all-to-all. A GPU sends V/N² bytes to each other GPU, not V/N bytes."""
     return by_rules(call, times=lambda c: c.parts if c.kind == "all_to_all" else 1)
 
 
@@ -267,7 +269,7 @@ def cluster_ragged_gathers_over_gpus(**call):
 
 @exercise.misconception(of=cluster_time, fails=[cluster_one_node, cluster_many_nodes])
 def cluster_all_of_the_array(**call):
-    """You moved all of V. A GPU already has its own part, and a node has its own: (d-1)/d and (M-1)/M of V."""
+    """You moved all of V. A GPU already has its own part, and a node has its own part: count (d-1)/d and (M-1)/M of V."""
     return by_rules(call, inside=lambda c: 1 / c.gpu_egress, between=lambda c: 1 / c.node_egress if c.nodes > 1 else 0)
 
 
@@ -309,13 +311,13 @@ def cluster_exchange_between_gpus(**call):
 
 @exercise.misconception(of=cluster_time, fails=[cluster_one_node, cluster_many_nodes])
 def cluster_scatter_twice(**call):
-    """You counted the reduce-scatter as two passes. Only an all-reduce has two."""
+    """You counted the reduce-scatter as two passes. Only an all-reduce has two passes."""
     return by_rules(call, times=lambda c: 2 if c.kind == "reduce_scatter" else 1)
 
 
 @exercise.misconception(of=cluster_time, fails=cluster_one_node)
 def cluster_one_node_doubled(**call):
-    """You doubled a GPU's egress inside a node. It sends and receives equally much at the same time: count one direction."""
+    """You doubled a GPU's egress inside a node. A GPU sends and receives equally much at the same time: count one direction."""
     return by_rules(call, inside=lambda c: (c.members - 1) / (c.members * c.gpu_egress) / (1 if c.nodes > 1 else 2))
 
 
@@ -338,7 +340,7 @@ def node_gather_in_bits(**params):
 
 
 def levels(chip, M, I, J, card=400e9):
-    """Return (seconds in the nodes, seconds between them) of the two all-gathers."""
+    """Return (seconds in the nodes, seconds between the nodes) of the two all-gathers."""
     inside = tree_time(2 * I * J, [(8, GPUS[chip].egress)])
     return [(inside, tree_time(2 * I * J, [(nodes, card)])) for nodes in (2, M)]
 
@@ -357,7 +359,7 @@ def nodes_gather_one_card(**params):
 
 @exercise.misconception(of=nodes_gather_time)
 def nodes_gather_network_only(**params):
-    """You counted the network only. Between two nodes only half of `W` travels, and the switches inside them need longer."""
+    """You counted the network only. Between two nodes only half of `A` travels, and the switches inside the nodes need longer."""
     return sum(between for _, between in levels(**params))
 
 
@@ -369,7 +371,7 @@ def nodes_gather_all_of_it(chip, M, I, J):
 
 @exercise.misconception(of=nodes_gather_time)
 def nodes_gather_added(**params):
-    """You added the levels. They work at the same time on different parts: take the slower one."""
+    """You added the levels. Both levels work at the same time on different parts: take the slower level."""
     return sum(map(sum, levels(**params)))
 
 
@@ -399,20 +401,20 @@ def ragged_exchange_dense(chip, B, D, k):
 
 @exercise.misconception(of=ragged_exchange_time)
 def ragged_exchange_as_ring(**params):
-    """You used a quarter of an all-gather. That holds for a ring. Behind a switch it is 1/N, here an eighth."""
+    """You used a quarter of an all-gather. This rule holds for a ring. Behind a switch an all-to-all takes 1/N of an all-gather, here an eighth."""
     return 2 * ragged_exchange_time(**params)
 
 
 @exercise.misconception(of=ragged_exchange_time)
 def ragged_exchange_as_gather(**params):
-    """Your answer is too large by a factor of eight. Either you used the all-gather's time: each GPU sends V/N² to each of
-    the others, not V/N. Or you multiplied by k, not by k / 8."""
+    """Your answer is too large by a factor of eight. Either you used the all-gather's time, or you multiplied by k in
+    place of k / 8. Each GPU sends V/N² bytes to each other GPU, and k of 8 parts have data."""
     return 8 * ragged_exchange_time(**params)
 
 
 @exercise.misconception(of=gpu_least_batch)
 def gpu_batch_sparse(**params):
-    """You used the data sheet's figure with sparsity. Dense matmuls, as here, reach half of it."""
+    """You used the data sheet's figure with sparsity. Dense matmuls, as here, reach half of this figure."""
     return 2 * gpu_least_batch(**params)
 
 
@@ -455,7 +457,7 @@ def gpu_batch_one_card(**params):
 
 @exercise.misconception(of=node_gather_time)
 def node_gather_shard(**params):
-    """You took one GPU's shard, V/8, as the bytes that it receives. It receives the shards of the 7 others."""
+    """You took one GPU's shard, V/8, as the bytes that it receives. A GPU receives the shards of the 7 other GPUs."""
     return node_gather_time(**params) / 7
 
 
@@ -533,7 +535,7 @@ def ragged_exchange_own_part(**params):
 
 @exercise.misconception(of=ragged_exchange_time)
 def ragged_exchange_k_twice(k, **rest):
-    """You counted k twice. The dense array has 8 parts per token, and the factor k / 8 leaves the empty ones out."""
+    """You counted k twice. The dense array has 8 parts per token, and the factor k / 8 leaves out the empty parts."""
     return k / 8 * ragged_exchange_time(k=k, **rest)
 
 

@@ -24,7 +24,7 @@ def bandwidths_of_output(bytes_in, bytes_out, **rest):
     of=bandwidths, fails=bandwidths_cut, breaks="reduce-scatter and all-gather | algbw 401, busbw 301 GB/s"
 )
 def bandwidths_of_input(bytes_in, bytes_out, **rest):
-    """You took an all-gather's input as S. Each rank's part reaches n-1 others. S is the whole array, the output."""
+    """You took an all-gather's input as S. Each rank's part reaches n-1 other ranks. S is the whole array, the output."""
     return bandwidths(bytes_in=bytes_in, bytes_out=bytes_in, **rest)
 
 
@@ -234,7 +234,7 @@ def puzzle_algorithm_bandwidth(n, **rest):
 
 @exercise.misconception(of=puzzle_bus_bandwidth)
 def puzzle_half_of_reduce(n, ar, percent):
-    """You halved the all-reduce's number because a reduce-scatter is half of it. It sends half the bytes in half the time: about the same bandwidth."""
+    """You halved the all-reduce's number because a reduce-scatter is half of an all-reduce. A reduce-scatter sends half the bytes in half the time, so the bandwidth is about the same."""
     return ar / 2 * 1e9
 
 
@@ -282,7 +282,7 @@ def puzzle_factor_taken_out(n, **rest):
 
 @exercise.misconception(of=puzzle_bus_bandwidth)
 def puzzle_factor_twice(n, **rest):
-    """You multiplied the printed number by (n-1)/n. It includes this factor already, but it counts only 1/n of S: multiply by n."""
+    """You multiplied the printed number by (n-1)/n. The printed number includes this factor already, but counts only 1/n of S: multiply by n."""
     return puzzle_bus_bandwidth(n=n, **rest) * (n - 1) / n**2
 
 

@@ -78,7 +78,7 @@ def cache_keys_only(**call):
 
 @exercise.misconception(of=kv_cache_bytes, fails=cache_bytes, breaks="*KV* heads")
 def cache_of_query_heads(query_heads, kv_heads, **rest):
-    """You counted query heads. Several of them share one KV head, and only KV heads are cached."""
+    """You counted query heads. Several query heads share one KV head, and only KV heads are cached."""
     return kv_cache_bytes(query_heads=query_heads, kv_heads=query_heads, **rest)
 
 
@@ -152,7 +152,7 @@ def step_one_sequence_cached(sequences, tokens, **rest):
     breaks="`decode_step_time`: batches large enough to be bound by arithmetic",
 )
 def step_never_computes(flops, **rest):
-    """You left out the arithmetic, or you counted that of one sequence. For large batches 2·B·P FLOPs take longer than reading weights."""
+    """You left out the arithmetic, or you counted the arithmetic of one sequence. For large batches 2·B·P FLOPs take longer than reading weights."""
     return decode_step_time(flops=1e30, **rest)
 
 
@@ -162,7 +162,7 @@ def step_never_computes(flops, **rest):
     breaks="**max**(bytes of all weights / (N·W_hbm), 2·B·P / (N·C))",
 )
 def step_all_added(params, weight_bytes, chips, hbm_bandwidth, flops, **rest):
-    """You added reading the weights and computing with them. They overlap: take the longer one."""
+    """You added reading the weights and computing with them. The two overlap: take the longer time."""
     call = {"params": params, "chips": chips, "hbm_bandwidth": hbm_bandwidth, **rest}
     computed = decode_step_time(weight_bytes=0, flops=flops, **call)
     return computed + params * weight_bytes / (chips * hbm_bandwidth)
@@ -170,7 +170,7 @@ def step_all_added(params, weight_bytes, chips, hbm_bandwidth, flops, **rest):
 
 @exercise.misconception(of=decode_step_time, fails=step_large_batch)
 def step_all_overlapped(params, weight_bytes, kv_bytes_per_token, sequences, tokens, chips, flops, hbm_bandwidth):
-    """You overlapped everything. Reading the cache does not overlap the matmuls: add its time to theirs."""
+    """You overlapped everything. Reading the cache does not overlap the matmuls: add its time to the time of the matmuls."""
     reading = (params * weight_bytes + kv_bytes_per_token * sequences * tokens) / (chips * hbm_bandwidth)
     return max(reading, 2 * sequences * params / (chips * flops))
 
@@ -183,7 +183,7 @@ def three_times(params, weight_bytes, kv_bytes_per_token, sequences, tokens, chi
 
 @exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
 def step_longest_only(**call):
-    """You took the longest of the three times. Reading the cache does not overlap the matmuls: add its time to theirs."""
+    """You took the longest of the three times. Reading the cache does not overlap the matmuls: add its time to the time of the matmuls."""
     return max(three_times(**call))
 
 
@@ -201,7 +201,7 @@ def step_without_cache(kv_bytes_per_token, **rest):
 
 @exercise.misconception(of=decode_step_time, fails=step_large_batch)
 def step_one_flop(flops, **rest):
-    """You counted one FLOP per parameter. Each needs a multiplication and an addition: 2·B·P."""
+    """You counted one FLOP per parameter. Each parameter needs a multiplication and an addition: 2·B·P."""
     return decode_step_time(flops=2 * flops, **rest)
 
 
@@ -225,13 +225,13 @@ def step_training_flops(flops, **rest):
 
 @exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
 def step_weights_whole(chips, weight_bytes, **rest):
-    """You read all of the weights on each chip. They are cut over the chips: divide by N."""
+    """You read all of the weights on each chip. The weights are cut over the chips: divide by N."""
     return decode_step_time(chips=chips, weight_bytes=weight_bytes * chips, **rest)
 
 
 @exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
 def step_cache_whole(chips, kv_bytes_per_token, **rest):
-    """You read all of the cache on each chip. It is cut over the chips: divide by N."""
+    """You read all of the cache on each chip. The cache is cut over the chips: divide by N."""
     return decode_step_time(chips=chips, kv_bytes_per_token=kv_bytes_per_token * chips, **rest)
 
 
@@ -255,13 +255,13 @@ def step_one_token_cached(tokens, **rest):
 
 @exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
 def step_weights_per_sequence(weight_bytes, sequences, **rest):
-    """You read the weights once per sequence. The batch shares them: once per step."""
+    """You read the weights once per sequence. The batch shares the weights: count them once per step."""
     return decode_step_time(weight_bytes=weight_bytes * sequences, sequences=sequences, **rest)
 
 
 @exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
 def step_shorter(**call):
-    """You took the shorter of reading the weights and computing with them. The longer one sets the time."""
+    """You took the shorter of reading the weights and computing with them. The longer of the two sets the time."""
     return three_times(**call)[0] + min(three_times(**call)[1:])
 
 
@@ -273,7 +273,7 @@ def step_per_sequence(sequences, **rest):
 
 @exercise.misconception(of=state_per_chip)
 def state_other_recipe(P, N, kept):
-    """You used the other recipe's bytes per parameter. With bfloat16 weights a parameter has 2 + 4 + 4 = 10 bytes, with float32 weights 4 + 4 + 4 + 4 = 16."""
+    """You used the other recipe's bytes per parameter. With bfloat16 weights a parameter has 2 + 4 + 4 = 10 bytes. With float32 weights it has 4 + 4 + 4 + 4 = 16 bytes."""
     return P * 1e9 * (16 if kept == "bf16" else 10) / N
 
 
@@ -309,7 +309,7 @@ def cache_of_batch_query_heads(H, K, **rest):
 
 @exercise.misconception(of=cache_of_batch)
 def cache_of_batch_one(B, **rest):
-    """Your answer is the cache of one sequence. Every sequence of the batch has its own."""
+    """Your answer is the cache of one sequence. Every sequence of the batch has its own cache."""
     return cache_of_batch(B=B, **rest) / B
 
 
@@ -320,7 +320,7 @@ def cache_of_batch_in_gib(**params):
 
 
 def two_steps(chip, P, N, T, B, L, kB, **changed):
-    """Return the answer's sum with some arguments of ``decode_step_time`` changed."""
+    """Return the time of both steps, with the arguments of ``decode_step_time`` in ``changed``."""
     row = CHIPS[chip]
     call = {"params": P * 1e9, "weight_bytes": 1, "kv_bytes_per_token": kB * 1e3, "tokens": T, "chips": N}
     call |= {"flops": row.bf16, "hbm_bandwidth": row.hbm_bw, **changed}
@@ -396,7 +396,7 @@ def cache_of_batch_all_heads(H, K, **rest):
 
 @exercise.misconception(of=cache_of_batch)
 def cache_of_batch_one_layer(L, **rest):
-    """Your answer is the cache of one layer. Every layer has its own."""
+    """Your answer is the cache of one layer. Every layer has its own cache."""
     return cache_of_batch(L=L, **rest) / L
 
 
@@ -408,7 +408,7 @@ def cache_of_batch_one_head(K, **rest):
 
 @exercise.misconception(of=cache_of_batch)
 def cache_of_batch_one_token(T, **rest):
-    """You counted one token of each sequence. The cache holds all of them."""
+    """You counted one token of each sequence. The cache holds all tokens."""
     return cache_of_batch(T=T, **rest) / T
 
 

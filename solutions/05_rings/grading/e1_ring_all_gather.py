@@ -18,7 +18,7 @@ from grader.hardware import all_gather_time, latency
 
 @exercise.alternative()
 def gathered_backwards(a):
-    """Send to the previous device, in a loop; the shard of hop t comes from me + t."""
+    """Send to the previous device, in a loop. The shard that arrives in hop t comes from device me + t."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
 
     def one(hop, carry):
@@ -43,13 +43,13 @@ def gathered_in_n_hops(a):
 
 @exercise.misconception(fails=[ring_gather_hops, ring_gather_traffic], breaks="no other collective")
 def gathered_by_built_in(a):
-    """You called all_gather. Build it: ppermute is the only collective allowed here."""
+    """You called all_gather. Build the gather from hops: ppermute is the only collective that this exercise allows."""
     return jax.lax.all_gather(a, "x", tiled=True)
 
 
 @exercise.misconception(fails=ring_gather_value, breaks="every device holds the whole `A`")
 def gathered_with_wrong_sign(a):
-    """Your slots run in the wrong direction. If you send to the next device, the shard of hop t comes from t places before you: me - t."""
+    """Your slots run in the wrong direction. If you send to the next device, the shard that arrives in hop t comes from the device t places before you: me - t."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     for hop in range(1, n):
@@ -60,7 +60,7 @@ def gathered_with_wrong_sign(a):
 
 @exercise.misconception(fails=ring_gather_value, breaks="every device holds the whole `A`")
 def gathered_in_order_of_arrival(a):
-    """You joined the shards in order of arrival. Each device's result is rotated by its own index. Put each shard into its slot."""
+    """You joined the shards in order of arrival. So each device's result starts with its own shard. Put each shard into its slot."""
     n, held = jax.lax.axis_size("x"), [a]
     for _ in range(n - 1):
         held.append(jax.lax.ppermute(held[-1], "x", [(d, (d + 1) % n) for d in range(n)]))
@@ -69,7 +69,7 @@ def gathered_in_order_of_arrival(a):
 
 @exercise.misconception(fails=ring_gather_value, breaks="a ring without its last pair, (N − 1, 0), gives wrong values")
 def gathered_along_a_line(a):
-    """Your pairs end at the last device, so device 0 receives nothing. A device without a sender receives zeros. Close the ring."""
+    """Your pairs end at the last device, so no device sends to device 0. A device without a sender receives zeros. Close the ring with the pair (N - 1, 0)."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     for hop in range(1, n):
@@ -90,7 +90,7 @@ def gathered_sending_all_slots(a):
 
 @exercise.misconception(fails=ring_gather_traffic, breaks="to a neighbour")
 def gathered_over_the_heads(a):
-    """You send your own shard straight to the device t places away. On a ring the shard still passes all devices between. Send to the neighbour, and let it pass the shard on."""
+    """You send your own shard straight to the device t places away. On a ring the shard still passes every device on its way. Send the shard to your neighbour, which then passes it on."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     for far in range(1, n):
@@ -106,31 +106,31 @@ def ring_gather_bytes_of_n_hops(I, J, X):
 
 @exercise.misconception(of=ring_gather_bytes)
 def ring_gather_bytes_of_one_hop(I, J, X):
-    """You counted one hop. A device also passes on the shards of others: N - 1 hops."""
+    """You counted one hop. A device also passes on the shards of other devices, so it makes N - 1 hops."""
     return 4 * I * J / X
 
 
 @exercise.misconception(of=ring_gather_bytes)
 def ring_gather_bytes_of_slots(I, J, X):
-    """You sent the whole array in each hop. A hop takes one shard."""
+    """You counted the whole array in each hop. A hop sends one shard."""
     return 4 * I * J * (X - 1)
 
 
 @exercise.misconception(of=ring_gather_one_way_time)
 def ring_gather_time_both_ways(chip, I, J, X):
-    """You used W, both directions of a link. Your hops all go one way round: use W1."""
+    """You used W, the bandwidth of both directions of a link. Your hops all go one way round: use W1."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") / 2
 
 
 @exercise.misconception(of=ring_gather_one_way_time)
 def ring_gather_time_of_n_hops(chip, I, J, X):
-    """You counted N hops. N - 1 are enough."""
+    """You counted N hops. N - 1 hops are enough."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") * X / (X - 1)
 
 
 @exercise.misconception(of=ring_gather_one_way_time)
 def ring_gather_time_of_one_hop(chip, I, J, X):
-    """Your answer is the time of one hop. N - 1 hops follow one another."""
+    """Your answer is the time of one hop. The gather takes N - 1 hops, one after the other."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") / (X - 1)
 
 

@@ -18,7 +18,7 @@ from grader.hardware import hop_time, latency, reduce_scatter_time
 
 @exercise.alternative()
 def scattered_backwards(a):
-    """Send to the previous device; the chunk of device i starts at device i - 1."""
+    """Send to the previous device. The chunk of device i starts at device i - 1."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = chunks[(me + 1) % n]
@@ -29,7 +29,7 @@ def scattered_backwards(a):
 
 @exercise.misconception(fails=ring_scatter_value, breaks="device i holds chunk i of the sum")
 def scattered_to_the_device_before(a):
-    """Your sums are right but one device off. N - 1 hops are one less than a full turn. Start the chunk of device i at device i + 1."""
+    """Your sums are right, but each sum is one device away from its owner. N - 1 hops are one hop less than a full turn. Start the chunk of device i at device i + 1."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = chunks[me]
@@ -40,7 +40,7 @@ def scattered_to_the_device_before(a):
 
 @exercise.misconception(fails=ring_scatter_value, breaks="device i holds chunk i of the sum")
 def scattered_with_wrong_sign(a):
-    """You added different chunks together. The chunk that arrives from the device before you has a number one lower than the chunk that you sent: count down."""
+    """You added different chunks together. The number of the chunk that arrives is lower by one than the number of the chunk that you sent: count down."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = chunks[(me + 1) % n]
@@ -73,13 +73,13 @@ def scattered_from_zeros(a):
 
 @exercise.misconception(fails=[ring_scatter_hops, ring_scatter_traffic], breaks="no other collective")
 def scattered_by_built_in(a):
-    """You called psum_scatter. Build it: ppermute is the only collective allowed here."""
+    """You called psum_scatter. Build the reduce-scatter from hops: ppermute is the only collective that this exercise allows."""
     return jax.lax.psum_scatter(a, "x", tiled=True)
 
 
 @exercise.misconception(fails=ring_scatter_traffic, breaks="each hop takes one chunk")
 def scattered_whole_blocks(a):
-    """You sent whole partial sums round the ring, N times the bytes, and kept one chunk of the total. Send one chunk in each hop."""
+    """You sent whole partial sums round the ring and kept one chunk of the total. That takes N times the bytes. Send one chunk in each hop."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     total = a
     for _ in range(n - 1):
@@ -90,7 +90,7 @@ def scattered_whole_blocks(a):
 
 @exercise.misconception(fails=ring_scatter_traffic, breaks="to a neighbour")
 def scattered_over_the_heads(a):
-    """You send each chunk straight to its owner, past all devices between. Send one running sum through them: each device adds its part."""
+    """You send each chunk straight to its owner, past the devices on the way. Send one running sum from neighbour to neighbour: each device adds its part."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = chunks[me]
@@ -101,24 +101,24 @@ def scattered_over_the_heads(a):
 
 @exercise.misconception(of=ring_scatter_one_way_time)
 def ring_scatter_half_a_gather(chip, I, J, X):
-    """You halved the time of an all-gather. No hop uses the other direction of a link, and the sums are as large as an all-gather's shards. Do not halve."""
+    """You halved the time of an all-gather. A hop uses only one direction of a link, and a running sum is as large as a shard of an all-gather. Do not halve the time."""
     return reduce_scatter_time(2 * I * J, X, chip, topology="one_way_ring") / 2
 
 
 @exercise.misconception(of=ring_scatter_one_way_time)
 def ring_scatter_time_of_n_hops(chip, I, J, X):
-    """You counted N hops. A chunk visits N devices and starts on the first of them: N - 1 hops."""
+    """You counted N hops. A running sum visits N devices and starts on the first of them, so it makes N - 1 hops."""
     return reduce_scatter_time(2 * I * J, X, chip, topology="one_way_ring") * X / (X - 1)
 
 
 @exercise.misconception(of=ring_scatter_one_way_time)
 def ring_scatter_time_of_result(chip, I, J, X):
-    """You took the result on a device, A[I_X, J], as V. V is the block that the device starts with."""
+    """You took the bytes of a device's result, A[I_X, J], as V. V counts the bytes of the block that the device starts with."""
     return reduce_scatter_time(2 * I * J, X, chip, topology="one_way_ring") / X
 
 
 def small_parts(chip, I, L, J, X):
-    """Return (hops, bytes) of the two, in seconds."""
+    """Return for each of the two arrays: the seconds of the hops' latency, and the seconds of the bytes."""
     return [
         ((X - 1) * hop_time(), reduce_scatter_time(2 * rows * J, X, chip, topology="one_way_ring")) for rows in (I, L)
     ]
@@ -126,25 +126,25 @@ def small_parts(chip, I, L, J, X):
 
 @exercise.misconception(of=ring_scatter_small_time)
 def ring_scatter_small_bandwidth(**params):
-    """You counted bytes only. A chunk of the small array passes its wire in less than the microsecond of a hop."""
+    """You counted bytes only. The bytes of a chunk of the small array take less than 1 us, but a hop takes at least 1 us."""
     return sum(bytes for _, bytes in small_parts(**params))
 
 
 @exercise.misconception(of=ring_scatter_small_time)
 def ring_scatter_small_hops(**params):
-    """You counted hops only. A chunk of the large array needs more than a microsecond per hop."""
+    """You counted hops only. The bytes of a chunk of the large array take longer than 1 us."""
     return sum(hops for hops, _ in small_parts(**params))
 
 
 @exercise.misconception(of=ring_scatter_small_time)
 def ring_scatter_small_added(**params):
-    """You added the hops' microseconds to the time of the bytes. They overlap: take the longer one."""
+    """You added the latency of the hops to the time of the bytes. The two overlap: take the longer time."""
     return sum(map(sum, small_parts(**params)))
 
 
 @exercise.misconception(of=ring_scatter_small_time)
 def ring_scatter_small_half_round(X, **rest):
-    """You counted hops in both directions. The ring of this exercise sends in one direction, so the farthest contribution travels N - 1 hops."""
+    """You counted the hops of a ring that sends both ways. The ring of this exercise sends one way, so a running sum makes N - 1 hops."""
     return ring_scatter_small_time(X=X, **rest) * (X // 2) / (X - 1)
 
 

@@ -17,7 +17,7 @@ from grader.hardware import all_gather_time, all_reduce_time, latency
 
 
 def summed_chunk(chunks, start):
-    """Run the first phase: a running sum starts with chunk ``start`` and adds the preceding chunk number on each device."""
+    """Run the first phase. Start with chunk ``start``; after each hop, add the chunk with the next lower number."""
     n, acc = jax.lax.axis_size("x"), chunks[start % len(chunks)]
     for hop in range(1, n):
         acc = jax.lax.ppermute(acc, "x", [(d, (d + 1) % n) for d in range(n)]) + chunks[(start - hop) % n]
@@ -26,7 +26,7 @@ def summed_chunk(chunks, start):
 
 @exercise.alternative()
 def reduced_backwards(a):
-    """Send to the device before in both phases."""
+    """Send to the previous device in both phases."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     ring = [(d, (d - 1) % n) for d in range(n)]
     chunks = a.reshape(n, -1, a.shape[1])
@@ -45,7 +45,7 @@ def reduced_backwards(a):
     breaks=["2 (N − 1) `ppermute`s", "each device sends to neighbours | at most 2·(N − 1)·V/N bytes"],
 )
 def reduced_whole_arrays(a):
-    """You sent whole arrays round the ring: each device sends N - 1 times V. Two rounds of chunks send less than 2 V."""
+    """You sent whole arrays round the ring: each device sends (N - 1) V bytes. Chunks that go round twice send less than 2 V bytes."""
     n, total = jax.lax.axis_size("x"), a
     for _ in range(n - 1):
         a = jax.lax.ppermute(a, "x", [(d, (d + 1) % n) for d in range(n)])
@@ -68,7 +68,7 @@ def reduced_whole_arrays_twice_round(a):
 
 @exercise.misconception(fails=ring_reduce_traffic, breaks="at most 2·(N − 1)·V/N bytes")
 def reduced_by_chunks_gathered_whole(a):
-    """Your first phase sends chunks, but your second sends the whole array, empty slots too. Send only the chunk that arrived last."""
+    """Your first phase sends chunks, but your second phase sends the whole array, empty slots too. Send only the chunk that arrived last."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     out = own = jnp.zeros_like(chunks).at[me].set(summed_chunk(chunks, me - 1))
@@ -81,7 +81,7 @@ def reduced_by_chunks_gathered_whole(a):
     fails=ring_reduce_traffic, breaks=["what each device sends to neighbours", "what all devices send to neighbours"]
 )
 def reduced_over_the_heads(a):
-    """You send each chunk straight to its device, past all devices between. Send it to the neighbour, which adds its part or passes it on."""
+    """You send each chunk straight to its device, past the devices on the way. Send the chunk to your neighbour, which adds its part or passes the chunk on."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = chunks[me]
@@ -95,7 +95,7 @@ def reduced_over_the_heads(a):
 
 @exercise.misconception(fails=ring_reduce_value, breaks="every device holds the sum")
 def reduced_into_the_wrong_slots(a):
-    """You started with your own chunk, so the first phase ended one device early. So device i holds the sum of chunk i + 1. It should hold the sum of chunk i."""
+    """You started with your own chunk, so after the first phase device i holds the sum of chunk i + 1. It should hold the sum of chunk i. Start with the chunk of the device before you."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = summed_chunk(chunks, me)
@@ -108,7 +108,7 @@ def reduced_into_the_wrong_slots(a):
 
 @exercise.misconception(fails=ring_reduce_value, breaks="every device holds the sum")
 def reduced_second_phase_late(a):
-    """Your first phase is right, but your second counts its hops from 0. Count t from 1: the chunk of hop t comes from t places before you, me - t."""
+    """Your first phase is right, but your second phase counts its hops from 0. Count t from 1: the chunk that arrives in hop t comes from the device t places before you, me - t."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = summed_chunk(chunks, me - 1)
@@ -121,7 +121,7 @@ def reduced_second_phase_late(a):
 
 @exercise.misconception(fails=ring_reduce_value, breaks="*put* chunks into their slots and do not add them")
 def reduced_and_added_again(a):
-    """You added the finished chunks to your own partial sums, so they count your part twice. In the second phase write the chunks, do not add them."""
+    """You added the finished chunks to your own partial sums, so your part counts twice. In the second phase put the chunks into their slots, and do not add them."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = summed_chunk(chunks, me - 1)
@@ -134,7 +134,7 @@ def reduced_and_added_again(a):
 
 @exercise.misconception(fails=ring_reduce_value, breaks="every device holds the sum")
 def reduced_but_not_gathered(a):
-    """You stopped after the first phase. Each device has one finished chunk and does not get the others. Add the second phase."""
+    """You stopped after the first phase. Each device has one finished chunk and does not get the other chunks. Add the second phase."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     return chunks.at[me].set(summed_chunk(chunks, me - 1)).reshape(a.shape)
@@ -142,13 +142,13 @@ def reduced_but_not_gathered(a):
 
 @exercise.misconception(fails=[ring_reduce_hops, ring_reduce_traffic], breaks="no other collective")
 def reduced_by_built_in(a):
-    """You called psum. Build it: ppermute is the only collective allowed here."""
+    """You called psum. Build the all-reduce from hops: ppermute is the only collective that this exercise allows."""
     return jax.lax.psum(a, "x")
 
 
 @exercise.misconception(of=ring_reduce_total_bytes)
 def ring_reduce_bytes_of_one_device(I, J, X):
-    """Your answer is the traffic of one device. All devices send equally much: add them up."""
+    """Your answer counts the bytes of one device. All N devices send equally many bytes: add them up."""
     return 2 * (X - 1) * 4 * I * J / X
 
 
@@ -160,13 +160,13 @@ def ring_reduce_bytes_of_one_phase(I, J, X):
 
 @exercise.misconception(of=ring_reduce_total_bytes)
 def ring_reduce_bytes_of_whole_arrays(I, J, X):
-    """You sent whole arrays round the ring: N devices, N - 1 hops, V bytes each time."""
+    """You counted whole arrays: V bytes from each of N devices in each of N - 1 hops. A hop sends one chunk of V/N bytes."""
     return X * (X - 1) * 4 * I * J
 
 
 @exercise.misconception(of=ring_reduce_total_bytes)
 def ring_reduce_bytes_of_n_hops(I, J, X):
-    """You counted N hops in a phase. A chunk makes N - 1."""
+    """You counted N hops in a phase. A chunk makes N - 1 hops in each phase."""
     return 2 * X * 4 * I * J
 
 
@@ -178,13 +178,13 @@ def ring_reduce_time_of_one_phase(chip, I, J, X):
 
 @exercise.misconception(of=ring_reduce_one_way_time)
 def ring_reduce_time_of_whole_arrays(chip, I, J, X):
-    """You sent whole arrays round the ring. A hop takes one chunk of V/N."""
+    """You counted whole arrays in each hop. A hop sends one chunk of V/N bytes."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") * X
 
 
 @exercise.misconception(of=ring_reduce_one_way_time)
 def ring_reduce_time_of_n_hops(chip, I, J, X):
-    """You counted N hops in a phase. N - 1 are enough."""
+    """You counted N hops in a phase. N - 1 hops are enough."""
     return all_reduce_time(2 * I * J, X, chip, topology="one_way_ring") * X / (X - 1)
 
 

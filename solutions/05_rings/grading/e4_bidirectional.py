@@ -20,7 +20,7 @@ from grader.hardware import CHIPS, all_gather_time, hop_time, latency
 
 @exercise.alternative()
 def bidi_opposite_in_halves(a):
-    """With an even N, half of the opposite device's shard comes each way."""
+    """Gather one half of the opposite device's shard each way, if N is even."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     forth, back = ([(d, (d + step) % n) for d in range(n)] for step in (1, -1))
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
@@ -38,7 +38,7 @@ def bidi_opposite_in_halves(a):
 
 @exercise.misconception(fails=bidi_gather_traffic, breaks=["no shard comes twice", "Do not send it twice"])
 def bidi_middle_twice(a):
-    """With an even N you send the shard from the opposite device both ways. It arrives twice, and each device sends N shards instead of N - 1."""
+    """With an even N you let the opposite device's shard travel both ways. This shard arrives twice, and each device sends N shards instead of N - 1."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     right = left = a
@@ -64,7 +64,7 @@ def bidi_middle_missing(a):
 
 @exercise.misconception(fails=bidi_gather_value, breaks="every device holds the whole `A`")
 def bidi_mirrored(a):
-    """You swapped the sides. If you send to the next device, the shard comes from before you, me - hop. In the other direction it comes from me + hop."""
+    """You swapped the two directions. A shard that travels forwards comes from device me - hop. A shard that travels backwards comes from device me + hop."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     right = left = a
@@ -114,7 +114,7 @@ def bidi_round_by_round(a):
 
 @exercise.misconception(fails=bidi_gather_rounds, breaks="at most ⌊N/2⌋ `ppermute`s each way round")
 def bidi_one_way(a):
-    """All your hops go one way round. They take N - 1 rounds, and the other direction of every wire is idle."""
+    """All your hops go one way round. So they take N - 1 rounds, and one direction of every wire is idle."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     for hop in range(1, n):
@@ -125,7 +125,7 @@ def bidi_one_way(a):
 
 @exercise.misconception(fails=bidi_gather_rounds, breaks="at most ⌊N/2⌋ `ppermute`s each way round")
 def bidi_halves(a):
-    """You send half a shard each way, all the way round. The bytes are right, but it takes N - 1 rounds. Send whole shards both ways, each half the way round."""
+    """You send half a shard each way, all the way round. You send the right number of bytes, but in N - 1 rounds. Send whole shards both ways: each shard goes at most half of the way round."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     half = a.shape[1] // 2
@@ -139,7 +139,7 @@ def bidi_halves(a):
 
 @exercise.misconception(fails=bidi_gather_rounds, breaks="all to neighbours")
 def bidi_over_the_heads(a):
-    """You send your own shard straight to the device t places away. On a ring the shard still passes all devices between. Send to the neighbour, and let it pass the shard on."""
+    """You send your own shard straight to the device t places away. On a ring the shard still passes every device on its way. Send the shard to your neighbour, which then passes it on."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     for far in range(1, n):
@@ -149,13 +149,13 @@ def bidi_over_the_heads(a):
 
 @exercise.misconception(fails=[bidi_gather_traffic, bidi_gather_rounds], breaks="only `ppermute`s")
 def bidi_built_in(a):
-    """You called all_gather. Build it: ppermute is the only collective allowed here."""
+    """You called all_gather. Build the gather from hops: ppermute is the only collective that this exercise allows."""
     return jax.lax.all_gather(a, "x", tiled=True)
 
 
 @exercise.misconception(of=bidi_gather_time)
 def bidi_time_one_way(chip, I, J, X):
-    """Your answer is the time of the one-way ring, with N - 1 rounds. With both directions there are ⌊N/2⌋ rounds."""
+    """Your answer is the time of the one-way ring, which has N - 1 rounds. If shards travel both ways, there are ⌊N/2⌋ rounds."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring")
 
 
@@ -167,36 +167,36 @@ def bidi_time_of_half_shards(chip, I, J, X):
 
 @exercise.misconception(of=bidi_gather_time)
 def bidi_time_split_middle(chip, I, J, X):
-    """Your answer is the optimum, (N-1)/N of V over W. The optimum needs half of the opposite shard from each side. Here each round has whole shards."""
+    """Your answer is the shortest possible time, (N - 1)/N · V / W. That time needs half of the opposite device's shard from each side. Here each round sends whole shards."""
     return all_gather_time(2 * I * J, X, chip, model="exact")
 
 
 def shard_times(chip, I, L, J, X):
-    """Return the seconds that a shard of each array takes over its wire, without the hop."""
+    """Return for each array the seconds that the bytes of a shard take, without the latency of the hop."""
     return [2 * rows * J / X / CHIPS[chip].ici for rows in (I, L)]
 
 
 @exercise.misconception(of=bidi_time_saved)
 def bidi_saved_in_bytes(X, **rest):
-    """You compared the time of the bytes. A shard of the small array passes its wire in less than the microsecond of a hop."""
+    """You counted bytes only. The bytes of a shard of the small array take less than 1 us, but a hop takes at least 1 us."""
     return (X - 1 - X // 2) * sum(shard_times(X=X, **rest))
 
 
 @exercise.misconception(of=bidi_time_saved)
 def bidi_saved_in_hops(X, **rest):
-    """You compared hops of 1 µs. A shard of the large array takes longer than that."""
+    """You counted hops of 1 us. A shard of the large array takes longer than 1 us."""
     return (X - 1 - X // 2) * 2 * hop_time()
 
 
 @exercise.misconception(of=bidi_time_saved)
 def bidi_saved_half_the_ring(X, **rest):
-    """You halved N rounds. The one-way ring has N - 1 rounds, and a ring used both ways has ⌊N/2⌋."""
+    """You halved N rounds. The one-way ring has N - 1 rounds, and a ring used both ways has ⌊N/2⌋ rounds."""
     return bidi_time_saved(X=X, **rest) * (X // 2) / (X - 1 - X // 2)
 
 
 @exercise.misconception(of=bidi_time_saved)
 def bidi_saved_all(X, **rest):
-    """Your answer is the whole time of the one-way ring. Subtract the time that both directions still need."""
+    """Your answer is the whole time of the one-way ring. Subtract the time of the ring that sends both ways."""
     return bidi_time_saved(X=X, **rest) * (X - 1) / (X - 1 - X // 2)
 
 

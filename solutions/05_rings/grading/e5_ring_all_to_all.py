@@ -55,7 +55,7 @@ def traded_without_letting_off(a):
 
 @exercise.misconception(fails=ring_trade_chunk_hops, breaks="Each `ppermute` must be a rotation of the ring")
 def traded_in_pairs(a):
-    """You let devices exchange chunks in pairs, so some chunks pass many wires and others few. Send every chunk the same number of places round the ring."""
+    """You let devices exchange chunks in pairs, so some chunks pass many wires and others few. In each ppermute, send all chunks the same number of places round the ring."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = jnp.stack(jnp.split(a, n, axis=1))
     out = jnp.zeros_like(chunks)
@@ -65,9 +65,9 @@ def traded_in_pairs(a):
     return out.reshape(-1, out.shape[2])
 
 
-@exercise.misconception(fails=ring_trade_value, breaks="the rows were cut, now the columns are cut")
+@exercise.misconception(fails=ring_trade_value, breaks="the result is `A`, with its columns cut over x")
 def traded_by_number(a):
-    """You put the chunks into the travelling buffer in the order of their numbers. The first stop is the device after you: sort the chunks by distance."""
+    """You put the chunks into the bag in the order of their numbers. The first stop is the device after you: sort the chunks by distance."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     bag = chunks = jnp.stack(jnp.split(a, n, axis=1))
     out = jnp.zeros_like(chunks).at[me].set(chunks[me])
@@ -77,9 +77,9 @@ def traded_by_number(a):
     return out.reshape(-1, out.shape[2])
 
 
-@exercise.misconception(fails=ring_trade_value, breaks="the rows were cut, now the columns are cut")
+@exercise.misconception(fails=ring_trade_value, breaks="the result is `A`, with its columns cut over x")
 def traded_with_wrong_sign(a):
-    """Your slots run in the wrong direction. The chunk that arrives in hop t was loaded t places before you: me - t."""
+    """Your slots run in the wrong direction. The chunk that you unload in hop t comes from the device t places before you: me - t."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = jnp.stack(jnp.split(a, n, axis=1))
     out = jnp.zeros_like(chunks).at[me].set(chunks[me])
@@ -92,13 +92,13 @@ def traded_with_wrong_sign(a):
 
 @exercise.misconception(fails=ring_trade_permutes, breaks="`ppermute` is the only collective")
 def traded_by_built_in(a):
-    """You called all_to_all. Build it: ppermute is the only collective allowed here."""
+    """You called all_to_all. Build the all-to-all from hops: ppermute is the only collective that this exercise allows."""
     return jax.lax.all_to_all(a, "x", split_axis=1, concat_axis=0, tiled=True)
 
 
 @exercise.misconception(of=ring_trade_bytes)
 def ring_trade_bytes_of_gather(I, J, X):
-    """Your answer is the traffic of an all-gather, where every chunk goes all the way round. Here a chunk leaves the ring at its device, on average halfway."""
+    """Your answer counts the bytes of an all-gather, where every chunk goes all the way round. In an all-to-all a chunk leaves the bag at its device, on average halfway round."""
     return 4 * I * J * (X - 1) / X
 
 
@@ -116,7 +116,7 @@ def ring_trade_bytes_of_full_bag(I, J, X):
 
 @exercise.misconception(of=ring_trade_time)
 def ring_trade_time_of_gather(chip, I, J, X):
-    """Your answer is the time of the one-way all-gather. In an all-to-all the bag loses a chunk at each stop: half the time."""
+    """Your answer is the time of the one-way all-gather. In an all-to-all a chunk leaves the bag at each stop, so the all-to-all takes half of this time."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring")
 
 
@@ -128,7 +128,7 @@ def ring_trade_time_both_ways(chip, I, J, X):
 
 @exercise.misconception(of=ring_trade_time)
 def ring_trade_time_of_quarter_gather(chip, I, J, X):
-    """You used a quarter of your all-gather. A ring used both ways takes a quarter of an all-gather's time, your one-way ring takes half."""
+    """You took a quarter of the all-gather's time. That is right for a ring used both ways. On your one-way ring the all-to-all takes half of the all-gather's time."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") / 4
 
 

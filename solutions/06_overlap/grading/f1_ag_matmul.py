@@ -35,7 +35,7 @@ from grader.hardware import latency, matmul_time
 
 @exercise.helper
 def sizes_of(seen):
-    """Return the rows of a shard of A, its columns, and the columns of a block of W."""
+    """Return three numbers: the rows and the columns of a shard of A, and the columns of a block of W."""
     x, y = seen.mesh["x"], seen.mesh["y"]
     return seen.dims["B"] // x, seen.dims["D"] // y, seen.dims["F"] // y
 
@@ -49,7 +49,8 @@ def expect_hops_of_one_shard(seen, itemsize):
     for hop in seen.collectives:
         if hop.bytes != shard:
             raise Failure(
-                f"line {hop.line}: this ppermute sends {hop.bytes} bytes, a shard has {shard}", where=f"line {hop.line}"
+                f"line {hop.line}: this ppermute sends {hop.bytes} bytes, but a shard has {shard} bytes",
+                where=f"line {hop.line}",
             )
 
 
@@ -57,7 +58,7 @@ def expect_hops_of_one_shard(seen, itemsize):
 def expect_shards_round_the_ring(seen, itemsize):
     """Require N - 1 hops, each with one whole shard of A to a neighbour over y.
 
-    A device needs the shards of N - 1 other devices, so fewer hops of one shard bring too few.
+    A device needs the shards of N - 1 other devices, so fewer than N - 1 hops of one shard are too few.
     """
     expect_collectives(seen, permute={"y": seen.mesh["y"] - 1})
     for hop in seen.collectives:
@@ -80,13 +81,13 @@ def ag_hops(seen):
 
 @exercise.check(small, points=0.25, public=True, after=ag_value)
 def ag_ring(seen):
-    """ag_matmul on the ring that is timed: C equals A @ W in bfloat16"""
+    """ag_matmul on a ring of eight: C equals A @ W in bfloat16"""
     expect_close(seen.out, seen.a @ seen.w)
 
 
 @exercise.check([small, wide], points=0.25, public=True, after=ag_value)
 def ag_same(small, wide):
-    """ag_matmul at real sizes: the program of the value check, with the same hops, and every matmul runs once"""
+    """ag_matmul at real sizes: the program has the same hops as in the value check, and every matmul runs once"""
     for seen in (small, wide):
         expect_hops_of_one_shard(seen, 2)
         rows, columns, width = sizes_of(seen)
@@ -97,17 +98,19 @@ def ag_same(small, wide):
 
 @exercise.check(wide, points=0.5, public=True, after=ag_same)
 def ag_order(seen):
-    """ag_matmul: no hop waits for a matmul, and each overlaps a matmul"""
+    """ag_matmul: no hop waits for a matmul, and each hop overlaps a matmul"""
     expect_not_waiting(seen, "permute", on="matmul")
     expect_beside(seen, "permute", of="matmul")
 
 
 @exercise.check(wide, points=0.5, public=True, after=[ag_hops, ag_same, ag_order])
 def ag_hidden(seen):
-    """ag_matmul in time: overlap gains most of what it can, and the step takes hardly longer than the matmuls"""
+    """ag_matmul in time: overlap saves at least 80 % of what it can, and the step takes at most 1.2 times as long as its matmuls"""
     rows, columns, width = sizes_of(seen)
     products = seen.mesh["y"] * matmul_time(2 * rows * columns * width, "v5e")
-    expect_step_time(seen, at_most=between(products, 6 * products, at=1.2 * products))  # 6: at the highest precision
+    expect_step_time(
+        seen, at_most=between(products, 6 * products, at=1.2 * products)
+    )  # 6: matmuls at the highest precision
     expect_overlap(seen, "permute", at_least=0.8, work=products)
 
 
@@ -117,8 +120,8 @@ def ag_memory(narrow):
     rows, columns, width = sizes_of(narrow)
     n, shard = narrow.mesh["y"], rows * columns
     weights, product = columns * n * width, rows * width
-    right = 2 * (3 * shard + weights + product)  # its own shard, one at work, one that arrives
-    wrong = 2 * ((n + 3) * shard + weights)  # all shards
+    right = 2 * (3 * shard + weights + product)  # three shards: its own, one that it multiplies, one that arrives
+    wrong = 2 * ((n + 3) * shard + weights)  # the array of all shards
     expect_memory(narrow, at_most=between(right, wrong), by="clock")
 
 
@@ -127,7 +130,7 @@ def ag_memory(narrow):
 
 @exercise.alternative(of=ag_matmul)
 def receives_then_multiplies_written_out(a, w):
-    """Send to the previous device; receive before each matmul, in lines that JAX writes out; cut W at each matmul."""
+    """Send to the previous device. Use a Python loop that receives before each matmul, and cut W at each matmul."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = a.shape[1]
     c = jnp.zeros((a.shape[0], w.shape[1]), a.dtype)
@@ -140,7 +143,7 @@ def receives_then_multiplies_written_out(a, w):
 
 @exercise.alternative(of=ag_matmul)
 def loop_that_sends_first(a, w):
-    """Use a fori_loop whose round sends and multiplies the same shard, with the last matmul after the loop. Cast to varying, as VMA requires."""
+    """Use a fori_loop whose round sends and multiplies the same shard, with the last matmul after the loop. Cast the zeros to varying, as check_vma=True requires."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = w.reshape(n, a.shape[1], -1)
 
@@ -183,7 +186,7 @@ def late_loop_unrolled(a, w):
 
 @exercise.alternative(of=ag_matmul)
 def one_hop_ahead_in_a_loop(a, w):
-    """Carry two shards: permute the next one before the loop begins."""
+    """Make the first hop before the loop begins, so that each round multiplies a shard that has already arrived."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = w.reshape(n, a.shape[1], -1)
     ring = [(d, (d + 1) % n) for d in range(n)]
@@ -199,7 +202,7 @@ def one_hop_ahead_in_a_loop(a, w):
 
 @exercise.alternative(of=ag_matmul)
 def sums_in_float32(a, w):
-    """Add up in float32 for every dtype of operands; list the terms and sum them at the end."""
+    """Keep the terms in a list, in float32 for every dtype of operands, and sum them at the end."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows, terms = w.reshape(n, a.shape[1], -1), []
     for hop in range(n):
@@ -215,7 +218,7 @@ def sums_in_float32(a, w):
     of=ag_matmul, fails=ag_order, breaks=["no hop waits for a matmul", "overlap saves at least 80 % of the time"]
 )
 def ag_sends_after_the_product(a, w):
-    """Your hop waits for the matmul of the shard that it sends, so hops and matmuls take turns. The shard has already arrived. Send it before you multiply, and make the hop independent of computed values."""
+    """Your hop waits for the matmul of the shard that it sends, so hops and matmuls take turns. The shard has already arrived. Send the shard before you multiply it, so that the hop needs no matmul."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = w.reshape(n, a.shape[1], -1)
     c = jnp.zeros((a.shape[0], w.shape[1]), a.dtype)
@@ -255,7 +258,7 @@ def ag_widened_operands(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=ag_value, breaks="C equals A @ W")
 def ag_rows_by_step(a, w):
-    """You take the rows of W by the number of the step. After t hops you hold the shard of the device t places before you: use rows (me - t) % n."""
+    """You select the rows of W by the number of the round. After t hops you hold the shard of the device t places before you: use rows (me - t) % n."""
     n = jax.lax.axis_size("y")
     rows, c = w.reshape(n, a.shape[1], -1), 0
     for hop in range(n):
@@ -266,7 +269,7 @@ def ag_rows_by_step(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=ag_value, breaks="C equals A @ W")
 def ag_rows_with_wrong_sign(a, w):
-    """Your rows of W run in the wrong direction. If you send to the next device, the shard of hop t comes from the device t places before you: me - t."""
+    """Your rows of W run in the wrong direction. If you send to the next device, the shard that arrives in hop t comes from the device t places before you: me - t."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows, c = w.reshape(n, a.shape[1], -1), 0
     for hop in range(n):
@@ -321,13 +324,13 @@ def ag_in_n_hops(a, w):
 
 @exercise.misconception(of=ag_matmul, fails=[ag_hops, ag_same], breaks="no other collective")
 def ag_gathered_first(a, w):
-    """You gathered all of A with one collective, and the matmul waits for all of it. Multiply each shard when its hop brings it."""
+    """You gathered A with one collective, and the matmul waits for the whole gather. Multiply each shard as soon as it arrives."""
     return jax.lax.all_gather(a, "y", axis=1, tiled=True) @ w
 
 
 @exercise.misconception(of=ag_matmul, fails=ag_hops, breaks="to a neighbour")
 def ag_over_the_heads(a, w):
-    """You fetch each shard straight from its owner, t places away. On a ring the shard passes all devices between, so hop t carries t times the bytes. Take it from your neighbour, which already has it."""
+    """You fetch each shard straight from its owner, t places away. On a ring the shard passes t wires, so the wires carry t times the bytes. Take the shard from your neighbour, which already has it."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = w.reshape(n, a.shape[1], -1)
     c = a @ rows[me]
@@ -391,25 +394,25 @@ def ag_bytes_of_n_hops(B, D, X, Y):
 
 @exercise.misconception(of=ag_matmul_bytes)
 def ag_bytes_of_one_hop(B, D, X, Y):
-    """You counted one hop. A device also passes on the shards of other devices: N - 1 hops."""
+    """You counted one hop. A device also passes on the shards of other devices, so it makes N - 1 hops."""
     return 2 * (B / X) * (D / Y)
 
 
 @exercise.misconception(of=ag_matmul_bytes)
 def ag_bytes_of_all_rows(B, D, X, Y):
-    """You left out x. A device has the rows of A that x gives it, and needs no others."""
+    """You left out X. Axis x cuts the rows of A, so a device needs only B/X rows."""
     return (Y - 1) * 2 * B * (D / Y)
 
 
 @exercise.misconception(of=ag_matmul_bytes)
 def ag_bytes_of_whole_rows(B, D, X, Y):
-    """You sent whole rows of A in each hop. A hop takes one shard, D/Y columns of these rows."""
+    """You counted whole rows of A in each hop. A hop sends one shard: D/Y columns of these rows."""
     return (Y - 1) * 2 * (B / X) * D
 
 
 @exercise.misconception(of=ag_matmul_hides_from)
 def ag_hides_both_ways(chip, Y):
-    """You used W, both directions of a link. The ring of ag_matmul goes one way round: use W1."""
+    """You used W, the bandwidth of both directions of a link. The ring of ag_matmul goes one way round: use W1."""
     return ag_matmul_hides_from(chip=chip, Y=Y) / 2
 
 
@@ -421,7 +424,7 @@ def ag_hides_per_device(chip, Y):
 
 @exercise.misconception(of=ag_matmul_hides_from)
 def ag_hides_with_one_flop(chip, Y):
-    """Your answer is wrong by a factor of two. A term of a matmul is two FLOPs, a multiplication and an addition. An element is two bytes."""
+    """Your answer is wrong by a factor of two. Each term of a matmul takes two FLOPs, a multiplication and an addition. Each element has two bytes."""
     return ag_matmul_hides_from(chip=chip, Y=Y) * 2
 
 
@@ -432,13 +435,13 @@ def ag_hides_in_sum(chip, Y):
 
 
 def both(chip, B, D, F, G, Y):
-    """Return a hop and a matmul of each of the two."""
+    """Return the seconds of one hop and of one matmul, for each of the two calls."""
     return [hop_and_product(chip, B, D, columns, Y) for columns in (F, G)]
 
 
 @exercise.misconception(of=ag_matmul_time)
 def ag_time_in_turns(Y, **rest):
-    """You let hops and matmuls take turns. They run at the same time: a round takes the longer of the two."""
+    """You let hops and matmuls take turns. They run at the same time: a round takes as long as the longer of hop and matmul."""
     return sum((Y - 1) * hop + Y * product for hop, product in both(Y=Y, **rest))
 
 
@@ -462,7 +465,7 @@ def ag_time_of_n_rounds(Y, **rest):
 
 @exercise.misconception(of=ag_matmul_time)
 def ag_time_without_the_last(Y, **rest):
-    """You left out the last matmul. It multiplies the shard that the last hop brings."""
+    """You left out the last matmul, which multiplies the shard that the last hop brings."""
     return sum((Y - 1) * max(hop, product) for hop, product in both(Y=Y, **rest))
 
 

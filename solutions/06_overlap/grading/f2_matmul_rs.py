@@ -34,30 +34,30 @@ from grader.hardware import matmul_time
 
 @exercise.helper
 def sizes_of(seen):
-    """Return the rows of a block of T, its columns, and the columns of a block of Out."""
+    """Return three numbers: the rows and the columns of a block of T, and the columns of a block of Out."""
     x, y = seen.mesh["x"], seen.mesh["y"]
     return seen.dims["B"] // x, seen.dims["F"] // y, seen.dims["D"] // y
 
 
 @exercise.helper
 def expect_hops_of_one_block(seen):
-    """Require only ppermutes, each with one block of sums, at most float32."""
+    """Require only ppermutes, each with one block of bfloat16 or float32 sums."""
     expect_only(seen, "permute")
     rows, _, columns = sizes_of(seen)
     least = 2 * rows * columns
     for hop in seen.collectives:
         if not least <= hop.bytes <= 2 * least:
             raise Failure(
-                f"line {hop.line}: this ppermute sends {hop.bytes} bytes, a block has {least}, or {2 * least} in float32",
+                f"line {hop.line}: this ppermute sends {hop.bytes} bytes, but a block has {least} bytes, or {2 * least} bytes in float32",
                 where=f"line {hop.line}",
             )
 
 
 @exercise.helper
 def expect_sums_round_the_ring(seen):
-    """Require N - 1 hops, each with one block of sums, at most float32, to a neighbour over y.
+    """Require N - 1 hops to a neighbour over y, each with one block of bfloat16 or float32 sums.
 
-    The sum of N devices goes past N - 1 neighbours, so fewer hops of one block leave parts out.
+    A block's sum has parts of N devices, so fewer than N - 1 hops of one block leave parts out.
     """
     expect_collectives(seen, permute={"y": seen.mesh["y"] - 1})
     for hop in seen.collectives:
@@ -80,13 +80,13 @@ def rs_hops(seen):
 
 @exercise.check(small, points=0.25, public=True, after=rs_value)
 def rs_ring(seen):
-    """matmul_rs on the ring that is timed: Out equals T @ W in bfloat16"""
+    """matmul_rs on a ring of eight: Out equals T @ W in bfloat16"""
     expect_close(seen.out, seen.t @ seen.w)
 
 
 @exercise.check([small, wide], points=0.25, public=True, after=rs_value)
 def rs_same(small, wide):
-    """matmul_rs at real sizes: the program of the value check, with the same hops, and every matmul runs once"""
+    """matmul_rs at real sizes: the program has the same hops as in the value check, and every matmul runs once"""
     for seen in (small, wide):
         expect_hops_of_one_block(seen)
         rows, summed, columns = sizes_of(seen)
@@ -97,16 +97,19 @@ def rs_same(small, wide):
 
 @exercise.check(wide, points=0.5, public=True, after=rs_same)
 def rs_order(seen):
-    """matmul_rs: each hop overlaps a matmul that does not need its data"""
+    """matmul_rs: each hop overlaps a matmul that does not need the hop's data"""
     expect_beside(seen, "permute", of="matmul")
 
 
 @exercise.check(wide, points=0.5, public=True, after=[rs_same, rs_order])
 def rs_hidden(seen):
-    """matmul_rs in time: overlap gains most of what it can, and the step takes hardly longer than the matmuls"""
+    """matmul_rs in time: overlap saves at least 75 % of what it can, and the step takes at most 1.35 times as long as its matmuls"""
     rows, summed, columns = sizes_of(seen)
     products = seen.mesh["y"] * matmul_time(2 * rows * summed * columns, "v5e")
-    right, wrong = 1.07 * products, 6 * products  # right: the core also adds sums; wrong: the highest precision
+    right, wrong = (
+        1.07 * products,
+        6 * products,
+    )  # right: the core also adds sums; wrong: matmuls at the highest precision
     expect_step_time(seen, at_most=between(right, wrong, at=1.35 * products))
     expect_overlap(seen, "permute", at_least=0.75, work=right)
 
@@ -119,7 +122,7 @@ def rs_memory(narrow):
     block, given = rows * columns, rows * summed + summed * n * columns
     right = 2 * (3 * block + given)
     wrong = 2 * ((n + 2) * block + given)  # the partial sums of all blocks
-    expect_memory(narrow, at_most=between(right, wrong, styles=1.7), by="clock")  # 1.7: sums in float32
+    expect_memory(narrow, at_most=between(right, wrong, styles=1.7), by="clock")  # 1.7: room for sums in float32
 
 
 # -- right, in other styles --------------------------------------------------------------------
@@ -157,7 +160,7 @@ def sums_in_float32(t, w):
 
 @exercise.alternative(of=matmul_rs)
 def starts_with_zeros(t, w):
-    """Begin with zeros and add in each of N rounds with hops between; each matmul is written after a hop, but does not wait for it."""
+    """Begin with zeros, and add a part in each of N rounds. In the code a matmul follows each hop, but does not wait for this hop."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     width = w.shape[1] // n
     total = jnp.zeros((t.shape[0], width), t.dtype)
@@ -195,7 +198,7 @@ def scan_over_rolled_columns(t, w):
 
 @exercise.alternative(of=matmul_rs)
 def own_part_added_outside(t, w):
-    """Use a loop that adds, then hops, with unroll=True; add the own part after it."""
+    """Use a loop that adds, then hops, with unroll=True. Add the device's own part after the loop."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
 
@@ -209,7 +212,7 @@ def own_part_added_outside(t, w):
 
 @exercise.alternative(of=matmul_rs)
 def parts_in_a_list(t, w):
-    """Name all parts before the first hop: the order of lines is not the order in time."""
+    """Write all matmuls before the first hop. The order of lines does not set the order in time."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
     total, *parts = [t @ columns[:, (me - 1 - hop) % n] for hop in range(n)]
@@ -225,7 +228,7 @@ def parts_in_a_list(t, w):
     of=matmul_rs, fails=rs_order, breaks="each hop overlaps a matmul that does not need the hop's data"
 )
 def rs_product_waits_for_the_sum(t, w):
-    """Your matmul waits for the sum that arrives, so matmuls and hops take turns. The matmul does not need that sum. Multiply while the sum travels, and add when both are ready."""
+    """Your matmul waits for the sum that arrives, so matmuls and hops take turns. The matmul does not need that sum. Multiply while the sum travels, then add the result to the sum that has arrived."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
     total = t @ columns[:, (me - 1) % n]
@@ -258,7 +261,7 @@ def rs_late_in_a_loop(t, w):
     breaks="no device holds the partial sums of all N blocks at the same time",
 )
 def rs_full_product_first(t, w):
-    """You computed the partial sums of all columns, then sent slices of them round. No matmul is left to overlap the hops, and each device holds all N blocks. Compute one block in each round."""
+    """You computed the partial sums of all columns, then sent slices of these sums round the ring. No matmul is left to overlap the hops, and each device holds all N blocks. Compute one block in each round."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     blocks = (t @ w).reshape(t.shape[0], n, -1)
     total = blocks[:, (me - 1) % n]
@@ -313,7 +316,7 @@ def rs_sum_in_bfloat16(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_value, breaks="Out equals T @ W")
 def rs_own_block_first(t, w):
-    """You started with your own block, so your sums are right but on the wrong devices. A neighbour has your sum. Add your own block last, and count back from there."""
+    """You started with your own block, so your sums are right but on the wrong devices. A neighbour has your sum. Choose your first block so that you add your own block last."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
     total = t @ columns[:, me]
@@ -335,7 +338,7 @@ def rs_own_block_first_to_the_left(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_value, breaks="Out equals T @ W")
 def rs_wrong_sign(t, w):
-    """Your blocks run in the wrong direction, so you add parts of different blocks. If you send to the next device, the number of each arriving block is one lower than that of the block before it, not one higher."""
+    """Your blocks run in the wrong direction, so you add parts of different blocks. If you send to the next device, each block that arrives has a number one lower than the block that arrived before it, not one higher."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
     total = t @ columns[:, (me - 1) % n]
@@ -359,7 +362,7 @@ def rs_forwards_its_product(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_value)
 def rs_own_part_only(t, w):
-    """You returned your own part of your block. N - 1 other devices have parts of it too. The block is a sum over F, which y cuts."""
+    """You returned your own part of your block. N - 1 other devices have parts of this block too. The block is a sum over F, which y cuts."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     return t @ w.reshape(w.shape[0], n, -1)[:, me]
 
@@ -377,7 +380,7 @@ def rs_round_the_other_axis(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=[rs_hops, rs_order], breaks="N − 1 `ppermute`s over y")
 def rs_in_n_hops(t, w):
-    """You start with your own block and need N hops to bring the sum home. Start with the block of the device before you. Its sum arrives after N - 1 hops."""
+    """You start with your own block, so its sum needs N hops to come back to you. Start with the block of the device before you: that sum reaches its owner after N - 1 hops."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
     total = t @ columns[:, me]
@@ -405,7 +408,7 @@ def rs_summed_then_cut(t, w):
     breaks=["one block each", "at most (N − 1)·4·(B/X)·(D/Y) bytes"],
 )
 def rs_sends_all_blocks(t, w):
-    """You send all blocks in every hop, N times the bytes. Send only the block that the next device adds to."""
+    """You send all blocks in every hop: N times the bytes. Send only the block that the next device adds to."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     own = total = t @ w
     for _ in range(n - 1):
@@ -415,7 +418,7 @@ def rs_sends_all_blocks(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=[rs_hops, rs_memory], breaks="to a neighbour")
 def rs_over_the_heads(t, w):
-    """You send each part straight to its owner, past all devices between. Send one running sum through them: each device adds its part."""
+    """You send each part straight to its owner, past the devices on the way. Send one running sum from neighbour to neighbour: each device adds its part."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
     total = t @ columns[:, me]
@@ -459,31 +462,31 @@ def rs_bytes_of_n_hops(B, F, D, X, Y):
 
 @exercise.misconception(of=matmul_rs_bytes)
 def rs_bytes_of_bfloat16(B, F, D, X, Y):
-    """You counted bfloat16. The wires carry float32 sums, of four bytes."""
+    """You counted two bytes per element, as in bfloat16. The wires carry float32 sums: four bytes per element."""
     return (Y - 1) * 2 * (B / X) * (D / Y)
 
 
 @exercise.misconception(of=matmul_rs_bytes)
 def rs_bytes_of_all_rows(B, F, D, X, Y):
-    """You left out x. A device sums the rows of Out that x gives it, and no others."""
+    """You left out X. Axis x cuts the rows of Out, so a device sums only B/X rows."""
     return (Y - 1) * 4 * B * (D / Y)
 
 
 @exercise.misconception(of=matmul_rs_bytes)
 def rs_bytes_of_whole_rows(B, F, D, X, Y):
-    """You sent all columns in each hop. A hop takes one block, D/Y columns."""
+    """You counted all columns in each hop. A hop sends one block: D/Y columns."""
     return (Y - 1) * 4 * (B / X) * D
 
 
 @exercise.misconception(of=matmul_rs_bytes)
 def rs_bytes_of_the_input(B, F, D, X, Y):
-    """You sent blocks of T. The ring carries sums, blocks of Out."""
+    """You counted blocks of T. The ring carries running sums: blocks of Out."""
     return (Y - 1) * 2 * (B / X) * (F / Y)
 
 
 @exercise.misconception(of=matmul_rs_hides_from)
 def rs_hides_half(chip, Y):
-    """Your answer is half of the right one. Either you counted two bytes per number or you used both directions of a link. The sums are float32, four bytes, and the ring goes one way: W1."""
+    """Your answer is half of the right answer. Either you counted two bytes per number, or you used both directions of a link. The sums are float32, four bytes per number. The ring goes one way: use W1."""
     return matmul_rs_hides_from(chip=chip, Y=Y) / 2
 
 
@@ -495,7 +498,7 @@ def rs_hides_per_device(chip, Y):
 
 @exercise.misconception(of=matmul_rs_hides_from)
 def rs_hides_with_one_flop(chip, Y):
-    """You counted one FLOP per term of a matmul. It has two: a multiplication and an addition."""
+    """You counted one FLOP per term of a matmul. Each term takes two FLOPs: a multiplication and an addition."""
     return matmul_rs_hides_from(chip=chip, Y=Y) * 2
 
 
@@ -506,25 +509,25 @@ def rs_hides_in_sum(chip, Y):
 
 
 def both(chip, B, F, G, D, Y):
-    """Return a hop and a matmul of each of the two."""
+    """Return the seconds of one hop and of one block matmul, for each of the two matmuls."""
     return [hop_and_product(chip, B, summed, D, Y) for summed in (F, G)]
 
 
 @exercise.misconception(of=matmul_rs_time_saved)
 def rs_saved_all_talk(Y, **rest):
-    """You took all of the collective's time as saved. With the smaller F a one-way hop takes longer than a matmul, and the difference stays exposed."""
+    """You counted the collective's whole time as saved. With F columns of T a one-way hop takes longer than a block matmul, and the difference stays exposed."""
     return sum((Y - 1) * hop / 2 for hop, _ in both(Y=Y, **rest))
 
 
 @exercise.misconception(of=matmul_rs_time_saved)
 def rs_saved_all_products(Y, **rest):
-    """You gave every round the time of a hop. With the larger F matmuls take longer."""
+    """You gave every round the time of a hop. With G columns of T a block matmul takes longer than a hop."""
     return sum((Y - 1) * (hop / 2 + product - hop) for hop, product in both(Y=Y, **rest))
 
 
 @exercise.misconception(of=matmul_rs_time_saved)
 def rs_saved_from_one_way(Y, **rest):
-    """You let psum_scatter go one way. It uses both directions of each link. Your ring uses one, so its hops take twice the collective's time."""
+    """You let psum_scatter send one way. It uses both directions of each link. Your ring uses one direction, so its hops take twice the collective's time."""
     return sum((Y - 1) * (hop + product - max(hop, product)) for hop, product in both(Y=Y, **rest))
 
 

@@ -28,7 +28,7 @@ from grader.expect import (
 )
 from grader.hardware import link_intensity, matmul_time
 
-# Float32 throughout: a different dtype of sums would double or halve the bytes.
+# All arrays are float32: sums of another dtype would double or halve the bytes.
 gather = {"a": normal("B", "D", spec=P("x", "y")), "w": normal("D", "F", spec=P(None, "y"))}
 scatter = {"t": normal("B", "F", spec=P("x", "y")), "w": normal("F", "D", spec=P("y", None))}
 ag = exercise.call(
@@ -68,12 +68,12 @@ def expect_blocks_sent(seen):
     n, rows, columns = sizes_of(seen)
     sent, least = sum((hop.count * hop.bytes).most for hop in seen.collectives), (n - 1) * 4 * rows * columns
     if sent < least:
-        raise Failure(f"each device sends {sent} bytes, N - 1 blocks have {least}")
+        raise Failure(f"each device sends {sent} bytes, but N - 1 blocks have {least} bytes")
 
 
 @exercise.helper
 def expect_both_ways(seen):
-    """Require N - 1 blocks from each device, to neighbours over y, about half of them each way."""
+    """Require that each device sends N - 1 blocks to neighbours over y, about half of them each way."""
     expect_blocks_sent(seen)
     n, rows, columns = sizes_of(seen)
     sent = (n - 1) * 4 * rows * columns
@@ -86,15 +86,13 @@ def expect_both_ways(seen):
     larger_half = max((rows + 1) // 2 * columns, rows * ((columns + 1) // 2))
     most = 4 * max(n // 2 * rows * columns, (n - 1) * larger_half)
     if max(ways.values()) > most:
-        found = (
-            f"{ways[1]} bytes go forwards from each device and {ways[-1]} backwards, of blocks of {4 * rows * columns}"
-        )
-        raise Failure(f"{found}; at most {most} may go one way", expected=most, actual=max(ways.values()))
+        found = f"each device sends {ways[1]} bytes forwards and {ways[-1]} bytes backwards (a block has {4 * rows * columns} bytes)"
+        raise Failure(f"{found}; at most {most} bytes may go one way", expected=most, actual=max(ways.values()))
 
 
 @exercise.helper
 def work(seen):
-    """Return the FLOPs of a device."""
+    """Return the FLOPs of one device's matmuls."""
     return 2 * seen.dims["B"] * seen.dims["D"] * seen.dims["F"] / (seen.mesh["x"] * seen.mesh["y"])
 
 
@@ -106,19 +104,19 @@ def both_ag_value(seen):
 
 @exercise.check(ag, points=0.5, public=True, after=both_ag_value)
 def both_ag_ways(seen):
-    """both_ways_ag_matmul: N - 1 shards from each device, to neighbours, at most ⌊N/2⌋ in one direction"""
+    """both_ways_ag_matmul: each device sends N - 1 shards to neighbours, about half of them in each direction"""
     expect_both_ways(seen)
 
 
 @exercise.check(ag_small, points=0.125, public=True, after=both_ag_value)
 def both_ag_ring(seen):
-    """both_ways_ag_matmul on the ring that is timed: C equals A @ W"""
+    """both_ways_ag_matmul on a ring of eight: C equals A @ W"""
     expect_close(seen.out, seen.a @ seen.w)
 
 
 @exercise.check([ag_small, ag_large], points=0.125, public=True, after=both_ag_value)
 def both_ag_same(small, large):
-    """both_ways_ag_matmul at real sizes: the program of the value check, with the same hops, and every matmul runs once"""
+    """both_ways_ag_matmul at real sizes: the program has the same hops as in the value check, and every matmul runs once"""
     for seen in (small, large):
         expect_blocks_sent(seen)
         wrong = seen.mesh["y"] * work(seen)  # each round multiplies every block
@@ -143,22 +141,22 @@ def both_rs_value(seen):
 
 @exercise.check(rs, points=0.5, public=True, after=both_rs_value)
 def both_rs_ways(seen):
-    """both_ways_matmul_rs: N - 1 blocks from each device, to neighbours, at most ⌊N/2⌋ in one direction"""
+    """both_ways_matmul_rs: each device sends N - 1 blocks to neighbours, about half of them in each direction"""
     expect_both_ways(seen)
 
 
 @exercise.check(rs_small, points=0.125, public=True, after=both_rs_value)
 def both_rs_ring(seen):
-    """both_ways_matmul_rs on the ring that is timed: Out equals T @ W"""
+    """both_ways_matmul_rs on a ring of eight: Out equals T @ W"""
     expect_close(seen.out, seen.t @ seen.w)
 
 
 @exercise.check([rs_small, rs_large], points=0.125, public=True, after=both_rs_value)
 def both_rs_same(small, large):
-    """both_ways_matmul_rs at real sizes: the program of the value check, with the same hops, and every matmul runs once"""
+    """both_ways_matmul_rs at real sizes: the program has the same hops as in the value check, and every matmul runs once"""
     for seen in (small, large):
         expect_blocks_sent(seen)
-        wrong = 2 * work(seen)  # the mean of two rings
+        wrong = 2 * work(seen)  # two rings that each sum whole blocks
         expect_flops(seen, at_least=work(seen), at_most=needed(work(seen), wrong))
 
 
@@ -173,7 +171,7 @@ def both_rs_fast(seen):
 
 
 def ways(n):
-    """Return the pairs of the two rings."""
+    """Return the ppermute pairs of the ring that goes forth, and of the ring that goes back."""
     return ([(d, (d + step) % n) for d in range(n)] for step in (1, -1))
 
 
@@ -182,7 +180,7 @@ def ways(n):
 
 @exercise.alternative(of=both_ways_ag_matmul)
 def ag_halves_of_columns(a, w):
-    """Use halves of the columns, added into one C one after the other."""
+    """Use halves of the columns of A, and add the terms of both halves into one C."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
     rows, half = w.reshape(n, a.shape[1], -1), a.shape[1] // 2
@@ -197,7 +195,7 @@ def ag_halves_of_columns(a, w):
 
 @exercise.alternative(of=both_ways_ag_matmul)
 def ag_halves_in_one_product(a, w):
-    """Join the halves of the columns before one matmul of the usual size."""
+    """Use halves of the columns of A, and join them for one matmul with the size of a whole shard."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
     rows, half = w.reshape(n, a.shape[1], -1), a.shape[1] // 2
@@ -230,7 +228,7 @@ def ag_halves_in_a_loop(a, w):
 
 @exercise.alternative(of=both_ways_ag_matmul)
 def ag_whole_shards_half_the_rounds(a, w):
-    """Send whole shards both ways for half as many rounds; the opposite device's shard comes one way."""
+    """Send whole shards both ways for half as many rounds. The opposite device's shard comes one way."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
     rows = w.reshape(n, a.shape[1], -1)
@@ -260,7 +258,7 @@ def rs_halves_of_columns(t, w):
 
 @exercise.alternative(of=both_ways_matmul_rs)
 def rs_halves_in_one_product(t, w):
-    """Compute both halves' columns in one matmul, then split them."""
+    """Compute the columns of both halves in one matmul, then split the result."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
     columns = w.reshape(w.shape[0], n, -1)
@@ -293,7 +291,7 @@ def rs_halves_in_a_loop(t, w):
 
 @exercise.alternative(of=both_ways_matmul_rs)
 def rs_whole_blocks_half_the_rounds(t, w):
-    """Send sums of whole blocks from both sides of their owner, which adds the two and its own part."""
+    """Send sums of whole blocks to their owner from both sides. The owner adds the two sums and its own part."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
     columns = w.reshape(w.shape[0], n, -1)
@@ -353,7 +351,7 @@ def both_ag_whole_shards_all_round(a, w):
 
 @exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_value, breaks="C equals A @ W")
 def both_ag_records_swapped(a, w):
-    """You swapped the rows of the two directions. After t hops, the half that goes forth comes from device me - t. The half that goes back comes from me + t."""
+    """You swapped the rows of W for the two directions. After t hops, the half that goes forth comes from device me - t. The half that goes back comes from me + t."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
     rows = w.reshape(n, a.shape[1], -1)
@@ -398,7 +396,7 @@ def both_ag_equal_halves(a, w):
     of=both_ways_ag_matmul, fails=both_ag_value, breaks="send the opposite device's block only once"
 )
 def both_ag_middle_twice(a, w):
-    """With an even N the opposite device's shard arrives both ways, and you add its term twice. Let only one direction bring it."""
+    """With an even N the opposite device's shard arrives both ways, and you add its term twice. Let only one direction bring this shard."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
     rows = w.reshape(n, a.shape[1], -1)
@@ -418,7 +416,7 @@ def both_ag_gathered(a, w):
 @exercise.misconception(
     of=both_ways_ag_matmul,
     fails=both_ag_fast,
-    breaks="in time, on eight v5e chips, profile *ideal*: matmuls run beside the hops",
+    breaks="by the grader's clock, on eight v5e chips, profile *ideal*: matmuls run beside the hops",
 )
 def both_ag_late_in_a_loop(a, w):
     """Each round of your loop receives halves and multiplies those halves, so hops and matmuls take turns. Send and multiply the current halves in one round, or unroll the loop with unroll=True."""
@@ -454,7 +452,7 @@ def both_ag_sends_after_the_matmuls(a, w):
 
 @exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_ways, breaks="to neighbours over y")
 def both_ag_over_the_heads(a, w):
-    """You fetch each half straight from its owner. On a ring the half passes all devices between. Take it from your neighbour, which already has it."""
+    """You fetch each half straight from its owner. On a ring the half still passes every device on its way. Take the half from your neighbour, which already has it."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows, half = w.reshape(n, a.shape[1], -1), a.shape[0] // 2
     c, d = a[:half] @ rows[me], a[half:] @ rows[me]
@@ -477,7 +475,7 @@ def both_ag_other_program_when_large(a, w):
 
 @exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_same, breaks="every matmul runs once")
 def both_ag_multiplies_every_block(a, w):
-    """In each round you multiply the halves by all blocks of W and keep one result each: N times the FLOPs. Select the block of rows first, then multiply."""
+    """In each round you multiply the halves by all blocks of W and keep one result for each half: N times the FLOPs. Select the block of rows first, then multiply."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
     rows, half = w.reshape(n, a.shape[1], -1), a.shape[0] // 2
@@ -517,7 +515,7 @@ def both_rs_halves_one_way(t, w):
 
 @exercise.misconception(of=both_ways_matmul_rs, fails=[both_rs_ways, both_rs_same], breaks="N − 1 blocks in all")
 def both_rs_mean_of_two_rings(t, w):
-    """You sum whole blocks both ways round: twice the bytes and twice the matmuls. Let each direction carry half."""
+    """You sum whole blocks both ways round: twice the bytes and twice the matmuls. Let each direction carry half of each block."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
     columns = w.reshape(w.shape[0], n, -1)
@@ -565,7 +563,7 @@ def both_rs_swapped(t, w):
 
 @exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_value)
 def both_rs_own_part_twice(t, w):
-    """Both arriving sums contain your own part, so it counts twice. Let only one of them bring it."""
+    """Both sums that arrive contain your own part, so your part counts twice. Add your part to only one of the two sums."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     return both_ways_matmul_rs(t, w) + t @ w.reshape(w.shape[0], n, -1)[:, me]
 
@@ -574,7 +572,7 @@ def both_rs_own_part_twice(t, w):
     of=both_ways_matmul_rs, fails=both_rs_value, breaks="send the opposite device's block only once"
 )
 def both_rs_middle_twice(t, w):
-    """With an even N the opposite device sends its part both ways, and it counts twice. Send its part one way only."""
+    """With an even N the opposite device sends its part both ways, so that part counts twice. Send its part one way only."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
     columns, far = w.reshape(w.shape[0], n, -1), n // 2
@@ -588,7 +586,7 @@ def both_rs_middle_twice(t, w):
 
 @exercise.misconception(of=both_ways_matmul_rs, fails=[both_rs_ways, both_rs_same], breaks="only `ppermute`s")
 def both_rs_reduced_last(t, w):
-    """You multiplied everything and reduced it with one collective. It also goes both ways, but only after all matmuls. Build the sum from hops that overlap matmuls."""
+    """You multiplied everything and reduced it with psum_scatter. This collective also goes both ways, but only after all matmuls. Build the sum from hops that overlap matmuls."""
     return jax.lax.psum_scatter(t @ w, "y", scatter_dimension=1, tiled=True)
 
 
@@ -596,7 +594,7 @@ def both_rs_reduced_last(t, w):
     of=both_ways_matmul_rs, fails=both_rs_fast, breaks="the step takes at most 1.6 times as long as its matmuls"
 )
 def both_rs_full_product_first(t, w):
-    """You computed all blocks, then sent sums round. No matmul is left to overlap the hops. Compute the next part while the sums travel."""
+    """You computed all blocks, then sent the sums round the ring. No matmul is left to overlap the hops. Compute the next part while the sums travel."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
     upper, lower = jnp.split((t @ w).reshape(t.shape[0], n, -1), [t.shape[0] // 2])
@@ -610,7 +608,7 @@ def both_rs_full_product_first(t, w):
 @exercise.misconception(
     of=both_ways_matmul_rs,
     fails=both_rs_fast,
-    breaks="in time, on eight v5e chips, profile *ideal*: matmuls run beside the hops",
+    breaks="by the grader's clock, on eight v5e chips, profile *ideal*: matmuls run beside the hops",
 )
 def both_rs_late_in_a_loop(t, w):
     """Each round of your loop adds parts and sends those sums, so matmuls and hops take turns. Send the current sums and compute the next parts in one round, or unroll the loop with unroll=True."""
@@ -641,7 +639,7 @@ def both_rs_other_program_when_large(t, w):
 
 @exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_same, breaks="every matmul runs once")
 def both_rs_multiplies_every_block(t, w):
-    """In each round you multiply the halves by all of W and keep one block of columns each: N times the FLOPs. Select the block first, then multiply."""
+    """In each round you multiply the halves by all of W and keep one block of columns for each half: N times the FLOPs. Select the block first, then multiply."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
     half = t.shape[0] // 2
@@ -655,7 +653,7 @@ def both_rs_multiplies_every_block(t, w):
 
 @exercise.misconception(of=both_ways_bytes)
 def both_bytes_both_directions(B, D, X, Y):
-    """You counted the bytes of both directions together. Each direction carries half."""
+    """You counted the bytes of both directions together. Each direction carries half of these bytes."""
     return (Y - 1) * 2 * (B / X) * (D / Y)
 
 
@@ -667,19 +665,19 @@ def both_bytes_of_n_hops(B, D, X, Y):
 
 @exercise.misconception(of=both_ways_bytes)
 def both_bytes_of_half_the_rounds(B, D, X, Y):
-    """You halved twice. Halves go all the way round, N - 1 rounds. Whole shards would go half of the way."""
+    """You halved twice. Halves go all the way round, in N - 1 rounds. Only whole shards need half of the rounds."""
     return (Y - 1) * (B / X) * (D / Y) / 2
 
 
 @exercise.misconception(of=both_ways_bytes)
 def both_bytes_of_all_rows(B, D, X, Y):
-    """You left out x. A device has the rows of A that x gives it, and needs no others."""
+    """You left out X. Axis x cuts the rows of A, so a device needs only B/X rows."""
     return (Y - 1) * B * (D / Y)
 
 
 @exercise.misconception(of=both_ways_most_chips)
 def both_chips_one_way(chip, N):
-    """Your answer is the one-way ring's, with W1. With two directions each direction carries half of a shard, so use W = 2 W1."""
+    """Your answer is the limit of a one-way ring, with W1. With two directions each direction carries half of a shard, so use W = 2 W1."""
     return 20 * N / link_intensity(chip) / 2
 
 
@@ -690,25 +688,25 @@ def both_chips_with_four(chip, N):
 
 
 def both(chip, B, D, F, G, Y):
-    """Return a hop of whole shards and a round's matmuls, of each of the two."""
+    """Return the seconds of a hop with a whole shard and of a round's matmuls, for each of the two calls."""
     return [hop_and_products(chip, B, D, columns, Y) for columns in (F, G)]
 
 
 @exercise.misconception(of=both_ways_time_saved)
 def both_saved_half_the_hops(Y, **rest):
-    """You took half of all hops as saved. If a hop is shorter than the overlapped matmuls, the matmuls decide."""
+    """You counted half of every hop as saved. With the wide W half a hop is shorter than the matmuls of a round, so the round takes as long as its matmuls."""
     return sum((Y - 1) * hop / 2 for hop, _ in both(Y=Y, **rest))
 
 
 @exercise.misconception(of=both_ways_time_saved)
 def both_saved_all_exposed(Y, **rest):
-    """You took all exposed time as saved. With the narrow W even half a hop takes longer than the matmuls."""
+    """You counted all exposed time as saved. With the narrow W even half a hop takes longer than the matmuls, so a part of it stays exposed."""
     return sum((Y - 1) * (max(hop, products) - products) for hop, products in both(Y=Y, **rest))
 
 
 @exercise.misconception(of=both_ways_time_saved)
 def both_saved_in_n_rounds(Y, **rest):
-    """You counted N rounds with a hop. There are N - 1. In the last round nothing travels."""
+    """You counted N rounds with a hop. There are N - 1 rounds with a hop. In the last round nothing travels."""
     return both_ways_time_saved(Y=Y, **rest) * Y / (Y - 1)
 
 

@@ -36,9 +36,9 @@ averaged = exercise.call(means, x=rows, wrt=["x"], cotangent=normal("D"), dims=D
 
 @exercise.helper
 def one_sum_of_columns(seen):
-    """Require one all-reduce over x in both passes together, of D float32 numbers.
+    """Require one all-reduce of D float32 numbers over x, in both passes together.
 
-    The gradient is a sum over all devices, so no right program has fewer.
+    The result is a sum over all devices, so every right program has at least one all-reduce.
     """
     n = seen.mesh["x"]
     expect_collectives(seen, all_reduce={"x": 1})
@@ -48,14 +48,14 @@ def one_sum_of_columns(seen):
 
 @exercise.check(squared, points=0.5, public=True)
 def squares_value(seen):
-    """squares: the sums of rows are cut over x, and those of columns are whole"""
+    """squares: the sums of rows are cut over x, and the sums of columns are whole"""
     expect_close(seen.out, ((seen.x**2).sum(1), (seen.x**2).sum(0)))
     expect_spec(seen.out, (P("x"), P()))
 
 
 @exercise.check(decayed, points=0.5, public=True)
 def decay_value(seen):
-    """decay: the decayed sum, whole on every device, and its gradient"""
+    """decay: the decayed sum is whole on every device, and its gradient is right"""
     factors = 0.5 ** np.arange(seen.dims["T"])[::-1, None, None]
     expect_close(seen.out, (factors * seen.x).sum((0, 1)))
     expect_close(seen.grads["x"], factors * np.ones_like(seen.x) * seen.cotangent)
@@ -63,14 +63,14 @@ def decay_value(seen):
 
 @exercise.check(averaged, points=0.5, public=True)
 def means_value(seen):
-    """means: the mean of each column, whole on every device, and its gradient"""
+    """means: the mean of each column is whole on every device, and its gradient is right"""
     expect_close(seen.out, seen.x.mean(0))
     expect_close(seen.grads["x"], np.ones_like(seen.x) * seen.cotangent / len(seen.x))
 
 
 @exercise.check(squared_back, points=0.25, public=True, after=squares_value)
 def squares_traffic(seen):
-    """squares: one all-reduce of D numbers forwards, none backwards, with check_vma on"""
+    """squares: one all-reduce of D numbers in the forward pass, none in the backward pass, with check_vma on"""
     of_rows, of_columns = seen.cotangent
     expect_close(seen.grads["x"], 2 * seen.x * (of_rows[:, None] + of_columns))
     one_sum_of_columns(seen)
@@ -78,13 +78,13 @@ def squares_traffic(seen):
 
 @exercise.check(decayed, points=0.25, public=True, after=decay_value)
 def decay_traffic(seen):
-    """decay: one all-reduce of D numbers forwards, none backwards, with check_vma on"""
+    """decay: one all-reduce of D numbers in the forward pass, none in the backward pass, with check_vma on"""
     one_sum_of_columns(seen)
 
 
 @exercise.check(averaged, points=0.25, public=True, after=means_value)
 def means_traffic(seen):
-    """means: one all-reduce of D numbers forwards, none backwards, with check_vma on"""
+    """means: one all-reduce of D numbers in the forward pass, none in the backward pass, with check_vma on"""
     one_sum_of_columns(seen)
 
 
@@ -114,7 +114,7 @@ def squares_of_old(x, *, mesh):
 
 @exercise.alternative(of=decay)
 def decay_by_pvary(x, *, mesh):
-    """Use the cast's older name."""
+    """Use pvary, the older name of the cast."""
     local = lambda x: jax.lax.psum(_decay(jax.lax.pvary(jnp.zeros(x.shape[2]), "x"), x), "x")  # noqa: E731
     return _mapped(local, x, mesh, P(None, "x"))
 
@@ -157,15 +157,15 @@ def means_by_psum(x, *, mesh):
 
 
 @exercise.misconception(
-    of=squares, fails=squares_value, breaks="the sums of rows are cut over x, and those of columns are whole"
+    of=squares, fails=squares_value, breaks="the sums of rows are cut over x, and the sums of columns are whole"
 )
 def squares_unchecked(x, *, mesh):
-    """You turned the check off. out_specs=P() then takes one device's rows for all rows. Use P('x') for the first result."""
+    """You turned check_vma off. With out_specs=P() JAX then returns one device's rows as all rows. Use P('x') for the first result."""
     return _mapped(_squares, x, mesh, check_vma=False)
 
 
 @exercise.misconception(
-    of=squares, fails=squares_value, breaks="the sums of rows are cut over x, and those of columns are whole"
+    of=squares, fails=squares_value, breaks="the sums of rows are cut over x, and the sums of columns are whole"
 )
 def squares_summed(x, *, mesh):
     """You summed the rows' results over the devices to make them equal. Row 1 of one device is not row 1 of the next device. Axis x cuts these results: use P('x')."""
@@ -174,7 +174,7 @@ def squares_summed(x, *, mesh):
 
 
 @exercise.misconception(
-    of=squares, fails=squares_value, breaks="the sums of rows are cut over x, and those of columns are whole"
+    of=squares, fails=squares_value, breaks="the sums of rows are cut over x, and the sums of columns are whole"
 )
 def squares_all_cut(x, *, mesh):
     """Your out_specs cuts both results, so N copies of the columns' sums follow one another. The psum's result is whole: use P()."""
@@ -182,7 +182,7 @@ def squares_all_cut(x, *, mesh):
 
 
 @exercise.misconception(
-    of=squares, fails=squares_value, breaks="the sums of rows are cut over x, and those of columns are whole"
+    of=squares, fails=squares_value, breaks="the sums of rows are cut over x, and the sums of columns are whole"
 )
 def squares_summed_twice(x, *, mesh):
     """You summed the columns' results over the devices twice. After the first psum all devices hold equal sums, and the second adds N copies."""
@@ -192,13 +192,13 @@ def squares_summed_twice(x, *, mesh):
 
 @exercise.misconception(of=squares, fails=squares_traffic, breaks="none in the backward pass")
 def squares_right_but_unchecked(x, *, mesh):
-    """The specs are right, but you turned the check off. JAX no longer knows that the psum's result is equal on all devices, so the backward pass sums its cotangent over the devices."""
+    """The specs are right, but you turned check_vma off. JAX no longer knows that the psum's result is equal on all devices, so the backward pass sums its cotangent over the devices."""
     return _mapped(_squares, x, mesh, out_specs=(P("x"), P()), check_vma=False)
 
 
 @exercise.misconception(of=decay, fails=decay_traffic, breaks="none in the backward pass")
 def decay_unchecked(x, *, mesh):
-    """You turned the check off. The values are right, but without types the backward pass sums N equal cotangents. The error message names the carry and the axis: cast the carry's start."""
+    """You turned check_vma off. The values are right, but without types the backward pass sums N equal cotangents. The error message names the carry and the axis: cast the carry's start."""
     return _mapped(
         lambda x: jax.lax.psum(_decay(jnp.zeros(x.shape[2]), x), "x"), x, mesh, P(None, "x"), check_vma=False
     )
@@ -238,7 +238,7 @@ def decay_psum_in_the_loop_and_after(x, *, mesh):
 
 @exercise.misconception(of=decay, fails=decay_value, breaks="the result and its gradient are right")
 def decay_of_the_carry(x, *, mesh):
-    """You sum the carry over the devices in each round. Each round sums the earlier sums again, so they grow by a factor of N."""
+    """You sum the carry over the devices in each round. Each round sums the earlier sums again, so these sums grow by a factor of N. Cast the start, and sum over the devices once, after the loop."""
 
     def local(x):
         add = lambda t, c: jax.lax.psum(c / 2 + x[t].sum(0), "x")  # noqa: E731
@@ -249,13 +249,13 @@ def decay_of_the_carry(x, *, mesh):
 
 @exercise.misconception(of=means, fails=means_value, breaks="the result and its gradient are right")
 def means_unchecked(x, *, mesh):
-    """You turned the check off. The check was right: each device has the mean of its own rows. JAX now returns one of these means as the mean of all rows."""
+    """You turned check_vma off, but the check was right: each device has only the mean of its own rows. JAX now returns one of these means as the mean of all rows."""
     return _mapped(lambda x: x.mean(0), x, mesh, check_vma=False)
 
 
 @exercise.misconception(of=means, fails=means_value, breaks="the result and its gradient are right")
 def means_cut(x, *, mesh):
-    """Your out_specs names x. The result is now N times longer, one mean after the other. Add the sum over the devices."""
+    """Your out_specs names x. The result is now N times as long: the devices' means, one after the other. Reduce the means over the devices instead."""
     return _mapped(lambda x: x.mean(0), x, mesh, out_specs=P("x"))
 
 
@@ -273,13 +273,13 @@ def means_summed_twice(x, *, mesh):
 
 @exercise.misconception(of=means, fails=means_traffic, breaks="one all-reduce over x of D numbers")
 def means_of_summed_rows(x, *, mesh):
-    """You summed rows over the devices before you took their mean, which sends the bytes of all rows of a device. Take the mean of the device's rows first."""
+    """You reduced the rows over the devices before you took the mean of the rows. That sends the bytes of all rows of a device. Take the mean of the device's rows first."""
     return _mapped(lambda x: jax.lax.pmean(x, "x").mean(0), x, mesh)
 
 
 @exercise.misconception(of=means, fails=means_traffic, breaks="none in the backward pass")
 def means_right_but_unchecked(x, *, mesh):
-    """The mean is right, but you turned the check off. Without types the backward pass sums N equal cotangents."""
+    """The mean is right, but you turned check_vma off. Without types the backward pass sums N equal cotangents."""
     return _mapped(lambda x: jax.lax.pmean(x.mean(0), "x"), x, mesh, check_vma=False)
 
 
@@ -295,7 +295,7 @@ def loop_once(chip, T, X, D, E):
 
 @exercise.misconception(of=loop_time)
 def loop_added(chip, T, X, D, E):
-    """You added the times of hops and bytes. They overlap: take the longer one."""
+    """You added the time of the hops and the time of the bytes. The two overlap: take the longer time."""
     return _loop_time(chip, T, X, (D, E), lambda hops, sent: hops + sent)
 
 
@@ -313,7 +313,7 @@ def loop_of_bytes(chip, T, X, D, E):
 
 @exercise.misconception(of=loop_time)
 def loop_in_one_phase(chip, T, X, D, E):
-    """You counted one phase of the all-reduce. An all-reduce has two: a reduce-scatter, then an all-gather."""
+    """You counted one phase of the all-reduce. An all-reduce has two phases: a reduce-scatter, then an all-gather."""
     return T * sum(max(latency(X), all_gather_time(4 * n, X, chip)) for n in (D, E))
 
 

@@ -57,27 +57,27 @@ def on_one_device(x, w_in, w_out, dy):
 
 @exercise.helper
 def over_devices(blocks, devices):
-    """Return on each device the sum of all devices' blocks."""
+    """Return the sum of all devices' blocks, once for each device."""
     return np.tile(blocks.reshape(devices, -1, blocks.shape[1]).sum(0), (devices, 1))
 
 
 @exercise.check(copied, points=0.25, public=True)
 def f_value(seen):
-    """f: the forward pass returns x, the backward pass the sum of the cotangents"""
+    """f: the forward pass returns x, and the backward pass returns the sum of the cotangents"""
     expect_close(seen.out, seen.x)
     expect_close(seen.grads["x"], over_devices(seen.cotangent, seen.mesh["tp"]))
 
 
 @exercise.check(summed, points=0.25, public=True)
 def g_value(seen):
-    """g: the forward pass returns the sum, the backward pass the cotangent"""
+    """g: the forward pass returns the sum, and the backward pass returns the cotangent"""
     expect_close(seen.out, over_devices(seen.y, seen.mesh["tp"]))
     expect_close(seen.grads["y"], seen.cotangent)
 
 
 @exercise.check([copied_forwards, copied], points=0.25, after=f_value)
 def f_traffic(forwards, both):
-    """f: nothing is sent forwards, one all-reduce backwards"""
+    """f: nothing is sent in the forward pass, one all-reduce in the backward pass"""
     expect_close(forwards.out, forwards.x)
     expect_no_collectives(forwards)
     expect_collectives(both.only(axis="tp"), all_reduce={"tp": 1})  # a sum over tp: no right program has fewer
@@ -85,7 +85,7 @@ def f_traffic(forwards, both):
 
 @exercise.check([summed_forwards, summed], points=0.25, after=g_value)
 def g_traffic(forwards, both):
-    """g: one all-reduce forwards, nothing is sent backwards"""
+    """g: one all-reduce in the forward pass, nothing is sent in the backward pass"""
     expect_close(forwards.out, over_devices(forwards.y, forwards.mesh["tp"]))
     expect_collectives(forwards, all_reduce={"tp": 1})  # a sum over tp: no right program has fewer
     expect_collectives(both.only(axis="tp"), all_reduce={"tp": 1})
@@ -93,13 +93,13 @@ def g_traffic(forwards, both):
 
 @exercise.check(by_hand, points=0.5, public=True, after=[f_value, g_value])
 def by_hand_value(seen):
-    """block_by_hand: y and all three gradients equal those of the uncut block on one device"""
+    """block_by_hand: y and all three gradients equal the results of the uncut block on one device"""
     expect_close(seen.out, on_one_device(seen.x, seen.w_in, seen.w_out, seen.dy))
 
 
 @exercise.check(by_types, points=0.75, public=True)
 def by_types_value(seen):
-    """block_by_types: y and all three gradients equal those of the uncut block on one device"""
+    """block_by_types: y and all three gradients equal the results of the uncut block on one device"""
     expect_close(seen.out, on_one_device(seen.x, seen.w_in, seen.w_out, seen.dy))
 
 
@@ -179,7 +179,7 @@ def block_of_implicit_cast(x, w_in, w_out, dy):
 
 @exercise.alternative(of=block_by_types)
 def block_of_pvary(x, w_in, w_out, dy):
-    """Use the cast's older name."""
+    """Use pvary, the older name of the cast."""
     block = lambda x, w_in, w_out: jax.lax.psum(jnp.tanh(jax.lax.pvary(x, "tp") @ w_in) @ w_out, "tp")  # noqa: E731
     return with_gradients(block, x, w_in, w_out, dy)
 
@@ -192,7 +192,7 @@ def f_missing(x):
 
 @exercise.misconception(of=f, fails=f_value, breaks="results and gradients as in the first table")
 def f_of_means(x):
-    """Your f averages the cotangents. Each is a part of the gradient: add them."""
+    """Your f averages the cotangents. Each cotangent is a part of the gradient: add the cotangents."""
     return jax.custom_gradient(lambda x: (x, lambda ct: jax.lax.pmean(ct, "tp")))(x)
 
 
@@ -210,7 +210,7 @@ def g_is_psum(y):
 
 @exercise.misconception(of=g, fails=g_value, breaks="results and gradients as in the first table")
 def g_of_means(y):
-    """You took the mean of the parts. They are parts of a sum: add them."""
+    """You took the mean of the devices' parts. The result is their sum: add the parts."""
     return jax.custom_gradient(lambda y: (jax.lax.pmean(y, "tp"), lambda ct: ct))(y)
 
 
@@ -223,7 +223,7 @@ def g_shares_out(y):
 
 @exercise.misconception(of=f, fails=f_traffic, breaks="one all-reduce in the backward pass")
 def f_by_gathering(x):
-    """You gathered all cotangents and added them on every device. An all-reduce adds in transit and sends fewer bytes."""
+    """You gathered all cotangents and added them on every device. An all-reduce adds on the way and sends fewer bytes."""
     whole = lambda ct: jax.lax.all_gather(ct, "tp").sum(0)  # noqa: E731
     return jax.custom_gradient(lambda x: (x, whole))(x)
 
@@ -237,7 +237,7 @@ def f_gathers_forwards(x):
 
 @exercise.misconception(of=g, fails=g_traffic, breaks="one all-reduce in the forward pass")
 def g_by_gathering(y):
-    """You gathered all parts and added them on every device. An all-reduce adds in transit and sends fewer bytes."""
+    """You gathered all parts and added them on every device. An all-reduce adds on the way and sends fewer bytes."""
     whole = lambda y: jax.lax.all_gather(y, "tp").sum(0)  # noqa: E731
     return jax.custom_gradient(lambda y: (whole(y), lambda ct: ct))(y)
 
@@ -262,20 +262,20 @@ def block_with_one_all_reduce(x, w_in, w_out, dy):
 @exercise.misconception(
     of=block_by_hand,
     fails=by_hand_value,
-    breaks="y and all three gradients equal those of the uncut block on one device",
+    breaks="y and all three gradients equal the results of the uncut block on one device",
 )
 def block_without_f(x, w_in, w_out, dy):
-    """Your dx is partial. Apply f to x at the block's start. The forward pass gives the right y without it."""
+    """Your dx is only one device's part of the gradient. Apply f to x at the block's start: in the backward pass f adds the devices' parts."""
     return with_gradients(lambda x, w_in, w_out: g(jnp.tanh(x @ w_in) @ w_out), x, w_in, w_out, dy)
 
 
 @exercise.misconception(
     of=block_by_hand,
     fails=by_hand_value,
-    breaks="y and all three gradients equal those of the uncut block on one device",
+    breaks="y and all three gradients equal the results of the uncut block on one device",
 )
 def block_summed_again(x, w_in, w_out, dy):
-    """You summed dx again after f had summed it, so it is N times too large. Reduce once, where x enters the block."""
+    """You summed dx again after f had summed it, so dx is N times too large. Reduce dx once, where x enters the block."""
     y, dx, dw_in, dw_out = block_by_hand(x, w_in, w_out, dy)
     return y, jax.lax.psum(dx, "tp"), dw_in, dw_out
 
@@ -283,7 +283,7 @@ def block_summed_again(x, w_in, w_out, dy):
 @exercise.misconception(
     of=block_by_hand,
     fails=by_hand_value,
-    breaks="y and all three gradients equal those of the uncut block on one device",
+    breaks="y and all three gradients equal the results of the uncut block on one device",
 )
 def block_sums_weights(x, w_in, w_out, dy):
     """You summed the weights' gradients over tp. Each device has its own weights and already has their whole gradient."""
@@ -294,10 +294,10 @@ def block_sums_weights(x, w_in, w_out, dy):
 @exercise.misconception(
     of=block_by_hand,
     fails=by_hand_value,
-    breaks="y and all three gradients equal those of the uncut block on one device",
+    breaks="y and all three gradients equal the results of the uncut block on one device",
 )
 def block_of_psum(x, w_in, w_out, dy):
-    """You used psum in place of g. With check_vma=False its backward pass adds N copies of dy, so all gradients are N times too large."""
+    """You used psum in place of g. With check_vma=False the backward pass of psum adds N copies of dy, so all gradients are N times too large."""
     block = lambda x, w_in, w_out: jax.lax.psum(jnp.tanh(f(x) @ w_in) @ w_out, "tp")  # noqa: E731
     return with_gradients(block, x, w_in, w_out, dy)
 
@@ -305,7 +305,7 @@ def block_of_psum(x, w_in, w_out, dy):
 @exercise.misconception(
     of=block_by_hand,
     fails=by_hand_value,
-    breaks="y and all three gradients equal those of the uncut block on one device",
+    breaks="y and all three gradients equal the results of the uncut block on one device",
 )
 def block_by_psum_alone(x, w_in, w_out, dy):
     """You used psum in place of g, and left out f. With check_vma=False the backward pass of psum adds N copies of dy, and nothing adds the devices' parts of dx. Use both f and g."""
@@ -316,7 +316,7 @@ def block_by_psum_alone(x, w_in, w_out, dy):
 @exercise.misconception(
     of=block_by_hand,
     fails=by_hand_value,
-    breaks="y and all three gradients equal those of the uncut block on one device",
+    breaks="y and all three gradients equal the results of the uncut block on one device",
 )
 def block_sums_all(x, w_in, w_out, dy):
     """You summed all gradients over tp again. f has already summed dx, and each device already has the whole gradient of its own weights."""
@@ -327,7 +327,7 @@ def block_sums_all(x, w_in, w_out, dy):
 @exercise.misconception(
     of=block_by_hand,
     fails=by_hand_value,
-    breaks="y and all three gradients equal those of the uncut block on one device",
+    breaks="y and all three gradients equal the results of the uncut block on one device",
 )
 def block_with_f_and_g_swapped(x, w_in, w_out, dy):
     """You swapped f and g. f is at the start of the block, where every device uses x. g is at its end, where the parts are added."""
@@ -337,7 +337,7 @@ def block_with_f_and_g_swapped(x, w_in, w_out, dy):
 @exercise.misconception(
     of=block_by_hand,
     fails=by_hand_value,
-    breaks="y and all three gradients equal those of the uncut block on one device",
+    breaks="y and all three gradients equal the results of the uncut block on one device",
 )
 def block_with_f_inside(x, w_in, w_out, dy):
     """You applied f to the hidden units, too. Each device has its own hidden units, so their cotangents belong to different numbers. Apply f only to x."""
@@ -359,10 +359,10 @@ def block_gathers_hidden(x, w_in, w_out, dy):
 @exercise.misconception(
     of=block_by_types,
     fails=by_types_value,
-    breaks="y and all three gradients equal those of the uncut block on one device",
+    breaks="y and all three gradients equal the results of the uncut block on one device",
 )
 def types_summed_again(x, w_in, w_out, dy):
-    """You summed dx again. Its type says that it is equal on all devices: the cast's transpose has already summed it."""
+    """You summed dx again. The type of dx says that dx is equal on all devices: the transpose of the cast has already summed it."""
     y, dx, dw_in, dw_out = block_by_types(x, w_in, w_out, dy)
     return y, jax.lax.psum(dx, "tp"), dw_in, dw_out
 
@@ -370,10 +370,10 @@ def types_summed_again(x, w_in, w_out, dy):
 @exercise.misconception(
     of=block_by_types,
     fails=by_types_value,
-    breaks="y and all three gradients equal those of the uncut block on one device",
+    breaks="y and all three gradients equal the results of the uncut block on one device",
 )
 def types_of_mean(x, w_in, w_out, dy):
-    """You took the mean of the devices' outputs. They are parts of a sum: add them."""
+    """You took the mean of the devices' outputs. The block's output is their sum: add the outputs."""
     block = lambda x, w_in, w_out: jax.lax.pmean(jnp.tanh(x @ w_in) @ w_out, "tp")  # noqa: E731
     return with_gradients(block, x, w_in, w_out, dy)
 
@@ -381,7 +381,7 @@ def types_of_mean(x, w_in, w_out, dy):
 @exercise.misconception(
     of=block_by_types,
     fails=by_types_value,
-    breaks="y and all three gradients equal those of the uncut block on one device",
+    breaks="y and all three gradients equal the results of the uncut block on one device",
 )
 def types_cast_outside(x, w_in, w_out, dy):
     """You cast x before JAX differentiates the block, so JAX returns each device's part of dx. Cast x inside the block: the cast's transpose adds the parts."""
@@ -391,7 +391,7 @@ def types_cast_outside(x, w_in, w_out, dy):
 
 @exercise.misconception(of=block_by_types, fails=by_types_traffic, breaks="one all-reduce in each pass")
 def types_cast_twice(x, w_in, w_out, dy):
-    """You use x in several places, and JAX casts it at each. Each cast costs an all-reduce in the backward pass. Cast once, then use the result."""
+    """You use x in several places, and JAX casts x in each place. Each cast costs an all-reduce in the backward pass. Cast once, then use the result."""
 
     def block(x, w_in, w_out):
         left, right = jnp.split(w_in, [1], axis=1)
@@ -402,7 +402,7 @@ def types_cast_twice(x, w_in, w_out, dy):
 
 @exercise.misconception(of=gated_bytes)
 def gated_cast_once(T, D, X):
-    """You counted one all-reduce in the backward pass. x is multiplied by w_1 and by w_3: JAX casts it twice, so there are two all-reduces."""
+    """You counted one all-reduce in the backward pass. The program multiplies x by w_1 and by w_3. JAX casts x in both places, so there are two all-reduces."""
     return 2 * 2 * (X - 1) / X * 2 * T * D
 
 
@@ -414,13 +414,13 @@ def gated_forwards(T, D, X):
 
 @exercise.misconception(of=gated_bytes)
 def gated_gathers(T, D, X):
-    """You counted one phase per all-reduce. An all-reduce is a reduce-scatter and an all-gather: it sends 2 (X - 1) / X V."""
+    """You counted one phase per all-reduce. An all-reduce is a reduce-scatter and an all-gather, so a device sends 2 (X - 1) / X · V bytes."""
     return 3 * (X - 1) / X * 2 * T * D
 
 
 @exercise.misconception(of=gated_bytes)
 def gated_in_float32(T, D, X):
-    """You counted 4 bytes. The all-reduces send the dtype of x, bfloat16: 2 bytes."""
+    """You counted 4 bytes per number. The all-reduces send numbers with the dtype of x, bfloat16: 2 bytes per number."""
     return 3 * 2 * (X - 1) / X * 4 * T * D
 
 
@@ -438,7 +438,7 @@ def layers_one_way(chip, L, T, D, X):
 
 @exercise.misconception(of=layers_time)
 def layers_of_parts(chip, L, T, D, X):
-    """You divided by the number of devices. Each device holds a part of the sum for *all* activations: V is the whole array."""
+    """You divided by the number of devices. Each device holds a part of the sum for *all* activations: V counts the bytes of the whole array."""
     return L * 4 * all_reduce_time(2 * T * D / X, X, chip, model="exact")
 
 

@@ -25,19 +25,19 @@ def mean_gradient(w, rows, targets):
 
 @exercise.check(off, points=0.5, public=True)
 def off_value(seen):
-    """grad_vma_off: the gradient of the mean over all rows"""
+    """grad_vma_off: the gradient of the mean loss over all rows"""
     expect_close(seen.out, mean_gradient(seen.w, seen.rows, seen.targets))
 
 
 @exercise.check(on, points=0.5, public=True)
 def on_value(seen):
-    """grad_vma_on: the gradient of the mean over all rows"""
+    """grad_vma_on: the gradient of the mean loss over all rows"""
     expect_close(seen.out, mean_gradient(seen.w, seen.rows, seen.targets))
 
 
 @exercise.check(both, points=0.5, public=True)
 def both_value(seen):
-    """grad_in_both: the gradient of the mean over all rows"""
+    """grad_in_both: the gradient of the mean loss over all rows"""
     expect_close(seen.out, mean_gradient(seen.w, seen.rows, seen.targets))
 
 
@@ -46,9 +46,8 @@ def _one_all_reduce(seen):
     expect_only(seen, "all_reduce")
     number = 2 * (n - 1) / n * 4
     gradient = number * seen.w.size
-    expect_traffic(
-        seen, at_most=needed(gradient, 2 * gradient, at=gradient + 2 * number)
-    )  # the loss, and a count of rows
+    budget = needed(gradient, 2 * gradient, at=gradient + 2 * number)  # room for the loss and a count of rows
+    expect_traffic(seen, at_most=budget)
 
 
 @exercise.check(off, points=0.25, after=off_value)
@@ -102,7 +101,7 @@ def on_by_cast(w, rows, targets):
 
 @exercise.alternative(of=grad_in_both)
 def both_by_pvary(w, rows, targets):
-    """Cast by the older name, then use psum and divide."""
+    """Cast with pvary, the older name, then use psum and divide."""
     own = jax.grad(loss)(jax.lax.pvary(w, ("x",)), rows, targets)
     return jax.lax.psum(own, "x") / jax.lax.axis_size("x")
 
@@ -122,13 +121,13 @@ def off_not_summed(w, rows, targets):
 
 @exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean loss over all rows")
 def off_summed(w, rows, targets):
-    """You added the gradients of N means. The gradient of the mean over all rows is their mean."""
+    """You added the gradients of N means. The gradient of the mean loss over all rows is the mean of these gradients."""
     return jax.lax.psum(jax.grad(loss)(w, rows, targets), "x")
 
 
 @exercise.misconception(of=grad_vma_off, fails=off_value, breaks="the gradient of the mean loss over all rows")
 def off_of_summed_loss(w, rows, targets):
-    """You differentiated a loss that was summed over the devices. With check_vma=False the backward pass of psum is a psum too. It gives N times your own gradient, without the other devices' gradients. Differentiate the local loss, then reduce."""
+    """You differentiated a loss that was summed over the devices. With check_vma=False the backward pass of psum is a psum too. So you get N times your own gradient, without the other devices' gradients. Differentiate the local loss, then reduce."""
     return jax.grad(lambda w: jax.lax.psum(loss(w, rows, targets), "x"))(w)
 
 
@@ -151,7 +150,7 @@ def off_gathered(w, rows, targets):
     return jax.grad(loss)(w, rows, targets)
 
 
-@exercise.misconception(of=grad_vma_off, fails=off_traffic, breaks="together of at most DK + 2 numbers")
+@exercise.misconception(of=grad_vma_off, fails=off_traffic, breaks="of at most DK + 2 numbers in all")
 def off_averaged_twice(w, rows, targets):
     """You averaged twice. After the first pmean all devices have equal gradients, and the second only sends them again."""
     return jax.lax.pmean(jax.lax.pmean(jax.grad(loss)(w, rows, targets), "x"), "x")
@@ -159,13 +158,13 @@ def off_averaged_twice(w, rows, targets):
 
 @exercise.misconception(of=grad_vma_on, fails=on_value, breaks="the gradient of the mean loss over all rows")
 def on_summed_again(w, rows, targets):
-    """You summed a gradient that JAX had already summed: it is N times too large. Look at its type: it does not vary over x."""
+    """You summed a gradient that JAX had already summed, so the result is N times too large. Look at the gradient's type: it does not vary over x."""
     return jax.lax.psum(jax.grad(loss)(w, rows, targets), "x") / jax.lax.axis_size("x")
 
 
 @exercise.misconception(of=grad_vma_on, fails=on_value, breaks="the gradient of the mean loss over all rows")
 def on_not_divided(w, rows, targets):
-    """JAX gives you the sum of N gradients of means. The gradient of the mean over all rows is 1/N of it."""
+    """JAX gives you the sum of the N devices' gradients. The gradient of the mean loss over all rows is 1/N of this sum."""
     return jax.grad(loss)(w, rows, targets)
 
 
@@ -175,21 +174,21 @@ def on_divided_twice(w, rows, targets):
     return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w) / jax.lax.axis_size("x")
 
 
-@exercise.misconception(of=grad_vma_on, fails=on_traffic, breaks="together of at most DK + 2 numbers")
+@exercise.misconception(of=grad_vma_on, fails=on_traffic, breaks="of at most DK + 2 numbers in all")
 def on_reduced_twice(w, rows, targets):
-    """Your pmean changes nothing. JAX has already summed the gradient, so it is equal on all devices. You send it twice."""
+    """Your pmean changes no value. JAX has already summed the gradient, so it is equal on all devices. The pmean sends the gradient a second time."""
     return jax.lax.pmean(jax.grad(loss)(w, rows, targets) / jax.lax.axis_size("x"), "x")
 
 
 @exercise.misconception(of=grad_in_both, fails=both_value, breaks="the gradient of the mean loss over all rows")
 def both_as_on(w, rows, targets):
-    """Your program is right with check_vma=True. With check_vma=False JAX does not sum: cast w to varying, and reduce yourself."""
+    """Your program is right with check_vma=True. With check_vma=False JAX does not sum the gradients: cast w to varying, and reduce the gradients yourself."""
     return jax.grad(loss)(w, rows, targets) / jax.lax.axis_size("x")
 
 
 @exercise.misconception(of=grad_in_both, fails=both_value, breaks="the gradient of the mean loss over all rows")
 def both_of_mean_loss(w, rows, targets):
-    """You differentiated the mean loss of all devices. That is right with check_vma=True. With check_vma=False each device gets the gradient of its own rows. Cast w to varying, differentiate the local loss, and reduce yourself."""
+    """You differentiated the mean loss of all devices. This is right with check_vma=True. With check_vma=False each device gets the gradient of its own rows. Cast w to varying, differentiate the local loss, and reduce the gradients yourself."""
     return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w)
 
 
@@ -206,7 +205,7 @@ def both_of_a_constant(w, rows, targets):
     return jax.lax.pmean(jax.grad(lambda w: loss(varying, rows, targets))(w), "x")
 
 
-@exercise.misconception(of=grad_in_both, fails=both_traffic, breaks="together of at most DK + 2 numbers")
+@exercise.misconception(of=grad_in_both, fails=both_traffic, breaks="of at most DK + 2 numbers in all")
 def both_averaged_twice(w, rows, targets):
     """You averaged twice. After the first pmean all devices have equal gradients, and the second only sends them again."""
     own = jax.grad(loss)(jax.lax.pcast(w, "x", to="varying"), rows, targets)
@@ -215,25 +214,25 @@ def both_averaged_twice(w, rows, targets):
 
 @exercise.misconception(of=inner_grad_bytes)
 def inner_grad_in_float32(D, F, X):
-    """You counted 4 bytes. JAX casts w to varying where w is combined with the rows, and there w is bfloat16. Cast w before the conversion if you want sums in float32."""
+    """You counted 4 bytes per number. JAX casts w to varying where w is combined with the rows, and there w is bfloat16. Cast w before the conversion if you want sums in float32."""
     return 2 * (X - 1) / X * 4 * D * F
 
 
 @exercise.misconception(of=inner_grad_bytes)
 def inner_grad_sends_nothing(D, F, X):
-    """You counted only communication that the program writes. With check_vma=True JAX casts w to varying, and the transpose of this cast is a psum."""
+    """You counted only collectives that the program's code names. With check_vma=True JAX casts w to varying, and the transpose of this cast is a psum."""
     return 0.0
 
 
 @exercise.misconception(of=inner_grad_bytes)
 def inner_grad_gathered(D, F, X):
-    """You counted one phase of the all-reduce. An all-reduce is a reduce-scatter and an all-gather: it sends 2 (X - 1) / X V."""
+    """You counted one phase of the all-reduce. An all-reduce is a reduce-scatter and an all-gather, so a device sends 2 (X - 1) / X · V bytes."""
     return (X - 1) / X * 2 * D * F
 
 
 @exercise.misconception(of=inner_grad_bytes)
 def inner_grad_summed_again(D, F, X):
-    """You counted an additional psum after JAX's. It would make the gradient X times too large."""
+    """You counted a second psum after the psum that JAX adds. The second psum would make the gradient X times too large."""
     return 2 * (X - 1) / X * (2 + 4) * D * F
 
 

@@ -22,7 +22,7 @@ call = exercise.call(
 
 @exercise.helper
 def gradient(ws, xs):
-    """Return the gradient of half the sum of squares after the layers sigmoid(h @ w), for all rows at once."""
+    """Return the gradient of the loss with respect to ws, for all rows at once."""
     made = [xs.reshape(-1, xs.shape[-1])]
     for w in ws:
         made.append(1 / (1 + np.exp(-(made[-1] @ w))))
@@ -36,7 +36,7 @@ def gradient(ws, xs):
 
 @exercise.check(call, points=1, public=True)
 def accumulated_value(seen):
-    """accumulate: the gradient of all rows of all micro-batches"""
+    """accumulate: the gradient of the loss over all rows of all micro-batches"""
     expect_close(seen.out, gradient(seen.ws, seen.xs))
 
 
@@ -50,15 +50,14 @@ def expect_one_all_reduce(seen):
     """Require at most the bytes of one all-reduce of the gradient."""
     n = seen.mesh["dp"]
     right = 2 * (n - 1) / n * 4 * seen.ws.size
-    wrong = (
-        0.85 * seen.dims["M"] * right
-    )  # in each micro-batch; the compiler joins a few all-reduces of an unrolled loop
+    # Wrong: an all-reduce in each micro-batch. In an unrolled loop the compiler joins a few of them, so 0.85.
+    wrong = 0.85 * seen.dims["M"] * right
     expect_traffic(seen, at_most=needed(right, wrong))
 
 
 @exercise.check(call, points=0.75, after=accumulated_value)
 def accumulated_traffic(seen):
-    """accumulate: a device sends the bytes of one all-reduce of the gradient"""
+    """accumulate: a device sends at most the bytes of one all-reduce of the gradient"""
     expect_one_all_reduce(seen)
 
 
@@ -67,7 +66,7 @@ two_devices = exercise.call(
     ws=normal("L", "D", "D"),
     xs=normal("M", "B", "D", spec=P(None, "dp")),
     meshes=[{"dp": 2}],
-    # All rounds of both loops in one program must have fewer operations than the grader follows.
+    # The grader follows a limited number of operations. All rounds of both loops of a program must stay below this limit.
     dims={"L": 4, "M": 8, "B": 60, "D": 6},
     hidden_dims={"L": 6, "M": 10, "B": 86, "D": 5},
 )
@@ -75,10 +74,10 @@ two_devices = exercise.call(
 
 @exercise.check(two_devices, points=0.5, after=[accumulated_value, accumulated_traffic])
 def accumulated_memory(seen):
-    """accumulate: with one all-reduce, a device holds the activations of one micro-batch at a time"""
+    """accumulate: a device holds the activations of one micro-batch at a time, and sends at most the bytes of one all-reduce"""
     expect_close(seen.out, gradient(seen.ws, seen.xs))
     expect_one_all_reduce(seen)
-    sums = 2.4 * 4 * seen.ws.size  # of gradients
+    sums = 2.4 * 4 * seen.ws.size  # room for gradients and their sum
     # Each layer keeps its input and the derivative of its sigmoid, in every version of JAX. (tanh keeps more in JAX 0.10.)
     micro = 4 * seen.dims["B"] * seen.dims["D"] / seen.mesh["dp"] * (2 * seen.dims["L"] + 2)
     budget = between(micro + sums, seen.dims["M"] * micro + sums)
@@ -137,7 +136,7 @@ def mapped_cast(ws, xs, *, mesh):
 
 @exercise.alternative(of=accumulate)
 def mapped_cast_of_old(ws, xs, *, mesh):
-    """Use the older names: jax.experimental.shard_map, check_rep, pvary."""
+    """Use the older names: jax.experimental.shard_map, check_rep and pvary."""
     from jax.experimental.shard_map import shard_map
 
     def local(ws, xs):
@@ -153,7 +152,7 @@ def mapped_cast_of_old(ws, xs, *, mesh):
 
 @exercise.alternative(of=accumulate)
 def summed_layer_by_layer(ws, xs, *, mesh):
-    """Use one all-reduce per layer after the loop: more collectives, but no more bytes."""
+    """Use one all-reduce per layer after the loop. These are more collectives, but no more bytes."""
 
     def local(ws, xs):
         return jnp.stack([jax.lax.psum(layer, "dp") for layer in _of_own_rows(ws, xs)])
@@ -163,7 +162,7 @@ def summed_layer_by_layer(ws, xs, *, mesh):
 
 @exercise.alternative(of=accumulate)
 def checkpointed(ws, xs, *, mesh):
-    """Differentiate the whole loop with one cast and one sum; the backward pass computes each micro-batch again."""
+    """Differentiate the whole loop with one cast and one sum. The backward pass computes each micro-batch again."""
 
     def total(ws):
         weights = reshard(ws, P(reduced={"dp"}))
@@ -191,7 +190,7 @@ def accumulated_whole_in_shard_map(ws, xs, *, mesh):
 
 @exercise.misconception(of=accumulate, fails=accumulated_traffic, breaks="for any M")
 def accumulated_constrained(ws, xs, *, mesh):
-    """You asked for a whole gradient inside the loop: the values are right, but it sends M times the bytes. Keep the sum unreduced until the loop ends."""
+    """You asked for a whole gradient inside the loop. The values are right, but your program sends M times the bytes. Keep the sum unreduced until the loop ends."""
     weights = reshard(ws, P(reduced={"dp"}))
 
     def add(total, x):
@@ -209,7 +208,7 @@ def accumulated_constrained_unrolled(ws, xs, *, mesh):
 
 @exercise.misconception(of=accumulate, fails=accumulated_traffic, breaks="for any M")
 def accumulated_cast_in_the_loop(ws, xs, *, mesh):
-    """You cast to varying inside the differentiated function, in the loop. The transpose of the cast is an all-reduce, so it runs in the loop too. Cast once, before the loop."""
+    """You cast to varying inside the differentiated function, in the loop. The transpose of the cast is an all-reduce, which then runs in the loop too. Cast once, before the loop."""
 
     def local(ws, xs):
         def of(ws, x):
@@ -237,10 +236,10 @@ def accumulated_psum_in_the_loop(ws, xs, *, mesh):
 
 
 @exercise.misconception(
-    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss of all rows of all micro-batches"
+    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss over all rows of all micro-batches"
 )
 def accumulated_sum_fed_back(ws, xs, *, mesh):
-    """You all-reduced the running sum. It already contains earlier sums over the devices, and you sum these again. All-reduce once, after the loop."""
+    """You all-reduced the running sum. The running sum already contains earlier sums over the devices, and you sum these again. All-reduce once, after the loop."""
 
     def local(ws, xs):
         def add(total, x):
@@ -252,7 +251,7 @@ def accumulated_sum_fed_back(ws, xs, *, mesh):
 
 
 @exercise.misconception(
-    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss of all rows of all micro-batches"
+    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss over all rows of all micro-batches"
 )
 def accumulated_first_only(ws, xs, *, mesh):
     """You all-reduced the first micro-batch's gradient only. The other micro-batches' gradients stayed on their devices. All-reduce the sum after the last micro-batch."""
@@ -265,7 +264,7 @@ def accumulated_first_only(ws, xs, *, mesh):
 
 
 @exercise.misconception(
-    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss of all rows of all micro-batches"
+    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss over all rows of all micro-batches"
 )
 def accumulated_last_reduced(ws, xs, *, mesh):
     """You all-reduced the last micro-batch's gradient only. The earlier micro-batches' gradients stayed on their devices. Add the gradients first, and all-reduce their sum."""
@@ -277,7 +276,7 @@ def accumulated_last_reduced(ws, xs, *, mesh):
 
 
 @exercise.misconception(
-    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss of all rows of all micro-batches"
+    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss over all rows of all micro-batches"
 )
 def accumulated_last_only(ws, xs, *, mesh):
     """You returned the gradient of the last micro-batch. Add each gradient to the earlier ones."""
@@ -286,23 +285,23 @@ def accumulated_last_only(ws, xs, *, mesh):
 
 
 @exercise.misconception(
-    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss of all rows of all micro-batches"
+    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss over all rows of all micro-batches"
 )
 def accumulated_never_summed(ws, xs, *, mesh):
-    """Each device returned the gradient of its own rows. Your program never adds them up. With check_vma=False JAX does not warn you."""
+    """Each device returned the gradient of its own rows. Your program never adds these gradients up. With check_vma=False JAX does not warn you."""
     return _mapped(_of_own_rows, ws, xs, mesh, False)
 
 
 @exercise.misconception(
-    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss of all rows of all micro-batches"
+    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss over all rows of all micro-batches"
 )
 def accumulated_summed_twice(ws, xs, *, mesh):
-    """With check_vma=True grad sums the gradient of weights that do not vary over the devices. Your psum adds N copies of it."""
+    """Your weights do not vary over the devices, so with check_vma=True jax.grad has already summed their gradient. Your psum adds N copies of this sum."""
     return _mapped(lambda ws, xs: jax.lax.psum(_of_own_rows(ws, xs), "dp"), ws, xs, mesh, True)
 
 
 @exercise.misconception(
-    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss of all rows of all micro-batches"
+    of=accumulate, fails=accumulated_value, breaks="the gradient of the loss over all rows of all micro-batches"
 )
 def accumulated_mean(ws, xs, *, mesh):
     """You took the mean over the devices. The loss is a sum over rows, so its gradient is a sum too."""
@@ -311,7 +310,7 @@ def accumulated_mean(ws, xs, *, mesh):
 
 @exercise.misconception(of=accumulate, fails=accumulated_value)
 def accumulated_in_bfloat16(ws, xs, *, mesh):
-    """You sent the gradient in bfloat16. That halves the bytes but keeps only 8 bits of each number. Send float32."""
+    """You sent the gradient in bfloat16. That halves the bytes, but keeps only 8 significant bits of each number. Send float32."""
 
     def sent(ws, xs):
         return jax.lax.psum(_of_own_rows(ws, xs).astype(jnp.bfloat16), "dp")
@@ -321,14 +320,14 @@ def accumulated_in_bfloat16(ws, xs, *, mesh):
 
 @exercise.misconception(of=accumulate, fails=accumulated_spec, breaks="the result has the spec `P()`")
 def accumulated_scattered(ws, xs, *, mesh):
-    """You left the gradient cut over dp, as ZeRO does. Here every device must hold all of it."""
+    """You left the gradient cut over dp, as ZeRO does. Here every device must hold the whole gradient."""
     total = accumulate(ws, xs, mesh=mesh)
     return reshard(total, P() if ws.shape[1] % mesh.shape["dp"] else P(None, "dp"))
 
 
 @exercise.misconception(of=accumulate, fails=accumulated_memory, breaks="activations of one micro-batch at a time")
 def accumulated_by_differentiating(ws, xs, *, mesh):
-    """You differentiated the loop. JAX keeps every micro-batch's activations until the backward pass. Take the gradient of one micro-batch inside the loop, or put jax.checkpoint around it."""
+    """You differentiated the loop. JAX keeps every micro-batch's activations until the backward pass. Take the gradient of one micro-batch inside the loop, or put jax.checkpoint around the loss of each micro-batch."""
 
     def total(ws):
         weights = reshard(ws, P(reduced={"dp"}))
@@ -339,7 +338,7 @@ def accumulated_by_differentiating(ws, xs, *, mesh):
 
 @exercise.misconception(of=accumulate, fails=accumulated_memory, breaks="activations of one micro-batch at a time")
 def accumulated_all_at_once(ws, xs, *, mesh):
-    """You sent all rows through the layers at once. That holds the activations of M micro-batches. Process one micro-batch at a time."""
+    """You sent all rows through the layers at once. A device then holds the activations of M micro-batches. Process one micro-batch at a time."""
 
     def local(ws, xs):
         return jax.lax.psum(jax.grad(loss)(ws, xs.reshape(-1, xs.shape[-1])), "dp")
@@ -349,19 +348,19 @@ def accumulated_all_at_once(ws, xs, *, mesh):
 
 @exercise.misconception(of=accumulated_saving)
 def saving_counts_all(chip, G, X, M):
-    """You counted M. One all-reduce remains, so you save M - 1."""
+    """You counted M all-reduces. One all-reduce remains, so the step saves M - 1."""
     return M * all_reduce_time(4 * G * 1e6, X, chip)
 
 
 @exercise.misconception(of=accumulated_saving)
 def saving_is_what_is_left(chip, G, X, M):
-    """Your answer is the time of the all-reduce that remains. The question asks for the saving: M - 1 of them."""
+    """Your answer is the time of the all-reduce that remains. The question asks for the saving: the time of M - 1 all-reduces."""
     return all_reduce_time(4 * G * 1e6, X, chip)
 
 
 @exercise.misconception(of=accumulated_saving)
 def saving_of_gathers(chip, G, X, M):
-    """You counted one phase of the all-reduce. An all-reduce is a reduce-scatter and an all-gather: 2 V / W."""
+    """You counted one phase of the all-reduce. An all-reduce is a reduce-scatter and an all-gather, and takes 2 V / W."""
     return (M - 1) * all_gather_time(4 * G * 1e6, X, chip)
 
 
@@ -379,13 +378,13 @@ def tokens_beside_arithmetic(chip, percent, X, width):
 
 @exercise.misconception(of=accumulated_tokens)
 def tokens_forward_only(chip, percent, X, width):
-    """You counted 2 FLOPs per parameter and token, the forward pass alone. With the backward pass it is 6."""
+    """You counted 2 FLOPs per parameter and token, the forward pass alone. With the backward pass it is 6 FLOPs."""
     return 3 * accumulated_tokens.fn(chip, percent, X, width)
 
 
 @exercise.misconception(of=accumulated_tokens)
 def tokens_reduced_once(chip, percent, X, width):
-    """You counted one phase of the all-reduce. An all-reduce is a reduce-scatter and an all-gather: 2 V / W."""
+    """You counted one phase of the all-reduce. An all-reduce is a reduce-scatter and an all-gather, and takes 2 V / W."""
     return accumulated_tokens.fn(chip, percent, X, width) / 2
 
 

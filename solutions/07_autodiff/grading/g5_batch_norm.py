@@ -16,7 +16,7 @@ HIDDEN = {"B": 84, "D": 7}
 
 @exercise.helper
 def drifting(rng, shape):
-    """Return rows whose mean goes from -2 to 2 over the batch, with columns of different widths."""
+    """Return rows whose mean goes from -2 to 2 over the batch. Each column has its own standard deviation."""
     return np.linspace(-2, 2, shape[0])[:, None] + rng.uniform(0.5, 2, shape[1]) * rng.standard_normal(shape)
 
 
@@ -33,7 +33,7 @@ both_ways = exercise.call(
 
 @exercise.check(forwards, points=0.5, public=True)
 def normed_value(seen):
-    """batch_norm: mean and variance are those of all rows"""
+    """batch_norm: mean and variance cover all rows of the batch"""
     expect_close(seen.out, (seen.x - seen.x.mean(0)) / np.sqrt(seen.x.var(0) + EPS))
 
 
@@ -67,7 +67,7 @@ def normed_traffic(seen):
 
 @exercise.check(both_ways, points=0.25, after=[normed_gradient, normed_traffic])
 def normed_back_traffic(seen):
-    """batch_norm: with a gradient, too, neither pass sends more bytes over dp than the forward pass without one"""
+    """batch_norm: if JAX takes a gradient, neither pass sends more bytes over dp than the forward pass alone"""
     for backward in (False, True):
         expect_traffic(seen.only(backward=backward, axis="dp"), at_most=_bytes(seen))
     expect_not_waiting(seen.only(backward=False), "all_reduce", on="all_reduce")
@@ -79,7 +79,7 @@ def _mapped(local, x, mesh, check_vma=True):
 
 @exercise.alternative(of=batch_norm)
 def normed_unchecked(x, *, mesh):
-    """Use check_vma=False. psum is its own transpose, which is right here, because each device uses the sums for its own rows."""
+    """Use check_vma=False. Without types JAX transposes psum to psum. That is right here, because each device uses the sums for its own rows."""
 
     def local(x):
         count = x.shape[0] * jax.lax.axis_size("dp")
@@ -102,7 +102,7 @@ def normed_by_two(x, *, mesh):
 
 @exercise.alternative(of=batch_norm)
 def normed_of_deviations(x, *, mesh):
-    """Use each device's squared deviations from its own mean, and add the square of that mean."""
+    """Compute a device's mean of squares as its variance plus the square of its mean."""
 
     def local(x):
         own = x.mean(0)
@@ -136,15 +136,15 @@ def normed_by_rule(x, *, mesh):
     return _mapped(norm, x, mesh, check_vma=False)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_value, breaks="mean and variance are those of all rows")
+@exercise.misconception(of=batch_norm, fails=normed_value, breaks="mean and variance cover all rows of the batch")
 def normed_locally(x, *, mesh):
-    """Each device normed its own rows by their own mean and variance. Use the mean and variance of the whole batch."""
+    """Each device normalized its rows by the mean and variance of these rows only. Use the mean and variance of the whole batch."""
     return _mapped(lambda x: (x - x.mean(0)) / jnp.sqrt(x.var(0) + EPS), x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_value, breaks="mean and variance are those of all rows")
+@exercise.misconception(of=batch_norm, fails=normed_value, breaks="mean and variance cover all rows of the batch")
 def normed_by_mean_of_variances(x, *, mesh):
-    """You took the mean of the devices' variances. It leaves out the differences between their means. Add up the squares, and subtract the square of the mean at the end."""
+    """You took the mean of the devices' variances. This mean leaves out the differences between the devices' means. Add up the squares, and subtract the square of the mean at the end."""
 
     def local(x):
         mean, variance = jax.lax.pmean(jnp.stack([x.mean(0), x.var(0)]), "dp")
@@ -153,7 +153,7 @@ def normed_by_mean_of_variances(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_value, breaks="mean and variance are those of all rows")
+@exercise.misconception(of=batch_norm, fails=normed_value, breaks="mean and variance cover all rows of the batch")
 def normed_by_local_count(x, *, mesh):
     """You divided sums over all rows by the number of a device's own rows. Divide by the number of all rows."""
 
@@ -176,7 +176,7 @@ def normed_unbiased(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_value, breaks="mean and variance are those of all rows")
+@exercise.misconception(of=batch_norm, fails=normed_value, breaks="mean and variance cover all rows of the batch")
 def normed_by_two_means(x, *, mesh):
     """You subtracted the square of the mean of a device's own rows. Subtract the square of the mean of all rows."""
 
@@ -187,7 +187,7 @@ def normed_by_two_means(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_value, breaks="those of each column over all rows")
+@exercise.misconception(of=batch_norm, fails=normed_value, breaks="of each column over all rows of the batch")
 def normed_over_all_columns(x, *, mesh):
     """You took one mean and one variance for all columns. Each column has its own."""
 
@@ -237,7 +237,7 @@ def normed_by_constants(x, *, mesh):
 
 @exercise.misconception(of=batch_norm, fails=normed_gradient, breaks="each row affects every other")
 def normed_with_local_gradient(x, *, mesh):
-    """Your cotangents of mean and variance cover only one device's rows. Add them up over dp, as you added the sums."""
+    """Your cotangents of mean and variance cover only one device's rows. Add these cotangents up over dp, as you added the sums."""
     rows = x.shape[0]
 
     def local(x):
@@ -250,7 +250,7 @@ def normed_with_local_gradient(x, *, mesh):
 
 @exercise.misconception(of=batch_norm, fails=normed_back_traffic, breaks="no more bytes over dp than the forward pass")
 def normed_by_the_paper(x, *, mesh):
-    """Your backward pass adds up three sums over the batch. The deviations from the mean add up to zero, so two sums are enough: of dy, and of dy times the result."""
+    """Your backward pass adds up three sums over the batch. The deviations from the mean add up to zero, so two sums are enough: the sum of dy, and the sum of dy times the result."""
     rows = x.shape[0]
 
     def forward(x):
@@ -312,7 +312,7 @@ def normed_gathered(x, *, mesh):
 
 @exercise.misconception(of=batch_norm, fails=normed_traffic, breaks="no all-reduce waits for another")
 def normed_by_compiler(x, *, mesh):
-    """You left the sums to the compiler, and it computes one after the other. Write them with jax.shard_map."""
+    """You left the sums to the compiler, and its second all-reduce waits for the first. Write the sums yourself, with jax.shard_map."""
     return jax.lax.with_sharding_constraint(
         (x - x.mean(0)) / jnp.sqrt(x.var(0) + EPS), jax.NamedSharding(mesh, P("dp"))
     )
@@ -326,19 +326,19 @@ def two_pass_forwards(L, X, D):
 
 @exercise.misconception(of=two_pass_cost)
 def two_pass_in_all(L, X, D):
-    """Your answer is the time of all four all-reduces of each layer. The question asks for the extra time: the layers need two of them anyway."""
+    """Your answer is the time of all four all-reduces of each layer. The question asks for the extra time: the first program also needs two of the four."""
     return L * 4 * 2 * latency(X)
 
 
 @exercise.misconception(of=two_pass_cost)
 def two_pass_one_way(L, X, D):
-    """You sent everything in one direction. A ring uses both directions: X/2 hops reach every device."""
+    """You counted the hops of a one-way ring. A ring uses both directions: X/2 hops reach every device."""
     return L * 2 * 2 * latency(X, "one_way_ring")
 
 
 @exercise.misconception(of=two_pass_cost)
 def two_pass_by_bytes(L, X, D):
-    """You counted bytes. Both versions send equally many bytes, and the bytes take far less time than the hops."""
+    """You counted bytes. Both programs send equally many bytes, and the bytes take far less time than the hops."""
     return L * 2 * all_reduce_time(4 * D, X, "v5p")
 
 

@@ -50,7 +50,7 @@ def on_one_device(x, ws, dy):
 
 @exercise.check(call, points=0.5, public=True)
 def gather_forward(seen):
-    """y equals that of one device"""
+    """y equals the y of one device"""
     expect_close(seen.out[0], on_one_device(seen.x, seen.ws, seen.dy)[0])
 
 
@@ -62,7 +62,7 @@ def gather_dws(seen):
 
 @exercise.check(call, points=0.75)
 def gather_dx(seen):
-    """dx equals that of one device, and is whole on every device"""
+    """dx equals the dx of one device, and is whole on every device"""
     expect_close(seen.out[1], on_one_device(seen.x, seen.ws, seen.dy)[1])
 
 
@@ -72,7 +72,7 @@ def gather_traffic(seen):
     n, layers = seen.mesh["tp"], seen.dims["L"]
     expect_only(seen, "all_gather", "reduce_scatter", "all_reduce")
     one, count = 4 * seen.x.size * (n - 1) / n, 2 * layers + 1
-    expect_traffic(seen, at_most=needed(count * one, (count + 1) * one, near="one collective more is wrong"))
+    expect_traffic(seen, at_most=needed(count * one, (count + 1) * one, near="2 L + 2 collectives instead of 2 L + 1"))
     # A program may send y and dx together, in one gather.
     passes = {"all_gather": 0, "reduce_scatter": 0}
     for c in seen.collectives:
@@ -81,7 +81,8 @@ def gather_traffic(seen):
     if passes["all_gather"] > layers + 1 or passes["reduce_scatter"] > layers:
         told = " and ".join(f"{count:g} {kind}s" for kind, count in passes.items())
         raise Failure(
-            f"{told}, an all_reduce counted as one of each; with {layers} layers at most {layers + 1} and {layers} are needed"
+            f"{layers} layers need at most {layers + 1} all_gathers and {layers} reduce_scatters, but the program has {told}; "
+            "an all_reduce counts as one all_gather and one reduce_scatter"
         )
 
 
@@ -176,13 +177,13 @@ def columns_of_device_0(x, ws, dy):
 
 @exercise.misconception(form_of=columns_of_device_0, breaks="y and gradients are those of one device")
 def all_columns_of_device_0(x, ws, dy):
-    """Like `columns_of_device_0`, but the columns of h are also those of device 0."""
+    """Like `columns_of_device_0`, but each device also cuts the columns of device 0 out of h."""
     return written(x, ws, dy, own=lambda dy: cut(dy, 0), own_h=lambda h: cut(h, 0))
 
 
 @exercise.misconception(fails=gather_dws, breaks="y and gradients are those of one device")
 def weights_in_backward_order(x, ws, dy):
-    """You returned the gradients of the weights in the order of the backward pass. dws has the order of ws: turn it round."""
+    """You returned the gradients of the weights in the order of the backward pass. dws has the order of ws: reverse your list."""
     y, dx, dws = written(x, ws, dy)
     return y, dx, dws[::-1]
 
@@ -210,7 +211,7 @@ def slope_left_out(x, ws, dy):
 
 @exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")
 def never_reduced(x, ws, dy):
-    """You went on with your own part of {dh}. The other devices' columns of w also contribute to it: add these parts with a reduce-scatter."""
+    """You went on with your own part of {dh}. The other devices' columns of w also contribute to {dh}: add these parts with a reduce-scatter."""
     return written(x, ws, dy, scatter=cut)
 
 
@@ -276,7 +277,7 @@ def forward_pass_again(x, ws, dy):
 
 @exercise.misconception(fails=gather_traffic, breaks="L all-gathers")
 def sums_gathered_too(x, ws, dy):
-    """You gathered each layer's sums as well as their tanh. The backward pass needs only the sums that the device computed itself: keep those."""
+    """You gathered each layer's h @ w as well as its tanh. The backward pass needs only the columns of h @ w that the device computed itself: keep these columns."""
     held, sums = [x], []
     for w in ws:
         own = held[-1] @ w
@@ -293,7 +294,7 @@ def sums_gathered_too(x, ws, dy):
 
 @exercise.misconception(of=slicing_costs)
 def slicing_costs_dx_too(chip, B, D, L, N):
-    """You counted dx as well. Every device needs all of dx, so its all-reduce wastes nothing."""
+    """You counted dx as well. Every device needs all of dx, so the all-reduce of dx wastes no time."""
     return L * reduce_scatter_time(2 * B * D, N, chip)
 
 
@@ -305,7 +306,7 @@ def slicing_costs_whole(chip, B, D, L, N):
 
 @exercise.misconception(of=slicing_costs)
 def slicing_costs_of_one_layer(chip, B, D, L, N):
-    """You counted the loss of one layer. All layers lose time except the first: every device needs all of dx."""
+    """You counted the loss of one layer. All layers except the first lose time. The first layer loses none, because every device needs all of dx."""
     return reduce_scatter_time(2 * B * D, N, chip)
 
 
@@ -345,7 +346,7 @@ def y_and_dx_gathered_together(x, ws, dy):
 
 @exercise.alternative()
 def scanned(x, ws, dy):
-    """Each pass is a scan; the first layer is outside the scan."""
+    """Each pass is a scan. The first layer is outside the backward scan."""
 
     def forward(h, w):
         mine = jnp.tanh(h @ w)

@@ -21,7 +21,7 @@ def small(rng, shape):
 
 @exercise.helper
 def unequally_many(rng, shape, mesh):
-    """Draw which rows are real, not padding. Each device has another number of them, and one device has none."""
+    """Draw which rows are real, not padding. Devices have different numbers of real rows, and at least one has none."""
     n = mesh["dp"]
     rows = shape[0] // n
     counts = rng.permutation(rows + 1)[:n]
@@ -31,7 +31,7 @@ def unequally_many(rng, shape, mesh):
 
 @exercise.helper
 def some_rows_twice(rng, shape, mesh):
-    """Draw rows; the last device gets the rows of the first device."""
+    """Draw rows. The last device gets a copy of the first device's rows."""
     x = rng.standard_normal(shape)
     rows = shape[0] // mesh["dp"]
     x[-rows:] = x[:rows]
@@ -47,7 +47,7 @@ call = exercise.call(
     key=integers(0, 2**31 - 1, 2, dtype="uint32"),
     returns=(like("params"), "kept", "loss"),
     steps=5,
-    # On dp=4, the rows of the batch are more bytes than the gradients that an all-reduce sends.
+    # On dp=4, the rows of the batch take more bytes than the gradients that an all-reduce sends.
     dims={"D": 6, "F": 16, "K": 3, "B": 12 * axis("dp")},
     hidden_dims={"D": 9, "F": 21, "K": 5, "B": 13 * axis("dp")},
 )
@@ -75,7 +75,7 @@ def kept_in(step):
 
 @exercise.check(call, points=2, public=True)
 def ddp_value(seen):
-    """ddp_step: each of five steps equals that of one device with all rows and the same dropout"""
+    """ddp_step: each of five steps equals the step of one device with all rows and the same dropout"""
     for step in seen.steps:
         params, loss = on_one_device(step.params, step.x, step.y, step.real, kept_in(step))
         expect_close((step.out[2], step.out[0]), (loss, params))
@@ -87,17 +87,22 @@ def ddp_dropout(seen):
     n = seen.mesh["dp"]
     kept = np.concatenate([kept_in(step).reshape(n, -1, seen.dims["F"]) for step in seen.steps])
     if not any(kept_in(step)[~step.real].any() for step in seen.steps):
-        raise Failure("the dropout mask keeps no number of a padding row; draw the mask for all rows, also for padding")
+        raise Failure(
+            "the dropout mask keeps no number of a padding row; draw the mask for all rows, including padding"
+        )
     part, spread = kept.mean(), np.sqrt(0.75 * 0.25 / kept.size)
     if abs(part - 0.75) > 6 * spread:
         raise Failure(
-            f"{part:.0%} of the numbers are kept, 75 % should be", expected=0.75, actual=float(part), spread=0.2
+            f"dropout must keep 75 % of the numbers, but keeps {part:.0%}",
+            expected=0.75,
+            actual=float(part),
+            spread=0.2,
         )
     alike = {"rows": kept == kept[:, :1], "columns": kept == kept[:, :, :1]}
     alike = {many: same.all(axis=(1, 2)).sum() for many, same in alike.items()}
     many = max(alike, key=alike.__getitem__)  # a mask of whole rows may keep all rows of some devices
     if alike[many]:
-        raise Failure(f"all {many} of a device are dropped in the same places")
+        raise Failure(f"the dropout mask is equal for all {many} of a device")
     expect_independent({f"device {k % n} of dp in step {k // n + 1}": one for k, one in enumerate(kept)})
 
 
@@ -109,7 +114,10 @@ def ddp_traffic(seen):
     n, parameters = seen.mesh["dp"], seen.dims["F"] * (seen.dims["D"] + seen.dims["K"])
     right = 2 * (n - 1) / n * 4 * parameters
     expect_traffic(
-        seen, at_most=needed(right, 7 / 6 * right, at=right + 32, near="an all-reduce over tp, too, sends 7/6")
+        seen,
+        at_most=needed(
+            right, 7 / 6 * right, at=right + 32, near="an all-reduce over tp, too, sends 7/8 instead of 3/4"
+        ),
     )
 
 
@@ -119,7 +127,7 @@ RATE = 0.1
 
 
 def squares(params, x, y, real, kept):
-    """Return the sum of losses over these rows."""
+    """Return the sum of the losses of the real rows."""
     hidden = jnp.where(kept, jnp.tanh(x @ params["a"]) / 0.75, 0)
     return jnp.sum(jnp.where(real[:, None], (hidden @ params["b"] - y) ** 2, 0))
 
@@ -144,7 +152,7 @@ def mapped(local, mesh, vma=False):
 
 @exercise.alternative(of=ddp_step)
 def ddp_global_mask(params, x, y, real, key, *, mesh):
-    """Each device draws the mask of the whole batch and slices it; the sums are sent in one flat array, then divided."""
+    """Each device draws the mask of the whole batch and slices it. One all-reduce sums a flat array of all sums."""
 
     def local(params, x, y, real, key):
         me, whole = jax.lax.axis_index("dp"), (mesh.shape["dp"] * len(x), len(params["b"]))
@@ -173,7 +181,7 @@ def ddp_by_types(params, x, y, real, key, *, mesh):
 
 @exercise.alternative(of=ddp_step)
 def ddp_from_outside(params, x, y, real, key, *, mesh):
-    """The loss is a shard_map, and jax.grad is outside it."""
+    """The loss function calls shard_map, and JAX differentiates the loss function."""
 
     def local(params, x, y, real, key):
         kept = drawn(own_key(key), params, x)
@@ -191,7 +199,7 @@ def ddp_from_outside(params, x, y, real, key, *, mesh):
 
 @exercise.alternative(of=ddp_step)
 def ddp_scattered_and_gathered(params, x, y, real, key, *, mesh):
-    """A reduce-scatter and an all-gather replace the all-reduce of gradients; each device divides its part."""
+    """A reduce-scatter and an all-gather replace the all-reduce of gradients. Each device divides its part."""
 
     def local(params, x, y, real, key):
         n, kept = mesh.shape["dp"], drawn(own_key(key), params, x)
@@ -213,7 +221,7 @@ def summed(tree):
 
 
 def ddp(mesh, *, divide, key=own_key, reduce=summed, total=squares):
-    """Make a step with the given parts changed. ``divide(sum of losses, real)`` is the loss of these rows."""
+    """Make a step with the given parts changed. ``divide(total, real)`` makes a device's loss from its sum of losses."""
 
     def local(params, x, y, real, seed):
         kept = drawn(key(seed), params, x)
@@ -234,10 +242,11 @@ def dropped(z, kept, scale=0.75):
 
 
 def gives(rate=None, act=dropped, junk=False, loss=None):
-    """Return a comparison with one step of this mistake, for the mask that a program has drawn.
+    """Return a function that compares a program's steps with steps that make this mistake with the program's mask.
 
-    Args: rate(real, step): the divisor of a device's sum of losses, for real [N, B/N]; act(z, kept): `hidden` and its
-    derivative; junk: the loss includes padding; loss(step, due, value): the returned loss, for new parameters ``due``.
+    Args: rate(real, step): the divisor of each device's sum of losses, for real [N, B/N]; act(z, kept): `hidden` and its
+    derivative; junk: whether the loss includes padding; loss(step, due, value): the returned loss, from the new
+    parameters ``due`` and the loss ``value`` before the step.
     """
 
     def compare(seen):
@@ -298,7 +307,7 @@ def ddp_no_rows_no_mean(params, x, y, real, key, *, mesh):
     fails=ddp_value,
     gives=gives(lambda real, step: np.full(len(real), real.size)),
     breaks=[
-        "has to give the result of one device with the whole batch",
+        "must give the result that one device computes from the whole batch",
         "each of five steps equals the step of one device",
     ],
 )
@@ -356,7 +365,7 @@ def ddp_upwards(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=[ddp_dropout, ddp_value], breaks="have the layouts above")
 def ddp_copies_with_other_masks(params, x, y, real, key, *, mesh):
-    """You folded a device's index along all axes into the key. Devices that differ only along another axis hold the same rows and must drop the same places: fold in dp alone."""
+    """You folded a device's index along all axes into the key. Devices that differ only along another axis hold the same rows and must drop the same places: fold in only the index along dp."""
 
     def key_of_all_axes(key):
         return jax.random.fold_in(jax.random.wrap_key_data(key), jax.lax.axis_index(mesh.axis_names))
@@ -366,7 +375,7 @@ def ddp_copies_with_other_masks(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=ddp_traffic, breaks="4 bytes per parameter")
 def ddp_summed_over_all_axes(params, x, y, real, key, *, mesh):
-    """You summed over all axes of the mesh. Devices along other axes than dp hold copies of the rows, so this sends more bytes and adds nothing: sum over dp."""
+    """You summed over all axes of the mesh. Devices along other axes than dp hold copies of the rows, so this sends more bytes and adds nothing: sum over dp only."""
 
     def divide(total, real):
         return total / jax.lax.psum(jnp.sum(real), mesh.axis_names)
@@ -374,7 +383,7 @@ def ddp_summed_over_all_axes(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=divide, reduce=lambda tree: jax.lax.psum(tree, mesh.axis_names))(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_dropout, breaks="drop different places")
+@exercise.misconception(fails=ddp_dropout, breaks="masks differ between devices")
 def ddp_one_key_for_all(params, x, y, real, key, *, mesh):
     """All devices draw from the same key, so different rows drop the same places. Fold the device's index along dp into the key."""
     return ddp(mesh, divide=by_all, key=jax.random.wrap_key_data)(params, x, y, real, key)
@@ -394,7 +403,7 @@ def ddp_key_from_rows(params, x, y, real, key, *, mesh):
     return mapped(local, mesh)(params, x, y, real, key)
 
 
-@exercise.misconception(fails=ddp_dropout, breaks="devices (even with equal rows), steps")
+@exercise.misconception(fails=ddp_dropout, breaks="masks differ between devices (even with equal rows), steps")
 def ddp_one_key_for_ever(params, x, y, real, key, *, mesh):
     """You created a new key in the function, so every step drops equal places. Use the key that the step gets."""
 
@@ -513,7 +522,7 @@ def ddp_loss_after_the_step(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=ddp_value, breaks="each of five steps equals the step of one device")
 def ddp_only_gradients_summed(params, x, y, real, key, *, mesh):
-    """You summed the gradients but not the loss. Each device returns the part of its own rows. Sum the loss over the devices too."""
+    """You summed the gradients but not the loss. Each device returns the loss of its own rows. Sum the loss over the devices too."""
     return ddp(mesh, divide=by_all, reduce=lambda tree: (tree[0], summed(tree[1])))(params, x, y, real, key)
 
 
@@ -549,7 +558,7 @@ def ddp_summed_and_gradients_averaged(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=ddp_value, breaks="each of five steps equals the step of one device")
 def ddp_summed_twice(params, x, y, real, key, *, mesh):
-    """With check_vma=True, JAX already sums the gradient in the backward pass. Your psum makes it N times too large: leave it out."""
+    """With check_vma=True, JAX already sums the gradient in the backward pass. Your psum makes the gradient N times too large: leave out the psum."""
 
     def local(params, x, y, real, key):
         kept = drawn(own_key(key), params, x)

@@ -24,7 +24,7 @@ from h2_buckets import best_bucket, bucketed_grads, buckets, exercise
 
 
 def models(rng):
-    """Draw lists of tensors of uneven sizes, some of them frozen or tied."""
+    """Draw lists of tensors of uneven sizes. Some tensors are frozen or tied."""
     for number in range(30):
         names = [f"t{i}" for i in rng.permutation(24)]
         tensors = [[name, int(rng.integers(3, 60)), bool(rng.random() < 0.6)] for name in names]
@@ -48,23 +48,23 @@ cases = exercise.cases(
 
 @exercise.helper
 def in_order(tensors):
-    """Return bytes by name, in the order in which gradients become ready."""
+    """Return each trainable tensor's bytes by name, in the order in which gradients become ready."""
     placed = dict([name, size] for name, size, trainable in tensors if trainable)
     return {name: placed[name] for name in reversed(placed)}
 
 
 @exercise.helper
 def problem_of_order(tensors, found):
-    """Return the problem with the names in these buckets, or nothing."""
+    """Return what is wrong with the names or their order in these buckets; '' if they are right."""
     ready = list(in_order(tensors))
     if not isinstance(found, list | tuple) or not all(isinstance(b, list | tuple) for b in found):
-        return "this is not a list of lists of names"
+        return "the result is not a list of lists of names"
     if not all(found):
         return "a bucket is empty"
     for bucket in found:
         due, ready = ready[: len(bucket)], ready[len(bucket) :]
         if sorted(map(str, bucket)) != sorted(due):
-            return f"the bucket {list(bucket)} is sent where {due} should be: send gradients as they become ready"
+            return f"the bucket {list(bucket)} is sent in place of {due}: send gradients in the order in which they become ready"
     return f"{ready} are never sent" if ready else ""
 
 
@@ -87,7 +87,7 @@ def complain(seen, problem_of):
         problem = f"raised {got.error}" if got.error else problem_of(args, got.value, want.value)
         if problem:
             told = f"for tensors={args['tensors']}, cap={args['cap']}: {problem}"
-            text = told if seen.public else "it is wrong for hidden arguments"
+            text = told if seen.public else "the result is wrong for hidden arguments"
             raise Failure(text, where=where, staff="" if seen.public else told)
 
 
@@ -99,7 +99,7 @@ def buckets_order(seen):
 
 @exercise.check(cases, points=0.5, public=True, after=buckets_order)
 def buckets_size(seen):
-    """buckets: within the cap, and at most one bucket too many"""
+    """buckets: each bucket is within the cap, and there is at most one bucket too many"""
     complain(seen, lambda args, got, want: problem_of_size(**args, found=got, least=len(want)))
 
 
@@ -161,7 +161,7 @@ def bucketed_value(seen):
 
 @exercise.helper
 def expect_buckets(seen, each):
-    """Require one all-reduce for each bucket, of its numbers of ``each`` bytes."""
+    """Require one all-reduce for each bucket, of the bucket's gradients. A number has ``each`` bytes."""
     expect_collectives(seen, all_reduce={"dp": len(seen.plan)})  # fewer would sum several buckets at once
     size = sizes_of(seen)
     due = sorted(each * sum(size[i] for i in bucket) for bucket in seen.plan)
@@ -172,7 +172,7 @@ def expect_buckets(seen, each):
 
 @exercise.check(values, points=0.5, public=True, after=bucketed_value)
 def bucketed_budget(seen):
-    """bucketed_grads: one all-reduce for each bucket, and no byte twice"""
+    """bucketed_grads: one all-reduce for each bucket, and no byte is sent twice"""
     expect_buckets(seen, 4)
 
 
@@ -188,8 +188,8 @@ def bucketed_narrow(seen):
 
 @exercise.check([narrow, time], points=0.25, after=bucketed_narrow)
 def bucketed_overlap(small, large):
-    """bucketed_grads: all buckets but the last overlap matmuls, and the step takes at most 1.2 times the time of
-    its matmuls plus the last bucket"""
+    """bucketed_grads: all buckets but the last overlap matmuls, and the step takes at most 1.2 times as long as its
+    matmuls and the last all-reduce together"""
     for seen in (small, large):
         n, size = seen.mesh["dp"], sizes_of(seen)
         rows = seen.dims["B"] / n
@@ -208,7 +208,7 @@ def bucketed_overlap(small, large):
 
 @exercise.alternative(of=buckets)
 def buckets_small_one_first(tensors, cap):
-    """The first bucket has one tensor, to start early; names within a bucket are in the order of the forward pass."""
+    """The first bucket has one tensor, so it starts early. Names within a bucket are in the order of the forward pass."""
     names, size, found = [], {}, []
     for name, n, trainable in tensors:
         if trainable and name not in size:
@@ -225,7 +225,7 @@ def buckets_small_one_first(tensors, cap):
 
 @exercise.alternative(of=buckets)
 def buckets_from_the_end(tensors, cap):
-    """Buckets are packed from the last-ready gradient on, so that the first bucket, not the last, may be smaller."""
+    """The last buckets are packed first, so the first bucket, not the last one, may be smaller than the others."""
     size = {}
     for name, n, trainable in tensors:
         if trainable:
@@ -240,7 +240,7 @@ def buckets_from_the_end(tensors, cap):
 
 @exercise.alternative(of=bucketed_grads)
 def bucketed_by_raveling(ws, x, y, *, plan):
-    """Each bucket is a pytree, raveled and unraveled; the backward pass is written by hand."""
+    """Each bucket is a pytree, raveled and unraveled. The backward pass is written by hand."""
     hs = [x]
     for w in ws:
         hs.append(jnp.tanh(hs[-1] @ w))
@@ -282,7 +282,7 @@ def bucketed_in_a_buffer(ws, x, y, *, plan):
 
 
 def filled(sized, cap):
-    """Return greedy buckets of (name, bytes), in the given order."""
+    """Fill buckets greedily with these (name, bytes), in the given order, and return their names."""
     found, room = [], 0
     for name, size in sized:
         if not found or size > room:
@@ -297,7 +297,9 @@ def ready(tensors):
     return list({name: size for name, size, trainable in tensors if trainable}.items())[::-1]
 
 
-@exercise.misconception(of=buckets, fails=buckets_order, breaks="in the order in which they become ready")
+@exercise.misconception(
+    of=buckets, fails=buckets_order, breaks="every gradient once, in the order in which they become ready"
+)
 def buckets_forward(tensors, cap):
     """You filled buckets in the order of the forward pass, so the first bucket waits for the end of the backward pass. Which gradient is ready first?"""
     return filled(ready(tensors)[::-1], cap)
@@ -305,11 +307,13 @@ def buckets_forward(tensors, cap):
 
 @exercise.misconception(of=buckets, fails=buckets_order, breaks="every gradient once")
 def buckets_tied_twice(tensors, cap):
-    """You sent a tied tensor once for each of its uses. It is one tensor with one gradient: put it in one place."""
+    """You sent a tied tensor once for each of its uses. It is one tensor with one gradient: put it into one bucket."""
     return filled([(name, size) for name, size, trainable in tensors[::-1] if trainable], cap)
 
 
-@exercise.misconception(of=buckets, fails=buckets_order, breaks="in the order in which they become ready")
+@exercise.misconception(
+    of=buckets, fails=buckets_order, breaks="every gradient once, in the order in which they become ready"
+)
 def buckets_tied_too_early(tensors, cap):
     """You sent a tied tensor as soon as the backward pass reached one of its uses. Its other uses
     still add to the gradient. Wait for the use that comes first in the forward pass."""
@@ -318,7 +322,7 @@ def buckets_tied_too_early(tensors, cap):
 
 @exercise.misconception(of=buckets, fails=buckets_order, breaks="A *frozen* tensor has no gradient")
 def buckets_frozen_too(tensors, cap):
-    """You put frozen tensors into buckets. They get no gradient, so their bucket waits for ever. Leave them out."""
+    """You put frozen tensors into buckets. Frozen tensors get no gradient, so their bucket waits forever. Leave them out."""
     return filled(ready([[name, size, True] for name, size, _ in tensors]), cap)
 
 
@@ -345,7 +349,7 @@ def buckets_begin_empty(tensors, cap):
 
 @exercise.misconception(of=buckets, fails=buckets_order, breaks="every gradient once")
 def buckets_last_not_sent(tensors, cap):
-    """You never send the bucket that is not full when the tensors end. Send it too."""
+    """You never send the bucket that is still open after the last tensor. Send this bucket too."""
     return filled(ready(tensors), cap)[:-1]
 
 
@@ -355,13 +359,17 @@ def buckets_without_large_ones(tensors, cap):
     return filled([(name, size) for name, size in ready(tensors) if size <= cap], cap)
 
 
-@exercise.misconception(of=buckets, fails=buckets_order, breaks="in the order in which they become ready")
+@exercise.misconception(
+    of=buckets, fails=buckets_order, breaks="every gradient once, in the order in which they become ready"
+)
 def buckets_by_name(tensors, cap):
     """You took the names from a set, or sorted them. All devices need one order: the order in which gradients become ready."""
     return filled(sorted(ready(tensors)), cap)
 
 
-@exercise.misconception(of=buckets, fails=buckets_order, breaks="in the order in which they become ready")
+@exercise.misconception(
+    of=buckets, fails=buckets_order, breaks="every gradient once, in the order in which they become ready"
+)
 def buckets_packed_tightly(tensors, cap):
     """You packed by size, into any bucket with room. A bucket waits for the last of its gradients: put gradients together that become ready one after the other."""
     found = []
@@ -373,7 +381,9 @@ def buckets_packed_tightly(tensors, cap):
     return [[name for name, _ in bucket] for bucket in found]
 
 
-@exercise.misconception(of=buckets, fails=buckets_order, breaks="in the order in which they become ready")
+@exercise.misconception(
+    of=buckets, fails=buckets_order, breaks="every gradient once, in the order in which they become ready"
+)
 def buckets_first_fit(tensors, cap):
     """You put a tensor into the first bucket with room. An older bucket then waits for a later gradient: fill only the newest bucket."""
     found = []
@@ -387,7 +397,7 @@ def buckets_first_fit(tensors, cap):
 
 @exercise.misconception(of=buckets, fails=buckets_size, breaks="at most `cap` bytes per bucket")
 def buckets_overfull(tensors, cap):
-    """You closed a bucket after it had passed the cap. Compare sizes before you add a tensor: one that does not fit begins the next bucket."""
+    """You closed a bucket only after its size had passed the cap. Compare sizes before you add a tensor: a tensor that does not fit begins the next bucket."""
     found, held = [[]], 0
     for name, size in ready(tensors):
         if held > cap:
@@ -449,7 +459,7 @@ def buckets_larger_one_with_others(tensors, cap):
 
 @exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket too many")
 def buckets_never_full(tensors, cap):
-    """You begin a new bucket if the next tensor makes a bucket exactly full. A bucket may hold `cap` bytes."""
+    """You begin a new bucket if the next tensor makes a bucket exactly full. A bucket may hold exactly `cap` bytes."""
     return filled(ready(tensors), cap - 1)
 
 
@@ -491,7 +501,9 @@ def bucketed_in_float32(ws, x, y, *, plan):
     return [g.astype(jnp.float32) for g in bucketed_grads(ws, x, y, plan=plan)]
 
 
-@exercise.misconception(of=bucketed_grads, fails=bucketed_narrow, breaks="2 (N−1)/N bytes for each byte of gradient")
+@exercise.misconception(
+    of=bucketed_grads, fails=bucketed_narrow, breaks="at most 2 (N−1)/N bytes for each byte of gradient"
+)
 def bucketed_sent_in_float32(ws, x, y, *, plan):
     """You send the gradients in float32 and cast the sum back, so twice as many bytes travel. Send them in the dtype of ws."""
     grads = own_grads(ws, x, y)
@@ -554,7 +566,7 @@ def bucketed_as_planned(ws, x, y, *, plan):
 
 @exercise.misconception(of=bucketed_grads, fails=bucketed_budget, breaks="one all-reduce per bucket")
 def bucketed_by_tensor(ws, x, y, *, plan):
-    """You sent the tensors of a bucket one by one, so each pays an overhead. Join them into one flat array first."""
+    """You sent the tensors of a bucket one by one, so each tensor has its own overhead. Join them into one flat array first."""
     return [jax.lax.psum(g, "dp") for g in own_grads(ws, x, y)]
 
 
@@ -568,10 +580,10 @@ def bucketed_all_in_one(ws, x, y, *, plan):
 @exercise.misconception(
     of=bucketed_grads,
     fails=bucketed_budget,
-    breaks="2 (N−1)/N bytes for each byte of gradient",
+    breaks="at most 2 (N−1)/N bytes for each byte of gradient",
 )
 def bucketed_in_whole_arrays(ws, x, y, *, plan):
-    """You send each bucket in an array that holds all gradients, with zeros for those outside the bucket. Send only the gradients of the bucket."""
+    """You send each bucket in an array that holds all gradients, with zeros for the gradients outside the bucket. Send only the gradients of the bucket."""
     grads, total = own_grads(ws, x, y), 0
     for bucket in plan:
         kept = [g if i in bucket else jnp.zeros_like(g) for i, g in enumerate(grads)]
@@ -623,7 +635,7 @@ def bucketed_under_idle_work(ws, x, y, *, plan):
 
 @exercise.misconception(of=best_bucket)
 def best_bucket_both_ways(chip, M, o):
-    """You counted V / W for an all-reduce. An all-reduce is a reduce-scatter and an all-gather, 2 V / W, so the rate is W / 2."""
+    """You counted V / W for an all-reduce. An all-reduce is a reduce-scatter and an all-gather and takes 2 V / W, so the rate is W / 2."""
     return 2**0.5 * best_bucket.fn(chip, M, o)
 
 
@@ -635,19 +647,19 @@ def best_bucket_in_numbers(chip, M, o):
 
 @exercise.misconception(of=best_bucket)
 def best_bucket_of_overhead(chip, M, o):
-    """You made one bucket's transfer as long as its overhead. But the overheads of all buckets are exposed, and only one transfer is. Balance n overheads against one transfer."""
+    """You made one bucket's transfer as long as its overhead. But the overheads of all buckets are exposed, and only one transfer is exposed. Choose n so that n overheads and one transfer together are smallest."""
     return CHIPS[chip].ici * o * 1e-6
 
 
 @exercise.misconception(of=best_bucket)
 def best_bucket_of_everything(chip, M, o):
-    """You put all gradients into one bucket. Nothing overlaps its transfer, so all of it is exposed."""
+    """You put all gradients into one bucket. Nothing overlaps the transfer of this bucket, so the whole transfer is exposed."""
     return 2e6 * M
 
 
 @exercise.misconception(of=best_bucket)
 def best_bucket_for_their_number(chip, M, o):
-    """You gave the best number of buckets. Divide the bytes of all gradients by it."""
+    """You gave the best number of buckets. Divide the bytes of all gradients by this number."""
     return 1e6 * 2e6 * M / best_bucket.fn(chip, M, o)
 
 

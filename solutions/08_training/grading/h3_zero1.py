@@ -23,7 +23,7 @@ def zeros(rng, shape):
 
 @exercise.helper
 def near_or_far(rng, shape):
-    """Draw target outputs: far from the result in some steps, so that the gradient is clipped, and near in others."""
+    """Draw target outputs: far from the result in some steps, so that the gradient is clipped, and near it in other steps."""
     return rng.choice([0.2, 5]) * rng.standard_normal(shape)
 
 
@@ -68,7 +68,7 @@ def adamw_on_one_device(steps):
 
 @exercise.check(call, points=0.5, public=True)
 def zero1_loss(seen):
-    """zero1_step: each of five steps returns the loss before it"""
+    """zero1_step: each of five steps returns the loss before the step"""
     for step in seen.steps:
         expect_close(step.out[2], loss_and_grads(step.params, step.x, step.y)[0])
 
@@ -94,14 +94,14 @@ def zero1_value(seen):
 
 @exercise.check(call, points=1, public=True, after=zero1_direction)
 def zero1_layout(seen):
-    """zero1_step: a device holds 1/N of the moments after each step, and all parameters"""
+    """zero1_step: after each step a device holds 1/N of the moments and all parameters"""
     for step in seen.steps:
         expect_spec(step.out, (P(), OPT, P()))
 
 
 @exercise.check(call, points=1, after=zero1_direction)
 def zero1_traffic(seen):
-    """zero1_step: sends no more bytes than an all-reduce of the gradient"""
+    """zero1_step: a device sends no more bytes than in an all-reduce of the gradient"""
     n, F = seen.mesh["dp"], seen.dims["F"]
     number = 2 * (n - 1) / n * 4
     right = number * ((seen.dims["D"] + 1) * F + (F + 1) * seen.dims["K"])
@@ -113,7 +113,7 @@ def zero1_traffic(seen):
 
 
 def update(p, m, v, g, t, *, decay=0.1):
-    """Update arrays of any one shape by AdamW."""
+    """Return p, m and v after an update by AdamW. All arguments have one shape."""
     m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g**2
     return p - 0.05 * (m / (1 - 0.9**t) / (jnp.sqrt(v / (1 - 0.99**t)) + 0.01) + decay * p), m, v
 
@@ -125,7 +125,7 @@ def mapped(local, mesh, opt=None):
 
 
 def loss_and_own_grads(params, x, y, devices):
-    """Return these rows' part of the loss, and its gradient."""
+    """Return the part of the loss that comes from these rows, and the gradient of this part."""
 
     def loss_of(params):
         out = jnp.tanh(x @ params["a"] + params["c"]) @ params["b"]
@@ -136,7 +136,7 @@ def loss_and_own_grads(params, x, y, devices):
 
 @exercise.alternative(of=zero1_step)
 def zero1_by_leaf(params, opt, x, y, *, mesh):
-    """Each tensor is padded, scattered and gathered separately; the parts of the moments follow one another."""
+    """Each tensor is padded, scattered and gathered separately. A device joins its parts of the tensors' moments."""
 
     def local(params, opt, x, y):
         n, me, t = jax.lax.axis_size("dp"), jax.lax.axis_index("dp"), opt["t"] + 1
@@ -184,7 +184,7 @@ def zero1_by_exchange(params, opt, x, y, *, mesh):
 
 @exercise.alternative(of=zero1_step)
 def zero1_mean_afterwards(params, opt, x, y, *, mesh):
-    """The loss is each device's own mean; sums over devices are divided by N."""
+    """The loss is the mean over a device's own rows. The program divides sums over devices by N."""
 
     def local(params, opt, x, y):
         n, me = jax.lax.axis_size("dp"), jax.lax.axis_index("dp")
@@ -252,7 +252,7 @@ def zero1(mesh, *, summed=scattered, clip=clipped, change=as_usual, gathered=Non
 
 @exercise.misconception(fails=zero1_traffic, breaks="at most 2 (N−1)/N · 4S bytes")
 def zero1_all_reduced(params, opt, x, y, *, mesh):
-    """You all-reduced the gradient and kept 1/N of it, which sends 1.5 times as many bytes. A reduce-scatter sums only the part that each device keeps."""
+    """You all-reduced the gradient and kept 1/N of it, so the step sends 1.5 times as many bytes as needed. A reduce-scatter sums only the part that each device keeps."""
 
     def summed(g):
         return own(jax.lax.psum(g, "dp"), len(g) // jax.lax.axis_size("dp"))
@@ -276,7 +276,7 @@ def zero1_state_gathered(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=[zero1_layout, zero1_traffic], breaks="a device holds 1/N of the moments")
 def zero1_state_on_every_device(params, opt, x, y, *, mesh):
-    """Every device keeps all moments and updates all parameters. That is plain data parallelism, with N times the optimizer's memory. Update only 1/N of the elements on each device."""
+    """Every device keeps all moments and updates all parameters. That is plain data parallelism, with N times as much memory for moments. Update only 1/N of the elements on each device."""
     whole = {"m": P(), "v": P(), "t": P()}
 
     def norm(g):
@@ -294,7 +294,7 @@ def zero1_state_on_every_device(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_direction, breaks="the first step changes the parameters much as AdamW does")
 def zero1_for_two_devices(params, opt, x, y, *, mesh):
-    """You cut the elements in two: each device takes the half that starts at its own index times S/2. Take the number of devices from the mesh."""
+    """Your parts of the parameters start at a device's index times S/2. This is right only for two devices. Take the number of devices from the mesh."""
 
     def change(p, m, v, g, t):
         mine = jax.lax.dynamic_slice_in_dim(p, jax.lax.axis_index("dp") * (len(p) // 2), len(m))
@@ -348,7 +348,7 @@ def zero1_decays_what_is_new(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_decays_in_the_gradient(params, opt, x, y, *, mesh):
-    """You added the decay to the gradient, where Adam divides it by the root of the second moment. AdamW applies the decay to the weights directly."""
+    """You added the decay to the gradient. Adam then divides the decay by the root of the second moment. AdamW applies the decay to the weights directly."""
 
     def change(p, m, v, g, t):
         p = own(p, len(m))
@@ -375,7 +375,7 @@ def zero1_corrected_as_at_first(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_sum_of_means(params, opt, x, y, *, mesh):
-    """Your gradient has norm 1 in every step, even where it should be smaller. There are two possible causes. You may have summed the gradients of the devices' own means, which gives N times the gradient of the mean over all rows: add up parts of one mean. Or you divide by the norm even if it is below 1: divide by max(1, norm)."""
+    """Your gradient has norm 1 in every step, even where it should be smaller. There are two possible causes. You may have summed the gradients of the devices' own means. The sum is N times the gradient of the mean over all rows: divide by the number of all rows. Or you may divide by the norm even if the norm is below 1: divide by max(1, norm)."""
     return zero1(mesh, scale=mesh.shape["dp"])(params, opt, x, y)
 
 
@@ -422,7 +422,7 @@ def zero1_own_loss(params, opt, x, y, *, mesh):
 
 @exercise.misconception(form_of=zero1_own_loss, breaks="the loss before the step")
 def zero1_own_part_of_loss(params, opt, x, y, *, mesh):
-    """Like `zero1_own_loss`, divided by the number of all rows."""
+    """Like `zero1_own_loss`, but the device's sum is divided by the number of all rows."""
     return zero1(mesh, told=lambda loss: loss)(params, opt, x, y)
 
 
@@ -435,7 +435,7 @@ def zero1_loss_after_the_step(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_without_decay(params, opt, x, y, *, mesh):
-    """You left out the decay of the weights. Add 0.1 p to the update before you multiply it by 0.05."""
+    """You left out the decay of the weights. Add 0.1 p to u before you multiply by 0.05."""
     return zero1(mesh, change=lambda p, m, v, g, t: (*update(own(p, len(m)), m, v, g, t, decay=0), t))(
         params, opt, x, y
     )
@@ -453,7 +453,7 @@ def zero1_uncorrected(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_added_under_the_root(params, opt, x, y, *, mesh):
-    """You added 0.01 under the square root. Add it to the root."""
+    """You added 0.01 under the square root. Add 0.01 to the root."""
 
     def change(p, m, v, g, t):
         p, m, v = own(p, len(m)), 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g**2
@@ -464,7 +464,7 @@ def zero1_added_under_the_root(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value, breaks="parameters and t are those of AdamW")
 def zero1_t_unchanged(params, opt, x, y, *, mesh):
-    """You returned the t of the arguments. Return the number of steps done, this step included."""
+    """You returned t unchanged. Return the number of steps done, this step included."""
     return zero1(mesh, change=lambda *args: (*as_usual(*args)[:3], args[-1] - 1))(params, opt, x, y)
 
 
@@ -491,7 +491,7 @@ def zero1_all_reduced_for_the_norm(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_own_gradient(params, opt, x, y, *, mesh):
-    """You cut your part out of your own gradient. The other devices' rows also contribute to these elements: sum over the devices."""
+    """Each device cut its part out of its own gradient. The other devices' rows also contribute to these elements: sum over the devices."""
     return zero1(mesh, summed=lambda g: own(g, len(g) // jax.lax.axis_size("dp")))(params, opt, x, y)
 
 

@@ -68,7 +68,7 @@ def on_one_device(x, w1, w3, w2, b, dy):
 
 @exercise.check(trained, points=0.5, public=True)
 def gated_forward(seen):
-    """gated_mlp: y equals that of one device"""
+    """gated_mlp: y equals the y of one device"""
     expect_close(seen.out[0], on_one_device(**seen.inputs)[0])
 
 
@@ -82,7 +82,7 @@ def gated_weights(seen):
 
 @exercise.check(trained, points=0.5)
 def gated_dx(seen):
-    """gated_mlp: the gradient of x equals that of one device, and is whole on every device"""
+    """gated_mlp: the gradient of x equals the gradient of one device, and is whole on every device"""
     expect_close(seen.out[1]["x"], on_one_device(**seen.inputs)[1]["x"])
 
 
@@ -95,7 +95,7 @@ def gated_traffic(seen):
     for half in ("reduce_scatter", "all_gather"):
         count = sum(c.count.most for c in seen.collectives if c.kind in (half, "all_reduce"))
         if count > 2:
-            told = f"both passes together need at most 2 {half}s and have {count:g}; each all_reduce counts as one"
+            told = f"both passes together need at most 2 {half}s, but have {count:g}; each all_reduce counts as one"
             raise Failure(told, expected=2, actual=count)
     right = 2 * 2 * 4 * seen.x.size * (n - 1) / n
     expect_traffic(seen, at_most=needed(right, 1.5 * right))  # wrong: three all-reduces
@@ -110,13 +110,13 @@ def init_spread(seen):
         if seen.out[name].shape != shape:
             told = f"all devices' parts of {name} together have the shape {seen.out[name].shape}, expected {shape}"
             raise Failure(told, expected=shape, actual=seen.out[name].shape)
-        expect_close(seen.out[name], seen.out[name].value, dtype="float32")  # copies agree
+        expect_close(seen.out[name], seen.out[name].value, dtype="float32")  # copies must be equal
         variance = float(np.mean(seen.out[name].value.astype(np.float64) ** 2))
         if not 0.8 < variance * shape[0] < 1.25:
             raise Failure(f"{name} has the variance {variance:.3g}", expected=1 / shape[0], actual=variance)
         tails = float(np.mean(seen.out[name].value.astype(np.float64) ** 4)) / variance**2
         if not 2.6 < tails < 3.5:
-            told = f"{name} is not normal: the mean of w⁴ is {tails:.2g} times the square of the variance"
+            told = f"the numbers of {name} are not normal: their fourth moment is {tails:.2g} times variance²"
             raise Failure(told, expected=3, actual=tails)
 
 
@@ -135,9 +135,7 @@ def init_independent(one, other):
     numbers = np.round(np.concatenate(scaled).astype(np.float64), 6)
     again = 1 - len(np.unique(numbers)) / len(numbers)
     if not again < 0.1:
-        raise Failure(
-            f"{again:.0%} of the numbers have been drawn before, on another device, for another weight or seed"
-        )
+        raise Failure(f"devices, weights and seeds must share no numbers, but {again:.0%} of all numbers occur again")
     expect_independent(
         {
             f"{name} of device tp={device} for seed {seen.seed}": part
@@ -206,7 +204,7 @@ def silu_of_the_other(x, w1, w3, w2, b, dy):
 
 @exercise.misconception(form_of=silu_of_the_other, breaks="y and gradients equal those")
 def silu_of_the_other_and_names_kept(x, w1, w3, w2, b, dy):
-    """Like `silu_of_the_other`, but the backward pass uses w1 for the gate's gradient and w3 for the other one."""
+    """Like `silu_of_the_other`, but the backward pass uses w1 for the gate's gradient and w3 for the gradient of up."""
     gate, up = x @ w3, x @ w1
     act, slope = jax.jvp(jax.nn.silu, (gate,), (jnp.ones_like(gate),))
     dhidden = dy @ w2.T
@@ -217,13 +215,13 @@ def silu_of_the_other_and_names_kept(x, w1, w3, w2, b, dy):
 
 @exercise.misconception(of=gated_mlp, fails=gated_dx, breaks="the gradients of x and b are whole")
 def dx_left_partial(x, w1, w3, w2, b, dy):
-    """Your dx has only the contribution of a device's own MLP units. All units used x: sum over tp."""
+    """Your dx has only the contribution of a device's own MLP units. All units used x, so add the parts of all devices: sum over tp."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: gate + up)
 
 
 @exercise.misconception(of=gated_mlp, fails=gated_dx, breaks="y and gradients equal those")
 def dx_of_the_gate_alone(x, w1, w3, w2, b, dy):
-    """Your dx has the part of one matmul only. x goes into w1 and into w3: add both parts."""
+    """Your dx has the part of one matmul only. x is an operand of x @ w1 and of x @ w3: add both parts."""
     return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: total(gate))
 
 
@@ -304,7 +302,11 @@ def dx_summed_side_by_side(x, w1, w3, w2, b, dy):
     return written(x, w1, w3, w2, b, dy, dx_of=both)
 
 
-@exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="or a reduce-scatter and an all-gather")
+@exercise.misconception(
+    of=gated_mlp,
+    fails=gated_traffic,
+    breaks="one all-reduce of [B, D], or a reduce-scatter and an all-gather in its place",
+)
 def hidden_units_gathered(x, w1, w3, w2, b, dy):
     """You gathered the MLP units after the first matmuls. silu and the multiplication by up are elementwise operations: go on with your own units."""
     whole = jax.lax.all_gather(x @ w1, "tp", axis=1, tiled=True)
@@ -326,7 +328,7 @@ def weights_gathered(x, w1, w3, w2, b, dy):
 
 @exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="in each pass at most one all-reduce of [B, D]")
 def reduced_over_all_axes(x, w1, w3, w2, b, dy):
-    """You averaged over the other axes of the mesh as well. Devices along them hold copies, so this sends many bytes and changes nothing."""
+    """You averaged over the other axes of the mesh as well. Devices along these axes hold copies, so this sends many bytes and changes nothing."""
     others = tuple(axis for axis in jax.typeof(x).sharding.mesh.axis_names if axis != "tp")
     mean = (lambda a: jax.lax.pmean(a, others)) if others else lambda a: a
     return written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: mean(total(parts)) + b)
@@ -370,7 +372,7 @@ def seed_ignored(seed, *, D, F):
 
 @exercise.misconception(of=init, fails=init_spread, breaks="each device returns its part")
 def all_units_on_each_device(seed, *, D, F):
-    """Each device drew F MLP units, so all devices together drew N times too many. A device's part has F/N of them."""
+    """Each device drew F MLP units, so all devices together drew N times too many. A device's part has F/N units."""
     k1, k3, k2 = jax.random.split(own_key(seed), 3)
     w1, w3 = (jax.random.normal(key, (D, F)) / D**0.5 for key in (k1, k3))
     return {"w1": w1, "w3": w3, "w2": jax.random.normal(k2, (F, D)) / F**0.5}
@@ -409,7 +411,7 @@ def uniform_numbers(seed, *, D, F):
 
 @exercise.misconception(of=init, fails=init_spread, breaks="each device returns its part")
 def other_weights_on_copies(seed, *, D, F):
-    """You folded in a device's index along all axes. Devices that differ only along another axis hold the same weights: fold in tp alone."""
+    """You folded in a device's index along all axes. Devices that differ only along another axis hold the same weights: fold in only the index along tp."""
     key = jax.random.key(seed)
     for axis in ("dp", "tp"):
         try:
@@ -463,7 +465,7 @@ def time_of(chip, B, D, F, N, products=9, reduces=2):
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_without_gate(chip, B, D, F, N):
-    """You counted two matmuls in the forward pass. A gated block has three, and six in the backward pass."""
+    """You counted two matmuls in the forward pass. A gated block has three, and its backward pass has six."""
     return time_of(chip, B, D, F, N, products=6)
 
 
@@ -499,7 +501,7 @@ def gated_mlp_time_products_only(chip, B, D, F, N):
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_whole_products(chip, B, D, F, N):
-    """You gave every device the whole matmuls. A device has F/N MLP units."""
+    """You let every device compute the whole matmuls. A device has F/N MLP units."""
     return time_of(chip, B, D, F * N, N)
 
 
@@ -562,7 +564,7 @@ def y_and_dx_joined(x, w1, w3, w2, b, dy):
 
 @exercise.alternative(of=gated_mlp)
 def derived_by_jax(x, w1, w3, w2, b, dy):
-    """JAX differentiates a device's part of y; the sums are outside."""
+    """JAX differentiates a device's part of y. The sums over devices come afterwards."""
     partly, back = jax.vjp(lambda x, w1, w3, w2: jax.nn.silu(x @ w1) * (x @ w3) @ w2, x, w1, w3, w2)
     dx, dw1, dw3, dw2 = back(dy)
     return total(partly) + b, {"x": total(dx), "w1": dw1, "w3": dw3, "w2": dw2, "b": dy.sum(0)}
@@ -598,7 +600,7 @@ def whole_weights_then_own_part(seed, *, D, F):
 
 @exercise.alternative(of=init)
 def a_key_for_each_device(seed, *, D, F):
-    """Every device makes the keys of all devices and uses its own; keys are old-style, and numpy's sqrt scales the numbers."""
+    """Every device makes the keys of all devices and uses its own keys. The keys are old-style."""
     keys = jax.random.split(jax.random.PRNGKey(seed), 3 * jax.lax.axis_size("tp")).reshape(-1, 3, 2)
     return drawn_with(keys[jax.lax.axis_index("tp")], D, F)
 

@@ -36,7 +36,7 @@ def hsdp_layout(seen):
 
 @exercise.check(call, points=0.5, public=True, after=hsdp_value)
 def hsdp_far(seen):
-    """hsdp_grads: over rep only the result of the reduce-scatter is summed"""
+    """hsdp_grads: over rep, devices sum only the result of the reduce-scatter"""
     size, R, S = 4 * seen.w.size, seen.mesh["rep"], seen.mesh["shard"]
     number = 2 * (R - 1) / R * 4
     right = 2 * (R - 1) / R * size / S
@@ -81,8 +81,8 @@ def far_sum(g):
 
 @exercise.alternative(of=hsdp_grads)
 def hsdp_through_the_gather(w, x, y, *, mesh):
-    """The loss gathers w for one matmul of all micro-batches; JAX turns the gather into the reduce-scatter. It uses
-    means, not sums."""
+    """The loss gathers w for one matmul of all micro-batches. JAX turns the gather into the reduce-scatter. The loss
+    uses means, not sums."""
 
     def local(w, x, y):
         def loss(w):
@@ -96,7 +96,7 @@ def hsdp_through_the_gather(w, x, y, *, mesh):
 
 @exercise.alternative(of=hsdp_grads)
 def hsdp_in_a_scan(w, x, y, *, mesh):
-    """A scan over micro-batches scales each gradient; the sum over rep is a reduce-scatter along columns and an all-gather."""
+    """A scan over micro-batches scales each gradient. The sum over rep is a reduce-scatter and an all-gather."""
 
     def local(w, x, y):
         whole, R = jax.lax.all_gather(w, "shard", tiled=True), mesh.shape["rep"]
@@ -115,7 +115,7 @@ def hsdp_in_a_scan(w, x, y, *, mesh):
 
 @exercise.alternative(of=hsdp_grads)
 def hsdp_by_types(w, x, y, *, mesh):
-    """With check_vma=True, the cast to varying over rep is before the gather, so its sum comes after the
+    """With check_vma=True, the cast of w to varying over rep comes before the gather. So JAX sums over rep after the
     reduce-scatter."""
 
     def local(w, x, y):
@@ -147,7 +147,10 @@ def own_rows(g):
 
 @exercise.misconception(
     fails=[hsdp_far, hsdp_near],
-    breaks=["over rep: 2 (R−1)/R · V/S bytes", "over shard: gather `w`, reduce-scatter the gradient"],
+    breaks=[
+        "a device sends over rep: 2 (R−1)/R · V/S bytes at most",
+        "over shard: gather `w`, reduce-scatter the gradient",
+    ],
 )
 def hsdp_one_all_reduce(w, x, y, *, mesh):
     """You all-reduced over all devices and kept your rows, so the whole gradient crosses rep. Reduce-scatter over shard first, then sum only the remaining part over rep."""
@@ -166,7 +169,7 @@ def hsdp_whole_gradient(w, x, y, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=(P(), P()), check_vma=False)(w, x, y)
 
 
-@exercise.misconception(fails=hsdp_far, breaks="over rep: 2 (R−1)/R · V/S bytes")
+@exercise.misconception(fails=hsdp_far, breaks="a device sends over rep: 2 (R−1)/R · V/S bytes at most")
 def hsdp_far_first(w, x, y, *, mesh):
     """You summed over rep before you scattered, so S times as many bytes cross rep. Scatter first. With check_vma=True, cast w over rep before the gather. Otherwise JAX casts the gathered w, and sums its whole gradient over rep."""
     return hsdp(mesh, lambda g: scattered(far_sum(g)))(w, x, y)
@@ -222,7 +225,7 @@ def hsdp_each_micro_batch_scattered(w, x, y, *, mesh):
 
 @exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_last_micro_batch_far(w, x, y, *, mesh):
-    """You summed only the last micro-batch over rep. The earlier micro-batches' gradients were scattered over shard but never summed over rep. Accumulate first, then send."""
+    """You summed only the last micro-batch over rep. The earlier micro-batches' gradients were scattered over shard but never summed over rep. Add the gradients of all micro-batches first, then send the sum."""
 
     def local(w, x, y):
         near = scattered(own_sum(w, x[:-1], y[:-1]))
@@ -249,13 +252,13 @@ def hsdp_never_far(w, x, y, *, mesh):
 
 @exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_mean_over_shard_only(w, x, y, *, mesh):
-    """You divided by the rows of one group of shards. Devices along rep have different rows: count all of them."""
+    """You divided by the rows along shard alone. Devices along rep have different rows: count all rows."""
     return hsdp(mesh, lambda g: far_sum(scattered(g)), every=mesh.shape["shard"])(w, x, y)
 
 
 @exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_mean_over_rep_only(w, x, y, *, mesh):
-    """You divided by the rows along rep alone. Devices along shard have different rows: count all of them."""
+    """You divided by the rows along rep alone. Devices along shard have different rows: count all rows."""
     return hsdp(mesh, lambda g: far_sum(scattered(g)), every=mesh.shape["rep"])(w, x, y)
 
 
@@ -273,7 +276,7 @@ def hsdp_without_two(w, x, y, *, mesh):
 
 @exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_averaged_far(w, x, y, *, mesh):
-    """You averaged over rep a gradient that you also divided by the rows of all devices, so it is R times too small. Add the parts along rep."""
+    """You divided the gradient by the rows of all devices, and then averaged it over rep, so it is R times too small. Add the parts along rep."""
     return hsdp(mesh, lambda g: jax.lax.pmean(scattered(g), "rep"))(w, x, y)
 
 
@@ -362,14 +365,14 @@ def hsdp_norm_of_one_rep(w, x, y, *, mesh):
 
 
 def both(chip, M, R, near=7 / 8, far=2.0, egress=1 / 8):
-    """Return the sum of the two times, from shares of the gradient's bytes and of the node's egress."""
+    """Return the near and the far time, for these shares of the gradient's bytes and of the node's egress."""
     row, size = GPUS[chip], 2e9 * M
     return size * near / row.egress, far * (R - 1) / R * (size / 8) / (row.node_egress * egress)
 
 
 @exercise.misconception(of=hsdp_time)
 def time_of_a_flat_all_reduce(chip, M, R):
-    """You sent the whole gradient between the nodes for each GPU. After the reduce-scatter, a GPU has an eighth of it."""
+    """You sent the whole gradient between the nodes for each GPU. After the reduce-scatter, a GPU has an eighth of the gradient."""
     near, far = both(chip, M, R)
     return near + 8 * far
 
@@ -395,7 +398,7 @@ def time_far_as_if_scattered(chip, M, R):
 
 @exercise.misconception(of=hsdp_time)
 def time_near_reduced(chip, M, R):
-    """You all-reduced inside the node. A reduce-scatter is half of that, and the gather of the weights happens at a different time."""
+    """You all-reduced inside the node. A reduce-scatter takes half as long, and the gather of the weights happens at a different time."""
     return sum(both(chip, M, R, near=7 / 4))
 
 

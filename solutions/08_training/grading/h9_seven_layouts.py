@@ -63,8 +63,8 @@ def right(*schemes):
 
 @exercise.helper
 def budget(seen, *kinds, x=None, y=None, parts="x", again="x"):
-    """Require the given numbers for each layer along x and y, by the given collectives or hop by hop; `parts` devices
-    share each matmul. `x` and `y` hold the numbers that right and wrong programs send. A wrong program does the matmuls
+    """Require the given numbers for each layer along x and y, by the given collectives or hop by hop. The devices
+    along `parts` share each matmul. `x` and `y` hold the numbers that right and wrong programs send. A wrong program does the matmuls
     of all devices along `again`."""
     L, B, E = seen.dims["L"], seen.dims["B"], seen.dims["E"]
     share = int(np.prod([seen.mesh[axis] for axis in parts]))
@@ -108,7 +108,7 @@ def batch_budget(one, two, three):
 
 @exercise.check([five, six], points=0.5, public=True, after=columns_value)
 def columns_budget(five, six):
-    """stack, schemes 5 and 6: C is reduce-scattered, or A gathered, over x"""
+    """stack: scheme 5 reduce-scatters C over x, and scheme 6 gathers A over x"""
     B, E = five.dims["B"], five.dims["E"]
     budget(five, "reduce_scatter", x=(B * E, 2 * B * E))  # wrong: an all-reduce
     budget(six, "all_gather", x=(B * E, B * E + E * E))  # wrong: W is sent, too
@@ -116,7 +116,7 @@ def columns_budget(five, six):
 
 @exercise.check([four, seven], points=0.5, after=both_value)
 def both_budget(four, seven):
-    """stack, schemes 4 and 7: C is sent over y and W over x; no matmul runs twice; no gather of W waits for a matmul"""
+    """stack, schemes 4 and 7: over y only C is sent, over x only W; no matmul runs twice; no gather of W waits for a matmul"""
     B, E, X, Y = four.dims["B"], four.dims["E"], four.mesh["x"], four.mesh["y"]
     rows, weights = B * E / X, E * E / Y
     budget(four, "all_gather", y=(rows, min(3 * rows, E * E)), parts="xy", again="y")  # wrong: sums in place of gathers
@@ -126,7 +126,7 @@ def both_budget(four, seven):
 
 
 def drawn(rng):
-    """Draw the seven layouts and three mixtures, with axis names that the examples do not have."""
+    """Draw the seven layouts and three mixtures, with several pairs of axis names."""
     plain = [("d", None, None, None), ("d", None, "d", None), ("d", None, None, "d"), ("d", None, None, "t")]
     plain += [(None, "d", "d", None), (None, "d", None, "d"), ("d", "t", "t", "d")]
     plain += [("d", "t", "d", "t"), ("d", "t", "t", None), ("d", "t", None, "t")]
@@ -160,7 +160,7 @@ def hidden_places(seen):
 
 @exercise.alternative(of=stack)
 def by_rules(a, ws, *, mesh, scheme):
-    """One function follows the layouts of any scheme; layers are a scan, and check_vma is on if JAX can prove out_specs."""
+    """One function follows the layouts of any scheme. A scan runs the layers. check_vma is on if JAX can prove out_specs."""
     act, weight = SCHEMES[scheme]
     (rows, cols), (down, across) = act, weight
 
@@ -186,7 +186,7 @@ def by_rules(a, ws, *, mesh, scheme):
 
 @exercise.alternative(of=stack)
 def activations_in_hops(a, ws, *, mesh, scheme):
-    """Schemes 5 and 6 use hops, and each overlaps a part of the matmul; weights are gathered one layer ahead."""
+    """Schemes 5 and 6 use hops, and each hop overlaps a part of the matmul. Weights are gathered one layer ahead."""
     act, weight = SCHEMES[scheme]
 
     def gathered(w):
@@ -303,13 +303,17 @@ def ended_whole(a, ws, *, mesh, scheme):
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P(None, "x")), out_specs=P(), check_vma=False)(a, ws)
 
 
-@exercise.misconception(of=stack, fails=columns_budget, breaks="of the arrays under *sent in each layer*")
+@exercise.misconception(
+    of=stack, fails=columns_budget, breaks="(X−1)/X or (Y−1)/Y of the arrays under *sent in each layer*"
+)
 def all_reduced_and_cut(a, ws, *, mesh, scheme):
     """In scheme 5 you all-reduced C and kept your columns. A reduce-scatter gives a device its own columns, for half the bytes."""
     return with_layers(s5=lambda a, w: own_part(jax.lax.psum(a @ w, "x"), "x", 1))(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=stack, fails=columns_budget, breaks="of the arrays under *sent in each layer*")
+@exercise.misconception(
+    of=stack, fails=columns_budget, breaks="(X−1)/X or (Y−1)/Y of the arrays under *sent in each layer*"
+)
 def weights_gathered_for_columns(a, ws, *, mesh, scheme):
     """In scheme 6 you gathered W, multiplied all of it by each device's columns of A, and scattered the sums. Gather A instead: no other collective is needed."""
 
@@ -325,9 +329,11 @@ def same_rows_twice(a, ws, *, mesh, scheme):
     return with_layers(s4=lambda a, w: a @ gather(w, "y", 1))(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=stack, fails=both_budget, breaks="of the arrays under *sent in each layer*")
+@exercise.misconception(
+    of=stack, fails=both_budget, breaks="(X−1)/X or (Y−1)/Y of the arrays under *sent in each layer*"
+)
 def weights_gathered_whole(a, ws, *, mesh, scheme):
-    """In scheme 7 you gathered W over both axes. Over x, gather its columns. Leave its rows cut over y, like A's columns."""
+    """In scheme 7 you gathered W over both axes. Over x, gather the columns of W. Leave the rows of W cut over y, like A's columns."""
 
     def whole(a, w):
         return scatter(a @ own_part(gather(gather(w, "y", 0), "x", 1), "y", 0), "y")
@@ -348,20 +354,20 @@ def whole_product(a, w, act, weight):
 
 @exercise.misconception(of=stack, fails=[batch_budget, columns_budget, both_budget], breaks="no matmul runs twice")
 def everything_gathered(a, ws, *, mesh, scheme):
-    """You gathered A and W whole, so each device computes all of C and keeps a part. Gather only the array that the table names; then devices share the matmul."""
+    """You gathered A and W whole, so each device computes all of C and keeps a part. Gather only the array that the table names. Then devices share the matmul."""
     act, weight = SCHEMES[scheme]
     return with_layers(**{f"s{scheme}": lambda a, w: whole_product(a, w, act, weight)})(a, ws, mesh, scheme)
 
 
 @exercise.misconception(of=stack, fails=columns_budget, breaks="no matmul runs twice")
 def everything_gathered_in_5(a, ws, *, mesh, scheme):
-    """In scheme 5 you gathered A or W over x, so devices along x compute the same. A's columns and W's rows are cut alike: multiply them as they are, and scatter the sums."""
+    """In scheme 5 you gathered A and W over x, so devices along x repeat the same work. A's columns and W's rows are cut alike: multiply them as they are, and scatter the sums."""
     return with_layers(s5=lambda a, w: own_part(gather(a, "x", 1) @ gather(w, "x", 0), "x", 1))(a, ws, mesh, scheme)
 
 
 @exercise.misconception(of=stack, fails=both_budget, breaks="no matmul runs twice")
 def everything_gathered_in_7(a, ws, *, mesh, scheme):
-    """In scheme 7 you gathered A and W over y, so devices along y compute the same. Over x, gather the columns of W. Leave its rows, and A's columns, cut over y."""
+    """In scheme 7 you gathered A and W over y, so devices along y repeat the same work. Over x, gather the columns of W. Leave the rows of W, and A's columns, cut over y."""
 
     def whole(a, w):
         return own_part(gather(a, "y", 1) @ gather(gather(w, "x", 1), "y", 0), "y", 1)
@@ -396,7 +402,7 @@ def left_to_the_compiler(a, ws, *, mesh, scheme):
     breaks="of the arrays under *sent in each layer*, nothing else",
 )
 def averaged_over_y(a, ws, *, mesh, scheme):
-    """In schemes 1 to 6 you averaged C over y, so that shard_map sees equal results along y. Those devices have equal results without it: use check_vma=False, which sends nothing."""
+    """In schemes 1 to 6 you averaged C over y, so that shard_map sees equal results along y. Devices along y have equal results anyway: use check_vma=False, and send nothing."""
 
     def averaged(layer):
         return lambda a, w: jax.lax.pmean(layer(a, w), "y")
@@ -440,77 +446,77 @@ def scattered_over_the_batch(a, ws, *, mesh, scheme):
     return with_layers(s7=lambda a, w: own_part(jax.lax.psum(a @ gather(w, "x", 1), "x"), "y", 1))(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
 def gathered_activations_called_hidden(act, weight, hops):
-    """You answered that other layers can overlap a whole all-gather of A. The layer before computes A, so the gather cannot start earlier. In hops, it overlaps its own matmul."""
+    """You answered that other layers can overlap a whole all-gather of A. The layer before computes A, so the gather cannot start earlier. In hops, the gather overlaps its own matmul."""
     found = hides_behind(act, weight, hops)
     return [(*c[:3], "other layers" if c[1] == "A" else c[3]) for c in found]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
 def sums_called_hidden(act, weight, hops):
     """You answered that other layers can overlap a whole collective of C. The collective needs the whole matmul, and the next layer needs the collective, so nothing can run beside it."""
     found = hides_behind(act, weight, hops)
     return [(*c[:3], "other layers" if c[1] == "C" else c[3]) for c in found]
 
 
-@exercise.misconception(form_of=sums_called_hidden, breaks="the list, also")
+@exercise.misconception(form_of=sums_called_hidden, breaks="the right list, also")
 def sums_and_activations_called_hidden(act, weight, hops):
-    """Like `sums_called_hidden`, and gathers of A too."""
+    """Like `sums_called_hidden`, but for gathers of A too."""
     return [(*c[:3], "other layers") for c in hides_behind(act, weight, hops)]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
 def whole_beside_its_matmul(act, weight, hops):
-    """You answered that a whole collective of A or C overlaps its own matmul. The matmul needs the whole gathered A, and a collective of C needs the whole matmul. Such a collective overlaps its matmul only if both are split into hops."""
+    """You answered that a whole collective of A or C overlaps its own matmul. The matmul needs the whole gathered A, and a collective of C needs the whole matmul. Such a collective overlaps its matmul only if it is cut into hops."""
     return hides_behind(act, weight, True)
 
 
-@exercise.misconception(form_of=whole_beside_its_matmul, breaks="the list, also")
+@exercise.misconception(form_of=whole_beside_its_matmul, breaks="the right list, also")
 def whole_gather_beside_its_matmul(act, weight, hops):
     """Like `whole_beside_its_matmul`, for A alone."""
     found = hides_behind(act, weight, hops)
     return [(*c[:3], "own product" if c[1] == "A" else c[3]) for c in found]
 
 
-@exercise.misconception(form_of=whole_beside_its_matmul, breaks="the list, also")
+@exercise.misconception(form_of=whole_beside_its_matmul, breaks="the right list, also")
 def whole_sum_beside_its_matmul(act, weight, hops):
     """Like `whole_beside_its_matmul`, for C alone."""
     found = hides_behind(act, weight, hops)
     return [(*c[:3], "own product" if c[1] == "C" else c[3]) for c in found]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
 def hops_thought_useless(act, weight, hops):
     """You answered that nothing can overlap hops of A or C. Each hop needs, or feeds, only a part of the matmul, so the rest of the matmul can run beside it."""
     return hides_behind(act, weight, False)
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
 def gathers_of_weights_thought_bare(act, weight, hops):
-    """You answered that only its own layer, or nothing, can overlap a gather of W. The gather needs no matmul, so it can run beside any earlier layer."""
+    """You answered that a gather of W can overlap only its own matmul, or nothing. The gather needs no matmul, so it can run beside any earlier layer."""
     between = "own product" if hops else "nothing"
     return [(*c[:3], between) for c in hides_behind(act, weight, hops)]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
 def hops_of_weights_beside_their_matmul(act, weight, hops):
     """You put each hop of W beside its own matmul. A gather of W, whole or in hops, needs no matmul: it runs beside the other layers."""
     found = hides_behind(act, weight, hops)
     return [(*c[:3], "own product") if hops else c for c in found]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the list, also")
+@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
 def weights_gathered_over_any_axis(act, weight, hops):
     """You gathered W over an axis that does not cut the batch, as in layout 4. Devices along this axis then repeat
-    the computation. Gather C over it."""
+    the computation. Gather C over this axis."""
     if act[1] is None and weight[1] not in (None, act[0]):
         return [("all_gather", "W", weight[1], "other layers")]
     return hides_behind(act, weight, hops)
 
 
 def mixed(together, chip, B, L, E, X, Y, weights=1, activations=1):
-    """Return the time of both batches, each from its gather, matmul and scatter."""
+    """Return the sum of two batches' times, where ``together(gather, matmul, scatter)`` gives the time of a batch."""
     gathered = weights * all_gather_time(2 * E * E / Y, X, chip)
     parts = [
         (matmul_time(2 * rows * E * E / (X * Y), chip), activations * all_gather_time(2 * rows * E / X, Y, chip))
@@ -533,13 +539,13 @@ def mixed_all_bare(**draw):
 
 @exercise.misconception(of=mixed_layer_time)
 def mixed_beside_products_alone(**draw):
-    """You let the gather of W run beside matmuls alone. While C is scattered along y, the links of x are free for it."""
+    """You let the gather of W run beside matmuls alone. While C is scattered along y, the links of x are free for the gather."""
     return mixed(lambda g, m, r: max(g, m) + r, **draw)
 
 
 @exercise.misconception(of=mixed_layer_time)
 def mixed_whole_weights(**draw):
-    """You gathered all of W. y cuts the rows of W, and they stay cut: V = 2·E²/Y bytes."""
+    """You gathered all of W. y cuts the rows of W, and these rows stay cut: V = 2·E²/Y bytes."""
     return mixed(lambda g, m, r: max(g, m + r), **draw, weights=draw["Y"])
 
 

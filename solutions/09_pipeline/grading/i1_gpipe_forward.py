@@ -13,7 +13,7 @@ from i1_gpipe_forward import bubble_flops, exercise, gpipe_forward, learns, pipe
 
 @exercise.helper
 def all_layers(ws, x, d=None):
-    """Return x after all layers, and the gradients of ws and x for the cotangent d, in float64."""
+    """Return x after all layers in float64, or the gradients of ws and x if a cotangent d is given."""
     kept = []
     for w in ws:
         size = np.linalg.norm(x, axis=-1, keepdims=True)
@@ -32,7 +32,7 @@ def all_layers(ws, x, d=None):
 
 @exercise.check(there, points=1.5, public=True)
 def forward_value(seen):
-    """gpipe_forward: the last device has the outputs, the others have zeros"""
+    """gpipe_forward: the last device has the outputs, the other devices have zeros"""
     due = np.zeros((seen.mesh["pp"], *seen.x.shape))
     due[-1] = all_layers(seen.ws, seen.x)
     expect_close(seen.out, due)
@@ -60,7 +60,7 @@ def forward_bubble(seen):
     ticks, rows = d["M"] + stages - 1, d["B"] * d["L"] * seen.mesh.get("dp", 1)
     useful = d["M"] * rows * 2 * d["D"] ** 2
     spent = stages * ticks * rows / stages * (2 * d["D"] ** 2 + 5 * d["D"])  # 5: lengths of rows
-    right, wrong, near = 1 - useful / spent, 1 - useful / spent * ticks / (ticks + 1), "one tick more is wrong"
+    right, wrong, near = 1 - useful / spent, 1 - useful / spent * ticks / (ticks + 1), "M + P ticks"
     expect_bubble(seen, useful=useful, at_most=needed(right, wrong, near=near))
     tick = 4 * d["B"] * d["D"]
     expect_traffic(seen, at_most=needed(ticks * tick, (ticks + 1) * tick, near=near))
@@ -166,15 +166,17 @@ def first_eats_the_last(ws, x):
     return _pipeline(ws, x, takes=takes, hand_on=lambda made, n: jax.lax.ppermute(made, "pp", pairs(n, wrap=True)))
 
 
-@exercise.misconception(fails=forward_value, breaks="the others zeros")
+@exercise.misconception(fails=forward_value, breaks="the other devices have zeros")
 def everybody_returns(ws, x):
-    """Every device returns its own output. Only the last device has the result: return zeros on the others."""
+    """Every device returns its own output. Only the last device has the result: return zeros on the other devices."""
     return _pipeline(ws, x, returned=lambda out, me, n: out)
 
 
-@exercise.misconception(fails=forward_gradients, breaks="through your ticks equal those of one device")
+@exercise.misconception(
+    fails=forward_gradients, breaks="JAX's gradients of `ws` and `x` through your ticks equal those of one device"
+)
 def zeros_in_the_bubble(ws, x):
-    """Your bubble begins with zeros, and stage divides by their norm. This NaN shows only in the gradient, as 0 · NaN. Give idle devices an array with a norm above 0, or choose with jnp.where before stage."""
+    """Your bubble begins with zeros, and stage divides by their norm, which gives NaN. The NaN shows only in the gradient, because 0 · NaN is NaN. Give idle devices an array with a norm above 0, or choose with jnp.where before stage."""
     return _pipeline(ws, x, begin=lambda x: jnp.zeros_like(x[0]))
 
 
@@ -192,7 +194,7 @@ def forward_by_sum(ws, x):
 
 @exercise.misconception(fails=forward_bubble, breaks="M + P − 1 ticks")
 def forward_tick_too_many(ws, x):
-    """Your pipeline runs a tick too long. The last micro-batch leaves the last device in tick M + P - 2, counted from 0."""
+    """Your pipeline runs one tick too many. The last micro-batch leaves the last device in tick M + P - 2, counted from 0."""
     return _pipeline(
         ws, x, ticks=lambda n, m: m + n, keep=lambda tick, n, m, made, old: jnp.where(tick < m + n - 1, made, old)
     )
@@ -234,7 +236,7 @@ def one_micro_batch_after_the_other(ws, x):
 
 @exercise.alternative(of=gpipe_forward)
 def forward_unrolled(ws, x):
-    """A Python loop unrolls the ticks; outputs are stacked at the end."""
+    """A Python loop unrolls the ticks. Outputs are stacked at the end."""
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
     held, outputs = jnp.ones_like(x[0]), []
     for tick in range(m + n - 1):
@@ -247,7 +249,7 @@ def forward_unrolled(ws, x):
 
 @exercise.alternative(of=gpipe_forward)
 def forward_in_a_scan(ws, x):
-    """Scan over inputs that are padded with junk; permutes wrap around; the first outputs are junk and are dropped."""
+    """Scan over inputs that are padded with junk. Permutes wrap around. The first outputs are junk and are dropped."""
     n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
 
     def one_tick(held, new):
@@ -261,7 +263,7 @@ def forward_in_a_scan(ws, x):
 
 @exercise.alternative(of=gpipe_forward)
 def forward_masked(ws, x):
-    """The bubble holds zeros, which are masked before use, and nothing is computed in it."""
+    """The bubble holds zeros, which the program masks before use. Devices compute no stage in the bubble."""
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
     held, out = jnp.zeros_like(x[0]), jnp.zeros_like(x)
     for tick in range(m + n - 1):
@@ -295,7 +297,7 @@ def time_of_one_hop_more(chip, P, M, T, D):
 
 @exercise.misconception(of=pipeline_time)
 def time_of_one_tick_more(chip, P, M, T, D):
-    """You counted M + P ticks. The first micro-batch passes P devices in P ticks, and the other M - 1 follow a tick apart."""
+    """You counted M + P ticks. The first micro-batch passes P devices in P ticks. Each of the other M - 1 micro-batches ends one tick after the previous micro-batch."""
     return (M + P) * matmul_time(4 * T * D**2, chip) + (M + P - 1) * 2 * T * D / CHIPS[chip].ici
 
 

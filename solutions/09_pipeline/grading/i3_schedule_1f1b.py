@@ -9,7 +9,7 @@ from i3_schedule_1f1b import exercise, in_flight_memory, schedule_1f1b, time_of_
 
 
 def drawn(rng):
-    """Draw fewer micro-batches than devices, equally many, and more; also one device, and one micro-batch."""
+    """Draw fewer micro-batches than devices, equally many, and more. Draw also one device, and one micro-batch."""
     for P in range(1, 8):
         for M in {1, 2, int(rng.integers(1, P + 1)), P, int(rng.integers(P, 3 * P + 3))}:
             yield {"P": P, "M": M}
@@ -26,7 +26,7 @@ sizes = exercise.cases(
 def ticks_of(grid, P, M):
     """Return the tick of each cell, by device and name. Raises ValueError if a row is not valid."""
     if not isinstance(grid, list | tuple) or len(grid) != P or not all(isinstance(row, list | tuple) for row in grid):
-        raise ValueError(f"it is not a list of {P} lists")
+        raise ValueError(f"the result is not a list of {P} lists")
     due, when = {f"{kind}{i}" for kind in "FB" for i in range(M)}, {}
     for s, row in enumerate(grid):
         for tick, cell in enumerate(row):
@@ -34,7 +34,7 @@ def ticks_of(grid, P, M):
                 continue
             if not isinstance(cell, str) or cell not in due:
                 raise ValueError(
-                    f"device {s} has {cell!r} in tick {tick}, which is none of F0 to F{M - 1} and B0 to B{M - 1}"
+                    f"cells are F0 to F{M - 1}, B0 to B{M - 1} or empty, but device {s} has {cell!r} in tick {tick}"
                 )
             if (s, cell) in when:
                 raise ValueError(f"device {s} has {cell} twice, in ticks {when[s, cell]} and {tick}")
@@ -52,7 +52,7 @@ def too_early(when, P):
         before = s - 1 if cell[0] == "F" else s + 1
         need = (before, cell) if 0 <= before < P else (s, "F" + cell[1:])
         if need != (s, cell) and when[need] >= tick:
-            return f"device {s} has {cell} in tick {tick}, and {need[1]} of device {need[0]} is in tick {when[need]}"
+            return f"device {s} has {cell} in tick {tick}, but needs {need[1]} of device {need[0]}, which is in tick {when[need]}"
     return ""
 
 
@@ -63,12 +63,13 @@ def each_schedule(seen):
         of = f"P={args['P']}, M={args['M']}" if seen.public else "some P and M that are not shown here"
         if got.error:
             place = f"line {got.line}" if got.line else ""
-            raise Failure(f"for {of} it raised {got.error}", where=place, staff=f"{args}: {got.message}")
+            raise Failure(f"for {of} your function raised {got.error}", where=place, staff=f"{args}: {got.message}")
         try:
             when = ticks_of(got.value, **args)
         except ValueError as problem:
             raise Failure(
-                f"for {of}: {problem}" if seen.public else f"for {of} it is not a schedule", staff=f"{args}: {problem}"
+                f"for {of}: {problem}" if seen.public else f"for {of} the result is not a schedule",
+                staff=f"{args}: {problem}",
             ) from None
         yield args["P"], args["M"], when, max(map(len, got.value)), of
 
@@ -92,14 +93,15 @@ def schedule_order(seen):
 
 @exercise.check(sizes, points=1, public=True, after=schedule_order)
 def schedule_makespan(seen):
-    """schedule_1f1b: 2 (M + P - 1) ticks"""
+    """schedule_1f1b: at most 2 (M + P - 1) ticks"""
     for P, M, when, ticks, of in each_schedule(seen):
         most, idle = 2 * (M + P - 1), ticks - 1 - max(when.values())
         if ticks > most:
-            told = f"it takes {ticks} ticks, the budget is {most}"
-            told += f"; in the last {idle} every device is idle" if idle else ""
+            told = f"the schedule takes {ticks} ticks, the budget is {most}"
+            told += f"; every device is idle in the last {idle} of them" if idle else ""
             raise Failure(
-                f"for {of} {told}" if seen.public else f"for {of} it takes too long", staff=f"P={P}, M={M}: {told}"
+                f"for {of} {told}" if seen.public else f"for {of} the schedule takes too many ticks",
+                staff=f"P={P}, M={M}: {told}",
             )
 
 
@@ -117,7 +119,7 @@ def schedule_in_flight(seen):
             if (most := most_in_flight(when, s, M)) > P - s:
                 told = f"device {s} has {most} micro-batches in flight, the budget is {P - s}"
                 raise Failure(
-                    f"for {of}: {told}" if seen.public else f"for {of} too many are in flight",
+                    f"for {of}: {told}" if seen.public else f"for {of} too many micro-batches are in flight",
                     staff=f"P={P}, M={M}: {told}",
                 )
 
@@ -175,7 +177,7 @@ def schedule_of_gpipe(P, M):
 
 @exercise.misconception(fails=schedule_complete, breaks="every device has F and B of every micro-batch once")
 def schedule_never_clamped(P, M):
-    """You schedule P - s forwards first, even if M is smaller than P - s. Schedule min(P - s, M)."""
+    """You schedule P - s forwards first, even if M is smaller than P - s. Schedule min(P - s, M) forwards first."""
     return run(lists(P, M, lambda s: P - s), P)
 
 
@@ -197,7 +199,7 @@ def schedule_one_less(P, M):
     return run(lists(P, M, lambda s: min(max(P - 1 - s, 1), M)), P)
 
 
-@exercise.misconception(fails=schedule_order, breaks="in a later tick than the cell that it needs")
+@exercise.misconception(fails=schedule_order, breaks="every cell comes in a later tick than the cell that it needs")
 def schedule_same_tick(P, M):
     """You use a result in the tick that computes it. The result arrives in the next tick."""
     return [[cell for i in range(M) for cell in (f"F{i}", f"B{i}")] for _ in range(P)]
@@ -225,13 +227,13 @@ def schedule_one_at_a_time(P, M):
     return [[cell for part in row(s) for cell in part] for s in range(P)]
 
 
-@exercise.misconception(fails=schedule_makespan, breaks="idle ticks at the end included")
+@exercise.misconception(fails=schedule_makespan, breaks="at most 2 (M + P − 1) ticks, idle ticks at the end included")
 def schedule_idle_at_the_end(P, M):
     """Your grid continues after all work is done. Each cell is a tick: end the rows with the last backward."""
     return [[*row, "", ""] for row in schedule_1f1b(P, M)]
 
 
-@exercise.misconception(fails=schedule_order, breaks="in a later tick than the cell that it needs")
+@exercise.misconception(fails=schedule_order, breaks="every cell comes in a later tick than the cell that it needs")
 def schedule_back_from_the_first(P, M):
     """Your gradients start at the first device. They start at the last device, which has the loss."""
 
@@ -246,7 +248,7 @@ def schedule_back_from_the_first(P, M):
 
 @exercise.alternative(of=schedule_1f1b)
 def by_closed_form(P, M):
-    """F is in the ticks s + 2i, and B in the ticks 2P - 1 - s + 2i; rows are dicts at first."""
+    """Device s has F of micro-batch i in tick s + 2i, and B in tick 2P - 1 - s + 2i."""
     grid = [[""] * (2 * (M + P - 1)) for _ in range(P)]
     for s in range(P):
         for i in range(M):
@@ -256,8 +258,8 @@ def by_closed_form(P, M):
 
 @exercise.alternative(of=schedule_1f1b)
 def backward_first(P, M):
-    """Greedy: run a possible backward, else a forward while fewer than P - s are in flight; idle cells are None, rows
-    are tuples."""
+    """Run a possible backward, else a forward while fewer than P - s micro-batches are in flight. Idle cells are None,
+    and rows are tuples."""
     done, rows = {}, [[] for _ in range(P)]
     for tick in range(2 * (M + P - 1)):
         now = {}
@@ -275,31 +277,31 @@ def backward_first(P, M):
 
 @exercise.misconception(of=in_flight_memory)
 def in_flight_of_gpipe(P, M, T, D):
-    """You counted GPipe's micro-batches, M on each device. In 1F1B device s has P - s, if that is less than M."""
+    """You counted GPipe's micro-batches, M on each device. In 1F1B device s has the smaller of P - s and M."""
     return P * M * 2 * T * D
 
 
 @exercise.misconception(of=in_flight_memory)
 def in_flight_everywhere(P, M, T, D):
-    """You counted P on each device. Device s holds P - s, and never more than M."""
+    """You counted P micro-batches on each device. Device s holds P - s, and never more than M."""
     return P * P * 2 * T * D
 
 
 @exercise.misconception(of=in_flight_memory)
 def in_flight_beyond_m(P, M, T, D):
-    """You counted P - s on each device, even if there are only M micro-batches."""
+    """You counted P - s micro-batches on each device, even if there are only M micro-batches in all."""
     return P * (P + 1) / 2 * 2 * T * D
 
 
 @exercise.misconception(of=in_flight_memory)
 def in_flight_one_less(P, M, T, D):
-    """You did not count the micro-batch of the first backward. With it there are P - s."""
+    """You did not count the micro-batch of the first backward. Together with this micro-batch there are P - s."""
     return sum(min(P - s - 1, M) for s in range(P)) * 2 * T * D
 
 
 @exercise.misconception(of=time_of_1f1b)
 def time_of_work_alone(chip, P, M, T, D):
-    """You counted the work of one device. It waits while the pipeline fills and drains: P - 1 forwards and P - 1 backwards."""
+    """You counted the work of one device. The device waits while the pipeline fills and drains: P - 1 forwards and P - 1 backwards."""
     return M * 3 * matmul_time(4 * 2 * T * D**2, chip)
 
 
@@ -317,7 +319,7 @@ def time_in_lock_step(chip, P, M, T, D):
 
 @exercise.misconception(of=time_of_1f1b)
 def time_of_one_product(chip, P, M, T, D):
-    """You counted one matmul. A stage has four."""
+    """You counted one matmul. A stage has four matmuls."""
     return (M + P - 1) * 3 * matmul_time(2 * T * D**2, chip)
 
 

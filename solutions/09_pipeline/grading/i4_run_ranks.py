@@ -7,7 +7,7 @@ from i4_run_ranks import alternating_ring_time, blocking_ring_time, exercise, ru
 
 
 def made(rng, ranks, length, kinds):
-    """Draw programs that end: events are drawn in one order, and each rank gets its part of them."""
+    """Draw programs that end. Events are drawn in one order, and each rank gets its part of the events."""
     programs, pending = [[] for _ in range(ranks)], []
     for number in range(length):
         kind = str(rng.choice(kinds))
@@ -33,7 +33,7 @@ def made(rng, ranks, length, kinds):
 
 
 def drawn(rng, kinds, wanted, count=40):
-    """Draw such programs, and programs in which one operation is left out, repeated or moved one place later."""
+    """Draw programs that end, and programs with one operation left out, repeated or moved one place later."""
     found = []
     while len(found) < count:
         programs = made(rng, int(rng.integers(3, 6)), int(rng.integers(4, 12)), kinds)
@@ -138,13 +138,13 @@ def replayed(programs, order):
         if (rank, k) not in fired:
             together = ends_now(rank)
             if not together:
-                raise ValueError(f"rank {rank} waits at {now(rank)}, number {k}, which cannot end yet")
+                raise ValueError(f"rank {rank} waits at {now(rank)}, operation {k}, which cannot end yet")
             fire(together)
         at[rank] += 1
     waiting = sorted(fired - set(order))
     more = waiting or [(rank, at[rank]) for rank in range(len(programs)) if ends_now(rank)]
     if more:
-        raise ValueError(f"operation {more[0][1]} of rank {more[0][0]} can end, and is not in the order")
+        raise ValueError(f"the order leaves out operation {more[0][1]} of rank {more[0][0]}, which can end")
     return [rank for rank, program in enumerate(programs) if at[rank] < len(program)]
 
 
@@ -156,7 +156,7 @@ def judge_runs(seen):
         of = f"for the programs {programs} " if seen.public else "for programs that are not shown here "
         if got.error:
             raise Failure(
-                f"{of}it raised {got.error}",
+                f"{of}your function raised {got.error}",
                 where=f"line {got.line}" if got.line else "",
                 staff=f"{args}: {got.message}",
             )
@@ -164,38 +164,38 @@ def judge_runs(seen):
             order, stuck = got.value
             order, stuck = [(rank, k) for rank, k in order], list(stuck)
         except (TypeError, ValueError):
-            raise Failure(f"{of}it does not return (order, stuck)", staff=f"{args}: {got.value}") from None
+            raise Failure(f"{of}your function does not return (order, stuck)", staff=f"{args}: {got.value}") from None
         try:
             due = replayed(programs, order)
         except ValueError as problem:
             told = f"in the order {order}: {problem}" if seen.public else "the order is impossible, or stops too early"
             raise Failure(of + told, staff=f"{args}: {problem}") from None
         if stuck != due:
-            told = f"ranks {due} are stuck, not {stuck}" if seen.public else "the stuck ranks differ"
+            told = f"ranks {due} are stuck, not {stuck}" if seen.public else "the list of stuck ranks is wrong"
             raise Failure(of + told, staff=f"{args}: {due}, not {stuck}")
 
 
 @exercise.check(message_cases, points=1, public=True)
 def ranks_messages(seen):
-    """run_ranks: send and recv"""
+    """run_ranks: programs with send and recv"""
     judge_runs(seen)
 
 
 @exercise.check(isend_cases, points=0.75, public=True, after=ranks_messages)
 def ranks_isend(seen):
-    """run_ranks: isend and wait"""
+    """run_ranks: programs that also have isend and wait"""
     judge_runs(seen)
 
 
 @exercise.check(group_cases, points=0.75, public=True)
 def ranks_groups(seen):
-    """run_ranks: all_reduce in groups"""
+    """run_ranks: programs with all_reduce in groups"""
     judge_runs(seen)
 
 
 @exercise.check(mixed_cases, points=0.5, after=[ranks_isend, ranks_groups])
 def ranks_mixed(seen):
-    """run_ranks: all operations together"""
+    """run_ranks: programs with all operations"""
     judge_runs(seen)
 
 
@@ -280,19 +280,19 @@ def ranks_isend_waits(programs):
 
 @exercise.misconception(fails=ranks_messages, breaks="A `recv` ignores names")
 def ranks_match_names(programs):
-    """You give a recv the message that has the recv's name. Names do not travel: give it the oldest message from that rank."""
+    """You give a recv the message that has the recv's name. A recv ignores names: give it the oldest message from the rank that it names."""
     return _run(programs, by_name=True)
 
 
 @exercise.misconception(fails=ranks_isend, breaks=["the oldest message", "with isend and wait, too"])
 def ranks_take_the_newest(programs):
-    """You give a recv the newest message of that rank. Give it the oldest one that has not been received."""
+    """You give a recv the newest message from its source rank. Give it the oldest message that no recv has received."""
     return _run(programs, newest=True)
 
 
 @exercise.misconception(fails=ranks_messages, breaks="with send and recv")
 def ranks_from_anybody(programs):
-    """Your recv takes a message from any rank. It must take one from the rank that it names, and wait while other messages arrive."""
+    """Your recv takes a message from any rank. It must take a message from the rank that it names, and wait while other messages arrive."""
     return _run(programs, anybody=True)
 
 
@@ -340,7 +340,7 @@ def ranks_reduce_all(programs):
 
 @exercise.misconception(fails=ranks_groups, breaks="with all_reduce in groups")
 def ranks_reduce_any(programs):
-    """You match an all_reduce of one group with that of a different group. Ranks that enter two groups in opposite
+    """You match an all_reduce of one group with an all_reduce of a different group. Ranks that enter two groups in opposite
     orders wait forever."""
     try:
         return _run(programs, any_group=True)
@@ -455,13 +455,13 @@ def ring_there_and_back(gpu, X, V):
 
 @exercise.misconception(of=alternating_ring_time)
 def ring_always_even(gpu, X, Y, V):
-    """You took two steps for each ring. With an odd number of ranks, the last rank and rank 0 are neighbours and both send first: this needs a third step."""
+    """You took two rounds for each ring. With an odd number of ranks, the last rank and rank 0 are neighbours and both send first: this needs a third round."""
     return 4 * V * 1e9 / GPUS[gpu].egress
 
 
 @exercise.misconception(of=alternating_ring_time)
 def ring_never_waits(gpu, X, Y, V):
-    """You took one step for each ring, as with isend. Here half of the ranks receive before they send."""
+    """You took one round for each ring, as with isend. Here half of the ranks receive before they send."""
     return 2 * V * 1e9 / GPUS[gpu].egress
 
 

@@ -65,7 +65,8 @@ def kept(seen):
 
 @exercise.helper
 def parts_of(seen):
-    """Gates [S, E], 1 for each served choice [S, E], and the experts' results [S, E, F], for whole arrays, in float64."""
+    """The gates [S, E], an array [S, E] with 1 for each served choice, and the experts' results [S, E, F]. All three
+    are whole arrays in float64."""
     x, route, w = (a.astype(np.float64) for a in (seen.x, seen.route, seen.w))
     gates = np.exp(route - route.max(1, keepdims=True))
     return gates / gates.sum(1, keepdims=True), kept(seen), np.tanh(np.einsum("sd,edf->sef", x, w))
@@ -118,13 +119,13 @@ def expect_rows_sent(one_pass):
     expect_only(one_pass.only(axis="ep"), "all_to_all")
     numbers = dims["E"] * one_pass.cap * (dims["D"] + dims["F"] + 2)
     row = 4 * dims["E"] * (dims["D"] + dims["F"]) * (n - 1) / n  # to each expert and back
-    right, wrong, near = one_pass.cap * row, (one_pass.cap + 1) * row, "one row more for each expert is wrong"
+    right, wrong, near = one_pass.cap * row, (one_pass.cap + 1) * row, "cap + 1 rows instead of cap"
     expect_traffic(one_pass, at_most=needed(right, wrong, at=4 * numbers * (n - 1) / n, near=near), axis="ep")
 
 
 @exercise.check(call, points=1, public=True, after=moe_value)
 def moe_traffic(seen):
-    """moe: all-to-alls only, of E · cap rows to the experts and back, in each pass"""
+    """moe: each pass sends at most E · cap rows to the experts and back, by all-to-alls only"""
     forward = seen.only(backward=False)
     expect_traffic(forward, at_most=0, axis="dp")
     expect_rows_sent(forward)
@@ -222,7 +223,7 @@ def choice_by_choice(x, route, w, *, k, cap):
     slots, places = jnp.zeros((E, cap + 1, x.shape[1])), []
     for rank in range(k):
         expert = experts[:, rank]
-        slot = jnp.minimum(used[expert] + slots_of(expert, E), cap)  # the last one is thrown away
+        slot = jnp.minimum(used[expert] + slots_of(expert, E), cap)  # the slot cap is thrown away
         slots = slots.at[expert, slot].add(x)
         places.append((expert, slot))
         used = used + jnp.bincount(expert, length=E)
@@ -291,7 +292,7 @@ def first_choice_only(x, route, w, *, k, cap):
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_value, breaks="the sum over these choices of gate")
+@exercise.misconception(fails=moe_value, breaks="the sum of gate")
 def gates_left_out(x, route, w, *, k, cap):
     """You added results without their gates."""
     (gate, expert), E = chosen(route, k), route.shape[1]
@@ -302,7 +303,8 @@ def gates_left_out(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value, breaks="the softmax of its row of `route` over all E experts")
 def gates_of_the_chosen(x, route, w, *, k, cap):
-    """You took the softmax over the chosen experts. Take it over all experts, and do not rescale the gates of the chosen ones."""
+    """You took the softmax over the chosen experts. Take the softmax over all experts, and do not rescale the gates of
+    the chosen experts."""
     scores, experts = jax.lax.top_k(route, k)
     gate, expert, E = jax.nn.softmax(scores).T.ravel(), experts.T.ravel(), route.shape[1]
     slot = slots_of(expert, E)
@@ -359,8 +361,8 @@ def sent_untiled(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value, breaks="the other gates do not change")
 def gates_renormalised_after_drops(x, route, w, *, k, cap):
-    """You scaled a token's gates so that those of its served choices sum to one. A choice without a slot adds nothing,
-    and the other gates do not change."""
+    """You scaled a token's gates so that the gates of its served choices sum to one. A choice without a slot adds
+    nothing, and the other gates do not change."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     served = jnp.where(slot < cap, gate, 0).reshape(k, len(x))
@@ -447,7 +449,7 @@ def sent_on_untiled(x, route, w, *, k, cap):
 @exercise.misconception(fails=moe_value, breaks="the sum over each token's choices")
 def local_number_on_return(x, route, w, *, k, cap):
     """You looked up returned results by the expert's number on its device. Results return in the order of all E
-    experts: use the number among all E."""
+    experts: use the expert's number among all E."""
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = slots_of(expert, E)
     home = back(through(there(placed(x, expert, slot, E, cap)), w))
@@ -475,7 +477,7 @@ def expert_of_the_whole_numbering(x, route, w, *, k, cap):
 
 @exercise.misconception(fails=moe_value, breaks="the sum over each token's choices")
 def experts_dealt_out(x, route, w, *, k, cap):
-    """You sent expert e to device e mod N. Here device i has the E/N experts that start at i · E/N."""
+    """You sent expert e to device e mod N. Device i has E/N experts: the experts from i · E/N on."""
     (gate, expert), E, n = chosen(route, k), route.shape[1], jax.lax.axis_size("ep")
     slot, place = slots_of(expert, E), expert % n * (E // n) + expert // n
     return joined(back(through(there(placed(x, place, slot, E, cap)), w)), gate, place, slot, len(x))
@@ -490,7 +492,7 @@ def slots_of_the_receiver(x, route, w, *, k, cap):
     return joined(home.reshape(n, E // n, cap, -1).swapaxes(0, 1).reshape(E, cap, -1), gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_value, breaks="the sum over these choices of gate")
+@exercise.misconception(fails=moe_value, breaks="the sum of gate")
 def gate_on_the_way_in(x, route, w, *, k, cap):
     """You multiplied the tokens by their gates. Experts are not linear, so multiply their results instead."""
     (gate, expert), E = chosen(route, k), route.shape[1]
@@ -500,15 +502,16 @@ def gate_on_the_way_in(x, route, w, *, k, cap):
     return joined(back(through(there(slots), w)), jnp.ones_like(gate), expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_router, breaks="`w` and `route`, by JAX")
+@exercise.misconception(fails=moe_router, breaks="`x`, `w` and `route`")
 def gates_taken_as_given(x, route, w, *, k, cap):
-    """You stopped the gradient of the gates. The router learns only from this gradient, because the choice of an expert has none."""
+    """You stopped the gradient of the gates. The router learns only from this gradient, because the choice of an expert
+    has no gradient."""
     (gate, expert), E = chosen(jax.lax.stop_gradient(route), k), route.shape[1]
     slot = slots_of(expert, E)
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_router, breaks="`w` and `route`, by JAX")
+@exercise.misconception(fails=moe_router, breaks="`x`, `w` and `route`")
 def gate_gradient_twice(x, route, w, *, k, cap):
     """Your gates have the right values, but twice the gradient. Multiply by the gate once."""
     (gate, expert), E = chosen(route, k), route.shape[1]
@@ -644,13 +647,13 @@ def bytes_without_room(S, D, k, room, N):
 
 @exercise.misconception(of=moe_bytes)
 def bytes_of_all_slots(S, D, k, room, N):
-    """You counted the part that a device keeps for its own experts. It sends N − 1 of its N parts."""
+    """You counted the part that a device keeps for its own experts. A device sends N − 1 of its N parts."""
     return moe_bytes(S=S, D=D, k=k, room=room, N=N) * N / (N - 1)
 
 
 @exercise.misconception(of=moe_bytes)
 def bytes_of_a_gather(S, D, k, room, N):
-    """You counted an all-gather of the slots. A device sends each other device only that device's part, 1/N of the
+    """You counted an all-gather of the slots. Each device receives only the slots of its own experts, 1/N of a sender's
     slots."""
     return moe_bytes(S=S, D=D, k=k, room=room, N=N) * N
 
@@ -663,7 +666,7 @@ def hides_a_gather(chip, N, matrices):
 
 @exercise.misconception(of=moe_hides_from)
 def hides_one_of_the_two(chip, N, matrices):
-    """You counted one all-to-all. The results need a second one to return."""
+    """You counted one all-to-all. A second all-to-all returns the results."""
     return moe_hides_from(chip=chip, N=N, matrices=matrices) / 2
 
 
@@ -675,7 +678,7 @@ def hides_in_one_direction(chip, N, matrices):
 
 @exercise.misconception(of=moe_hides_from)
 def hides_a_devices_part(chip, N, matrices):
-    """You took V for the bytes of one device. V is the bytes of all devices of the ring."""
+    """You used the bytes of one device as V. V is the bytes of all devices of the ring."""
     return moe_hides_from(chip=chip, N=N, matrices=matrices) / N
 
 

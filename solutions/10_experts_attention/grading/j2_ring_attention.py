@@ -119,7 +119,7 @@ def ring_stripes(seen):
 
 @exercise.helper
 def block_of(seen):
-    """The size of a device's block of q, and of its scores with one block of keys."""
+    """The size of a device's block of q, the size of its scores with one block of keys, and its number of rows."""
     rows, heads = seen.dims["T"] // seen.mesh["cp"], seen.dims["H"] // seen.mesh["tp"]
     return rows * heads * seen.dims["d"], rows * rows * heads, rows
 
@@ -137,14 +137,14 @@ def expect_sent(seen, right, most, wrong, near=""):
 def expect_sent_forward(seen):
     """Require that K and V are sent N - 1 times."""
     n = seen.mesh["cp"]
-    expect_sent(seen, 2 * (n - 1), 2 * (n - 1), 2 * n, near="one hop too many")
+    expect_sent(seen, 2 * (n - 1), 2 * (n - 1), 2 * n, near="N hops instead of N - 1")
 
 
 @exercise.helper
 def expect_sent_back(seen):
     """Require that K and V are sent N - 1 times, then K, V and their gradients at most N times."""
     n = seen.mesh["cp"]
-    expect_sent(seen, 4 * (n - 1), 2 * (n - 1) + 4 * n, 3 * n * (n - 1))  # wrong: each round starts from home
+    expect_sent(seen, 4 * (n - 1), 2 * (n - 1) + 4 * n, 3 * n * (n - 1))  # wrong: each round sends own blocks
 
 
 @exercise.check(whole, points=0.5, after=ring_whole)
@@ -160,8 +160,9 @@ def ring_held(seen):
     expect_sent_forward(seen)
     block, scores, rows = block_of(seen)
     round_needs = block + 2 * scores + 15 * rows * seen.dims["H"]
-    wrong = 3 * block + seen.mesh["cp"] * scores  # scores of all rounds; K and V of all devices take more
-    budget = between(4 * round_needs, 4 * wrong, at=2.4 * 4 * round_needs)  # blocks in both directions pass
+    wrong = 3 * block + seen.mesh["cp"] * scores  # this is for scores of all rounds; K and V of all devices take more
+    # A program that sends blocks in both directions passes, too.
+    budget = between(4 * round_needs, 4 * wrong, at=2.4 * 4 * round_needs)
     expect_memory(seen, at_most=budget, by="program", arguments=False)
 
 
@@ -174,14 +175,15 @@ def ring_back(seen):
 
 @exercise.check(long, points=0.25, after=[ring_gradients, ring_stripes, ring_back])
 def ring_kept(seen):
-    """ring_attn and its gradients: no scores of a finished round are kept, and no more is sent"""
+    """ring_attn and its gradients: no scores of a finished round are kept; the limit for what is sent holds"""
     expect_sent_back(seen)
     for name, due in gradients_of(seen).items():
         expect_near(seen.grads[name], due)
     block, scores, _ = block_of(seen)
     right = 12 * block + 2 * scores  # a backward pass by hand; with jax.checkpoint about twice that
     wrong = 3 * block + seen.mesh["cp"] * scores  # the weights of half of the rounds
-    budget = between(4 * right, 4 * wrong, styles=1.5, at=2.29 * 4 * right)  # by JAX, with a loop over heads: 2 * right
+    # Gradients by JAX, with a loop over heads, take 2 * right.
+    budget = between(4 * right, 4 * wrong, styles=1.5, at=2.29 * 4 * right)
     expect_memory(seen, at_most=budget, by="program", arguments=False)
 
 
@@ -231,7 +233,7 @@ def by_hand(q, k, v, how, backward):
 
 
 def back_through(kept, d_out, k, v, hop, how):
-    """The share of one round in the gradients of q, k and v."""
+    """What one round adds to the gradients of q, k and v."""
     q, _, _, out, lse = kept
     weights = jnp.exp(scored(q, k, hop, **how) - lse[..., None])
     mean = jnp.einsum("thd,thd->ht", d_out, out)[..., None]
@@ -298,7 +300,8 @@ def other_way_round(q, k, v, *, causal, striped):
 
 @exercise.alternative()
 def both_ways_round(q, k, v, *, causal, striped):
-    """Half of the blocks travel in one direction, half in the other, so two pairs of blocks are on their way."""
+    """Half of the blocks travel in one direction, and half in the other direction. So two pairs of blocks are on their
+    way at a time."""
     n, how = jax.lax.axis_size("cp"), {"causal": causal, "striped": striped}
     back = [(i, (i - 1) % n) for i in range(n)]
 
@@ -355,7 +358,7 @@ def unseen_blocks_skipped(q, k, v, *, causal, striped):
 
 @exercise.alternative()
 def positions_travel_with_keys(q, k, v, *, causal, striped):
-    """Each key's position goes round with it."""
+    """The position of each key goes round with the key."""
     n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), q.shape[0]
     mine = jnp.arange(rows) * n + me if striped else jnp.arange(rows) + me * rows
 
@@ -449,13 +452,13 @@ def scaled_by_the_root_of_d(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=[ring_value, ring_whole], breaks="q · k (not scaled)")
 def scaled_twice(q, k, v, *, causal, striped):
-    """You divided the scores by d, which is the square root of d twice. Here the score is q · k, not scaled."""
+    """You divided the scores by the square root of d twice. Here the score is q · k, not scaled."""
     return around(q / q.shape[-1], k, v, {"causal": causal, "striped": striped})
 
 
 @exercise.misconception(fails=ring_value, breaks="a query sees its own position")
 def diagonal_masked(q, k, v, *, causal, striped):
-    """You masked a query's own position. A query sees positions up to its own: s <= t."""
+    """You masked a query's own position. A query at position t sees its own position too: s <= t."""
 
     def masked(q, k, hop, causal, striped):
         n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), jnp.arange(len(q))
@@ -492,7 +495,7 @@ def diagonal_masked_by_infinity(q, k, v, *, causal, striped):
 
 @exercise.misconception(form_of=diagonal_masked, breaks="a query sees its own position")
 def diagonal_masked_in_every_round(q, k, v, *, causal, striped):
-    """Like `diagonal_masked_by_infinity`, but every query is NaN whose first round shows it no key."""
+    """Like `diagonal_masked_by_infinity`, but the result is NaN for each query that sees no key in its first round."""
 
     def masked(q, k, hop, causal, striped):
         n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), jnp.arange(len(q))
@@ -589,7 +592,8 @@ def masked_by_zero(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=[ring_value, ring_sent], breaks="blocks, with and without `causal`")
 def foreign_block_first(q, k, v, *, causal, striped):
-    """You began with a neighbour's block. The first device's queries see none of its keys, and -inf - (-inf) is NaN. Begin with the device's own block, or guard against this."""
+    """You began with a neighbour's block. The first device's queries see no key of that block, and -inf - (-inf) is
+    NaN. Begin with the device's own block, or guard against this NaN."""
     n, state = jax.lax.axis_size("cp"), start(q)
     how = {"causal": causal, "striped": striped}
     for hop in range(1, n + 1):
@@ -695,7 +699,7 @@ def home_keys_in_the_backward_pass(q, k, v, *, causal, striped):
 
 
 def back_around(kept, d_out, how, hops):
-    """A backward pass that sends the sums of gradients on in `hops` of the rounds."""
+    """A backward pass that sends the sums of gradients to the next device in `hops` of the rounds."""
     _, k, v, _, _ = kept
     n, d_q, d_k, d_v = jax.lax.axis_size("cp"), 0, 0, 0
     for hop in range(n):
@@ -752,7 +756,7 @@ def one_hop_too_many(q, k, v, *, causal, striped):
 )
 def each_round_from_home(q, k, v, *, causal, striped):
     """In round h you send your own block h hops, so a block crosses the links again and again. In each round, send the
-    block that you received one hop on."""
+    block that you received to the next device."""
     state = start(q)
     for hop in range(jax.lax.axis_size("cp")):
 
@@ -775,10 +779,10 @@ def gathered_all_heads(q, k, v, *, causal, striped):
     return jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("tp") * heads, heads, axis=1)
 
 
-@exercise.misconception(fails=ring_held, breaks="not K and V of all devices")
+@exercise.misconception(fails=ring_held, breaks="not for K and V of all devices")
 def gathered_keys_and_values(q, k, v, *, causal, striped):
-    """You gathered keys and values, so every device holds those of the whole text. Use each block when it arrives, then
-    send it on."""
+    """You gathered keys and values, so every device holds the keys and values of the whole text. Use each block when it
+    arrives, then send it on."""
     n, me = jax.lax.axis_size("cp"), jax.lax.axis_index("cp")
     every = jax.lax.all_gather((k, v), "cp")
     state = start(q)
@@ -836,7 +840,8 @@ def weights_of_half_of_the_rounds_kept(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=ring_kept, breaks="no scores or weights of a finished round")
 def one_checkpoint_around_all(q, k, v, *, causal, striped):
-    """You put one checkpoint around all rounds, so the backward pass holds all weights at once. Put one around each round."""
+    """You put one checkpoint around all rounds, so the backward pass holds all weights at once. Put a checkpoint around
+    each round."""
     how = {"causal": causal, "striped": striped}
     return jax.checkpoint(lambda q, k, v: around(q, k, v, how, checkpoint=lambda step: step))(q, k, v)
 
@@ -849,25 +854,27 @@ def hides_with_both_ways(chip, N, Q):
 
 @exercise.misconception(of=ring_hides_from)
 def hides_on_one_chip(chip, N, Q):
-    """You gave the positions of one chip. The whole text has N times as many."""
+    """You gave the positions of one chip. The whole text has N times as many positions."""
     return ring_hides_from(chip=chip, N=N, Q=Q) / N
 
 
 @exercise.misconception(of=ring_hides_from)
 def hides_with_equal_heads(chip, N, Q):
-    """You sent as many key heads as there are query heads. Only 8 are sent, and each serves several query heads."""
+    """You sent as many key heads as there are query heads. Only 8 key heads are sent, and each serves several query
+    heads."""
     return ring_hides_from(chip=chip, N=N, Q=Q) * Q / 8
 
 
 @exercise.misconception(of=ring_hides_from)
 def hides_with_one_product(chip, N, Q):
-    """You counted one matmul. A round has two: q · k and weights · v."""
+    """You counted one matmul. A round has two matmuls: q · k and weights · v."""
     return ring_hides_from(chip=chip, N=N, Q=Q) * 2
 
 
 @exercise.misconception(of=stripes_save)
 def saved_with_a_full_first_round(chip, T, N, H):
-    """You counted the first round of blocks in full. In its own block, a query sees only the positions up to its own: half of the block on average."""
+    """You counted the first round of blocks in full. In the block of its own device, a query sees only the positions up
+    to its own position: half of the block on average."""
     rows = T // N
     return matmul_time(4 * 128 * H * (N * rows**2 - N * rows * (rows + 1) / 2), chip)
 
@@ -875,7 +882,7 @@ def saved_with_a_full_first_round(chip, T, N, H):
 @exercise.misconception(of=stripes_save)
 def saved_against_no_mask_at_all(chip, T, N, H):
     """Your answer is twice the right one. Either you gave stripes no work after round 0, although each stripe sees half
-    of every other stripe. Or you counted 8·d FLOPs for each pair: two matmuls of 2·d FLOPs have 4·d."""
+    of every other stripe. Or you counted 8·d FLOPs for each pair: two matmuls of 2·d FLOPs have 4·d FLOPs."""
     rows = T // N
     return matmul_time(4 * 128 * H * (N - 1) * rows**2, chip)
 
@@ -888,13 +895,13 @@ def saved_with_one_product(chip, T, N, H):
 
 @exercise.misconception(of=stripes_save)
 def saved_one_head(chip, T, N, H):
-    """You counted one head."""
+    """You counted one head. Count all heads."""
     return stripes_save(chip=chip, T=T, N=N, H=H) / H
 
 
 @exercise.misconception(of=stripes_save)
 def saved_by_all(chip, T, N, H):
-    """You added up all devices. They work at the same time, so a round takes as long as its busiest device."""
+    """You added up all devices. The devices work at the same time, so a round takes as long as its busiest device."""
     return stripes_save(chip=chip, T=T, N=N, H=H) * N
 
 

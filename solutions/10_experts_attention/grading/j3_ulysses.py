@@ -118,7 +118,7 @@ def keys_rotated_by_the_block(q, k, v):
 
 @exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")
 def out_again_on_the_way_back(q, k, v):
-    """You used the first all-to-all for the result too, and reshaped. The sizes fit, but the order is wrong. Split the
+    """You repeated the first all-to-all for the result, and reshaped. The sizes fit, but the order is wrong. Split the
     rows and join the heads."""
     q, k, v = to_heads(q), to_heads(k), to_heads(v)
     out = attention(*rotated(q, k), v)
@@ -180,8 +180,8 @@ def not_causal(q, k, v):
 
 @exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")
 def key_heads_in_turns(q, k, v):
-    """You gave query head h the key head h % K. Neighbouring query heads share key head h // (Q / K), so repeat each
-    key head in place."""
+    """You used key head h % K for query head h. Query head h uses key head h // (Q / K), so neighbouring query heads
+    share a key head. Repeat each key head in place."""
     q, k, v = to_heads(q), to_heads(k), to_heads(v)
     q, k = rotated(q, k)
     groups = q.shape[2] // k.shape[2]
@@ -248,7 +248,7 @@ def gathered_on_the_way_back(q, k, v):
 
 @exercise.misconception(of=ulysses_bytes)
 def sent_all_of_it(B, T, N):
-    """You counted the part that a device keeps. It sends N − 1 of its N parts."""
+    """You counted the part that a device keeps. A device sends N − 1 of its N parts."""
     return 2 * B * T * 128 * 128 / N
 
 
@@ -260,14 +260,14 @@ def sent_one_way_only(B, T, N):
 
 @exercise.misconception(of=ulysses_bytes)
 def sent_as_a_gather(B, T, N):
-    """You counted an all-gather, in which every device receives everything. Here each pair of devices exchanges 1/N² of
-    the array."""
+    """You counted an all-gather, in which every device receives everything. In an all-to-all, a device sends 1/N² of
+    the array to each other device."""
     return 2 * B * T * 128 * 128 * (N - 1) / N
 
 
 @exercise.misconception(of=ulysses_bytes)
 def sent_all_heads_alike(B, T, N):
-    """You gave keys and values 48 heads. They have 16 heads."""
+    """You gave keys and values 48 heads. Keys and values have 16 heads."""
     return 2 * B * T * 128 * 192 / N * (N - 1) / N
 
 
@@ -291,13 +291,13 @@ def time_in_one_direction(chip, B, T, N):
 
 @exercise.misconception(of=ulysses_time)
 def time_of_a_block(chip, B, T, N):
-    """You took V for one device's block. V is the bytes of the whole array."""
+    """You used the bytes of one device's block as V. V counts the bytes of the whole arrays."""
     return all_to_all_time(2 * B * T * 128 * 128, N, chip) / N
 
 
 @exercise.misconception(of=ulysses_time)
 def time_of_all_heads_alike(chip, B, T, N):
-    """You gave keys and values 48 heads. They have 16 heads."""
+    """You gave keys and values 48 heads. Keys and values have 16 heads."""
     return all_to_all_time(2 * B * T * 128 * 192, N, chip)
 
 

@@ -18,7 +18,8 @@ def scored(q, k, length, empty=-jnp.inf):
 
 @exercise.alternative()
 def merged_by_log_sum_exp(q, k, v, length):
-    """Each device finishes its own softmax; results are gathered with their log-sum-exp and weighted by it."""
+    """Each device finishes its own softmax; the results are gathered with their log-sum-exps, which give the
+    weights."""
     scores = scored(q, k, length)
     top = jnp.maximum(scores.max(-1), -1e30)  # a device without a filled position
     weights = jnp.exp(scores - top[..., None])
@@ -52,7 +53,7 @@ def packed_into_one_sum(q, k, v, length):
 
 @exercise.alternative()
 def rescaled_after_the_maximum(q, k, v, length):
-    """Local sums use local maxima and are rescaled when the largest is known. The mask is finite."""
+    """Local sums use local maxima and are rescaled when the largest score is known. The mask is finite."""
     scores = scored(q, k, length, -1e9)
     mine = scores.max(-1)
     weights = jnp.exp(scores - mine[..., None]) * (scores > -1e8)
@@ -199,7 +200,8 @@ def nothing_masked(q, k, v, length):
 
 @exercise.misconception(fails=decode_value, breaks="weighted by the softmax")
 def added_over_heads(q, k, v, length):
-    """You summed over y as well. Devices along y have other heads. Sum only over x, the axis that cuts the positions."""
+    """You summed over y as well. Devices along y have different heads. Sum only over x, the axis that cuts the
+    positions."""
     scores = scored(q, k, length)
     weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), ("x", "y"))
@@ -217,7 +219,8 @@ def added_over_heads_with_their_maximum(q, k, v, length):
 
 @exercise.misconception(fails=decode_value, breaks="weighted by the softmax")
 def added_over_sequences(q, k, v, length):
-    """You summed over z as well. Devices along z have other sequences. Sum only over x, the axis that cuts the positions."""
+    """You summed over z as well. Devices along z have different sequences. Sum only over x, the axis that cuts the
+    positions."""
     scores = scored(q, k, length)
     weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), ("x", "z"))
@@ -226,7 +229,7 @@ def added_over_sequences(q, k, v, length):
 
 @exercise.misconception(fails=decode_value, breaks="weighted by the softmax")
 def two_bases(q, k, v, length):
-    """You mixed two bases: log has base e, and exp2 has base 2. Use one of them."""
+    """You mixed two bases: log has base e, and exp2 has base 2. Use one base."""
     scores = scored(q, k, length, -1e9)
     top = scores.max(-1)
     mass = jnp.exp(scores - top[..., None]).sum(-1)
@@ -253,7 +256,7 @@ def gathered_the_values(q, k, v, length):
     return jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scores), jax.lax.all_gather(v, "x", axis=1, tiled=True))
 
 
-@exercise.misconception(fails=decode_traffic, breaks="over y and z nothing")
+@exercise.misconception(fails=decode_traffic, breaks="nothing over y and z")
 def gathered_all_heads(q, k, v, length):
     """You gathered the results of all heads over y. Each device returns only its own heads, so nothing has to be sent
     over y."""
@@ -340,7 +343,7 @@ def merged_without_heads(chip, B, X):
 
 @exercise.misconception(of=merge_time)
 def merged_without_masses(chip, B, X):
-    """You left out the masses. For each head, a device sends its mass beside its sum of v: one number more."""
+    """You left out the masses. For each head, a device sends one number more than its sum of v: its mass."""
     return all_reduce_time(4 * B * 64 * 32, X, chip)
 
 

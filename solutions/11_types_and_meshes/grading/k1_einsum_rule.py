@@ -163,7 +163,7 @@ def of_shards(seen):
 
 @exercise.check(graphs, points=0.5, public=True)
 def of_graphs(seen):
-    """einsum_rule: a batch with four dimensions; each may be sharded"""
+    """einsum_rule: a batch with four dimensions; each dimension may be cut"""
     expect_as_tried(seen, by_einsum)
 
 
@@ -220,7 +220,8 @@ def sums_are_multiplied(equation, placements):
 
 @exercise.misconception(of=einsum_rule, fails=no_sum, breaks="`ValueError` if the result has no placement")
 def a_sum_beside_a_cut(equation, placements):
-    """You combined a partial sum with a cut operand. Each device multiplies its own partial sum only by its own part of the other operand: other products are missing."""
+    """You combined a partial sum with a cut operand. Each device multiplies its own partial sum only by its own part of
+    the other operand. The products with the other parts are missing."""
     if placements.count("P") == 1:
         return "P"
     return einsum_rule(equation, placements)
@@ -236,8 +237,8 @@ def a_sum_lost_beside_a_cut(equation, placements):
 
 @exercise.misconception(of=einsum_rule, fails=[of_shards, of_graphs], breaks="whole and cut operands")
 def contraction_is_whole(equation, placements):
-    """You treated a contraction of cut operands as whole. Each device has summed only its own terms, so the result is a
-    partial sum."""
+    """You treated the contraction of cut operands as a whole result. Each device has summed only its own terms, so the
+    result is a partial sum."""
     found = einsum_rule(equation, placements)
     return "R" if found == "P" and "P" not in placements else found
 
@@ -305,8 +306,8 @@ def triple_of_a_sum_is_whole(op, placements):
 
 @exercise.misconception(of=elementwise_rule, fails=elementwise_sums, breaks="the four operations")
 def every_op_keeps_a_sum(op, placements):
-    """You accepted partial sums for relu and + 1. relu is linear only on positive numbers: try 5 and -3. With + 1 each
-    device adds 1."""
+    """You accepted partial sums for relu and + 1. relu is linear only on positive numbers: try 5 and -3. With + 1 every
+    device adds 1, so the sum grows by N."""
     if len(set(placements)) > 1:
         raise ValueError("the operands have different placements")
     return placements[0]
@@ -349,19 +350,19 @@ def cut_beats_whole(op, placements):
 
 @exercise.misconception(of=pending_bytes)
 def pending_once(**drawn):
-    """You counted one round. A ring all-reduce is a reduce-scatter and an all-gather: 2·(N - 1) hops."""
+    """You counted half of the hops. A ring all-reduce is a reduce-scatter and an all-gather: 2·(X - 1) hops."""
     return pending_bytes(**drawn) / 2
 
 
 @exercise.misconception(of=pending_bytes)
 def pending_all_chunks(X, **rest):
-    """You counted N hops for each half. Each half needs N - 1 hops."""
+    """You counted X hops for each half of the all-reduce. Each half needs X - 1 hops."""
     return pending_bytes(X=X, **rest) * X / (X - 1)
 
 
 @exercise.misconception(of=pending_bytes)
 def pending_shard(X, **rest):
-    """You reduced 1/N of the result. The cut letter is summed, so each device holds an array of full shape."""
+    """You reduced 1/X of the result. The cut letter is summed, so each device holds an array of full shape."""
     return pending_bytes(X=X, **rest) / X
 
 
@@ -373,8 +374,8 @@ def pending_input(F, H, **rest):
 
 @exercise.misconception(of=pieces_that_meet)
 def all_pieces_meet(X, Y):
-    """You treated the two orders as equal. ("x", "y") numbers parts i·Y + j, ("y", "x") numbers them j·X + i. On most
-    devices these differ."""
+    """You treated the two orders as equal. With ("x", "y") device (i, j) holds part i·Y + j. With ("y", "x") it
+    holds part j·X + i. On most devices the two numbers differ."""
     return X * Y
 
 

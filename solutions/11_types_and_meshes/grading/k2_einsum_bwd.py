@@ -8,7 +8,7 @@ from k2_einsum_bwd import columns_to_hide, einsum_bwd, exercise, gradient_bytes,
 
 
 def einsum_rule(equation, placements):
-    """Return the placement of the output, as in K1; None if there is none."""
+    """Return the placement of the output, as in K1; None if no placement is right."""
     inputs, out = equation.split("->")
     inputs, others = inputs.split(","), [place for place in placements if place != "R"]
     if "P" in others:
@@ -36,7 +36,7 @@ def every_case():
 
 
 def drawn(admit, most=40):
-    """Draw cases that ``admit`` accepts; it gets the placements of operands, of gradients, and of the output."""
+    """Draw cases that ``admit`` accepts. ``admit`` gets the placements of operands, of gradients, and of the output."""
 
     def draw(rng):
         cases = [case for case, found, out in every_case() if admit(case["placements"], found, out)]
@@ -158,14 +158,16 @@ def output_goes_first(equation, placements):
     return [(eq, place) for eq, (_, place) in zip(moved, einsum_bwd(equation, placements), strict=True)]
 
 
-@exercise.misconception(of=einsum_bwd, fails=[bwd_pending, bwd_of_sums], breaks="equals its operand's or is pending")
+@exercise.misconception(
+    of=einsum_bwd, fails=[bwd_pending, bwd_of_sums], breaks="the placement of its operand, or pending"
+)
 def pending_missed(equation, placements):
     """You treated every gradient as complete. If devices multiply a whole operand by different parts, each has only a
     share of the operand's gradient: "P"."""
     return [(eq, "R" if place == "P" else place) for eq, place in einsum_bwd(equation, placements)]
 
 
-@exercise.misconception(of=einsum_bwd, fails=bwd_pending, breaks="equals its operand's or is pending")
+@exercise.misconception(of=einsum_bwd, fails=bwd_pending, breaks="the placement of its operand, or pending")
 def only_the_batch_watched(equation, placements):
     """You considered only a cut batch. Any cut letter that the operand lacks makes its gradient pending, also the
     letter of a sequence or of columns."""
@@ -178,13 +180,15 @@ def only_the_batch_watched(equation, placements):
 @exercise.misconception(of=einsum_bwd, fails=bwd_of_sums, breaks="the output or an operand is a partial sum")
 def cotangent_of_a_sum_pending(equation, placements):
     """You treated the gradient of a partial sum as a partial sum. A sum passes its gradient unchanged to each summand,
-    so this gradient is "R". A reduction makes it N times too large."""
+    so this gradient is "R". A reduction would make it N times too large."""
     if einsum_rule(equation, placements) != "P":
         return einsum_bwd(equation, placements)
     return [(eq, "P") for eq, _ in einsum_bwd(equation, placements)]
 
 
-@exercise.misconception(of=einsum_bwd, fails=[bwd_settled, bwd_of_sums], breaks="equals its operand's or is pending")
+@exercise.misconception(
+    of=einsum_bwd, fails=[bwd_settled, bwd_of_sums], breaks="the placement of its operand, or pending"
+)
 def whole_reduced(equation, placements):
     """You reduced gradients that are already complete on each device, which counts them N times. Reduce a gradient
     only if the devices multiplied its operand by different parts."""

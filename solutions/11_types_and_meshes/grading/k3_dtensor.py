@@ -19,9 +19,10 @@ AXES = ["tp", "dp", "fsdp", "cp"]  # drawn in any order, so that the mesh's orde
 
 
 def drawn(rng, count, *, cut, pending=0, one=False, turned=False, spare=False):
-    """Draw specs: ``cut`` axes cut the first dimension, perhaps one axis cuts another, ``pending`` axes are unreduced.
+    """Draw specs: ``cut`` axes cut one dimension, ``pending`` axes are unreduced, and one more axis may cut another
+    dimension.
 
-    Args: one: a cutting axis has size 1. turned: the tuple is not in the mesh's order. spare: the first dimension has
+    Args: one: a cutting axis has size 1. turned: the tuple is not in the mesh's order. spare: this dimension has
     unequal parts.
     """
     for _ in range(count):
@@ -32,13 +33,13 @@ def drawn(rng, count, *, cut, pending=0, one=False, turned=False, spare=False):
         if one:
             mesh[first[0]] = 1
         if turned:
-            at = int(rng.integers(cut - 1))  # of three axes the first may still come before the last
+            at = int(rng.integers(cut - 1))  # the first of three axes may still come before the last axis
             first[at : at + 2] = first[at + 1], first[at]
         second = chosen[cut : cut + int(rng.integers(0, 5 - cut - pending))][:1]
         entries = [None, tuple(first), *second]
         parts = [math.prod(mesh[axis] for axis in axes_of(entry)) for entry in entries]
         shape = [part * int(rng.integers(1, 7)) for part in parts]
-        if spare:  # the first axis makes equal parts, all axes together do not
+        if spare:  # the first axis alone makes equal parts, all axes together do not
             shape[1] = mesh[first[0]] * (parts[1] // mesh[first[0]] + 1)
         yield {
             "spec": P(*entries, unreduced=set(chosen[len(chosen) - pending :]) if pending else set()),
@@ -48,7 +49,7 @@ def drawn(rng, count, *, cut, pending=0, one=False, turned=False, spare=False):
 
 
 def as_placements(cases):
-    """Draw such layouts as lists of placements."""
+    """Return the cases with a list of placements in place of the spec."""
     return [{**{k: v for k, v in case.items() if k != "spec"}, "placements": to_dtensor(**case)} for case in cases]
 
 
@@ -89,7 +90,7 @@ def unspoken(rng):
         size = list(case["mesh"].values())[at]
         cut = int(places[at][2:-1])
         yield {**case, "shape": (*shape[:cut], shape[cut] * size + 1, *shape[cut + 1 :])}
-    for rows in (4, 12, 20):  # dp and tp each make equal parts, together they do not
+    for rows in (4, 12, 20):  # dp alone and tp alone make equal parts, both together do not
         yield {"mesh": MESH, "shape": (rows, 3), "placements": ["S(0)", "R", "S(0)"]}
         yield {"mesh": MESH, "shape": (6, rows), "placements": ["S(1)", "S(0)", "S(1)"]}
     for places in (["R", "R", "S(-1)"], ["S(-1)", "R", "R"], ["S(0)", "R", "S(-1)"], ["R", "R", "S(-2)"]):
@@ -299,13 +300,14 @@ def one_for_each_dimension(spec, shape, mesh):
 
 @exercise.misconception(of=to_spec, fails=spec_pending, breaks="unreduced axes")
 def sum_forgotten(placements, shape, mesh):
-    """You dropped the partial sum, so the spec treats a summand as the value. Name its axis in unreduced."""
+    """You dropped the partial sum, so the spec treats a summand as the value. Name the axis of the partial sum in
+    `unreduced`."""
     return to_spec(["R" if place == "P" else place for place in placements], shape, mesh)
 
 
 @exercise.misconception(of=to_spec, fails=spec_cuts, breaks="alone and several together")
 def last_axis_wins(placements, shape, mesh):
-    """You kept one axis for each dimension. If several axes cut it, write a tuple in the mesh's order."""
+    """You kept one axis for each dimension. If several axes cut a dimension, write a tuple in the mesh's order."""
     entries = [None] * len(shape)
     spec = to_spec(placements, shape, mesh)
     for dim, entry in enumerate(spec.partitions):
@@ -350,13 +352,14 @@ def counted_from_the_end(placements, shape, mesh):
 
 @exercise.misconception(of=to_spec, fails=spec_refused, breaks="parts that are not equal")
 def uneven_spelt(placements, shape, mesh):
-    """You accepted unequal parts. DTensor allows them, JAX's arrays do not."""
+    """You accepted unequal parts. DTensor allows unequal parts, but JAX's arrays have equal parts."""
     return to_spec(placements, tuple(size * math.prod(mesh.values()) for size in shape), mesh)
 
 
 @exercise.misconception(of=to_spec, fails=spec_refused, breaks="parts that are not equal")
 def each_axis_divides_alone(placements, shape, mesh):
-    """You divided the dimension by each axis alone. If several axes cut it, their product must divide its size."""
+    """You divided the dimension by each axis alone. If several axes cut a dimension, the product of their sizes must
+    divide the dimension's size."""
     for axis, place in zip(mesh, placements, strict=True):
         if place[:2] == "S(" and place[2:-1].isdigit() and int(place[2:-1]) < len(shape):
             to_spec([place if name == axis else "R" for name in mesh], shape, mesh)
@@ -372,8 +375,8 @@ def length_not_asked(placements, shape, mesh):
 
 @exercise.misconception(of=specs_without_a_list)
 def all_specs(r, k):
-    """You counted all specs. A list describes each spec whose tuples are in the mesh's order: one of r + 2 placements
-    for each axis."""
+    """You counted all specs. Subtract the specs that a list describes: a list has one of r + 2 placements for each
+    axis."""
     return specs_without_a_list(r=r, k=k) + (r + 2) ** k
 
 
@@ -392,8 +395,8 @@ def all_axes_cut(r, k):
 
 @exercise.misconception(of=scattered_gradient)
 def in_mesh_order(rows, dim):
-    """You wrote the tuple in the order of the mesh. Each device scatters the part that it holds, so the other axis cut
-    first and dp cut last."""
+    """You wrote the tuple in the order of the mesh. Each device scatters the part that it holds, so the other axis cuts
+    first and dp cuts last."""
     entries = [rows, "tp" if rows == "fsdp" else "fsdp"]
     entries[dim] = ("dp", entries[dim])
     return P(*entries)
@@ -407,7 +410,7 @@ def still_whole_along_dp(rows, dim):
 
 @exercise.misconception(of=scattered_gradient)
 def dp_alone(rows, dim):
-    """You replaced the axis that had cut this dimension by dp. After the scatter both axes cut it."""
+    """You left out the axis that already cut this dimension. After the scatter, this axis and dp cut the dimension."""
     entries = [rows, "tp" if rows == "fsdp" else "fsdp"]
     entries[dim] = "dp"
     return P(*entries)

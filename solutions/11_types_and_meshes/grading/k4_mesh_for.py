@@ -61,7 +61,7 @@ def meshes(rng, count):
 
 
 def fibres(rng):
-    """Draw meshes, each with one axis or several in any order."""
+    """Draw meshes, each with a tuple of one or several of its axes, in any order."""
     for mesh in meshes(rng, 40):
         names = [axis for axis, _ in mesh]
         chosen = [names[i] for i in rng.permutation(len(names))][: int(rng.integers(1, 4))]
@@ -70,7 +70,8 @@ def fibres(rng):
 
 @exercise.helper
 def nodes_touched(mesh, axis, node):
-    """Return the largest number of nodes that a group over the axis touches, and the distance between its ranks."""
+    """Return the largest number of nodes that a group over the axis touches, and the distance between neighbouring
+    ranks of the group."""
     names, shape = zip(*mesh, strict=True)
     ranks = np.arange(math.prod(shape)).reshape(shape)
     rows = np.moveaxis(ranks, names.index(axis), -1).reshape(-1, dict(mesh)[axis])
@@ -214,7 +215,7 @@ def in_the_order_given(strategies, devices, node):
 
 @exercise.misconception(of=mesh_for, fails=mesh_near, breaks="groups of cp touch as few nodes as possible")
 def cp_far_out(strategies, devices, node):
-    """You put cp outside the data axes. It communicates in each attention layer, so put it next to tp."""
+    """You put cp outside the data axes. cp communicates in each attention layer, so put it next to tp."""
     mesh = mesh_for(strategies, devices, node)
     return [axis for axis in mesh if axis[0] == "cp"] + [axis for axis in mesh if axis[0] != "cp"]
 
@@ -230,20 +231,20 @@ def pp_innermost(strategies, devices, node):
 @exercise.misconception(of=mesh_for, fails=mesh_inner, breaks="dp_shard is inside dp_replicate")
 def replicas_inside(strategies, devices, node):
     """You put dp_replicate inside dp_shard. FSDP gathers weights over dp_shard in every layer, but gradients are summed
-    over dp_replicate once a step: put dp_shard inside."""
+    over dp_replicate once a step. Put dp_shard inside."""
     order = ["pp", "dp_shard", "dp_replicate", "cp", "tp"]
     return sorted(mesh_for(strategies, devices, node), key=lambda axis: order.index(axis[0]))
 
 
 @exercise.misconception(of=mesh_for, fails=mesh_refused, breaks="tp does not divide a node")
 def tp_over_nodes(strategies, devices, node):
-    """You let a group of tp span several nodes. It must fit in one node, so tp must divide the node's size."""
+    """You let a group of tp span several nodes. A group must fit in one node, so tp must divide the node's size."""
     return mesh_for(strategies, devices, devices * math.prod(abs(size) for size in strategies.values()))
 
 
 @exercise.misconception(of=mesh_for, fails=mesh_refused, breaks="tp does not divide a node")
 def tp_only_smaller(strategies, devices, node):
-    """You tested whether tp is smaller than a node. It must divide the node's size: with tp=3 and nodes of 8 the third
+    """You tested whether tp is smaller than a node. tp must divide the node's size: with tp=3 and nodes of 8 the third
     group is in two nodes."""
     sizes = dict(mesh_for(strategies, devices, devices * math.prod(abs(size) for size in strategies.values())))
     if sizes.get("tp", 1) > node:
@@ -271,7 +272,7 @@ def product_asked_without_a_rest(strategies, devices, node):
     of=mesh_for, fails=[mesh_inner, mesh_near, mesh_sizes], breaks="all devices that the other sizes leave"
 )
 def axis_left_negative(strategies, devices, node):
-    """You left -1 in the mesh. Replace it by the number of devices divided by the product of the other sizes."""
+    """You left -1 in the mesh. Replace -1 by the number of devices divided by the product of the other sizes."""
     return [(axis, strategies[axis]) for axis, _ in mesh_for(strategies, devices, node)]
 
 
@@ -323,7 +324,8 @@ def one_axis_of_several(mesh, axes):
     of=axes_for, fails=axes_by_name, breaks=["axes over which shares of the loss", "a weight that FSDP gathers"]
 )
 def cp_forgotten(what, mesh):
-    """You left out cp. It cuts sequences, so each rank has a share of the loss. FSDP also cuts weights over cp, because the ranks of cp would otherwise hold copies of them."""
+    """You left out cp. cp cuts sequences, so each rank has a share of the loss. FSDP also cuts weights over cp, because
+    the ranks of cp would otherwise hold copies of them."""
     return tuple(axis for axis in axes_for(what, mesh) if axis != "cp")
 
 
@@ -352,7 +354,7 @@ def replicas_cut_weights(what, mesh):
     return axes_for("loss" if what == "weights" else what, mesh)
 
 
-@exercise.misconception(of=axes_for, fails=axes_by_name, breaks="in the given mesh's order")
+@exercise.misconception(of=axes_for, fails=axes_by_name, breaks="in the order of `mesh`")
 def axes_in_a_fixed_order(what, mesh):
     """You returned the axes in a fixed order. Return them in the mesh's order, which may be any."""
     return tuple(sorted(axes_for(what, mesh), key=AXES.index))
@@ -373,8 +375,8 @@ def inside_the_node(**drawn):
 
 @exercise.misconception(of=tp_outermost_time)
 def node_for_one(**drawn):
-    """You gave all 400 GB/s of a node to one GPU. Its 8 GPUs are in 8 groups, which communicate at the same time: 50
-    GB/s each."""
+    """You gave all 400 GB/s of a node to one GPU. The 8 GPUs of a node are in 8 groups, which communicate at the same
+    time: 50 GB/s each."""
     return tp_outermost_time(**drawn) / 8
 
 

@@ -12,8 +12,8 @@ ENTRIES = ["dp", "fsdp", "tp", "tp", "cp", ("dp", "fsdp"), ("fsdp", "tp"), ("tp"
 
 
 def entries_by_rules(names, rules, mesh, *, once=True, by_rule=True, present=True, none=True, first=True, whole=True):
-    """Return the entry of each name by the rules, with single clauses of the rules switched off; no error for missing
-    names."""
+    """Return each name's entry by the rules. A keyword that is False switches one clause off. Names without a rule give
+    None."""
     served, taken = {}, set()
     turns = rules if by_rule else sorted(rules, key=lambda rule: names.index(rule[0]) if rule[0] in names else 99)
     for name, entry in turns if first else turns[::-1]:
@@ -30,7 +30,7 @@ CLAUSES = ["once", "by_rule", "present", "none", "first", "whole"]
 
 
 def matters(case):
-    """Return the clauses that matter in this case: without them its result differs."""
+    """Return the clauses that change the result of this case if they are switched off."""
     due = entries_by_rules(**case)
     return {clause for clause in CLAUSES if entries_by_rules(**case, **{clause: False}) != due}
 
@@ -180,7 +180,7 @@ def mesh_not_asked(names, rules, mesh):
 
 @exercise.misconception(fails=none_serves, breaks="a rule with None can apply too")
 def none_is_no_rule(names, rules, mesh):
-    """You skipped a rule with None. It applies: the dimension stays whole, and later rules for its name do not
+    """You skipped a rule with None. Such a rule applies: the dimension stays whole, and later rules for its name do not
     count."""
     known(names, rules)
     return P(*entries_by_rules(names, rules, mesh, none=False))
@@ -201,7 +201,8 @@ def last_rule_wins(names, rules, mesh):
     breaks="that is not skipped applies",
 )
 def first_rule_alone(names, rules, mesh):
-    """You tried only the first rule of each name. If it is skipped, the next rule for this name may apply."""
+    """You tried only the first rule of each name. If the first rule is skipped, the next rule for this name may
+    apply."""
     known(names, rules)
     firsts = {}
     for name, entry in rules:
@@ -248,7 +249,7 @@ def unknown_is_whole(names, rules, mesh):
 
 @exercise.misconception(
     fails=[by_name, each_axis_once, rules_in_order, axes_of_the_mesh, none_serves],
-    breaks="the first rule for a dimension's name",
+    breaks="among the rules for a dimension's name",
 )
 def by_position(names, rules, mesh):
     """You applied the first rule to the first dimension, and so on. A rule belongs to the dimension that has its
@@ -269,8 +270,8 @@ def nothing_left_is_an_error(names, rules, mesh):
 
 @exercise.misconception(of=bytes_by_rules)
 def fsdp_used_twice(B, S, E, F, mesh):
-    """You also cut the embed dimension of x by fsdp. Its batch dimension has taken fsdp, and an axis cuts one dimension
-    of an array."""
+    """You also cut the embed dimension of x by fsdp. The batch dimension of x has taken fsdp, and an axis cuts one
+    dimension of an array."""
     dp, fsdp, tp = mesh
     return 2 * B * S * E / (dp * fsdp * fsdp * tp) + 2 * E * F / (fsdp * tp)
 
@@ -291,7 +292,7 @@ def seq_left_whole(B, S, E, F, mesh):
 
 @exercise.misconception(of=bytes_by_rules)
 def everything_by_everything(B, S, E, F, mesh):
-    """You divided w by dp. None of its names has a rule with dp, so devices along dp hold copies of w."""
+    """You divided w by dp. None of the names of w has a rule with dp, so devices along dp hold copies of w."""
     dp, fsdp, tp = mesh
     return (2 * B * S * E + 2 * E * F) / (dp * fsdp * tp)
 
@@ -305,13 +306,14 @@ def later_rule_takes_it(first, weight, mesh):
 
 @exercise.misconception(of=spec_by_rules)
 def nobody_takes_it(first, weight, mesh):
-    """You gave tp to no dimension because two rules want it. The first rule takes it, and the second is skipped."""
+    """You gave tp to no dimension because two rules want it. The first rule takes tp, and the second rule is
+    skipped."""
     return P(None, ("dp", "fsdp") if "fsdp" in mesh else "dp")
 
 
 @exercise.misconception(of=spec_by_rules)
 def batch_goes_without(first, weight, mesh):
-    """You left the batch whole. It has two rules: if the first is skipped, the second may apply."""
+    """You left the batch whole. The batch has two rules: if the first rule is skipped, the second rule may apply."""
     last = "fsdp" if "fsdp" in mesh else "dp"
     return P("tp" if first == "seq" else None, None, "tp" if first == "heads" else None, last)
 

@@ -61,7 +61,7 @@ def doubled(hlo, rng):
 
 
 def hidden(*names, twice=False):
-    """Draw texts: each unchanged once and changed twice.
+    """Draw each text three times: once unchanged and twice changed.
 
     Args: twice: one of the changed texts repeats a collective.
     """
@@ -225,13 +225,13 @@ def groups_not_transposed(text):
 
 @exercise.misconception(of=device_groups, fails=groups_read, breaks="grids that are transposed and cut")
 def groups_shape_as_list(text):
-    """You read [4,2] as a group of the devices 4 and 2. It means 4 groups of 2 devices."""
+    """You read [4,2] as a group of the devices 4 and 2. [4,2] means 4 groups of 2 devices."""
     return device_groups(text) if text.startswith("{") else [[int(n) for n in re.findall(r"\d+", text.split("<=")[0])]]
 
 
 @exercise.misconception(of=device_groups, fails=groups_read, breaks="grids that are transposed and cut")
 def groups_of_the_wrong_size(text):
-    """You read [4,2] as groups of 4. It means 4 groups of 2 devices."""
+    """You read [4,2] as groups of 4. [4,2] means 4 groups of 2 devices."""
     return grid(text, prod, lambda ids, dims, order, shape: ids.reshape(dims).transpose(order).reshape(-1, shape[0]))
 
 
@@ -293,8 +293,8 @@ def printed_rounds_only(hlo):
     breaks="one line starts the transfer, and another line completes it",
 )
 def started_and_done(hlo):
-    """You counted both the start and the done. They are one transfer: one line starts it, and the other waits for
-    it."""
+    """You counted both the start and the done. The two lines are one transfer: one line starts it, and the other line
+    waits for it."""
     return read(hlo, dones=True)
 
 
@@ -321,7 +321,8 @@ def alike_listed_once(hlo):
 
 @exercise.misconception(of=collectives, fails=wrappers, breaks="computations that a `fusion` calls")
 def calls_not_followed(hlo):
-    """You did not look into the computations that fusions call. They may contain a collective: follow `calls=`."""
+    """You did not look into the computations that fusions call. Such a computation may contain a collective: follow
+    `calls=`."""
     return read(hlo, follow=False)
 
 
@@ -359,7 +360,7 @@ def kinds_by_name(hlo):
     return read(hlo, by_name=True)
 
 
-# -- said otherwise --------------------------------------------------------------------------------------
+# -- in other styles ------------------------------------------------------------------------------------
 
 
 @exercise.alternative(of=device_groups)
@@ -383,7 +384,7 @@ def groups_by_counting(text):
 @exercise.alternative(of=collectives)
 def collectives_from_callers(hlo):
     """First compute how often each computation runs, from the last to the first, because callees are printed before
-    their callers. Then one flat pass."""
+    their callers. Then read all lines in one pass."""
     parts, entry = computations(hlo)
     runs = dict.fromkeys(parts, 0) | {entry: 1}
     for name in reversed(list(parts)):
@@ -413,7 +414,7 @@ def collectives_from_callers(hlo):
 @exercise.alternative(of=collectives)
 def collectives_from_results(hlo):
     """Compute bytes from results instead of operands: divide a gather's result by the group's size, multiply a
-    scatter's by it, and use the second part of a start's tuple."""
+    scatter's result by the group's size, and use the second part of a start's tuple."""
     parts, entry = computations(hlo)
     found = []
     todo = [(entry, 1)]
@@ -455,14 +456,14 @@ def sent_in_inner_loop(M, **rest):
 
 @exercise.misconception(of=sent_by_loops)
 def sent_twice(**params):
-    """You counted the start and the done. They are one transfer."""
+    """You counted the start and the done. The two lines are one transfer."""
     return 2 * sent_by_loops(**params)
 
 
 @exercise.misconception(of=sent_by_loops)
 def sent_in_wrong_groups(G, N, **rest):
-    """You used the first number of the pair as the size of a group. The first is the number of groups, and the second
-    is their size."""
+    """You used the first number of the pair as the size of a group. The first number is the number of groups, and the
+    second number is the size of a group."""
     return sent_by_loops(G=N, N=G, **rest)
 
 

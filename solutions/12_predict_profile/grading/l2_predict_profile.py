@@ -230,7 +230,8 @@ def compiling_known_by_its_time(log):
 
 @exercise.misconception(of=durations, fails=timed_after_compiling, breaks="the time from `called` to `ready`")
 def dispatch_timed(log):
-    """You timed until the call returned. It returns as soon as the work is queued. Time until the result is ready."""
+    """You timed until the call returned. A call returns as soon as the work is queued. Time until the result is
+    ready."""
     return kept(
         log,
         lambda call, before: call["cut"] and warm(call, before) and alone(call, before),
@@ -298,7 +299,7 @@ def whole_input_timed(log):
 
 @exercise.misconception(of=durations, fails=timed_after_compiling, breaks="[(bytes, [seconds, ...]), ...]")
 def reduced_to_a_median(log):
-    """You returned one number for each size. Return all its durations; `fit` combines them."""
+    """You returned one number for each size. Return all durations of each size; `fit` combines them."""
     return [(size, median(seconds)) for size, seconds in durations(log)]
 
 
@@ -311,7 +312,7 @@ def sizes_in_the_order_of_the_log(log):
 
 @exercise.misconception(of=durations, fails=timed_after_compiling)
 def sizes_without_seconds(log):
-    """You listed a size without a call that counts. Leave it out: it has no durations."""
+    """You listed a size without a call that counts. Leave this size out, because it has no durations."""
     found = dict.fromkeys(sorted({call["bytes"] for call in log}), ()) | dict(durations(log))
     return [(size, list(seconds)) for size, seconds in found.items()]
 
@@ -349,7 +350,8 @@ def as_many_hops_as_devices(measured, devices):
 
 @exercise.misconception(of=fit, fails=fitted, breaks="(N−1)·α + (N−1)/N · V/β")
 def pieces_for_the_array(measured, devices):
-    """You took V as one device's part. V is the whole array, so (N-1)/N · V crosses a link, not (N-1) · V."""
+    """You took V as one device's part. V counts the bytes of the whole array, so (N-1)/N · V crosses a link, not (N-1)
+    · V."""
     slope, start = line(measured)
     return start / (devices - 1), (devices - 1) / slope
 
@@ -403,7 +405,8 @@ def through_two_sizes(measured, devices):
 
 @exercise.misconception(of=fit, fails=fitted, breaks="(N−1)·α + (N−1)/N · V/β")
 def smallest_for_latency(measured, devices):
-    """You treated the smallest array as empty. Its bytes take time too: fit a line and use its value at 0 bytes."""
+    """You treated the smallest array as empty. The bytes of this array take time too: fit a line and use its value at 0
+    bytes."""
     line(measured)
     sizes, seconds = typical(measured)
     return seconds[0] / (devices - 1), sizes[-1] * (devices - 1) / devices / (seconds[-1] - seconds[0])
@@ -446,13 +449,13 @@ def reduced_as_gathered(**params):
 
 @exercise.misconception(of=all_reduce_predicted)
 def reduced_whole(N, a, b, V):
-    """You sent the whole array round twice. On each trip (N-1)/N of it crosses a link."""
+    """You sent the whole array round twice. On each trip (N-1)/N of the array crosses a link."""
     return 2 * ((N - 1) * a * 1e-6 + V * 1e6 / (b * 1e9))
 
 
 @exercise.misconception(of=all_reduce_predicted)
 def reduced_at_one_latency(N, a, b, V):
-    """You counted α once for each trip round the ring. α is the time of one hop, and each trip has N-1 hops."""
+    """You counted α only once for each trip round the ring. α is the time of one hop, and each trip has N-1 hops."""
     return 2 * (a * 1e-6 + (N - 1) * V * 1e6 / N / (b * 1e9))
 
 
@@ -470,7 +473,7 @@ def reduced_parts(N, a, b, V):
 
 @exercise.misconception(of=latency_small_from)
 def latency_halved_from(p, **params):
-    """You gave the size at which hops and bytes each take half of the time."""
+    """You gave the size at which hops and bytes each take half of the time. Here hops take p % of the time."""
     return latency_small_from(p=50, **params)
 
 
@@ -482,14 +485,14 @@ def latency_of_a_part(N, **params):
 
 @exercise.misconception(of=latency_small_from)
 def latency_against_bytes(N, a, b, p):
-    """You set hops to p % of the time of the bytes. Hops are p % of the whole time, so bytes take (100-p)/p times as
+    """You let hops take p % of the time of the bytes. Hops take p % of the whole time, so bytes take (100-p)/p times as
     long as hops."""
     return N * a * 1e-6 * b * 1e9 * 100 / p
 
 
 @exercise.misconception(of=latency_small_from)
 def latency_whole_array(N, a, b, p):
-    """You let the whole array cross a link. Only (N-1)/N of it crosses, so the array is larger."""
+    """You let the whole array cross a link. Only (N-1)/N of the array crosses, so the array may be larger."""
     return (N - 1) * a * 1e-6 * b * 1e9 * (100 - p) / p
 
 
@@ -502,7 +505,7 @@ exercise.scenario(all_reduce_predicted, lambda N, a, b, V: Scenario(rings=(N,), 
 exercise.scenario(latency_small_from, lambda N, a, b, p: Scenario(rings=(N,)))
 
 
-# -- said otherwise --------------------------------------------------------------------------------------
+# -- in other styles ------------------------------------------------------------------------------------
 
 
 @exercise.alternative(of=durations)
@@ -549,7 +552,7 @@ def fit_of_the_least(measured, devices):
 def fit_by_sums(measured, devices):
     """Compute the least squares by hand."""
     if len(measured) < 2:
-        raise ValueError("two sizes, please")
+        raise ValueError("fit needs two sizes")
     x = [size for size, _ in measured]
     y = [sorted(seconds)[len(seconds) // 2] for _, seconds in measured]
     x0, y0 = sum(x) / len(x), sum(y) / len(y)
@@ -561,7 +564,7 @@ def fit_by_sums(measured, devices):
 def fit_weighed(measured, devices):
     """Weight each size by 1 / time, so that short times count as much as long times."""
     if len(measured) < 2:
-        raise ValueError("two sizes, please")
+        raise ValueError("fit needs two sizes")
     x = np.array([size * (devices - 1) / devices for size, _ in measured])
     y = np.array([np.median(seconds) for _, seconds in measured])
     slope, start = np.polyfit(x, y, 1, w=1 / y)
@@ -572,7 +575,7 @@ def fit_weighed(measured, devices):
 def fit_without_outliers(measured, devices):
     """One fit over all calls that took less than twice the minimum of their size."""
     if len(measured) < 2:
-        raise ValueError("two sizes, please")
+        raise ValueError("fit needs two sizes")
     calls = [(size, t) for size, seconds in measured for t in seconds if t < 2 * min(seconds)]
     slope, start = np.polyfit([size for size, _ in calls], [t for _, t in calls], 1)
     return start / (devices - 1), (devices - 1) / (devices * slope)

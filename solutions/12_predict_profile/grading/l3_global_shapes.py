@@ -134,14 +134,14 @@ def axes_for_one_device(seen):
 @exercise.misconception(of=axes, fails=axes_of_groups, breaks="groups over one axis or several")
 def axes_by_size(groups, mesh):
     """You looked for an axis with the size of the group. Two axes may have equal sizes, and a group may run over
-    several axes: look at the stride."""
+    several axes: look at the stride from one device to the next."""
     size = len(groups[0])
     return next(([axis] for axis in mesh if mesh[axis] == size), list(mesh) if size > 1 else [])
 
 
 @exercise.misconception(form_of=axes_by_size)
 def axes_by_dividing_the_size(groups, mesh):
-    """Like `axes_by_size`: each axis whose size divides the rest of the group's size is named."""
+    """Like `axes_by_size`, but the function names each axis whose size divides the rest of the group's size."""
     size, found = len(groups[0]), []
     for axis in mesh:
         if size > 1 and size % mesh[axis] == 0:
@@ -212,7 +212,8 @@ def local_is_whole(hlo, mesh):
     breaks="programs on two axes of unequal sizes",
 )
 def times_all_devices(hlo, mesh):
-    """You multiplied every cut dimension by the number of devices. Only the axes that cut that dimension count."""
+    """You multiplied every cut dimension by the number of devices. Multiply a dimension only by the sizes of the axes
+    that cut it."""
     n = prod(mesh.values())
     return replaced(
         hlo,
@@ -339,7 +340,7 @@ def product_of_contraction_only(X, **rest):
 
 @exercise.misconception(of=whole_product)
 def product_without_additions(**params):
-    """You counted only multiplications. Count an addition for each of them."""
+    """You counted only multiplications. Count an addition for each multiplication."""
     return whole_product(**params) / 2
 
 
@@ -351,13 +352,13 @@ exercise.scenario(
 )
 
 
-# -- said otherwise --------------------------------------------------------------------------------------
+# -- in other styles ------------------------------------------------------------------------------------
 
 
 @exercise.alternative(of=axes)
 def axes_by_stride(groups, mesh):
-    """By arithmetic on device numbers: a group uses an axis if some device is a multiple of the axis's stride away,
-    within its size."""
+    """Use arithmetic on device numbers: a group uses an axis if the coordinates of its devices along this axis
+    differ."""
     found, stride = [], 1
     for axis, size in reversed(mesh.items()):
         if any(device // stride % size != groups[0][0] // stride % size for device in groups[0]):

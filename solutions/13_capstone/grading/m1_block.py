@@ -8,7 +8,7 @@ import numpy as np
 from jax.ad_checkpoint import checkpoint_name
 
 from grader.exercise import Scenario, array, larger, normal
-from grader.expect import between, expect_close, expect_flops, expect_shard_map, expect_spec, expect_traffic
+from grader.expect import between, expect_close, expect_flops, expect_shard_map, expect_spec, expect_traffic, needed
 from m1_block import PARAMS, ROWS, attention, block, block_bottleneck, block_times, exercise, norm, on_device, times_of
 
 # -- what is asked -----------------------------------------------------------------------------
@@ -28,7 +28,7 @@ def of_heads(rng, shape):
 
 @exercise.helper
 def params():
-    """Return the draws of the block's parameters."""
+    """Return the block's parameters, as arrays to draw."""
     shapes = {
         "before": ("D",), "qkv": ("D", 3, "H", "d"), "out": ("H", "d", "D"),
         "between": ("D",), "up": ("D", "F"), "down": ("F", "D"),
@@ -44,15 +44,16 @@ rows = normal("B", "T", "D", spec=ROWS)
 CUBE = {"dp": 2, "tp": 2, "sp": 2}
 there_and_back = exercise.call(
     block, params=params(), x=rows, wrt=("params", "x"), cotangent=rows, meshes=[CUBE],
-    # With few positions and a large D, the K and V that a program may gather again are smaller than the excess of a
-    # needless sum, and rows are larger than K and V.
+    # With few positions and a large D, a second gather of K and V sends less than a needless sum does, and rows
+    # are larger than K and V.
     dims={"B": 6, "T": 4, "D": 336, "H": 8, "d": 2, "F": 58},
-    hidden_dims={"B": 10, "T": 6, "D": 600, "H": 2, "d": 3, "F": 70},
+    hidden_dims={"B": 10, "T": 6, "D": 600, "H": 12, "d": 3, "F": 70},
 )  # fmt: skip
 long = exercise.call(
     block, params=params(), x=rows, wrt=("params", "x"), cotangent=rows, meshes=[{"dp": 1, "tp": 2, "sp": 4}],
-    dims={"B": 2, "T": 12, "D": 50, "H": 6, "d": 5, "F": 4},
-    hidden_dims={"B": 3, "T": 20, "D": 82, "H": 6, "d": 7, "F": 10},
+    # With many texts, K and V are a large part of what a device sends over sp.
+    dims={"B": 7, "T": 12, "D": 50, "H": 6, "d": 5, "F": 4},
+    hidden_dims={"B": 9, "T": 20, "D": 82, "H": 6, "d": 7, "F": 10},
 )  # fmt: skip
 
 
@@ -170,14 +171,19 @@ def with_joint_sums(seen, tp, both):
 @exercise.helper
 def expect_sent(seen, gathers, reduces, sums):
     """Require at most these bytes over tp, over dp, and over dp or sp, besides single numbers and padding."""
-    tp, sp, both = due_over(seen, gathers, reduces, sums)
-    if sums:
-        tp, both = with_joint_sums(seen, tp, both)
     few, dp = 32, seen.mesh["dp"]
-    expect_traffic(seen, at_most=tp + few, axis="tp")
+    rows, keys, _ = due_over(seen, 2, reduces, 0)  # a backward pass need not gather K and V again
+    tp, sp, gradients = due_over(seen, gathers, reduces, sums)
+    right, wrong, near, both = keys + gradients, 1.5 * sp + gradients, "", gradients
+    if sums:
+        tp, both = with_joint_sums(seen, tp, gradients)
+    if sums and dp > 1:
+        near = "a sum over dp and then over sp sends 2 · 1/2 + 2 · 1/2 of the gradients, in place of 2 · 3/4"
+        wrong = keys + 4 / 3 * gradients
+    expect_traffic(seen, at_most=needed(rows, 1.5 * rows, at=tp + few), axis="tp")
     if dp > 1:
-        expect_traffic(seen, at_most=both + few if sums else 0, axis="dp")
-    expect_traffic(seen, at_most=sp + both + few, axis=("dp", "sp"))
+        expect_traffic(seen, at_most=needed(both, 2 * both, at=both + few) if sums else 0, axis="dp")
+    expect_traffic(seen, at_most=needed(right, wrong, at=sp + both + few, near=near), axis=("dp", "sp"))
 
 
 @exercise.check(long, points=0.5, public=True, after=block_value)
@@ -206,7 +212,7 @@ def block_backward(seen):
 
 @exercise.check(long, points=0.5, after=block_backward)
 def block_long(seen):
-    """on sp=4, dp=1 gradients and budgets hold too"""
+    """on sp=4, dp=1 the gradients equal those of one device, and all budgets hold"""
     expect_gradients(seen)
     expect_sent(seen.only(backward=False), 2, 2, 0)
     expect_sent(seen.only(backward=True), 4, 2, 1)
@@ -378,14 +384,14 @@ def attended_at_home(params, x, *, mesh):
 
 @exercise.misconception(fails=block_value)
 def gathered_over_tp(params, x, *, mesh):
-    """You gathered K and V over tp. Devices along tp have other heads at these positions. The other positions are along
-    sp."""
+    """You gathered K and V over tp. Devices along tp have other heads at these positions. The other positions are on
+    devices along sp."""
     return mapped(attended_with(lambda a: jax.lax.all_gather(a, "tp", axis=1, tiled=True)), mesh)(params, x)
 
 
 @exercise.misconception(fails=block_value)
 def gathered_texts(params, x, *, mesh):
-    """You gathered K and V over dp. Devices along dp have other texts, and no text needs another."""
+    """You gathered K and V over dp. Devices along dp have other texts, and no text needs another text."""
 
     def gather(a):
         both = jax.lax.all_gather(a, ("dp", "sp"), axis=1, tiled=True)
@@ -418,7 +424,8 @@ def scaled_by_d(params, x, *, mesh):
 
 @exercise.misconception(fails=block_value, breaks="a position sees no later one")
 def not_masked(params, x, *, mesh):
-    """Your queries use the keys of later positions. Attention is causal: mask scores of positions after the query's."""
+    """Your queries use the keys of later positions. Attention is causal: mask the scores of positions after the query's
+    position."""
     return mapped(attended_with(weigh=lambda scores, seen: jax.nn.softmax(scores)), mesh)(params, x)
 
 
@@ -531,19 +538,19 @@ def normed_after_the_sum(params, x, *, mesh):
 
 @exercise.misconception(fails=block_value, breaks="`silu(n @ up) @ down`")
 def silu_after_down(params, x, *, mesh):
-    """You applied silu to a matmul's result after `down`. It belongs between `up` and `down`."""
+    """You applied silu to the result of `down`. Apply silu between `up` and `down`."""
     return mapped(changed(act=lambda n, up, down: jax.nn.silu(n @ up @ down)), mesh)(params, x)
 
 
 @exercise.misconception(fails=block_value)
 def gelu_for_silu(params, x, *, mesh):
-    """Your MLP uses gelu. It uses silu."""
+    """Your MLP uses gelu. Use silu."""
     return mapped(changed(act=lambda n, up, down: jax.nn.gelu(n @ up) @ down), mesh)(params, x)
 
 
 @exercise.misconception(fails=block_value)
 def relu_for_silu(params, x, *, mesh):
-    """Your MLP uses relu. It uses silu."""
+    """Your MLP uses relu. Use silu."""
     return mapped(changed(act=lambda n, up, down: jax.nn.relu(n @ up) @ down), mesh)(params, x)
 
 
@@ -563,22 +570,23 @@ def over_tp(part):
 
 @exercise.misconception(fails=block_value)
 def averaged_attention(params, x, *, mesh):
-    """You averaged the results of `out` over tp. Each device has its own heads' part: add the parts with psum."""
+    """You averaged the results of `out` over tp. Each device has the part of its own heads: add the parts with psum."""
     local = summed(lambda x, part, _: x + jax.lax.pmean(part, "tp"), over_tp)
     return mapped(local, mesh)(params, x)
 
 
 @exercise.misconception(fails=block_value)
 def averaged_mlp(params, x, *, mesh):
-    """You averaged the results of `down` over tp. Each device has its own units' part: add the parts with psum."""
+    """You averaged the results of `down` over tp. Each device has the part of its own units: add the parts with
+    psum."""
     local = summed(lambda x, part, _: x + over_tp(part), lambda part: jax.lax.pmean(part, "tp"))
     return mapped(local, mesh)(params, x)
 
 
 @exercise.misconception(fails=block_value)
 def averaged_both(params, x, *, mesh):
-    """You averaged the results of `out` and of `down` over tp. Each device has its own heads' and units' part: add the
-    parts with psum."""
+    """You averaged the results of `out` and of `down` over tp. Each device has the parts of its own heads and units:
+    add the parts with psum."""
     local = summed(lambda x, part, _: x + jax.lax.pmean(part, "tp"), lambda part: jax.lax.pmean(part, "tp"))
     return mapped(local, mesh)(params, x)
 
@@ -642,7 +650,7 @@ def summed_over_positions_too(params, x, *, mesh):
 
 @exercise.misconception(fails=block_value)
 def residual_of_the_norm(params, x, *, mesh):
-    """You added the result of attention or of the MLP to norm(x). Add it to x."""
+    """You added the result of attention or of the MLP to norm(x). Add this result to x."""
     local = summed(lambda x, part, params: norm(x, params["before"]) + over_tp(part), over_tp)
     return mapped(local, mesh)(params, x)
 
@@ -706,7 +714,7 @@ def summed_over_everything(params, x, *, mesh):
 
 @exercise.misconception(fails=block_value)
 def residual_in_the_sum(params, x, *, mesh):
-    """You added x before the sum over tp, so it counts once for each device along tp. Sum first, then add."""
+    """You added x before the sum over tp, so x counts once for each device along tp. Sum first, then add."""
 
     def local(params, x):
         heads = attention(*projected(params, x))
@@ -730,7 +738,8 @@ def residual_in_both_sums(params, x, *, mesh):
 
 @exercise.misconception(fails=block_value)
 def residual_in_the_second_sum(params, x, *, mesh):
-    """You added x before the sum over tp after `down`, so it counts once for each device along tp. Sum first, then add."""
+    """You added x before the sum over tp after `down`, so x counts once for each device along tp. Sum first, then
+    add."""
 
     def local(params, x):
         x = x + jax.lax.psum(jnp.einsum("bthk,hkd->btd", attention(*projected(params, x)), params["out"]), "tp")
@@ -741,7 +750,7 @@ def residual_in_the_second_sum(params, x, *, mesh):
 
 @exercise.misconception(fails=block_value)
 def both_from_x(params, x, *, mesh):
-    """Your MLP uses the input of the block. Use x with attention added."""
+    """Your MLP uses the input of the block. Use the sum of this input and attention."""
 
     def local(params, x):
         more = jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"]
@@ -754,7 +763,7 @@ def both_from_x(params, x, *, mesh):
 
 @exercise.misconception(fails=block_gradients)
 def keys_without_gradients(params, x, *, mesh):
-    """You stopped the gradients of K and V. Gradients of `qkv` and x need them."""
+    """You stopped the gradients of K and V. The gradients of `qkv` and x need the gradients of K and V."""
     stopped = lambda a: gathered(jax.lax.stop_gradient(a))  # noqa: E731
     return mapped(attended_with(stopped), mesh)(params, x)
 
@@ -802,8 +811,8 @@ def g_without_f(params, x, *, mesh):
 
 @exercise.misconception(fails=block_work, breaks="all rules hold on this mesh too")
 def positions_for_two_devices(params, x, *, mesh):
-    """You computed a device's first position for two devices along sp. It is axis_index('sp') times the positions that
-    a device holds."""
+    """You computed a device's first position for two devices along sp. The first position is axis_index('sp') times the
+    number of positions that a device holds."""
 
     def attend(q, k, v):
         k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
@@ -814,7 +823,7 @@ def positions_for_two_devices(params, x, *, mesh):
 
 @exercise.misconception(fails=block_long, breaks="all rules hold on this mesh too")
 def all_blocks_at_each_hop(params, x, *, mesh):
-    """At each hop you send all K and V that you hold. Send on only the block that arrived last."""
+    """At each hop you send all K and V that you hold. Send only the block that arrived last to the next device."""
 
     def gather(a):
         n, me = jax.lax.axis_size("sp"), jax.lax.axis_index("sp")
@@ -872,8 +881,8 @@ def every_head_everywhere(params, x, *, mesh):
 
 @exercise.misconception(fails=block_forward, breaks="two all-reduces of a device's rows")
 def reduced_each_product(params, x, *, mesh):
-    """You gathered MLP units over tp before the second matmul, or summed more than its result. Cut `up` by columns and
-    `down` by rows: one sum for both matmuls."""
+    """You gathered MLP units over tp before the second matmul, or summed more than the result of the second matmul. Cut
+    `up` by columns and `down` by rows: one sum for both matmuls."""
 
     def local(params, x):
         x = x + jax.lax.psum(jnp.einsum("bthk,hkd->btd", attention(*projected(params, x)), params["out"]), "tp")
@@ -973,7 +982,8 @@ def parameters_averaged_first(params, x, *, mesh):
 
 @exercise.misconception(fails=block_backward, breaks="at most the forward bytes")
 def three_casts(params, x, *, mesh):
-    """You multiply the norm's result by your heads' parameters in three matmuls. JAX then casts it three times, and sums over tp three times in the backward pass. Use one matmul for q, k and v, or one cast of your own."""
+    """You multiply the norm's result by your heads' parameters in three matmuls. JAX then casts this result three
+    times, and sums over tp three times in the backward pass. Use one matmul for q, k and v, or one cast of your own."""
 
     def local(params, x):
         n = norm(x, params["before"])
@@ -1037,7 +1047,8 @@ def without_types(params, x, *, mesh):
 
 
 def in_two_checkpoints(params, x):
-    """Compute one device's part of the block, with a checkpoint around attention and one around that and its matmuls."""
+    """Compute one device's part of the block. A checkpoint around attention is inside a checkpoint around attention and
+    its matmuls."""
     own = {name: params[name] for name in ("before", "qkv", "out")}
 
     @jax.checkpoint
@@ -1149,13 +1160,15 @@ def times_without_scores(**drawn):
 
 @exercise.misconception(of=block_times)
 def times_backward_like_forward(**drawn):
-    """You gave the backward pass the matmuls of the forward pass. It has twice as many, because each matmul has two gradients."""
+    """You gave the backward pass the matmuls of the forward pass. The backward pass has twice as many matmuls, because
+    each matmul has two gradients."""
     return shifted(products=2 / 3)(**drawn)
 
 
 @exercise.misconception(of=block_times)
 def times_computed_again(**drawn):
-    """You counted the forward matmuls twice. Nothing is computed again: 3 times the forward matmuls in all."""
+    """You counted the forward matmuls twice. Nothing is computed again: the block takes 3 times the FLOPs of the
+    forward matmuls."""
     return shifted(products=4 / 3)(**drawn)
 
 
@@ -1168,7 +1181,7 @@ def times_of_half_the_scores(**drawn):
 
 @exercise.misconception(of=block_times)
 def times_of_own_positions(**drawn):
-    """Your queries use only their own device's T/sp positions. They use all T positions of a text."""
+    """Your queries use only their own device's T/sp positions. A query uses all T positions of a text."""
     D, T = drawn["D"], drawn["T"]
     return shifted(products=(6 * D + T / drawn["sp"]) / (6 * D + T))(**drawn)
 
@@ -1201,14 +1214,15 @@ def times_of_cut_rows(**drawn):
 @exercise.misconception(of=block_times)
 def times_gathered_again(**drawn):
     """Either: you gathered K and V again in the backward pass. Here they are gathered once. Or: you all-reduced their
-    gradients. Each device needs those of its own positions: a reduce-scatter. Or: you gathered q as well. A device needs
-    q of its own positions."""
+    gradients. Each device needs the gradients of its own positions only, which takes a reduce-scatter. Or: you gathered
+    q as well. A device needs q of its own positions."""
     return shifted(keys=3 / 2)(**drawn)
 
 
 @exercise.misconception(of=block_times)
 def times_divided_by_dp(**drawn):
-    """You divided the matmuls by dp. Each index along dp has its own b texts, so dp does not cut b."""
+    """You divided the matmuls by dp. The devices at each index along dp have their own b texts, so dp does not cut
+    b."""
     return shifted(products=1 / drawn["dp"])(**drawn)
 
 
@@ -1246,7 +1260,7 @@ def times_of_attention_parameters(**drawn):
 
 @exercise.misconception(of=block_bottleneck)
 def the_quickest(chip, dp, sp, tp, b, T, D):
-    """You named the part with the shortest time. The bottleneck is the part with the longest."""
+    """You named the part with the shortest time. The bottleneck is the part with the longest time."""
     time = times_of(chip, dp, sp, tp, b, T, D)
     return min(time, key=time.__getitem__)
 

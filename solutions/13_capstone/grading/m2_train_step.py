@@ -19,6 +19,7 @@ from grader.expect import (
     expect_spec,
     expect_step_time,
     expect_traffic,
+    needed,
 )
 from grader.hardware import CHIPS, matmul_time
 from m2_train_step import (
@@ -54,8 +55,8 @@ def of_heads(rng, shape):
 
 @exercise.helper
 def near(rng, shape):
-    """Draw target outputs for which ‖g‖ is less than LIMIT, but ‖g‖² is more. In most of `steps`, ‖g‖ is more than
-    LIMIT/2."""
+    """Draw target outputs for which ‖g‖ is less than LIMIT, but ‖g‖² is more than LIMIT. In most of `steps`, ‖g‖ is
+    more than LIMIT/2."""
     return 32 * rng.standard_normal(shape)
 
 
@@ -74,7 +75,7 @@ def near_or_far(rng, shape):
 
 @exercise.helper
 def params(dtype="float32"):
-    """Return the draws of the block's parameters."""
+    """Return the block's parameters, as arrays to draw."""
     shapes = {
         "before": ("D",), "qkv": ("D", 3, "H", "d"), "out": ("H", "d", "D"),
         "between": ("D",), "up": ("D", "F"), "down": ("F", "D"),
@@ -93,8 +94,8 @@ CUBE = {"dp": 2, "tp": 2, "sp": 2}
 OUT = (like("params"), "loss", "norm")
 steps = exercise.call(
     train_step, params=params(), x=rows, y=array("B", "T", "D", draw=near, spec=ROWS), meshes=[CUBE], returns=OUT, steps=3,
-    # With few positions and a large D, the K and V that a program may gather again are smaller than the excess of a
-    # needless sum, and rows are larger than K and V.
+    # With few positions and a large D, a second gather of K and V sends less than a needless sum does, and rows
+    # are larger than K and V.
     dims={"B": 6, "T": 4, "D": 336, "H": 8, "d": 2, "F": 58},
     hidden_dims={"B": 10, "T": 6, "D": 600, "H": 2, "d": 3, "F": 70},
 )  # fmt: skip
@@ -116,10 +117,10 @@ work = exercise.call(
 narrow = exercise.call(
     train_step, params=params("bfloat16"), x=normal("B", "T", "D", spec=ROWS, dtype="bfloat16"),
     y=array("B", "T", "D", draw=near, spec=ROWS, dtype="bfloat16"), meshes=[CUBE], returns=OUT,
-    # F is large, so the sum of a matrix's gradient in float32 exceeds the sum in bfloat16 by more bytes than the K and V
-    # that a program may gather again.
+    # F is large. So a sum of one matrix's gradient in float32, instead of bfloat16, sends more additional bytes than a
+    # second gather of K and V does.
     dims={"B": 6, "T": 22, "D": 8 * 19, "H": 26, "d": 17, "F": 2 * 97},
-    hidden_dims={"B": 10, "T": 26, "D": 8 * 23, "H": 22, "d": 17, "F": 2 * 101},
+    hidden_dims={"B": 10, "T": 26, "D": 8 * 23, "H": 22, "d": 19, "F": 2 * 101},
 )  # fmt: skip
 timed = exercise.timing(
     narrow, on="v5p:2x2x2",
@@ -314,26 +315,29 @@ def with_joint_sums(seen, itemsize, tp, both):
 
 
 @exercise.helper
-def expect_sent(seen, itemsize, gathers, reduces):
-    """Require at most these bytes over tp, over dp, and over dp or sp, besides single numbers and padding."""
-    tp, sp, both = due_over(seen, itemsize, gathers, reduces)
-    tp, both = with_joint_sums(seen, itemsize, tp, both)
+def expect_sent(seen, itemsize):
+    """Require at most the block's bytes over tp, over dp, and over dp or sp, besides single numbers and padding."""
+    rows, keys, gradients = due_over(seen, itemsize, 4, 3)  # x needs no gradient, and K and V may be gathered once
+    tp, sp, _ = due_over(seen, itemsize, 6, 4)
+    tp, both = with_joint_sums(seen, itemsize, tp, gradients)
     few = 32 * itemsize
-    expect_traffic(seen, at_most=tp + few, axis="tp")
-    expect_traffic(seen, at_most=both + few, axis="dp")
-    expect_traffic(seen, at_most=sp + both + few, axis=("dp", "sp"))
+    expect_traffic(seen, at_most=needed(rows, 5 / 3 * rows, at=tp + few), axis="tp")  # wrong: five all-reduces of rows
+    expect_traffic(seen, at_most=needed(both, 2 * both, at=both + few), axis="dp")
+    near = "a sum over dp and then over sp sends 2 · 1/2 + 2 · 1/2 of the gradients, in place of 2 · 3/4"
+    budget = needed(keys + gradients, keys + 4 / 3 * gradients, at=sp + both + few, near=near)
+    expect_traffic(seen, at_most=budget, axis=("dp", "sp"))
 
 
 @exercise.check(steps, points=0.25, after=step_params)
 def step_traffic(seen):
     """a step sends no more than the block's forward and backward pass, and single numbers"""
-    expect_sent(seen, 4, 6, 4)
+    expect_sent(seen, 4)
 
 
 @exercise.check(narrow, points=0.25, after=[step_narrow, step_traffic])
 def step_bytes(seen):
     """bfloat16: a step sends half of the bytes that it sends in float32"""
-    expect_sent(seen, 2, 6, 4)
+    expect_sent(seen, 2)
 
 
 @exercise.helper
@@ -369,13 +373,13 @@ def step_same(small, large):
         expect_flops(seen, at_least=3 * (dense + scored * (1 - last)))
         if seen.dot_flops.most < 3 * (dense + last * scored):
             raise Failure("a query does not attend to all positions before it")
-        needed = sum(due_over(seen, 2, 4, 3))  # x needs no gradient, which saves an all-reduce
-        expect_traffic(seen, at_least=0.99 * needed)
+        sent = sum(due_over(seen, 2, 4, 3))  # x needs no gradient, which saves an all-reduce
+        expect_traffic(seen, at_least=0.99 * sent)
 
 
 @exercise.check(timed, points=0.75, public=True, after=step_same)
 def step_memory(seen):
-    """a device holds at most parameters, rows and three arrays of its scores"""
+    """a device holds at most parameters, gradients, rows and three arrays of its scores"""
     rows, _, scores, parameters = sizes_of(seen)
     head_by_head = 2 * parameters + 9 * rows  # scores of one head at a time
     rest = 2 * parameters + 6 * rows
@@ -390,7 +394,8 @@ def step_time(seen):
     chip = CHIPS["v5p"]
     products = matmul_time(3 * sum(work_of(seen)), chip)
     sent = sum(due_over(seen, 2, 6, 4)) / chip.ici
-    right, wrong = 1.43 * products, 6.6 * products  # part of what is sent is exposed; at the highest precision
+    # Right: part of the communication is exposed. Wrong: the matmuls run at the highest precision.
+    right, wrong = 1.43 * products, 6.6 * products
     expect_step_time(seen, at_most=between(right, wrong, at=2 * products + sent))
 
 
@@ -691,7 +696,7 @@ def norm_without_scales(params, x, y, *, mesh):
 
 @exercise.misconception(fails=step_norm)
 def norm_of_one_part(params, x, y, *, mesh):
-    """Your norm is that of one device's parts. Add the squares of cut parameters over tp."""
+    """Your norm is the norm of one device's parts. Add the squares of cut parameters over tp."""
 
     def norm_of(squares):
         return jax.lax.pmax(jnp.sqrt(sum(squares.values())), "tp")
@@ -706,7 +711,7 @@ def sums_over_tp(squares):
 
 @exercise.misconception(fails=step_norm)
 def norm_of_the_step(params, x, y, *, mesh):
-    """You took the norm of RATE·g. The norm is that of g, and the factor uses this norm."""
+    """You took the norm of RATE·g. Take the norm of g, and use this norm in the factor."""
 
     def norm_of(squares):
         return RATE * jnp.sqrt(sum(sums_over_tp(squares).values()))
@@ -759,7 +764,7 @@ def summed_what_is_whole(params, x, y, *, mesh):
 
 @exercise.misconception(fails=[step_loss, step_norm, step_params])
 def sum_over_all_numbers(params, x, y, *, mesh):
-    """Your loss is a sum. It must be a mean over all numbers."""
+    """Your loss is a sum. The loss must be a mean over all numbers."""
     return stepping(mesh, usual(of_all=lambda y: 1))(params, x, y)
 
 
@@ -786,7 +791,7 @@ def norm_before_loss(params, x, y, *, mesh):
 
 @exercise.misconception(fails=step_params)
 def scales_left_as_they_are(params, x, y, *, mesh):
-    """You did not move `before` and `between`. They have gradients as well."""
+    """You did not update `before` and `between`. These two parameters have gradients as well."""
     new, loss, length = stepping(mesh, usual())(params, x, y)
     return new | {name: params[name] for name in ("before", "between")}, loss, length
 
@@ -825,7 +830,7 @@ def each_device_its_mean(params, x, y, *, mesh):
 
 @exercise.misconception(fails=[step_loss, step_norm, step_params])
 def mean_over_the_batch_only(params, x, y, *, mesh):
-    """You forgot that sp cuts the mean too. Devices along dp have other texts, and devices along sp have other
+    """You left sp out of the count of all numbers. Devices along dp have other texts, and devices along sp have other
     positions."""
     return stepping(mesh, usual(of_all=lambda y: y.size * jax.lax.axis_size("dp")))(params, x, y)
 
@@ -839,9 +844,9 @@ def divided_by_every_device(params, x, y, *, mesh):
 
 @exercise.misconception(fails=[step_norm, step_params], breaks="after each of three steps with ‖g‖ < LIMIT")
 def summed_again(params, x, y, *, mesh):
-    """Your gradients are dp · sp times too large. With check_vma on, JAX sums a parameter's gradient over all rows. Do not
-    sum it again, and differentiate a loss that is divided by the count of all numbers, not by the count of one device's
-    numbers."""
+    """Your gradients are dp · sp times too large. With check_vma on, JAX sums a parameter's gradient over all rows. Do
+    not sum this gradient again, and differentiate a loss that is divided by the count of all numbers, not by the count
+    of one device's numbers."""
 
     def found(params, x, y):
         loss, grads = usual()(params, x, y)
@@ -875,8 +880,8 @@ def positions_left_out(params, x, y, *, mesh):
 
 @exercise.misconception(fails=[step_norm, step_params])
 def scales_summed_over_tp(params, x, y, *, mesh):
-    """You summed the scales' gradients over tp. f has already summed them, so each device along tp has the whole
-    gradient."""
+    """You summed the scales' gradients over tp. Your backward pass has already summed them, so each device along tp has
+    the whole gradient."""
 
     def found(params, x, y):
         loss, grads = usual(lambda params, x: by_hand(params, x, *f_and_g()))(params, x, y)
@@ -888,7 +893,8 @@ def scales_summed_over_tp(params, x, y, *, mesh):
 
 @exercise.misconception(fails=step_params)
 def ratio_upside_down(params, x, y, *, mesh):
-    """Your factor is ‖g‖/LIMIT, which makes small gradients smaller. It is min(1, LIMIT/‖g‖): 1 if ‖g‖ is below LIMIT."""
+    """Your factor is ‖g‖/LIMIT, which makes small gradients smaller. The factor is min(1, LIMIT/‖g‖), which is 1 if ‖g‖
+    is below LIMIT."""
     new_of = lambda grads, length: dict.fromkeys(grads, jnp.minimum(1, length / LIMIT))  # noqa: E731
     return stepping(mesh, usual(), new_of=new_of)(params, x, y)
 
@@ -923,8 +929,8 @@ def clipped_early(params, x, y, *, mesh):
 
 @exercise.misconception(fails=step_clipped)
 def clipped_one_by_one(params, x, y, *, mesh):
-    """You clipped each parameter's gradient by its own norm, which changes the direction of the step. Scale all by one
-    number."""
+    """You clipped each parameter's gradient by its own norm, which changes the direction of the step. Scale all
+    gradients by one number."""
 
     def new_of(grads, length):
         squares = {n: jnp.sum(g**2) for n, g in grads.items()}
@@ -966,7 +972,7 @@ def moved_along_the_direction(params, x, y, *, mesh):
 
 @exercise.misconception(fails=[step_norm, step_params])
 def norm_not_rooted(params, x, y, *, mesh):
-    """You clipped by the sum of squares. The norm is its square root."""
+    """You clipped by the sum of squares. The norm is the square root of this sum."""
 
     def norm_of(squares):
         whole = squares["before"] + squares["between"]
@@ -1042,7 +1048,7 @@ def one_scale_cast_in_turn(params, x, y, *, mesh):
 
 
 def summed_in_float32(names):
-    """Return a device's loss and the gradients; those of ``names`` are summed in float32."""
+    """Return a device's loss and the gradients; the gradients of ``names`` are summed in float32."""
 
     def found(params, x, y):
         loss, grads = usual(lambda params, x: by_hand(params, x, *f_and_g()))(params, x, y)
@@ -1157,7 +1163,8 @@ def averaged_what_is_summed(params, x, y, *, mesh):
 
 
 def in_two_checkpoints(params, x):
-    """Compute one device's part of the block, with a checkpoint around attention and one around that and its matmuls."""
+    """Compute one device's part of the block. A checkpoint around attention is inside a checkpoint around attention and
+    its matmuls."""
     own = {name: params[name] for name in ("before", "qkv", "out")}
 
     @jax.checkpoint
@@ -1240,7 +1247,8 @@ def whole_everywhere(params, x, y, *, mesh):
 
 
 def gathered_over_tp(axis):
-    """Return a gather over tp for a device that computes the whole gradient: the backward pass keeps the own part."""
+    """Return a gather over tp for a device that computes the whole gradient: the backward pass keeps the device's own
+    part."""
     whole = jax.custom_vjp(lambda part: jax.lax.all_gather(part, "tp", axis=axis, tiled=True))
 
     def back(_, ct):
@@ -1350,8 +1358,8 @@ def six_passes(params, x, y, *, mesh):
 
 @exercise.misconception(of=block_step)
 def step_all_in_turn(**sizes):
-    """You added the time of the gradients' all-reduce to the other times. It overlaps the backward matmuls, so only
-    its time beyond that of these matmuls counts."""
+    """You added the time of the gradients' all-reduce to the other times. This all-reduce overlaps the backward
+    matmuls, so add only the time by which it is longer than these matmuls."""
     return step_times(**sizes, in_time=lambda products, rows, keys, gradients: products + rows + keys + gradients)
 
 
@@ -1384,8 +1392,8 @@ def step_with_all_matmuls_beside(**sizes):
 
 @exercise.misconception(of=block_step)
 def step_with_a_third_of_the_matmuls_beside(**sizes):
-    """You gave the backward pass a third of the matmuls. It has two thirds of them: two gradients for each matmul of the
-    forward pass."""
+    """You gave the backward pass a third of the matmuls. The backward pass has two thirds of the matmuls: two gradients
+    for each matmul of the forward pass."""
     return step_times(
         **sizes,
         in_time=lambda products, rows, keys, gradients: products * 2 / 3 + rows + keys + max(products / 3, gradients),
@@ -1394,13 +1402,13 @@ def step_with_a_third_of_the_matmuls_beside(**sizes):
 
 @exercise.misconception(of=block_step)
 def step_without_rows_and_keys(**sizes):
-    """You left out the rows, K and V. Matmuls wait for them, so add their times."""
+    """You left out the rows, K and V. Matmuls wait for rows, K and V, so add the times of these three."""
     return step_times(**sizes, in_time=shifted(rows=0, keys=0))
 
 
 @exercise.misconception(of=block_step)
 def step_with_half_the_matmuls_beside(**sizes):
-    """You gave the backward pass half of the matmuls. It has two thirds of them."""
+    """You gave the backward pass half of the matmuls. The backward pass has two thirds of the matmuls."""
     return step_times(
         **sizes,
         in_time=lambda products, rows, keys, gradients: products / 2 + rows + keys + max(products / 2, gradients),
@@ -1427,7 +1435,8 @@ def step_with_keys_forward_only(**sizes):
 
 @exercise.misconception(of=block_step)
 def step_with_rows_forward_only(**sizes):
-    """You left out the all-reduces over tp in the backward pass. The backward pass has two, like the forward pass."""
+    """You left out the all-reduces over tp in the backward pass. The backward pass has two all-reduces over tp, like
+    the forward pass."""
     return step_times(**sizes, in_time=shifted(rows=1 / 2))
 
 
@@ -1452,7 +1461,7 @@ def hides_behind_all(chip, T, D):
 
 @exercise.misconception(of=block_hides_from)
 def hides_behind_parameters(chip, T, D):
-    """You left out the matmuls between positions. They take time as well, so fewer positions are enough."""
+    """You left out the matmuls between positions. These matmuls take time as well, so fewer positions are enough."""
     return block_hides_from.fn(chip, 0, D)
 
 

@@ -89,7 +89,7 @@ def test_every_reference_of_modules_05_to_13_has_a_row_of_memory(tables: ModuleT
 def test_the_page_of_the_clock_has_the_errors_of_these_tables() -> None:
     clock = (ROOT / "docs" / "clock.md").read_text(encoding="utf-8")
     (steps,) = re.findall(r"^\d+ rows of bfloat16.*$", PAGE, re.MULTILINE)
-    for least, most, median in re.findall(r"(\S+)% to (\S+)%, the median difference is (\d+)%", steps):
+    for least, most, median in re.findall(r"(\S+)% to (\S+)%, and the median difference is (\d+)%", steps):
         assert f"{least} to {most} %, median {median} %" in clock
     (every, *chips) = re.findall(r"^\| 05.* \| (v\w+):\S+ \| (\d+) \| (\d+)% \| (\d+)% \|", PAGE, re.MULTILINE)
     (ours,) = re.findall(r"In the clock's order the median error is (\d+)% on v5e", PAGE)

@@ -23,7 +23,7 @@ from grader.batch.grade import Grader
 from grader.batch.running import collect
 from grader.clock import Share
 from grader.common.cache import MOST, Cache
-from grader.common.observation import Fault, Observation
+from grader.common.observation import Fault
 from grader.common.result import Report
 from grader.course.loading import Course, load_course
 from grader.course.reference import reference_source
@@ -193,8 +193,8 @@ def test_added_collectives_are_counted_in_the_text_of_this_compiler(
     (ask, *_), _ = explaining.asks_of(course, exercise, [call], explaining.Wanted(mesh=mesh))
     with graders["v5e:2x4"].workers() as workers:
         (answer,), _ = collect(workers, explaining.reference(exercise), [ask])
-    seen = answer.finding
-    assert isinstance(seen, Observation) and isinstance(seen.compiled, Schedule) and seen.compiled.added is not None
+    seen = answer.finding.observation
+    assert seen is not None and isinstance(seen.compiled, Schedule) and seen.compiled.added is not None
     assert [c.kind for c in seen.collectives if c.by_compiler] == kinds == [c["kind"] for c in seen.compiled.added]
 
 
@@ -269,8 +269,8 @@ def test_only_the_slice_of_a_call_decides_about_overlapped_time(course: Course, 
     (ask,), _ = explaining.asks_of(course, exercise, [call], explaining.Wanted(dims={"B": 1024, "D": 1024, "F": 1024}))
     with graders["v6e:2x4"].workers() as workers:
         (answer,), _ = collect(workers, explaining.reference(exercise), [ask])
-    seen = answer.finding
-    assert isinstance(seen, Observation) and isinstance(seen.compiled, Schedule) and seen.compiled_on == "v6e:2x4"
+    seen = answer.finding.observation
+    assert seen is not None and isinstance(seen.compiled, Schedule) and seen.compiled_on == "v6e:2x4"
     from grader.judging.seen import seen_of
 
     (looked,) = seen_of(answer, public=True)

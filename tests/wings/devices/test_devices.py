@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from grader.batch.grade import Grader
-from grader.common.observation import Observation
 from grader.common.result import Report, Result
 from grader.course.loading import Course
 from grader.intake.submission import Chunk, Source, Submission
@@ -78,8 +77,8 @@ def results(report: Report) -> dict[str, Result]:
 def test_two_processes_give_the_shards_of_one_process(grader: Grader, two_processes: RealDevices) -> None:
     """A mesh of four spans two processes. Each has two devices, and neither sees the other's shards."""
     assert two_processes.text == "cpu: 4 devices of 2 processes"
-    found = [a.finding for a in with_devices(grader, two_processes).ask(submitted(), NAME)]
-    seen = [one for one in found if isinstance(one, Observation)]
+    found = [a.finding.observation for a in with_devices(grader, two_processes).ask(submitted(), NAME)]
+    seen = [one for one in found if one is not None]
     assert {max(len(array.slices) for run in one.outputs for array in run) for one in seen} == {4, 2}
     for one in seen:
         assert one.elsewhere is not None and len(one.elsewhere) == 1  # one precision, because a CPU does not round
@@ -101,7 +100,7 @@ def test_two_processes_time_a_program_together(
     two_processes.times = fewer.times = True
     try:
         timed, untimed = (
-            [a.finding for a in with_devices(grader, d).ask(submitted(), NAME) if isinstance(a.finding, Observation)]
+            [seen for a in with_devices(grader, d).ask(submitted(), NAME) if (seen := a.finding.observation)]
             for d in (two_processes, fewer)
         )
     finally:

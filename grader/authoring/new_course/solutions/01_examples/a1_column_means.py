@@ -1,7 +1,7 @@
 """# A1 The mean of each column
 
-**Task.** The rows of `A[I_X, J]` are sharded over the mesh axis `x`. Write `column_means(a, *, mesh)`. It returns the mean of each
-column, whole on every device.
+**Task.** The rows of `A[I_X, J]` are sharded over the mesh axis `x`. Write `column_means(a, *, mesh)`. It returns the
+mean of each column, whole on every device.
 
 **Budget.** One all-reduce of J numbers over x, and no other collective. No rows move between devices.
 

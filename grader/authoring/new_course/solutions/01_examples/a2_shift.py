@@ -1,7 +1,8 @@
 """# A2 One step around the ring
 
-**Task.** The devices along `x` form a ring. Write `shift(block)`, a body for `shard_map` (the grader calls `shard_map` with it). Each
-device returns the block of its left neighbour, and the first device returns the block of the last device.
+**Task.** The devices along `x` form a ring. Write `shift(block)`, a body for `shard_map` (the grader calls `shard_map`
+with it). Each device returns the block of its left neighbour, and the first device returns the block of the last
+device.
 
 **Budget.** One permute over x, and no other collective.
 
@@ -80,8 +81,8 @@ def shift_gathered(block):
     model="1 MB is 10^6 bytes",
 )
 def shift_bytes(I, J, X):
-    """The rows of `A`, float32[{{ I }}, {{ J }}], are sharded over a ring of {{ X }} devices. How many MB does each device send in
-    one `shift`?"""
+    """The rows of `A`, float32[{{ I }}, {{ J }}], are sharded over a ring of {{ X }} devices. How many MB does each
+    device send in one `shift`?"""
     return 4 * I * J / X
 
 

@@ -1,8 +1,8 @@
 """# A3 The rows that a device holds
 
-**Task.** Write `block(rows, devices, index)` in plain Python. It splits `rows` rows into equal blocks, one for each device, and returns
-`(start, stop)`: the first row of device number `index`, and the row after its last row. Rows and devices are numbered from 0.
-Raise `ValueError` if the rows cannot be split into equal blocks.
+**Task.** Write `block(rows, devices, index)` in plain Python. It splits `rows` rows into equal blocks, one for each
+device, and returns `(start, stop)`: the first row of device number `index`, and the row after its last row. Rows and
+devices are numbered from 0. Raise `ValueError` if the rows cannot be split into equal blocks.
 
 **Small case.** 12 rows on 4 devices: device 2 holds the rows 6, 7 and 8, so `block(12, 4, 2)` is `(6, 9)`.
 """

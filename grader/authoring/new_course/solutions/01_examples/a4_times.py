@@ -18,8 +18,8 @@ exercise = Exercise()
     model="bidirectional ring, bandwidth only: V / W, with W for both directions of a link",
 )
 def gather_time(chip, I, J, X):
-    """The rows of `A`, bfloat16[{{ I }}, {{ J }}], are sharded over a ring of {{ X }} {{ chip }} chips. How long does an all-gather of
-    `A` take?"""
+    """The rows of `A`, bfloat16[{{ I }}, {{ J }}], are sharded over a ring of {{ X }} {{ chip }} chips. How long does
+    an all-gather of `A` take?"""
     return all_gather_time(2 * I * J, X, chip)
 
 
@@ -42,8 +42,8 @@ exercise.scenario(
     model="HBM bandwidth only: time = bytes / bandwidth",
 )
 def load_time(chip, I, J, X):
-    """The rows of `A`, float32[{{ I }}, {{ J }}], are sharded over {{ X }} {{ chip }} chips. How long does one chip need to read its
-    block from HBM?"""
+    """The rows of `A`, float32[{{ I }}, {{ J }}], are sharded over {{ X }} {{ chip }} chips. How long does one chip
+    need to read its block from HBM?"""
     return hbm_time(4 * I * J / X, chip)
 
 

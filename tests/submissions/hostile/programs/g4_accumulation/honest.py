@@ -10,7 +10,10 @@ from jax.sharding import reshard
 
 
 def loss(ws, rows):
-    """Return half the sum of squares of the output of layers ws[L, D, D] for rows[b, D]: all rows, or one device's."""
+    """Return half the sum of squares of the layers' output for some rows.
+
+    Args: ws is float32[L, D, D], one matrix per layer; rows is float32[b, D], all rows or one device's rows.
+    """
     made, _ = jax.lax.scan(lambda h, w: (jax.nn.sigmoid(h @ w), None), rows, ws)
     return jnp.sum(made**2) / 2
 

@@ -3,7 +3,7 @@
 kind: a collective that nothing needs
 earns: 3 of 5.5
 fails: fsdp_forward fsdp_backward fsdp_memory
-says: this all_gather takes 9600 bytes of each device, of one layer it takes 1600
+says: this all_gather takes 9600 bytes of each device; a collective of one layer takes 1600
 """
 
 import jax
