@@ -428,7 +428,7 @@ def test_an_error_is_not_the_mistake_of_a_returned_value() -> None:
             raise Failure("a result is not small")
 
     def answered(*outcomes: Outcome) -> list[Answered]:
-        return [Answered(ask, list(outcomes)) for ask in plan(exercise, public=False, seed="s")]
+        return [Answered(ask, Finding(outcomes=list(outcomes))) for ask in plan(exercise, public=False, seed="s")]
 
     right, large, larger = (Outcome(value=value) for value in (1, 7, 8))
     known = {"large": answered(large, right)}

@@ -187,7 +187,7 @@ def normed_by_two_means(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
-@exercise.misconception(of=batch_norm, fails=normed_value, breaks="mean and variance cover all rows of the batch")
+@exercise.misconception(of=batch_norm, fails=normed_value, breaks="of each column over all rows of the batch")
 def normed_over_all_columns(x, *, mesh):
     """You took one mean and one variance for all columns. Each column has its own."""
 

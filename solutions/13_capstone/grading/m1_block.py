@@ -650,7 +650,7 @@ def summed_over_positions_too(params, x, *, mesh):
 
 @exercise.misconception(fails=block_value)
 def residual_of_the_norm(params, x, *, mesh):
-    """You added the result of attention or of the MLP to norm(x). Add it to x."""
+    """You added the result of attention or of the MLP to norm(x). Add this result to x."""
     local = summed(lambda x, part, params: norm(x, params["before"]) + over_tp(part), over_tp)
     return mapped(local, mesh)(params, x)
 
