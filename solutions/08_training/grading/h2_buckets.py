@@ -615,7 +615,7 @@ def bucketed_behind_a_barrier(ws, x, y, *, plan):
 @exercise.misconception(
     of=bucketed_grads,
     fails=bucketed_overlap,
-    breaks="at most 1.2 times as long as its matmuls and the last all-reduce together",
+    breaks="a step takes at most 1.2 times as long as its matmuls and the last all-reduce together",
 )
 def bucketed_under_idle_work(ws, x, y, *, plan):
     """Your buckets are sent beside work that no gradient needs. Send each bucket as soon as its gradients are ready, so that it overlaps the backward pass of the layers below."""

@@ -83,7 +83,7 @@ def every_placement(terms):
 
 
 def drawn(equations, admit, most=30):
-    """Draw at most ``most`` cases, evenly over the placements that a trial gives."""
+    """Draw at most ``most`` cases for each kind of placement that `by_einsum` returns."""
 
     def draw(rng):
         found = {}

@@ -457,7 +457,7 @@ def data_outermost(strategies, devices, node):
 
 @exercise.alternative(of=mesh_for)
 def cp_innermost(strategies, devices, node):
-    """cp is innermost if tp and cp fit in a node together; pp is the second axis."""
+    """Put cp innermost if tp · cp ranks fill nodes evenly, otherwise tp. Put pp directly after dp_replicate."""
     sizes = dict(strategies)
     left = devices
     for size in sizes.values():
