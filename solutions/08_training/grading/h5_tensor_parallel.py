@@ -135,7 +135,9 @@ def init_independent(one, other):
     numbers = np.round(np.concatenate(scaled).astype(np.float64), 6)
     again = 1 - len(np.unique(numbers)) / len(numbers)
     if not again < 0.1:
-        raise Failure(f"no two devices, weights or seeds may get equal numbers, but {again:.0%} of all numbers occur again")
+        raise Failure(
+            f"no two devices, weights or seeds may get equal numbers, but {again:.0%} of all numbers occur again"
+        )
     expect_independent(
         {
             f"{name} of device tp={device} for seed {seen.seed}": part
