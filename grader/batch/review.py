@@ -73,7 +73,7 @@ def note_set_aside(database: Database, remarks: Mapping[str, str]) -> None:
 
 
 def _is_followed(student: str, seen: AbstractSet[str], login: Callable[[str], str]) -> bool:
-    """Return True if ``seen`` has the student, or for no student. Older versions named cases after files, too."""
+    """Return True if ``student`` is in ``seen`` or is empty. Older versions named cases after files, too."""
     return not student or not seen.isdisjoint(login(name).casefold() for name in (student, stem_of(student)))
 
 
