@@ -93,11 +93,11 @@ def whole(value: object) -> bool:
 
 def meshes(value: Any) -> tuple[dict[str, int], ...]:
     if isinstance(value, Mapping):
-        raise AuthorError(f"`meshes` is a list of meshes, not one: write meshes=[{dict(value)!r}]")
+        raise AuthorError(f"`meshes` must be a list of meshes, not one mesh: write meshes=[{dict(value)!r}]")
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise AuthorError(f'`meshes` is {a(value)}, not a list such as [{{"x": 4, "y": 2}}]')
     if not value:
-        raise AuthorError("`meshes` is empty: give at least one")
+        raise AuthorError("`meshes` is empty: give at least one mesh")
     for mesh in value:
         if not isinstance(mesh, Mapping) or not mesh:
             raise AuthorError(f'a mesh is {a(mesh)}, not a dict of axes and sizes such as {{"x": 4, "y": 2}}')
@@ -190,7 +190,9 @@ def fits(name: str, array: Any, sizes: Mapping[str, int], mesh: Mapping[str, int
         size, parts = sizes[dim] if isinstance(dim, str) else dim, math.prod(mesh[axis] for axis in axes)
         if size % parts:
             named = f"{dim} = {size} in {of}" if isinstance(dim, str) else f"{size}"
-            raise AuthorError(f"{name}: dimension {named} is not cut into {parts} equal parts on the mesh {dict(mesh)}")
+            raise AuthorError(
+                f"{name}: dimension {named} cannot be cut into {parts} equal parts on the mesh {dict(mesh)}"
+            )
 
 
 def timing(on: Any, axes: Any, profile: Any, meshes: Sequence[Mapping[str, int]]) -> Timing:
@@ -310,7 +312,7 @@ def takes_keywords_of(right: Callable[..., Any], fn: Callable[..., Any]) -> None
     try:
         inspect.signature(fn).bind_partial(**dict.fromkeys(names))
     except TypeError as error:
-        raise AuthorError(f"{fn.__name__} is called with {', '.join(names)}, as {right.__name__} is: {error}") from None
+        raise AuthorError(f"{fn.__name__} is called with {', '.join(names)}, like {right.__name__}: {error}") from None
 
 
 def takes_in_order(fn: Callable[..., Any], count: int) -> None:
@@ -319,7 +321,7 @@ def takes_in_order(fn: Callable[..., Any], count: int) -> None:
         inspect.signature(fn).bind(*[None] * count)
     except TypeError:
         such_as = ", ".join(["seen", "other", "third", "fourth"][:count]) if count <= 4 else "*seen"
-        raise AuthorError(f"{fn.__name__} is a check of {count}: write def {fn.__name__}({such_as})") from None
+        raise AuthorError(f"{fn.__name__} checks {count} calls: write def {fn.__name__}({such_as})") from None
 
 
 def keywords(name: str, value: Any) -> dict[str, Any]:

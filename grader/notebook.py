@@ -65,9 +65,9 @@ def explain(
         namespace: the variables with the exercise's tasks; by default the caller's globals.
         on: a slice such as "v5e:2x4", on which to show the functions' timelines.
         mesh, dims: a mesh and sizes that replace the exercise's mesh and sizes. If ``on`` is given and a size is
-            replaced, no program runs, so the sizes may be those of large models.
-        profile: the name of the rule for which collectives overlap with compute on a timeline: "ideal" for all of them,
-            or a chip such as "v5e".
+            replaced, no program runs, so the sizes may be as large as in large models.
+        profile: the rule that decides which collectives overlap with compute on a timeline. With "ideal", all
+            collectives overlap. With a chip such as "v5e", the kinds overlap that overlap on this chip.
     """
     from rich.console import Console
 
@@ -107,7 +107,7 @@ def picture_of(array: Any, title: str = "") -> Picture:
         what = type(array).__name__ if sharding is None else type(sharding).__name__
         raise TypeError(
             f"show draws arrays on a mesh, and this is a {what}; "
-            "put it on a mesh: jax.device_put(a, NamedSharding(mesh, P(...)))"
+            "put the array on a mesh: jax.device_put(a, NamedSharding(mesh, P(...)))"
         )
     held = sharding.devices_indices_map(array.shape)
     slices = [

@@ -23,9 +23,9 @@ WING_OF = {
     "publish": "publish",
     "similar": "similar",
 }
-"""The wing of each command and option, for error messages: a wing that is not installed cannot name them."""
+"""The wing of each command and option, for error messages about wings that are not installed."""
 EXTRAS = {"browser": "[browser]", "chip": "[tpu]", "cluster": "[cluster]"}
-"""The extra with a wing's optional dependencies, as pip spells extras."""
+"""The pip extra that installs each wing's optional dependencies."""
 
 
 class WingError(Exception):

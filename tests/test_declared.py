@@ -67,8 +67,8 @@ def test_unknown_or_missing_arguments_are_reported(tmp_path: Path, was: str, bec
 @pytest.mark.parametrize(
     ("was", "becomes", "message"),
     [
-        (MESHES, 'meshes={"x": 4}', "15: `meshes` is a list of meshes, not one: write meshes=[{'x': 4}]"),
-        (MESHES, "meshes=[]", "15: `meshes` is empty: give at least one"),
+        (MESHES, 'meshes={"x": 4}', "15: `meshes` must be a list of meshes, not one mesh: write meshes=[{'x': 4}]"),
+        (MESHES, "meshes=[]", "15: `meshes` is empty: give at least one mesh"),
         (MESHES, "meshes=None", '15: `meshes` is None, not a list such as [{"x": 4, "y": 2}]'),
         (MESHES, 'meshes=[("x", 4)]', """15: a mesh is the tuple ('x', 4), not a dict of axes and sizes such as {"x": 4, "y": 2}"""),
         (MESHES, 'meshes=[{"x": 0}]', "15: the size of axis x of the mesh {'x': 0} is the int 0, not 1, 2, 3, ..."),
@@ -76,7 +76,7 @@ def test_unknown_or_missing_arguments_are_reported(tmp_path: Path, was: str, bec
         (MESHES, 'meshes=[{"x": 4.0}]', "15: the size of axis x of the mesh {'x': 4.0} is the float 4.0, not 1, 2, 3, ..."),
         (MESHES, 'meshes=[{"x": "4"}]', "15: the size of axis x of the mesh {'x': '4'} is the str '4', not 1, 2, 3, ..."),
         (MESHES, "meshes=[{4: 2}]", '15: an axis of the mesh {4: 2} is the int 4, not a name such as "x"'),
-        ("a=A,", 'a=A, meshes={"x": 4},', "36: `meshes` is a list of meshes, not one: write meshes=[{'x': 4}]"),
+        ("a=A,", 'a=A, meshes={"x": 4},', "36: `meshes` must be a list of meshes, not one mesh: write meshes=[{'x': 4}]"),
         (SPEC, 'spec=P("z", None)', "36: the spec of a names axis 'z', which the mesh {'x': 4} does not have"),
         (MESHES, 'meshes=[{"x": 4}, {"y": 2}]', "36: the spec of a names axis 'x', which the mesh {'y': 2} does not have"),
         (SPEC, 'spec=P("x", None, None)', "35: `spec` has more entries (3) than the array has dimensions (2)"),
@@ -97,8 +97,8 @@ def test_unknown_or_missing_arguments_are_reported(tmp_path: Path, was: str, bec
         (SIZES, 'dims={"I": "8", "J": 3}', "36: dims: the size of dimension I is the str '8', not 1, 2, 3, ..."),
         (SIZES, 'dims={"I": 8, "J": 3}, hidden_dims={"I": 0, "J": 3}', "36: hidden_dims: the size of dimension I is the int 0, not 1, 2, 3, ..."),
         (SIZES, 'dims={8: "I"}', """36: dims: a dimension is the int 8, not a name such as "I\""""),
-        (SIZES, 'dims={"I": 7, "J": 3}', "36: a: dimension I = 7 in dims is not cut into 4 equal parts on the mesh {'x': 4}"),
-        (SIZES, 'dims={"I": 8, "J": 3}, hidden_dims={"I": 6, "J": 3}', "36: a: dimension I = 6 in hidden_dims is not cut into 4 equal parts on the mesh {'x': 4}"),
+        (SIZES, 'dims={"I": 7, "J": 3}', "36: a: dimension I = 7 in dims cannot be cut into 4 equal parts on the mesh {'x': 4}"),
+        (SIZES, 'dims={"I": 8, "J": 3}, hidden_dims={"I": 6, "J": 3}', "36: a: dimension I = 6 in hidden_dims cannot be cut into 4 equal parts on the mesh {'x': 4}"),
     ],
 )  # fmt: skip
 def test_invalid_sizes_meshes_and_specs_are_reported(tmp_path: Path, was: str, becomes: str, message: str) -> None:

@@ -53,7 +53,7 @@ def in_shard_map(body, value, sizes: dict[str, int], spec: P, out: P) -> np.ndar
 # -- A3 ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("check", ["owner_axes", "owner_tuples", "owner_order"])
+@pytest.mark.parametrize("check", ["owner_axes", "owner_copies", "owner_tuples", "owner_order"])
 def test_owner_slices_are_those_of_addressable_shards(check):
     """JAX on real (simulated) devices, for the meshes that fit."""
     cases = [c for c in cases_of("a3_owner_slices", check) if math.prod(c["mesh_shape"].values()) <= 8]
@@ -68,7 +68,7 @@ def test_owner_slices_are_those_of_addressable_shards(check):
         assert TASKS["owner_slices"](**case) == {n: held[device] for n, device in enumerate(mesh.devices.flat)}
 
 
-@pytest.mark.parametrize("check", ["owner_axes", "owner_tuples", "owner_order"])
+@pytest.mark.parametrize("check", ["owner_axes", "owner_copies", "owner_tuples", "owner_order"])
 def test_owner_slices_follow_the_grid_of_devices(check):
     """Turn the grid of device numbers so that the tuple's axes come first: its rows are the blocks."""
     for case in cases_of("a3_owner_slices", check):

@@ -180,8 +180,8 @@ def test_unknown_items_of_a_rubric_are_reported(report: Report, check: str, item
 @pytest.mark.parametrize(
     ("what", "problem"),
     [
-        ({}, "give points, or items of the question's rubric, not both"),
-        ({"points": 1, "items": ["once"]}, "give points, or items of the question's rubric, not both"),
+        ({}, "give either points or items of the question's rubric, not both"),
+        ({"points": 1, "items": ["once"]}, "give either points or items of the question's rubric, not both"),
         ({"items": ["once", "once"]}, "items names once twice"),
     ],
 )

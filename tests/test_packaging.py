@@ -117,7 +117,7 @@ def test_the_wheel_alone_gives_students_their_commands(built: Path, tmp_path: Pa
     )
     assert C1 in listed.stdout
     assert (
-        f"this is the packaged course, shardlings {version('shardlings')}; to work in it: shardlings start"
+        f"this is the packaged course, shardlings {version('shardlings')}. To work in this course: shardlings start"
         in listed.stderr
     )
     assert "case" in run([shardlings, "show", "c1"], cwd=tmp_path / "home", env=env).lower()

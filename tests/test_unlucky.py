@@ -220,7 +220,7 @@ def test_a_terminal_log_on_a_full_disk(grader: Grader, work: Path) -> None:
         done = subprocess.run(again, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
     assert "Traceback" not in done.stderr
     assert (
-        "shardlings: cannot use where the output goes: No space left on device; mend that and run the same command again"
+        "shardlings: cannot use the place of the output: No space left on device; mend the cause and run the same command again"
         in done.stderr.splitlines()
     )
     assert done.returncode == 2 and files(out) == wanted
@@ -273,7 +273,7 @@ def test_work_that_the_machine_cannot_read_costs_nothing(
     monkeypatch.setattr(os, "open", damaged)
     failures = grade(grader, work, out)
     assert {s: str(e) for s, e in failures.items()} == {
-        "bo": f"{work}/bo/{NAME}.py cannot be read: {os.strerror(number)}; mend that and grade again"
+        "bo": f"{work}/bo/{NAME}.py cannot be read: {os.strerror(number)}; mend the cause and grade again"
     }
     assert {p.name for p in (out / "reports").iterdir()} == {"ada.json", "cy.json"}
     monkeypatch.setattr(os, "open", opened)
@@ -648,7 +648,7 @@ def test_memory_taken_while_loading_is_the_learners(
     """More memory than allowed, requested at once, or touched until the process ends."""
     workers = workers_in(tier)
     (full,) = findings(workers, f"{allocate}\ndef f(): return 1\n", cases("f"))
-    assert full == Fault("missing", "f is not defined: a.py stopped at line 1: ran out of the memory it is allowed")
+    assert full == Fault("missing", "f is not defined: a.py stopped at line 1: needs more memory than it may use")
     (found,) = findings(workers, "def f(): return 1\n", cases("f"))
     assert values(found) == [1]
 

@@ -1,6 +1,8 @@
 import jax
 import jax.numpy as jnp
 
+from grader.hardware import CHIPS
+
 
 def stacked(a, *, dim):
     """all_gather_body: gathered_untiled"""
@@ -37,3 +39,58 @@ def scatters_rows(a):
 def swapped(a):
     """all_to_all_body: traded_backwards"""
     return jax.lax.all_to_all(a, "x", 0, 1, tiled=True)
+
+
+def gather_time(chip, I, J, X):
+    """all_to_all_on_ring: all_to_all_as_all_gather"""
+    return 2 * I * J / CHIPS[chip].ici_both
+
+
+def quarter_one_way(chip, I, J, X):
+    """all_to_all_on_ring: all_to_all_one_way"""
+    return 2 * I * J / 4 / CHIPS[chip].ici
+
+
+def shard_over_w(chip, I, J, X):
+    """all_to_all_on_ring: all_to_all_of_a_shard"""
+    return 2 * I * J / X / CHIPS[chip].ici_both
+
+
+def float32_bytes(chip, I, J, X):
+    """all_to_all_on_ring: all_to_all_one_way"""
+    return 4 * I * J / 4 / CHIPS[chip].ici_both
+
+
+def rings_by_hand(a, *, dim):
+    """all_gather_body: gathered_hop_by_hop"""
+    n = jax.lax.axis_size("x")
+    me = jax.lax.axis_index("x")
+    out = jnp.zeros([s * (n if d == dim else 1) for d, s in enumerate(a.shape)], a.dtype)
+    for k in range(n):
+        out = jax.lax.dynamic_update_slice_in_dim(out, a, (me - k) % n * a.shape[dim], dim)
+        a = jax.lax.ppermute(a, "x", [(i, (i + 1) % n) for i in range(n)])
+    return out
+
+
+def scattered_then_gathered(a):
+    """all_reduce_body: scattered_then_gathered"""
+    mine = jax.lax.psum_scatter(a, "x", scatter_dimension=1, tiled=True)
+    return jax.lax.all_gather(mine, "x", axis=1, tiled=True)
+
+
+def own_columns_unsummed(a):
+    """reduce_scatter_body: columns_of_own_part"""
+    n = jax.lax.axis_size("x")
+    return (
+        jnp.split(a, n, axis=1)[0]
+        if n == 1
+        else jax.lax.dynamic_index_in_dim(jnp.stack(jnp.split(a, n, axis=1)), jax.lax.axis_index("x"), keepdims=False)
+    )
+
+
+def gathered_and_cut(a):
+    """all_to_all_body: gathered_then_sliced"""
+    n = jax.lax.axis_size("x")
+    whole = jax.lax.all_gather(a, "x", tiled=True)
+    width = a.shape[1] // n
+    return jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("x") * width, width, axis=1)

@@ -123,3 +123,44 @@ def two_shards_a_hop(a, w):
         c += both[0] @ rows[(me - t) % n]
         both = jax.lax.ppermute(both, "y", right(n)) if t < n - 1 else both
     return c + 0 * both[1, :, :1]
+
+
+def hop_carries_a_zero_of_the_product(a, w):
+    """ag_matmul: ag_sends_after_the_product"""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    rows = a.shape[1]
+    c = jnp.zeros((a.shape[0], w.shape[1]), a.dtype)
+    shard = a
+    for k in range(n):
+        part = jax.lax.dynamic_slice_in_dim(w, (me - k) % n * rows, rows)
+        c = c + jnp.einsum("bd,df->bf", shard, part)
+        if k + 1 < n:
+            shard, c = jax.lax.optimization_barrier((shard, c))
+            shard = jax.lax.ppermute(shard, "y", [(i, (i + 1) % n) for i in range(n)])
+    return c
+
+
+def wrong_rows_in_a_fori_loop(a, w):
+    """ag_matmul: ag_rows_with_wrong_sign"""
+    n = jax.lax.axis_size("y")
+    me = jax.lax.axis_index("y")
+    blocks = w.reshape(n, -1, w.shape[1])
+
+    def turn(k, state):
+        c, shard = state
+        coming = jax.lax.ppermute(shard, "y", [(i, (i + 1) % n) for i in range(n)])
+        return c + jnp.einsum("df,bd->bf", blocks[(me + k) % n], shard), coming
+
+    c, shard = jax.lax.fori_loop(0, n - 1, turn, (jnp.zeros((a.shape[0], w.shape[1]), a.dtype), a))
+    return c + jnp.einsum("df,bd->bf", blocks[(me + n - 1) % n], shard)
+
+
+def by_far_jumps(a, w):
+    """ag_matmul: ag_over_the_heads"""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    blocks = w.reshape(n, -1, w.shape[1])
+    total = a @ blocks[me]
+    for k in range(1, n):
+        shard = jax.lax.ppermute(a, "y", [(i, (i + k) % n) for i in range(n)])
+        total = total + shard @ blocks[(me - k) % n]
+    return total

@@ -96,3 +96,30 @@ def scaled_by_n(t, w):
     """matmul_rs: none"""
     n = jax.lax.axis_size("y")
     return jax.lax.psum_scatter(t @ w, "y", scatter_dimension=1, tiled=True) / n
+
+
+def own_block_first_by_einsum(t, w):
+    """matmul_rs: rs_own_block_first"""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    blocks = jnp.stack(jnp.split(w, n, axis=1))
+    s = jnp.einsum("fd,bf->bd", blocks[me], t)
+    for k in range(1, n):
+        mine = jnp.einsum("fd,bf->bd", blocks[(me - k) % n], t)
+        s = jax.lax.ppermute(s, "y", [(i, (i + 1) % n) for i in range(n)]) + mine
+    return s
+
+
+def passes_on_products(t, w):
+    """matmul_rs: rs_forwards_its_product"""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    width = w.shape[1] // n
+
+    def product(j):
+        return t @ jax.lax.dynamic_slice_in_dim(w, j % n * width, width, axis=1)
+
+    mine = product(me - 1)
+    for k in range(2, n + 1):
+        came = jax.lax.ppermute(mine, "y", [(i, (i + 1) % n) for i in range(n)])
+        mine = product(me - k)
+        total = came + mine
+    return total

@@ -1,6 +1,8 @@
 import jax
 import jax.numpy as jnp
 
+from g2_megatron import f, g, with_gradients
+
 
 def through(block, *arguments):
     *inputs, dy = arguments
@@ -142,3 +144,24 @@ def by_types_cast_outside(x, w_in, w_out, dy):
         lambda x, u, d: jax.lax.psum(jnp.tanh(x @ u) @ d, "tp"), jax.lax.pcast(x, "tp", to="varying"), w_in, w_out, dy
     )
     return y, dx, du, dd
+
+
+def g_with_a_mean(y):
+    """g: g_of_means"""
+
+    @jax.custom_vjp
+    def mean(y):
+        return jax.lax.psum(y, "tp") / jax.lax.axis_size("tp")
+
+    mean.defvjp(lambda y: (mean(y), None), lambda _, d: (d,))
+    return mean(y)
+
+
+def f_and_g_swapped(x, w_in, w_out, dy):
+    """block_by_hand: block_with_f_and_g_swapped"""
+    return with_gradients(lambda x, a, b: f(jnp.tanh(g(x) @ a) @ b), x, w_in, w_out, dy)
+
+
+def f_on_the_hidden_layer(x, w_in, w_out, dy):
+    """block_by_hand: block_with_f_inside"""
+    return with_gradients(lambda x, a, b: g(f(jnp.tanh(f(x) @ a)) @ b), x, w_in, w_out, dy)

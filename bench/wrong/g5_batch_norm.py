@@ -81,3 +81,37 @@ def eps_outside(x, *, mesh):
         return (x - mean) / (jnp.sqrt(square - mean * mean) + EPS)
 
     return mapped(local, mesh, x)
+
+
+def own_mean_in_the_variance(x, *, mesh):
+    """batch_norm: normed_by_two_means"""
+    rows = x.shape[0]
+
+    def local(x):
+        sums = jax.lax.psum(jnp.stack([jnp.einsum("bd->d", x), jnp.einsum("bd,bd->d", x, x)]), "dp") / rows
+        own = x.mean(0)
+        return (x - sums[0]) / jnp.sqrt(sums[1] - own**2 + EPS)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("dp"), out_specs=P("dp"))(x)
+
+
+def one_mean_for_all_columns(x, *, mesh):
+    """batch_norm: normed_over_all_columns"""
+
+    def local(x):
+        mean = jax.lax.pmean(jnp.mean(x), "dp")
+        square = jax.lax.pmean(jnp.mean(x * x), "dp")
+        return (x - mean) * jax.lax.rsqrt(square - mean**2 + EPS)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("dp"), out_specs=P("dp"))(x)
+
+
+def sums_not_divided(x, *, mesh):
+    """batch_norm: normed_by_local_count"""
+
+    def local(x):
+        both = jax.lax.psum(jnp.concatenate([x.sum(0), (x**2).sum(0)]), "dp") / len(x)
+        mean, square = jnp.split(both, 2)
+        return (x - mean) / jnp.sqrt(jnp.abs(square - mean**2) + EPS)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("dp"), out_specs=P("dp"))(x)

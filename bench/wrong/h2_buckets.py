@@ -124,3 +124,74 @@ def one_after_another(ws, x, y, *, plan):
         for i in b:
             grads[i] = jax.lax.psum(grads[i], "dp")
     return grads
+
+
+def large_tensors_dropped(tensors, cap):
+    """buckets: buckets_without_large_ones"""
+    first = {}
+    for at, (name, size, trains) in enumerate(tensors):
+        if trains and size <= cap:
+            first.setdefault(name, (at, size))
+    out, room = [], 0
+    for name, (_, size) in sorted(first.items(), key=lambda item: -item[1][0]):
+        if size > room:
+            out.append([])
+            room = cap
+        out[-1].append(name)
+        room -= size
+    return out
+
+
+def cap_as_a_least_size(tensors, cap):
+    """buckets: buckets_overfull"""
+    seen, ready = set(), []
+    for name, size, trains in tensors:
+        if trains and name not in seen:
+            seen.add(name)
+            ready.insert(0, (name, size))
+    out, now, total = [], [], 0
+    for name, size in ready:
+        now.append(name)
+        total += size
+        if total >= cap:
+            out, now, total = [*out, now], [], 0
+    return out + ([now] if now else [])
+
+
+def _own(ws, x, y):
+    def loss(ws):
+        h = x
+        for w in ws:
+            h = jnp.tanh(h @ w)
+        return jnp.sum((h - y) ** 2)
+
+    return jax.grad(loss)(ws)
+
+
+def one_by_one(ws, x, y, *, plan):
+    """bucketed_grads: bucketed_by_tensor"""
+    return [jax.lax.psum(g, "dp") for g in _own(ws, x, y)]
+
+
+def returned_in_the_plan_s_order(ws, x, y, *, plan):
+    """bucketed_grads: bucketed_as_planned"""
+    grads, out = _own(ws, x, y), []
+    for bucket in plan:
+        flat = jax.lax.psum(jnp.concatenate([grads[i].ravel() for i in bucket]), "dp")
+        for i in bucket:
+            out.append(flat[: grads[i].size].reshape(grads[i].shape))
+            flat = flat[grads[i].size :]
+    return out
+
+
+def mean_over_the_rows(ws, x, y, *, plan):
+    """bucketed_grads: bucketed_mean"""
+    grads, out = _own(ws, x, y), [None] * len(ws)
+    rows = x.shape[0] * jax.lax.axis_size("dp")
+    for bucket in plan:
+        flat = jax.lax.psum(jnp.concatenate([grads[i].ravel() / rows for i in bucket]), "dp")
+        at = 0
+        for i in bucket:
+            out[i] = flat[at : at + grads[i].size].reshape(grads[i].shape)
+            at += grads[i].size
+    return out

@@ -143,3 +143,53 @@ def each_micro_batch_sent(w, x, y, *, mesh):
         return g, length(g)
 
     return mapped(local, mesh)(w, x, y)
+
+
+def _run(local, mesh, w, x, y):
+    specs = (P("shard"), P(None, ("rep", "shard")), P(None, ("rep", "shard")))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=(P("shard"), P()), check_vma=False)(w, x, y)
+
+
+def _own(w, x, y, count):
+    whole = jax.lax.all_gather(w, "shard", tiled=True)
+    return 2 * jnp.einsum("mbd,mbk->dk", x, jnp.einsum("mbd,dk->mbk", x, whole) - y) / count
+
+
+def norms_added_not_squares(w, x, y, *, mesh):
+    """hsdp_grads: hsdp_norms_added"""
+    count = y.size
+
+    def local(w, x, y):
+        g = jax.lax.psum_scatter(_own(w, x, y, count), "shard", tiled=True)
+        g = jax.lax.psum(g, "rep")
+        return g, jax.lax.psum(jnp.linalg.norm(g), "shard")
+
+    return _run(local, mesh, w, x, y)
+
+
+def mean_of_one_device(w, x, y, *, mesh):
+    """hsdp_grads: hsdp_mean_of_own_rows"""
+
+    def local(w, x, y):
+        g = jax.lax.psum_scatter(_own(w, x, y, y.size), "shard", tiled=True)
+        g = jax.lax.psum(g, "rep")
+        return g, jnp.sqrt(jax.lax.psum(jnp.sum(g * g), "shard"))
+
+    return _run(local, mesh, w, x, y)
+
+
+def far_sum_in_a_loop(w, x, y, *, mesh):
+    """hsdp_grads: hsdp_each_micro_batch_sent"""
+    count = y.size
+
+    def local(w, x, y):
+        whole = jax.lax.all_gather(w, "shard", tiled=True)
+
+        def one(m, g):
+            own = 2 * x[m].T @ (x[m] @ whole - y[m]) / count
+            return g + jax.lax.psum(jax.lax.psum_scatter(own, "shard", tiled=True), "rep")
+
+        g = jax.lax.fori_loop(0, x.shape[0], one, jnp.zeros_like(w))
+        return g, jnp.sqrt(jax.lax.psum((g**2).sum(), "shard"))
+
+    return _run(local, mesh, w, x, y)

@@ -115,3 +115,45 @@ def gathered_instead_of_permuted(ws, x):
         out += [made] if tick >= n - 1 else []
         held = jax.lax.all_gather(made, "pp")[(me - 1) % n]
     return jnp.where(me == n - 1, jnp.stack(out), 0)[None]
+
+
+def every_stage_at_index_t(ws, x):
+    """gpipe_forward: outputs_from_tick_0"""
+    P_, s = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
+    M = x.shape[0]
+    outs, a = jnp.zeros_like(x), jnp.ones_like(x[0])
+    for t in range(M + P_ - 1):
+        came = jnp.where(s == 0, x[min(t, M - 1)], a)
+        out = stage(ws, came)
+        outs = outs.at[min(t, M - 1)].set(jnp.where(s == P_ - 1, out, 0)) if t < M else outs
+        a = jax.lax.ppermute(out, "pp", [(i, (i + 1) % P_) for i in range(P_)])
+    return outs[None]
+
+
+def handed_on_by_psum(ws, x):
+    """gpipe_forward: forward_by_sum"""
+    n, s = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
+    M = x.shape[0]
+    a, outs = jnp.ones_like(x[0]), []
+    for t in range(M + n - 1):
+        out = stage(ws, jnp.where(s == 0, x[min(t, M - 1)], a))
+        if t >= n - 1:
+            outs.append(jnp.where(s == n - 1, out, 0))
+        slots = jnp.zeros((n, *out.shape), out.dtype)
+        slots = jax.lax.psum(jax.lax.dynamic_update_index_in_dim(slots, out, s, 0), "pp")
+        a = slots[(s - 1) % n]
+    return jnp.stack(outs)[None]
+
+
+def one_after_another(ws, x):
+    """gpipe_forward: one_micro_batch_at_a_time"""
+    n, s = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
+    outs = []
+    for m in range(x.shape[0]):
+        a = x[m]
+        for k in range(n):
+            out = stage(ws, a)
+            if k + 1 < n:
+                a = jax.lax.ppermute(out, "pp", [(i, (i + 1) % n) for i in range(n)])
+        outs.append(jnp.where(s == n - 1, out, 0))
+    return jnp.stack(outs)[None]

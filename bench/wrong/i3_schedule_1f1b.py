@@ -93,3 +93,48 @@ def warm_up_without_min(P, M):
 def unordered(P, M):
     """schedule_1f1b: schedule_back_from_the_first"""
     return [[""] * s + [c for i in range(M) for c in (f"F{i}", f"B{i}")] for s in range(P)]
+
+
+def _play(P, M, warm, ready=lambda done, tick: done < tick):
+    """Simulate greedily; ``warm(s)`` is the number of forwards that device s runs before its first backward."""
+    at = {}
+    rows = [[] for _ in range(P)]
+    f, b = [0] * P, [0] * P
+    tick = 0
+    while min(b) < M and tick < 20 * (P + M):
+        for s in range(P):
+            can_f = f[s] < M and (s == 0 or ready(at.get(("F", f[s], s - 1), 10**9), tick)) and f[s] - b[s] < warm(s)
+            need = ("F", b[s], s) if s == P - 1 else ("B", b[s], s + 1)
+            can_b = b[s] < f[s] and ready(at.get(need, 10**9), tick)
+            if can_b:
+                rows[s].append(f"B{b[s]}")
+                at["B", b[s], s] = tick
+                b[s] += 1
+            elif can_f:
+                rows[s].append(f"F{f[s]}")
+                at["F", f[s], s] = tick
+                f[s] += 1
+            else:
+                rows[s].append("")
+        tick += 1
+    return rows
+
+
+def devices_the_other_way_round(P, M):
+    """schedule_1f1b: schedule_one_at_a_time"""
+    return _play(P, M, lambda s: s + 1)
+
+
+def twice_as_many(P, M):
+    """schedule_1f1b: schedule_one_more"""
+    return _play(P, M, lambda s: 2 * (P - s))
+
+
+def only_two_in_flight(P, M):
+    """schedule_1f1b: schedule_two_in_flight"""
+    return _play(P, M, lambda s: min(2, P - s))
+
+
+def result_used_in_the_same_tick(P, M):
+    """schedule_1f1b: schedule_same_tick"""
+    return _play(P, M, lambda s: P - s, ready=lambda done, tick: done <= tick)

@@ -113,3 +113,44 @@ def repeated_before_the_send(q, k, v):
     q, k, v = spread(q), spread(k), spread(v)
     q, k = turned(q, k)
     return back(attend(q, k, v))
+
+
+def _to_heads(a):
+    return jax.lax.all_to_all(a, "x", split_axis=2, concat_axis=1, tiled=True)
+
+
+def _attend(q, k, v, scale=1.0, turn=lambda a, p: rotate(a, p)):
+    p = jnp.arange(q.shape[1])
+    q = rotate(q, p)
+    k = turn(k, p)
+    k, v = (jnp.repeat(a, q.shape[2] // k.shape[2], axis=2) for a in (k, v))
+    s = jnp.einsum("bthd,bshd->bhts", q, k) * scale
+    s = jnp.where(p[:, None] >= p[None, :], s, -jnp.inf)
+    return jnp.einsum("bhts,bshd->bthd", jax.nn.softmax(s, axis=-1), v)
+
+
+def _home(o):
+    return jax.lax.all_to_all(o, "x", split_axis=1, concat_axis=2, tiled=True)
+
+
+def scores_scaled(q, k, v):
+    """ulysses: scaled_by_the_root_of_d"""
+    return _home(_attend(*map(_to_heads, (q, k, v)), scale=q.shape[-1] ** -0.5))
+
+
+def keys_not_rotated(q, k, v):
+    """ulysses: rotated_only_queries"""
+    return _home(_attend(*map(_to_heads, (q, k, v)), turn=lambda a, p: a))
+
+
+def whole_text_gathered(q, k, v):
+    """ulysses: gathered_the_text"""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    T = q.shape[1]
+    k, v = (jax.lax.all_gather(a, "x", axis=1, tiled=True) for a in (k, v))
+    mine, whole = me * T + jnp.arange(T), jnp.arange(n * T)
+    q, k = rotate(q, mine), rotate(k, whole)
+    k, v = (jnp.repeat(a, q.shape[2] // k.shape[2], axis=2) for a in (k, v))
+    s = jnp.einsum("bthd,bshd->bhts", q, k)
+    s = jnp.where(mine[:, None] >= whole[None, :], s, -jnp.inf)
+    return jnp.einsum("bhts,bshd->bthd", jax.nn.softmax(s), v)

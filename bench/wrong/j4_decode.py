@@ -91,6 +91,41 @@ def root_of_h(q, k, v, length):
 
 
 def one_position_more(q, k, v, length):
-    """decode: none"""
+    """decode: one_position_too_many"""
     s = parts(q, k, v, length + 1)
     return combined(s, v, jax.lax.pmax(s.max(-1), "x"))
+
+
+def _own(q, k, v, length):
+    S = k.shape[1]
+    at = jax.lax.axis_index("x") * S + jnp.arange(S)
+    s = jnp.einsum("bkh,bskh->bks", q, k)
+    return jnp.where(at[None, None, :] < length[:, None, None], s, -1e30)
+
+
+def masses_without_maximum(q, k, v, length):
+    """decode: each_by_its_own_maximum"""
+    s = _own(q, k, v, length)
+    top = s.max(-1, keepdims=True)
+    e = jnp.where(s > -1e29, jnp.exp(s - top), 0)
+    mass = e.sum(-1)
+    mean = jnp.einsum("bks,bskh->bkh", e, v) / jnp.maximum(mass, 1e-30)[..., None]
+    return jax.lax.psum(mean * mass[..., None], "x") / jax.lax.psum(mass, "x")[..., None]
+
+
+def maxima_added(q, k, v, length):
+    """decode: maxima_added"""
+    s = _own(q, k, v, length)
+    top = jax.lax.psum(jnp.maximum(s.max(-1, keepdims=True), -1e3), "x")
+    e = jnp.exp(s - top)
+    return jax.lax.psum(jnp.einsum("bks,bskh->bkh", e, v), "x") / jax.lax.psum(e.sum(-1), "x")[..., None]
+
+
+def old_data_counted(q, k, v, length):
+    """decode: nothing_masked"""
+    s = jnp.einsum("bkh,bskh->bsk", q, k)
+    top = jax.lax.pmax(s.max(1), "x")
+    e = jnp.exp(s - top[:, None, :])
+    both = jnp.concatenate([jnp.einsum("bsk,bskh->bkh", e, v), e.sum(1)[..., None]], -1)
+    both = jax.lax.psum(both, "x")
+    return both[..., :-1] / both[..., -1:]

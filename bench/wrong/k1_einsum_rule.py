@@ -122,3 +122,68 @@ def bytes_of_x(B, N, E, F, H, X):
 def bytes_in_bfloat16(B, N, E, F, H, X):
     """pending_bytes: pending_once, pending_in_bfloat16"""
     return 2 * (X - 1) / X * 2 * B * N * E * H
+
+
+def _letters(equation):
+    left, out = equation.split("->")
+    return left.split(","), out
+
+
+def sum_lost_beside_a_cut(equation, placements):
+    """einsum_rule: a_sum_beside_a_cut"""
+    terms, out = _letters(equation)
+    cut = {t[int(p[2:-1])] for t, p in zip(terms, placements) if p[0] == "S"}
+    if len(cut) > 1:
+        raise ValueError("different letters")
+    if cut:
+        [letter] = cut
+        if any(letter in t and not (p[0] == "S" and t[int(p[2:-1])] == letter) for t, p in zip(terms, placements)):
+            raise ValueError("parts do not fit")
+        return f"S({out.index(letter)})" if letter in out else "P"
+    n = placements.count("P")
+    if n > 1:
+        raise ValueError("mixed terms")
+    return "P" if n else "R"
+
+
+def whole_operand_fits_a_cut(equation, placements):
+    """einsum_rule: one_cut_is_enough"""
+    terms, out = _letters(equation)
+    sums = [p for p in placements if p == "P"]
+    cut = [t[int(p[2:-1])] for t, p in zip(terms, placements) if p.startswith("S")]
+    if len(set(cut)) > 1 or len(sums) > 1 or (sums and cut):
+        raise ValueError("no placement")
+    if not cut:
+        return "P" if sums else "R"
+    return "P" if cut[0] not in out else f"S({out.index(cut[0])})"
+
+
+def triple_makes_whole(op, placements):
+    """elementwise_rule: triple_of_a_sum_is_whole"""
+    if op == "triple":
+        return "R" if placements[0] == "P" else placements[0]
+    if op == "add":
+        if placements[0] != placements[1]:
+            raise ValueError("differ")
+        return placements[0]
+    if placements[0] == "P":
+        raise ValueError("not linear")
+    return placements[0]
+
+
+def cut_plus_whole(op, placements):
+    """elementwise_rule: cut_beats_whole"""
+    if op == "add":
+        x, y = placements
+        if x == y:
+            return x
+        if "P" in (x, y):
+            raise ValueError("a sum and something else")
+        if x == "R":
+            return y
+        if y == "R":
+            return x
+        raise ValueError("other cuts")
+    if placements[0] == "P" and op != "triple":
+        raise ValueError("not linear")
+    return placements[0]

@@ -1,3 +1,5 @@
+import itertools
+import math
 from itertools import product
 from math import prod
 
@@ -124,3 +126,52 @@ def two_reductions_a_layer(T, L, B, D):
 def nodes_without_cp(P, R, S, C, T):
     """nodes_of_a_weight: without_cp"""
     return S * T / 8
+
+
+def each_axis_alone(mesh, axes):
+    """groups: one_axis_of_several"""
+    names = [n for n, _ in mesh]
+    sizes = [s for _, s in mesh]
+    out = []
+    for axis in axes:
+        found = {}
+        for rank, place in enumerate(itertools.product(*map(range, sizes))):
+            key = tuple(c for n, c in zip(names, place) if n != axis)
+            found.setdefault(key, []).append(rank)
+        out += found.values()
+    return out
+
+
+def rest_rounded_down(strategies, devices, node):
+    """mesh_for: product_not_asked"""
+    sizes = dict(strategies)
+    known = math.prod(s for s in sizes.values() if s != -1)
+    if not any(s == -1 for s in sizes.values()) and known != devices:
+        raise ValueError("sizes")
+    for name in sizes:
+        if sizes[name] == -1:
+            sizes[name] = devices // known
+    if node % sizes.get("tp", 1):
+        raise ValueError("tp")
+    return [(n, sizes[n]) for n in ("pp", "dp_replicate", "dp_shard", "cp", "tp") if n in sizes]
+
+
+def fixed_order(what, mesh):
+    """axes_for: axes_in_a_fixed_order"""
+    wanted = {
+        "batch": ("dp_replicate", "dp_shard"),
+        "loss": ("dp_replicate", "dp_shard", "cp"),
+        "weights": ("dp_shard", "cp"),
+    }[what]
+    here = [n for n, _ in mesh]
+    return tuple(n for n in wanted if n in here)
+
+
+def tp_in_the_loss(what, mesh):
+    """axes_for: tp_shares_the_loss"""
+    wanted = {
+        "batch": {"dp_replicate", "dp_shard"},
+        "loss": {"dp_replicate", "dp_shard", "cp", "tp"},
+        "weights": {"dp_shard", "cp"},
+    }[what]
+    return tuple(n for n, _ in mesh if n in wanted)

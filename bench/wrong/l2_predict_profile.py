@@ -120,3 +120,54 @@ def bytes_over_seconds(measured, devices):
         raise ValueError("two sizes")
     rates = [v * (devices - 1) / devices / median(s) for v, s in measured]
     return 0.0, mean(rates)
+
+
+def only_counted_calls_make_a_queue(log):
+    """durations: whole_calls_passed_over"""
+    seen, kept, last = set(), {}, None
+    for c in log:
+        key = c["bytes"], c["cut"]
+        if key not in seen:
+            seen.add(key)
+            continue
+        if not c["cut"]:
+            continue
+        if last is None or c["called"] >= last:
+            kept.setdefault(c["bytes"], []).append(c["ready"] - c["called"])
+        last = c["ready"]
+    return sorted(kept.items())
+
+
+def previous_returned(log):
+    """durations: warm_up_not_awaited"""
+    seen, kept = set(), {}
+    for i, c in enumerate(log):
+        new = (c["bytes"], c["cut"]) not in seen
+        seen.add((c["bytes"], c["cut"]))
+        waits = i and c["called"] < log[i - 1]["returned"]
+        if not new and not waits and c["cut"]:
+            kept.setdefault(c["bytes"], []).append(c["ready"] - c["called"])
+    return [(n, kept[n]) for n in sorted(kept)]
+
+
+def _line(points):
+    n = len(points)
+    mx, my = sum(x for x, _ in points) / n, sum(y for _, y in points) / n
+    slope = sum((x - mx) * (y - my) for x, y in points) / sum((x - mx) ** 2 for x, _ in points)
+    return my - slope * mx, slope
+
+
+def slowest_calls(measured, devices):
+    """fit: slowest_calls"""
+    if len(measured) < 2:
+        raise ValueError("two sizes")
+    a, s = _line([(v, max(ts)) for v, ts in measured])
+    return a / (devices - 1), (devices - 1) / devices / s
+
+
+def every_call_one_point(measured, devices):
+    """fit: mean_of_all_calls"""
+    if len(measured) < 2:
+        raise ValueError("two sizes")
+    a, s = _line([((devices - 1) / devices * v, t) for v, ts in measured for t in ts])
+    return a / (devices - 1), 1 / s

@@ -118,3 +118,66 @@ def inner_axis_first(hlo, mesh):
     """global_shapes: axes_innermost_first
     Row: the inner axis of two comes first."""
     return shapes(hlo, mesh, inner_first=True)
+
+
+def innermost_axis_first(groups, mesh):
+    """axes: axes_innermost_named_first"""
+    sizes = list(mesh.values())
+    places = np.array(np.unravel_index(groups[0], sizes))
+    found = [n for n, row in zip(mesh, places) if len(set(row.tolist())) > 1]
+    return found[::-1]
+
+
+def axes_that_the_group_shares(groups, mesh):
+    """axes: axes_between_groups"""
+    left = []
+    for at, name in enumerate(mesh):
+        inner = 1
+        for size in list(mesh.values())[at + 1 :]:
+            inner *= size
+        if len({d // inner % mesh[name] for d in groups[0]}) == 1:
+            left.append(name)
+    return left
+
+
+def copies_counted_as_parts(hlo, mesh):
+    """global_shapes: copies_as_a_part, axes_in_mesh_order"""
+    out = []
+    for local, sharding in parameters(hlo):
+        m = re.search(r"devices=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", sharding)
+        if not m:
+            out.append((local, [[] for _ in local]))
+            continue
+        tiles, dims = ([int(n) for n in m[i].split(",")] for i in (1, 2))
+        grid = np.arange(np.prod(dims)).reshape(dims)
+        if m[3]:
+            grid = grid.transpose([int(n) for n in m[3].split(",")])
+        grid = grid.reshape(tiles)
+        names = [_names(np.moveaxis(grid, d, -1).reshape(-1, tiles[d])[0], mesh) for d in range(len(tiles))]
+        shape = list(local)
+        for d, n in enumerate(tiles):
+            shape[min(d, len(local) - 1)] *= n
+        extra = [name for more in names[len(local) - 1 :] for name in more]
+        out.append((shape, names[: len(local) - 1] + [extra]))
+    return out
+
+
+def _names(devices, mesh):
+    places = np.array(np.unravel_index(devices, list(mesh.values())))
+    return [n for n, row in zip(mesh, places) if len(set(row.tolist())) > 1]
+
+
+def mesh_order_in_a_dimension(hlo, mesh):
+    """global_shapes: axes_in_mesh_order"""
+    out = []
+    for local, sharding in parameters(hlo):
+        m = re.search(r"devices=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", sharding)
+        if not m:
+            out.append((local, [[] for _ in local]))
+            continue
+        tiles, dims = ([int(n) for n in m[i].split(",")] for i in (1, 2))
+        order = [int(n) for n in m[3].split(",")] if m[3] else list(range(len(dims)))
+        grid = np.arange(np.prod(dims)).reshape(dims).transpose(order).reshape(tiles)
+        lines = [np.moveaxis(grid, d, -1).reshape(-1, tiles[d])[0] for d in range(len(local))]
+        out.append(([n * t for n, t in zip(local, tiles)], [_names(line, mesh) for line in lines]))
+    return out

@@ -103,3 +103,39 @@ def whole_rows_gathered(params, x, *, mesh):
         return x + over_tp(jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"])
 
     return jax.shard_map(local, mesh=mesh, in_specs=(PARAMS, ROWS), out_specs=ROWS)(params, x)
+
+
+def _device(params, x, sees=jnp.greater_equal, skip=lambda x, n: x, act=jax.nn.silu):
+    n = norm(x, params["before"])
+    q, k, v = jnp.einsum("btd,dchk->cbthk", n, params["qkv"])
+    k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
+    T = x.shape[1]
+    here = jax.lax.axis_index("sp") * T + jnp.arange(T)
+    s = jnp.einsum("bthk,bshk->bhts", q, k) / q.shape[-1] ** 0.5
+    s = jnp.where(sees(here[:, None], jnp.arange(k.shape[1])[None]), s, -1e30)
+    o = jnp.einsum("bhts,bshk->bthk", jax.nn.softmax(s, -1), v)
+    x = skip(x, n) + jax.lax.psum(jnp.einsum("bthk,hkd->btd", o, params["out"]), "tp")
+    n = norm(x, params["between"])
+    return skip(x, n) + jax.lax.psum(act(n @ params["up"]) @ params["down"], "tp")
+
+
+def _run(params, x, mesh, **options):
+    def local(params, x):
+        return _device(params, x, **options)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(PARAMS, ROWS), out_specs=ROWS)(params, x)
+
+
+def adds_the_normed_rows(params, x, *, mesh):
+    """block: residual_of_the_norm"""
+    return _run(params, x, mesh, skip=lambda x, n: n)
+
+
+def sees_only_earlier_positions(params, x, *, mesh):
+    """block: own_position_masked"""
+    return _run(params, x, mesh, sees=jnp.greater)
+
+
+def other_activation(params, x, *, mesh):
+    """block: gelu_for_silu"""
+    return _run(params, x, mesh, act=jax.nn.gelu)

@@ -2,7 +2,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
-from m2_train_step import LIMIT, PARAMS, RATE, ROWS, on_device
+from m2_train_step import LIMIT, PARAMS, RATE, ROWS, norm, on_device
 
 
 def length_of(grads):
@@ -190,3 +190,70 @@ def own_mean_differentiated(params, x, y, *, mesh):
 
     specs = {"in_specs": (PARAMS, ROWS, ROWS), "out_specs": (PARAMS, P(), P())}
     return jax.shard_map(local, mesh=mesh, **specs)(params, x, y)
+
+
+def _device(params, x):
+    n = norm(x, params["before"])
+    q, k, v = jnp.einsum("btd,dchk->cbthk", n, params["qkv"])
+    k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
+    T = x.shape[1]
+    here = jax.lax.axis_index("sp") * T + jnp.arange(T)
+    s = jnp.einsum("bthk,bshk->bhts", q, k) / q.shape[-1] ** 0.5
+    s = jnp.where(here[:, None] >= jnp.arange(k.shape[1])[None], s, -1e30)
+    o = jnp.einsum("bhts,bshk->bthk", jax.nn.softmax(s, -1), v)
+    x = x + jax.lax.psum(jnp.einsum("bthk,hkd->btd", o, params["out"]), "tp")
+    n = norm(x, params["between"])
+    return x + jax.lax.psum(jax.nn.silu(n @ params["up"]) @ params["down"], "tp")
+
+
+def _squares(g):
+    own = {n: jnp.sum(a * a) for n, a in g.items()}
+    cut = sum(own[n] for n in own if n not in ("before", "between"))
+    return own["before"] + own["between"] + jax.lax.psum(cut, "tp")
+
+
+def _step(params, x, y, mesh, finish):
+    count = y.size
+
+    def local(params, x, y):
+        def loss(params):
+            return jax.lax.psum(jnp.sum((_device(params, x) - y) ** 2), ("dp", "sp")) / count
+
+        value, g = jax.value_and_grad(loss)(params)
+        return finish(params, value, g, lambda p: loss(p))
+
+    specs = (PARAMS, ROWS, ROWS)
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=(PARAMS, P(), P()))(params, x, y)
+
+
+def norm_after_clipping(params, x, y, *, mesh):
+    """train_step: norm_after_clipping"""
+
+    def finish(p, value, g, loss):
+        length = jnp.sqrt(_squares(g))
+        g = {n: a * jnp.minimum(1, LIMIT / length) for n, a in g.items()}
+        return {n: p[n] - RATE * g[n] for n in p}, value, jnp.sqrt(_squares(g))
+
+    return _step(params, x, y, mesh, finish)
+
+
+def square_of_the_norm(params, x, y, *, mesh):
+    """train_step: norm_not_rooted"""
+
+    def finish(p, value, g, loss):
+        length = _squares(g)
+        factor = jnp.minimum(1, LIMIT / length)
+        return {n: p[n] - RATE * factor * g[n] for n in p}, value, length
+
+    return _step(params, x, y, mesh, finish)
+
+
+def loss_after_the_step(params, x, y, *, mesh):
+    """train_step: loss_after_the_step"""
+
+    def finish(p, value, g, loss):
+        length = jnp.sqrt(_squares(g))
+        new = {n: p[n] - RATE * jnp.minimum(1, LIMIT / length) * g[n] for n in p}
+        return new, loss(new), length
+
+    return _step(params, x, y, mesh, finish)

@@ -22,14 +22,14 @@ to different devices.
 | returns | dict | device number → tuple of `slice(start, stop)`, one for each dimension |
 
 Devices are numbered row by row: the last mesh axis changes fastest. Block 0 has the first rows. In a tuple of axes, the
-coordinate of the first axis changes slowest from block to block. Give every slice a start and a stop, even where no
-axis cuts the dimension.
+coordinate of the first axis changes slowest from block to block.
 
 **What is checked**
 
 | check | rule | small case |
 |---|---|---|
-| one axis per dimension, copies along the axes that the spec does not name | block = coordinate on the dimension's axis | `P("x")`, device 4: rows 12:24 |
+| one axis per dimension | block = coordinate on the dimension's axis | `P("x", None)`, device 4: rows 12:24 |
+| copies along the axes that the spec does not name | a start and a stop also for a dimension that no axis cuts | `P("x")`, columns 0:9 |
 | a tuple that lists axes in the order of the mesh | `("x", "y")`: block = x·Y + y | device 4: rows 16:20 |
 | a tuple in a different order than the mesh's gives a different layout | `("y", "x")`: block = y·X + x | device 4: rows 12:16 |
 

@@ -35,7 +35,7 @@ a part. The weights then do not depend on N.
 | `gated_mlp`: value | y and gradients equal those of one device; the gradients of x and b are whole | |
 | `gated_mlp`: what is sent | in each pass at most one all-reduce of [B, D], or a reduce-scatter and an all-gather in its place | 720 bytes |
 | `init`: spread | each device returns its part: normal numbers, variance as above; nothing is sent | |
-| `init`: independence | devices, weights and seeds share no numbers | |
+| `init`: independence | no two devices, weights or seeds get equal numbers | |
 | `fused_columns` | the order; `ValueError` if N does not divide F | |
 
 **Symbols.** B rows, D width, F units of the MLP, N devices along tp.

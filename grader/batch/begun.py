@@ -1,4 +1,4 @@
-"""Grade several exercises, and skip those whose files are unchanged from the handout (the files that learners get)."""
+"""Grade several exercises. Skip exercises with files unchanged from the handout (the files that learners get)."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ Step = Callable[[str], None]
 
 
 def no_word(name: str) -> None:
-    """Do nothing after an exercise: the default of the argument ``step`` of ``prove`` and ``examine``."""
+    """Do nothing. By default, ``prove`` and ``examine`` call this function after each exercise."""
 
 
 class CanaryFailed(CourseError):
@@ -92,11 +92,9 @@ def examine(grader: Grader, names: list[str], step: Step = no_word, cached: Coll
     if not problems:
         return ""
     name, problem = next(iter(problems.items()))
-    others = (
-        f", and the references of {len(problems) - 1} more of {len(names)} exercises fail" if len(problems) > 1 else ""
-    )
+    others = f" (in all, {len(problems)} of {len(names)} solutions do not get full marks)" if len(problems) > 1 else ""
     return (
-        f"the test with the course's solutions failed: the reference of {name} {problem}{others}. "
+        f"the test with the course's solutions failed: the solution of {name} {problem}{others}. "
         f"Nothing is graded, because this environment ({_environment(grader)}) cannot be trusted to grade; "
         f"run shardlings doctor, then shardlings verify {name}"
     )

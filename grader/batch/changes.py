@@ -46,8 +46,8 @@ class Change:
     Attributes:
         what: "EXERCISE/CHECK", "EXERCISE", "late MODULE" (a late penalty), "bonus" or "score". "bonus" is the sum of
             the points of extension exercises (extra credit), and "score" is the sum of all other points.
-        before, after: the points earned in the earlier run and now.
-        of: the most points that can be earned now.
+        before, after: the points earned in the earlier run and in this run.
+        of: the most points that can be earned in this run.
     """
 
     student: str
@@ -167,7 +167,7 @@ def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
     """Return the reason if a person changed the points; '' if no person changed them."""
     before, after = was.by_hand, now.by_hand
     same = before is not None and after is not None and (before.by, before.reason) == (after.by, after.reason)
-    # If the points set by hand change, the author and the reason may stay equal.
+    # A person may change the points without changing the author and the reason.
     if was.earned == now.earned and (same or before == after):
         return ""
     if after is not None:
@@ -258,7 +258,7 @@ def _cells(change: Change) -> tuple[object, ...]:
 def history_csv(history: Iterable[RecordedChange]) -> Iterator[str]:
     """Return the lines of ``changes.csv``.
 
-    A text that a spreadsheet would read as a formula gets a leading apostrophe. Numbers never get one.
+    A text that a spreadsheet would read as a formula gets a leading apostrophe. Numbers never get an apostrophe.
     """
     return csv_lines(chain([COLUMNS], ((one.regrade, one.when, *_cells(one.change)) for one in history)))
 

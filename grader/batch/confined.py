@@ -47,7 +47,7 @@ SOURCE, PYTHON, ARCHIVE = TypeAdapter(_Source), TypeAdapter(_Python), TypeAdapte
 CELLS, STAMP, FLAG = TypeAdapter(list[ParsedCell]), TypeAdapter(Stamp), TypeAdapter(bool)
 T = TypeVar("T")
 SMALL = 200_000
-"""A size in bytes. If a smaller file makes the kernel kill the process, the machine lacks memory, not the file."""
+"""A size in bytes. If the kernel kills the process while it reads less, the machine is at fault, not the submission."""
 
 
 class OutOfTime(Exception):
@@ -107,7 +107,7 @@ class ParsingProcess:
                     if refused := about.get("refused"):
                         raise Refused(str(refused)[:MAX_TEXT])
                     if about.get("memory"):
-                        raise Refused(f"needs more than {READ_MEMORY_MIB} MiB of memory to read; make it smaller")
+                        raise Refused(f"needs more than {READ_MEMORY_MIB} MiB of memory to read; make the file smaller")
                     return form.validate_python(about["found"]), out
                 except WorkerDied as died:
                     if died.out_of_time:
@@ -208,7 +208,7 @@ class Confined(Parsers):
 def _too_long(seconds: float) -> str:
     """Return why a file was not read. The message has no measured time, which would differ from run to run."""
     if seconds == READ_SECONDS:
-        return f"takes more than {READ_SECONDS:g} s to read and was not read; make it smaller"
+        return f"takes more than {READ_SECONDS:g} s to read and was not read; make the file smaller"
     return f"was not read: the files of this submission take more than {READ_SECONDS_TOTAL:g} s to read"
 
 
@@ -217,7 +217,7 @@ def _with_texts(chunks: Sequence[Chunk], texts: Sequence[bytes]) -> tuple[Chunk,
 
 
 def tier_for(isolation: str) -> str:
-    """Return the tier (kind of sandbox) for the requested isolation; "none" if no such tier works on this machine."""
+    """Return the tier (kind of sandbox) for the requested isolation; "none" if this isolation does not work here."""
     try:
         return best_tier(isolation)
     except NoIsolation:

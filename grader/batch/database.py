@@ -112,7 +112,7 @@ def _sqlite(path: Path) -> Iterator[None]:
 class Stored:
     """A student's two reports: the grader's own (``graded``), and the one that decides the grade (``counts``).
 
-    Only ``counts`` includes late penalties and the points that a person gave. Without them, both fields are one object.
+    Only ``counts`` includes late penalties and the points that a person gave. Without both, the fields are one object.
     """
 
     graded: Report
@@ -125,7 +125,7 @@ class Database:
     def __init__(self, path: Path, import_into: Callable[[Database], None] | None = None) -> None:
         """Open the database at ``path``, or create it.
 
-        If it is new, ``import_into`` fills it, in the transaction that creates it.
+        ``import_into`` fills a new database, in the transaction that creates the database.
         """
         self.path = path
         self._unsaved: dict[str, bytes] = {}  # Student -> a new report that is not yet written to the file.
@@ -172,11 +172,11 @@ class Database:
         """Convert a database of an older version."""
         for table in [_PERSON, _REVIEW][version - 1 :]:
             self._do(table)
-        # Databases before version 3 hold reports of an older schema, so this converts the reports, too.
+        # Databases before version 3 hold reports of an older schema, so the loop converts the reports, too.
         for table, column in (("report", "graded"), ("report", "counts"), ("made", "graded")):
             for (student,) in self._all(f"SELECT student FROM {table} WHERE {column} IS NOT NULL"):
                 (data,) = self._one(f"SELECT {column} FROM {table} WHERE student = ?", student)
-                with suppress(CourseError):  # the command that uses a damaged report names it
+                with suppress(CourseError):  # a command that later uses the damaged report names it
                     report = _packed(self._unpacked(student, data))
                     self._do(f"UPDATE {table} SET {column} = ? WHERE student = ?", report, student)
         if last := self.last_run():
@@ -266,8 +266,8 @@ class Database:
     def make(self, graded: Report) -> None:
         """Save a new report, which does not count for the grade yet.
 
-        One save can take longer than grading a submission. So new reports wait in memory, and one save in TOGETHER
-        seconds writes them all.
+        One save can take longer than grading a submission. So new reports wait in memory, and a save at most every
+        TOGETHER seconds writes all waiting reports.
         """
         self._unsaved[graded.student] = _packed(graded)
         if time.monotonic() - self._saved >= TOGETHER:
@@ -287,7 +287,7 @@ class Database:
         self._do("DELETE FROM made WHERE student = ?", student)
 
     def count(self, student: str, new: Stored) -> None:
-        """Replace both stored reports of the student (``graded`` and ``counts``) by those of ``new``."""
+        """Replace both stored reports of the student (``graded`` and ``counts``) by the reports in ``new``."""
         graded = _packed(new.graded)
         counts = graded if new.counts is new.graded else _packed(new.counts)
         row = (graded, None if counts == graded else counts)

@@ -15,7 +15,7 @@ from grader.course.config import CourseError
 def drop(path: Path, names: Sequence[str]) -> None:
     """Delete the students' database rows, then the students' files. Raises CourseError for an unknown student.
 
-    A name may also be that of a submission or file that needs review, as the class page shows it.
+    ``names`` may also have the names of submissions and files that need review, as the class page shows these names.
     """
     students = [composed(name) for name in names]
     if not has_database(path) and not (path / "reports").is_dir():

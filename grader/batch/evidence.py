@@ -20,7 +20,7 @@ from grader.judging.seen import Answered
 from grader.reports.appeal import Appeal, CodePart, Run, ShownArray
 from grader.reports.points import counted
 
-SHOWN = 200  # A page shows all elements of arrays up to this size, and only the first and last of larger arrays.
+SHOWN = 200  # A page shows arrays up to this size in full, and the first and last elements of larger arrays.
 
 
 def with_evidence(page: Appeal, course: Course, submission: Submission, answered: list[Answered]) -> Appeal:
@@ -72,7 +72,7 @@ def asked_for(ask: Ask) -> str:
 def _failing(page: Appeal, group: Together, run: int, said: str) -> Appeal:
     """Return the page with the inputs and outputs of a failed run.
 
-    ``run``: its number, from 0. ``said``: why it failed.
+    ``run``: the number of the failed run, from 0. ``said``: the reason why the run failed.
     """
     inputs: list[ShownArray] = []
     outputs: list[ShownArray] = []

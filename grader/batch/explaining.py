@@ -45,7 +45,7 @@ MAX_DATA = 64 << 20  # Bytes. A call whose arguments have more bytes in total is
 def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
     """Return (exercise, None) if ``name`` is an exercise, or (exercise, task) if ``name`` is a task of the exercise.
 
-    Any unique prefix of a name works. Raises CourseError if nothing or more than one thing fits ``name``.
+    Any unique prefix of a name works. Raises CourseError if ``name`` is unknown or ambiguous.
     """
     found, task = course.find(name, lambda exercise: exercise.tasks)
     if len(found) > 1:
@@ -60,7 +60,7 @@ def reference(exercise: Exercise) -> Source:
 
 
 def calls_of(exercise: Exercise, task: str | None = None) -> list[Call]:
-    """Return the calls (runs of a function on meshes) in the exercise's checks, or only those of the task ``task``.
+    """Return the calls (runs of a function on meshes) in the exercise's checks, or only the calls of ``task``.
 
     Raises CourseError if there are no calls.
     """
@@ -81,8 +81,8 @@ class Wanted:
         on: the slice for the timeline, such as "v5e:2x4"; "" for the slice that the call itself declares, if any.
         profile: a key of ``clock.ASYNCHRONOUS``, such as "ideal". It decides which collectives the timeline overlaps
             with compute.
-        paper: with ``on``, True to run nothing. The mesh may then be as large as the slice, and arrays may have any
-            size.
+        paper: True to run nothing, which needs ``on``. Then the mesh may be as large as the slice, and arrays may have
+            any size.
     """
 
     mesh: Mapping[str, int] | None = None
@@ -236,7 +236,7 @@ def _elsewhere(answer: Answered, backend: str) -> str:
             ),
             default=0.0,
         )
-    return f"on {backend}, values differ from those of simulated devices by {off:.1e} of the largest value"
+    return f"values on {backend} and on simulated devices differ by at most {off:.1e} of the largest value"
 
 
 def _measured(answer: Answered, backend: str) -> str:
@@ -247,9 +247,9 @@ def _measured(answer: Answered, backend: str) -> str:
     if isinstance(seen.measured, str):
         return f"not timed on {backend}: {seen.measured}"
     low, typical, high = quantiles(seen.measured, n=4)
-    simulated = "; the time of simulated devices, not of a chip" if backend.startswith("cpu") else ""
+    simulated = "; this is the time of simulated devices, not of a chip" if backend.startswith("cpu") else ""
     took = f"a call on {backend} takes {show_seconds(typical)}, the median of {len(seen.measured)} rounds of calls"
-    spread = f"the spread of the rounds (the range of their middle half) is {(high - low) / typical:.0%} of the median"
+    spread = f"the spread of the rounds (range of the middle half) is {(high - low) / typical:.0%} of the median"
     return f"{took}; {spread}{simulated}"
 
 

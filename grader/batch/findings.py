@@ -39,9 +39,7 @@ LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "mem
 UNREADABLE = (
     KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration, RecursionError, BadFrame,
 )  # fmt: skip
-OTHER_KIND = Fault(
-    "refused", "the process that runs the submission sent a reply of a kind that the grader did not ask for"
-)
+OTHER_KIND = Fault("refused", "the process that runs the submission sent a reply of the wrong kind")
 LASTING = ("missing", "raised", "syntax", "untraceable")  # Kinds of faults that usually repeat in every run.
 
 
@@ -163,11 +161,11 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
     if how == "timeout":
         return Fault("timeout", f"{what} did not finish within {seconds:g} s")
     if how == "idle":
-        left = (
-            f"{IDLE_SECONDS:g} s of idle time; "
-            "the limit is this short because an exercise of this submission exceeded its time limit earlier"
+        return Fault(
+            "timeout",
+            f"{what} did not finish within {IDLE_SECONDS:g} s of idle time. This limit is short because an exercise of "
+            "this submission exceeded its time limit earlier",
         )
-        return Fault("timeout", f"{what} did not finish within {left}")
     reason = {
         "flood": "the process sent back more than 16 MiB",
         "garbage": "the process sent back unreadable bytes",

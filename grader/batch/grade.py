@@ -157,7 +157,7 @@ class Grader:
 
     @property
     def backend(self) -> str:
-        """The devices that run programs (``cpu``: simulated devices). With a compiler, its slice (``tpu:v5e:2x4``)."""
+        """The devices that run programs, such as ``cpu`` (simulated); with a compiler, ``tpu:`` and the slice."""
         if self.compiler:
             return f"tpu:{self.compiler.on}"
         return self.devices.text if self.devices else "cpu"

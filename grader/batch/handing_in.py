@@ -93,8 +93,9 @@ def times_of(
 ) -> tuple[dict[str, dict[str, Handed]], list[str]]:  # fmt: skip
     """Return submission times by student and module, and notes for the staff. Without a late policy, both are empty.
 
-    If the student wrote something in a file of a module, only such files determine the module's time. Else all files
-    determine it, and the time counts only if the report says that an exercise of the module was handed in.
+    A module's time comes from the module's files in which the student wrote something. If the student wrote nothing in
+    the module, the time comes from all files of the module. Then the time counts only if the report says that an
+    exercise of the module was handed in.
 
     Args:
         stated: the times in the staff's ``submitted.csv``.
@@ -133,12 +134,12 @@ def _one(
 
 def _notes(policy: LatePolicy, sources: Mapping[str, int], strangers: Sequence[str]) -> list[str]:
     notes = []
-    if weak := [f"{source} in {counted(n, 'case')}" for source, n in sources.items() if source != STATED]:
+    if weak := [f"{source} ({counted(n, 'case')})" for source, n in sources.items() if source != STATED]:
         cost = "points" if policy.trust == "file-dates" else "no points"
         notes.append(
             f"{STATED} gives no time for some submissions, so the grader uses {', '.join(weak)}. Students can set "
-            "these times, and copying files changes them. In this course, a submission that is late by "
-            f"such a time loses {cost}. To use your own record of times, write {STATED}, "
+            "these times, and copying files changes them. In this course, a submission that is late according to one "
+            f"of these times loses {cost}. To use your own record of times, write {STATED}, "
             "with the columns student and time, into the folder of submissions"
         )
     if strangers:

@@ -156,12 +156,12 @@ def span(late: timedelta) -> str:
 
 
 def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Mapping[str, bool]) -> dict[str, Handed]:
-    """Return, for each module, the submission time that decides the penalty: this run's, or an earlier run's.
+    """Return, for each module, the submission time that decides the penalty: the time of this run or of an earlier run.
 
     - If only one run has a time, this time decides.
     - If the submission changed, the time of this run decides.
     - If the submission did not change, a time in the staff's record (``submitted.csv``) replaces the date of a file.
-      The earlier of two dates of files decides, because copying gives files new dates.
+      If both times are dates of files, the earlier time decides, because copying gives files new dates.
     - If both runs have a time in the staff's record, this run's time decides. If this time is for all modules, the
       earlier of both times decides, because another module may be the reason for the later time.
 

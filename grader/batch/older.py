@@ -16,7 +16,7 @@ def report_of(text: str) -> Report:
     """Return the report in a JSON text of any schema version. Raises pydantic.ValidationError for any other text.
 
     In schema version 1, ``handed_in`` was True for each exercise with a file, even if the student wrote nothing in it.
-    The results show which exercises these are.
+    The results show in which exercises the student wrote nothing.
     """
     try:
         return Report.loads(text)
@@ -29,9 +29,9 @@ def report_of(text: str) -> Report:
 
 
 def set_aside_in(summary: str) -> list[Case]:
-    """Return the submissions that a run set aside, from the JSON text of its summary, which does not tell their paths.
+    """Return the submissions that a run set aside, from the JSON text of the run's summary.
 
-    Return [] if the text is no summary.
+    A summary has no paths, so the returned cases have none. Return [] if the text is no summary.
     """
     try:
         found = [one for one in json.loads(summary)["attention"] if one["kind"] == "not graded"]

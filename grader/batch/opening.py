@@ -70,7 +70,7 @@ def take_over(database: Database, folder: Path) -> TakenOver:
 def _take_over_run(database: Database, folder: Path) -> None:
     """Copy an older version's summary, suspicious answers and students without a report.
 
-    If a file is invalid, copy none.
+    If one of the three files is invalid, copy nothing.
     """
     try:
         summary = (folder / "summary.json").read_text(encoding="utf-8")

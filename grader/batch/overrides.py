@@ -51,7 +51,7 @@ class Override(Strict):
     @classmethod
     def _is_text(cls, student: object) -> object:
         if isinstance(student, int | float):  # YAML reads 0123 as an octal number, 83
-            raise ValueError('quote a name that is a number: student: "0123"')
+            raise ValueError('put a name that is a number in quotes: student: "0123"')
         return composed(student) if isinstance(student, str) else student
 
     @field_validator("points", "graded", mode="before")
@@ -64,7 +64,7 @@ class Override(Strict):
     @model_validator(mode="after")
     def _points_or_items(self) -> Override:
         if ("points" in self.model_fields_set) == (self.items is not None):
-            raise ValueError("give points, or items of the question's rubric, not both")
+            raise ValueError("give either points or items of the question's rubric, not both")
         if self.items is not None and len(set(self.items)) < len(self.items):
             raise ValueError(f"items names {next(i for i in self.items if self.items.count(i) > 1)} twice")
         return self
@@ -167,7 +167,7 @@ def unknown(overrides: Iterable[Override], students: Sequence[str]) -> list[tupl
 
 
 def as_graded(report: Report) -> Report:
-    """Return the report without points given by hand, penalties and the note on another submission."""
+    """Return the report without points given by hand, without penalties, and without the note ``SET_ASIDE``."""
     if SET_ASIDE in report.notes:
         report = report.model_copy(update={"notes": [note for note in report.notes if note != SET_ASIDE]})
     if not report.hand_ins and not any(e.by_hand or any(r.by_hand for r in e.results) for e in report.exercises):
@@ -243,7 +243,9 @@ def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
 
 def _moved(one: Override, of: ByHand) -> str:
     gave = f"the grader gives {tidy(of.graded)} now, but gave {tidy(of.was)} when {tidy(one.points)} was set by hand"
-    return f"{one.where}: {gave}; check the points, then delete the line or write graded: {tidy(of.graded)} into it"
+    return (
+        f"{one.where}: {gave}; check the points, then delete the line or write graded: {tidy(of.graded)} into the line"
+    )
 
 
 def _with(exercise: ExerciseReport, target: ExerciseReport | Result, one: Override, by_hand: ByHand) -> ExerciseReport:
@@ -350,8 +352,8 @@ def as_extensions_are(report: Report, course: Course | None) -> Report:
 def same_work(graded: Report, old: Report | None) -> dict[str, bool]:
     """Return, for each module, whether the stored report was made from the submission that is graded now.
 
-    An exercise that the stored report lacks, because it is new in the course, changes nothing if the student has no new
-    file for it.
+    The stored report lacks an exercise that is new in the course. This exercise does not affect the result if the
+    student has no new file for it.
     """
     if old is None:
         return {}

@@ -214,8 +214,8 @@ class Store:
         """Keep a value that the caller made, and return it.
 
         Args:
-            source: the learner's file or notebook that the value comes from. If it gives two different values for one
-                key, the store never keeps its values again.
+            source: the learner's file or notebook that the value comes from. If the source gives two different values
+                for one key, the store never keeps the source's values again.
         """
         if self._keeps(source):
             self._keep(kind, key, value, source)

@@ -7,7 +7,7 @@ the class page if a later run read other folders.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
@@ -26,8 +26,8 @@ def keep_cases(
 ) -> list[Case]:  # fmt: skip
     """Add the cases of this run to those in the database, and return all of them.
 
-    An earlier case stays until all its files were read again. If they no longer exist where they were, it stays until a
-    run has read a submission of its student since; a case without a student ends with its files.
+    An earlier case stays until a run has read all its files again. If the files were moved or deleted, the case stays
+    until a run has read a submission of the case's student. A case without a student ends when its files are gone.
 
     Args:
         out: the folder of reports. The database of a dry run is elsewhere.
@@ -37,9 +37,9 @@ def keep_cases(
         login: a function from a name in another system, such as Canvas, to the student's name.
     """
     base = Path(os.path.realpath(out))
-    # A path that is a link stands for itself (a case may be about the link) and for what it leads to.
+    # For a link, add the link's own path, because a case may be about the link, and the path that the link leads to.
     now = [*map(_real, read), *(Path(os.path.realpath(path)) for path in read)]
-    seen = {login(name).casefold() for name in (*graded, *(name_of(case.student) for case in found))}
+    seen = {login(name).casefold() for name in (*graded, *_names_in(found))}
     cases: dict[Case, None] = {}
     for case in database.cases():
         left = tuple(path for path in case.paths if not _is_read(base / path, now))
@@ -54,10 +54,17 @@ def keep_cases(
     return list(cases)
 
 
+def _names_in(cases: Iterable[Case]) -> Iterator[str]:
+    """Yield the names of students and files. Older versions named a case after a file."""
+    for case in cases:
+        yield name_of(case.student)
+        yield from (path.name for path in case.paths)
+
+
 def note_set_aside(database: Database, remarks: Mapping[str, str]) -> None:
     """Add a note to the report of each student with the remark ASIDE (``remarks``, for grades.csv).
 
-    The next run replaces the report by one without the note (``Folder.settle``) before it calls this function.
+    Before the next run calls this function, ``Folder.settle`` replaces the report by a report without the note.
     """
     for student, remark in remarks.items():
         if remark == ASIDE and (stored := database.stored(student)):
@@ -66,7 +73,7 @@ def note_set_aside(database: Database, remarks: Mapping[str, str]) -> None:
 
 
 def _is_followed(student: str, seen: AbstractSet[str], login: Callable[[str], str]) -> bool:
-    """Return whether a submission of the student is in ``seen``. Older versions named cases after files, too."""
+    """Return True if ``seen`` has the student, or for no student. Older versions named cases after files, too."""
     return not student or not seen.isdisjoint(login(name).casefold() for name in (student, stem_of(student)))
 
 

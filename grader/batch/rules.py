@@ -40,9 +40,9 @@ class ChangedRules:
 
 
 def with_new_work(old: Report, new: Report) -> Report:
-    """Return the old report, updated only where the student's work is new, or where points waited for a person.
+    """Return the old report, updated only where the student's work is new or points waited for a person's decision.
 
-    So any other difference between the returned report and the new report has a different cause.
+    So new work causes no difference between the returned report and the new report.
     """
     stood, same = as_it_stood(old, new), same_work(new, old)
     now = {e.exercise: e for e in new.exercises}

@@ -60,7 +60,7 @@ class Runner:
 
         Raises:
             WorkerDied: two workers died or hung. If a new worker then cannot run the grader's test program, the grader
-                is at fault, and the exception's ``ours`` is True. After a timeout it is False.
+                is at fault, and the exception's ``ours`` is True. After a timeout, ``ours`` is False.
         """
         with self._lent(asleep) as (worker, set_aside):
             try:

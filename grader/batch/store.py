@@ -211,7 +211,7 @@ class Folder:
 
         Args:
             remarks: remarks for ``grades.csv`` by student, such as the reason why a student has no report.
-            people: names and sections from the roster (class list); None keeps those of the last run.
+            people: names and sections from the roster (class list); None to keep the people of the last run.
         """
         if self.dry:
             self.database.roll_back()
@@ -279,7 +279,7 @@ Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 
 
 def no_word(_: object) -> None:
-    """Do nothing: the default of the argument ``say_graded`` of ``grade_batch``."""
+    """Do nothing. By default, ``grade_batch`` calls this function with each new report."""
 
 
 def grade_batch(
@@ -386,10 +386,10 @@ def hand_ins(course: Course, submissions: Iterable[Submission]) -> dict[str, int
 
 
 def counts_now(module: Module, handed_in: int, now: datetime) -> bool:
-    """Return True if a module counts for all students: after its deadline, or if at least one student handed it in.
+    """Return True if a module counts for all students now.
 
-    The second case needs a module without a deadline. Before the deadline, one early submission must not give all other
-    students zero points.
+    A module with a deadline counts after the deadline, because one early submission must not give all other students
+    zero points. A module without a deadline counts if at least one student handed it in.
 
     Args:
         handed_in: the number of students who handed in the module.

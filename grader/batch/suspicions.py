@@ -44,7 +44,7 @@ class Suspicions:
         return [suspicion for _, suspicion in sorted(numbered, key=lambda one: one[0])]
 
     def _fitting(self, exercise: str, name: str, students: Sequence[str]) -> Iterator[tuple[int, Suspicion]]:
-        """Yield each suspicious answer to a question, after its position among the wrong answers of all questions."""
+        """Yield (position among the wrong answers to all questions, suspicious answer) for one question."""
         question = self._course.exercise(exercise).questions[name]
         drawn = OfAClass(question, {s: self._course.params(question, s) for s in students})
         for number, student, answer in self._wrong[exercise, name]:

@@ -91,10 +91,10 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
 
 
 def traced_of(asks: Sequence[Ask]) -> list[Ask]:
-    """Return the requests that go to the learner's process, those with hidden inputs last.
+    """Return the requests that go to the learner's process. Requests with hidden inputs come last.
 
-    A call's hidden inputs never go to the learner's process. The learner's program is traced for public inputs, and the
-    grader then runs it on the hidden inputs.
+    A call with hidden inputs is left out: the learner's program is traced for public inputs, and the grader then runs
+    this program on the hidden inputs.
     """
     return sorted(
         (a for a in asks if not (a.hidden_inputs and isinstance(a.of, Call))), key=lambda ask: ask.hidden_inputs

@@ -1,7 +1,7 @@
 """Judge findings (observations, outcomes, faults): make results of checks, with hints, and results of questions.
 
 To find the hint for a failed check, the grader runs the misconceptions (known mistakes) and compares their findings
-with the submission's. ``References`` traces and runs each misconception once.
+with the submission's findings. ``References`` traces and runs each misconception once.
 """
 
 from __future__ import annotations

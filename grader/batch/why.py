@@ -60,7 +60,7 @@ def why(
         where: the check or question, by a name as in ``check_named``.
         kept: the student's stored report; None if there is none.
         make: returns a new grader, which must have no cache. The default grader uses simulated devices only.
-        overrides: all overrides in ``overrides.yaml``. ``Why.lines`` shows those that concern this check.
+        overrides: all overrides in ``overrides.yaml``. ``Why.lines`` shows the overrides of this check.
 
     Raises:
         CourseError: the course has no check ``where``.
@@ -124,7 +124,7 @@ def differences(kept: Report, report: Report, exercise: str, result: Result) -> 
     else:
         differs = fields_that_differ(before, result)
     if any(e.evidence != report.exercises[0].evidence for e in kept.exercises if e.exercise == exercise):
-        differs.append("the exercise's programs or inputs differ from those of the report on file")
+        differs.append("the exercise's programs or inputs differ from the programs or inputs of the report on file")
     if kept.backend != report.backend:
         differs.append(
             f"backend: {kept.backend} in the report on file, {report.backend} now; --backend chooses the backend"

@@ -72,7 +72,7 @@ class Children:
         self._suspect, self._failed_loads, self._hung = -1, 0, hung
 
     def answer(self) -> Replies:
-        """Return a reply for each request. Requests with hidden inputs are sent after all others are answered.
+        """Return a reply for each request. Requests with hidden inputs are sent after all other requests are answered.
 
         - If a child ends before it has answered a request, a new child gets only this request. If the new child also
           ends too early, the request gets a fault.
@@ -133,9 +133,9 @@ class Children:
                         self._cpu += float(frame.get("cpu", 0))
                         return Ended(loaded, str(frame.get("end", "garbage")) if started else "worker")
                     # Learner code may forge a message with the keys of several kinds of messages. So do not guess the
-                    # kind from the keys: the keeper states it in "taken". The keeper accepts each kind once, and in
-                    # order. Otherwise learner code could send an answer as the message "loaded", and put hidden inputs
-                    # into that message's notes.
+                    # kind from the keys: the keeper, which starts the child, states the kind in "taken". The keeper
+                    # accepts each kind once, and in order. Otherwise learner code could send an answer as the message
+                    # "loaded", and put hidden inputs into that message's notes.
                     body, taken = frame["body"], frame["taken"]
                     if taken == "started":
                         started = True
@@ -326,8 +326,8 @@ class Pool(Generic[T]):
         spare: further sets, which the method ``each`` uses while child processes of other sets sleep.
 
     Attributes:
-        slow: called with a name and the seconds of work on it so far: after ``SLOW`` seconds, and each time they have
-            doubled.
+        slow: called with a name and the seconds of work on it so far. The first call is after ``SLOW`` seconds.
+            Each further call is after the seconds have doubled.
     """
 
     def __init__(self, every: Sequence[Workers], spare: Sequence[Workers] = ()) -> None:

@@ -25,10 +25,10 @@ from grader.cli.console import UNUSABLE, err, tell
 from grader.reports.untrusted import clean
 from grader.sandbox.processes import end_all
 
-# Error numbers of a full disk or quota. An error with one of these numbers may name no file.
+# Error numbers of a full disk or quota. An OSError with such a number may have no file name.
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
-LONG = 1000  # Characters. No command's summary is as long, so --help shows each summary whole.
+LONG = 1000  # Characters. Every command's summary is shorter, so --help shows each summary whole.
 VALUE_ERROR = "Value error, "
 # The groups of commands in --help, in order. Each group is for one kind of reader, and includes commands of wings.
 READERS = {
@@ -37,7 +37,7 @@ READERS = {
     "Authors": ("new", "build", "verify", "mutants", "publish"),
     "Machine": ("doctor", "docs", "chip"),
 }
-# The commands that no wing adds. The function of a command is imported when the command runs.
+# This package's commands. Wings (optional parts) add more. A command's function is imported when the command runs.
 COMMANDS = {
     "list": "learner.list_",
     "show": "learner.show",
@@ -59,7 +59,7 @@ COMMANDS = {
     "nbgrader": "nbgrader.nbgrader",
     "docs": "docs.docs",
 }
-# Errors that users make, which are reported in one line. They are listed by name, so that nothing is imported here.
+# Users' mistakes, which are reported in one line. The errors are listed by name, so that nothing is imported here.
 MISTAKES = {
     "grader.authoring.scaffold.ScaffoldError",
     "grader.course.config.CourseError",
@@ -175,12 +175,12 @@ def _shardlings(
 
 
 def main() -> None:
-    """Run a command. A user's mistake prints one line, and Ctrl-C one sentence, without a traceback."""
+    """Run a command. A user's mistake prints one line, and Ctrl-C prints one sentence, without a traceback."""
     stopping.stop_in_order()
     try:
         run()
     except BaseException as end:
-        # After Ctrl-C, any exception may be a consequence of it.
+        # Ctrl-C may cause any exception.
         if stopping.asked() or isinstance(end, KeyboardInterrupt):
             end_all()
             stopping.stop()
@@ -194,9 +194,9 @@ def run() -> None:
     except OSError as error:
         if stopping.asked() or (error.filename is None and error.errno not in FULL):
             raise
-        trouble = f"cannot use {error.filename or 'where the output goes'}: {error.strerror}"
+        trouble = f"cannot use {error.filename or 'the place of the output'}: {error.strerror}"
         err.print(
-            f"shardlings: {clean(trouble)}; mend that and run the same command again",
+            f"shardlings: {clean(trouble)}; mend the cause and run the same command again",
             markup=False,
             highlight=False,
             soft_wrap=True,

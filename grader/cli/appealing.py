@@ -57,7 +57,7 @@ def decide_again(options: AppealOptions) -> int:
     student = composed(options.student)
     found = solved_course_at(options.course, paths)
     if html is not None and not html.parent.is_dir():
-        raise CourseError(f"there is no folder {html.parent} for {html.name}; make it first")
+        raise CourseError(f"there is no folder {html.parent} for {html.name}; make the folder first")
     known = rosters(to, roster_in(options.roster)).named
     login = known.login if known else str
     with parsing(options.isolation) as parsers:
@@ -100,7 +100,7 @@ def write_page(html: Path, decided: appeals.Why) -> None:
         write_atomic(html, render_appeal(decided.page))
     except OSError as error:
         raise CourseError(f"cannot write {html}: {error.strerror}") from None
-    tell("note", f"wrote {html}; it shows hidden data, so keep it among the staff")
+    tell("note", f"wrote {html}; this page shows hidden data, so only the staff may see the page")
 
 
 def print_decision(decided: appeals.Why, student: str) -> None:

@@ -80,7 +80,8 @@ def _print_built(done: builder.Built, unlisted: Sequence[Path]) -> None:
         out.print(f"{counted(len(done.changed), 'file')} changed", highlight=False)
     tell_unusable(done.unusable)
     if done.unusable:
-        say(f"{counted(len(done.unusable), 'exercise')} cannot be used; files with such an exercise did not change")
+        unusable = counted(len(done.unusable), "exercise")
+        say(f"{unusable} cannot be used; files that contain an unusable exercise did not change")
 
 
 def to_prove(path: Path | None, names: list[str] | None) -> tuple[Course, list[str]]:
@@ -99,7 +100,7 @@ def verify(
     seeds: Seeds = 1,
     no_store: NoStore = False,
     rules: Annotated[
-        bool, typer.Option("--rules", help="only list each rule of the statements and the misconceptions that break it")
+        bool, typer.Option("--rules", help="only list each rule of a statement, with the misconceptions that break it")
     ] = False,
     course: CourseOption = None,
     as_json: AsJson = False,
@@ -266,5 +267,5 @@ def new(
     found = course_at(course)
     path = scaffold.new(found, name)
     if path.parent.name not in {module.id for module in found.config.modules}:
-        tell("note", f"{path.parent.name} is a new module, the last in course.yaml; choose its title there")
+        tell("note", f"{path.parent.name} is a new module, the last in course.yaml; choose a module title there")
     say(f"wrote {path}; edit it, then: shardlings build && shardlings verify {path.stem}")

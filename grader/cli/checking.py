@@ -174,7 +174,7 @@ def submit_module(
         say(f"handed in: {exchange.submit(exchanged)}", style="bold")
     else:
         path = submitting.write_zip(found, listed.id, place, ready, to or Path(), named)
-        say(f"wrote {path}; upload it as it is", style="bold")
+        say(f"wrote {path}; upload this file without changes", style="bold")
 
 
 def print_missing(ready: Ready) -> None:

@@ -73,8 +73,8 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
     Args:
         total: the number of submissions or exercises.
         what: the text before the bar.
-        console: the console on which to show the bar. If the caller prints results on it meanwhile, the bar stays
-            below them.
+        console: the console on which to show the bar. If the caller prints results on this console meanwhile,
+            the bar stays below the results.
     """
     if not quiet and not console.is_terminal:
         yield _progress_lines(total, what) if console is err else lambda who: None

@@ -43,7 +43,7 @@ def pages() -> dict[str, Path]:
 
 
 def _named(page: str, known: list[str]) -> str:
-    """Return a page's full name. ``page``: its path, its name without the folder, or a unique prefix of its name."""
+    """Return a page's full name. ``page``: the path, the name without the folder, or a unique prefix of the name."""
     name = page.removeprefix("docs/").removesuffix(".md")
     last = {one.rpartition("/")[2]: one for one in known}
     return last[name] if name in last and name not in known else only_one(name, [*known], "page")

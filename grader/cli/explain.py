@@ -132,10 +132,10 @@ def with_times(
 
 
 def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
-    """Return a text such as ``9.6 ms by the compiler of v5e:2x4, 1.02 times the clock's``; '' without a known time."""
+    """Return a text such as ``9.6 ms by the compiler of v5e:2x4, 1.02 times the clock's time``; '' if unknown."""
     if known is None:
         return ""
-    clock = f", {known.step / program.timeline.step:.3g} times the clock's" if program.timeline else ""
+    clock = f", {known.step / program.timeline.step:.3g} times the clock's time" if program.timeline else ""
     apart = apart_text((known.step, known.products, known.waiting), program.timeline) if program.timeline else ""
     parts = [f"{show_time(known.products)} matmuls", f"{show_time(known.waiting)} waiting"]
     parts += [
@@ -162,7 +162,7 @@ def explains_solution(course: Course, exercise: Exercise, work: Path | None, sol
 
 
 def whose(course: Course, exercise: Exercise, source: Source, solution: bool) -> str:
-    """Return a text that names the function's file, and says whether it is the learner's or the solution's."""
+    """Return a text that names the function's file, and whether the function is the learner's or the solution's."""
     if solution:
         return f"the solution's function, {course.path_of(exercise.id).relative_to(course.root)}"
     other = "; --solution explains the solution's function" if course.solved else ""
@@ -170,13 +170,13 @@ def whose(course: Course, exercise: Exercise, source: Source, solution: bool) ->
 
 
 def expect_new(file: Path | None) -> None:
-    """Raise CourseError if the file exists or its folder does not."""
+    """Raise CourseError if the file exists, or if the file's folder does not exist."""
     if file is None:
         return
     if os.path.lexists(file):
         raise CourseError(f"{file} already exists; name a new file")
     if not file.parent.is_dir():
-        raise CourseError(f"there is no folder {file.parent} for {file.name}; make it first")
+        raise CourseError(f"there is no folder {file.parent} for {file.name}; make the folder first")
 
 
 def write_trace(trace: Path | None, programs: Sequence[Explained]) -> None:
@@ -195,7 +195,7 @@ def own_source(
     """Return the learner's source for this exercise. Raises CourseError if the work lacks the exercise.
 
     A user who chooses a sandbox does not trust the author of the work. The folder of the work may also contain a course
-    by this author. With a sandbox, the command uses such a course only if the user names it.
+    by this author. With a sandbox, the command uses this course only if the user names it.
 
     Args:
         named: the value of ``--course``; None if the user named no course.
@@ -211,7 +211,7 @@ def own_source(
 
 
 def lines_of(programs: Sequence[Explained]) -> dict[str, list[str]]:
-    """Return lines of code by task. The author can paste them into the checks to limit what the programs do."""
+    """Return lines of code by task. The author can paste these lines into the checks to limit what the programs do."""
     tasks = dict.fromkeys(p.task for p in programs)
     return {task: check_lines([p for p in programs if p.task == task]) for task in tasks}
 
@@ -227,7 +227,7 @@ def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_j
             out.print()
         if lines.get(task):
             out.print(
-                "lines to copy into checks; their limits fit these meshes and the sizes of hidden inputs:", style="dim"
+                "lines to copy into checks; the limits fit these meshes and the sizes of hidden inputs:", style="dim"
             )
             for line in lines[task]:
                 say(f"    {line}")

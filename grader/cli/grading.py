@@ -100,7 +100,7 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
     known = rosters(to, roster_in(options.roster))
     with parsing(options.isolation) as parsers, grader_for(course, options) as (grader, where):
         if not has_reports(to):
-            # No submission has a report, so all need grading: start workers now, while submissions are read.
+            # No submission has a report, so all need grading. Start workers now, while submissions are read.
             grader.warm()
         login = names_on_file(to, known.named.login if known.named else str)
         with busy("reading submissions", quiet=options.as_json or options.quiet):
@@ -192,7 +192,7 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
 def modules_now(course: Course, work: HandedIn, now: datetime) -> tuple[list[str], str]:
     """Return the modules that count now (see ``store.counts_now``), and a note for the staff.
 
-    The list is empty, which selects all modules, if no module counts now and no student handed in anything.
+    If no module counts now and no student handed in anything, the list is empty, which selects all modules.
 
     Raises:
         CourseError: students handed in modules, but the deadlines of all these modules are in the future.
@@ -203,13 +203,14 @@ def modules_now(course: Course, work: HandedIn, now: datetime) -> tuple[list[str
     early = [name for name, number in handed_in.items() if number and name not in asked]
 
     def shown(names: list[str]) -> str:
-        return ", ".join(f"{name} (handed in by {handed_in[name]} of {len(work.places)})" for name in names)
+        students = counted(len(work.places), "student")
+        return ", ".join(f"{name} (handed in by {handed_in[name]} of {students})" for name in names)
 
     ahead = early or [name for name in handed_in if modules[name].deadline is not None]
     if ahead and not asked:
         raise CourseError(f"the deadlines of {shown(ahead)} are in the future; to grade now, use --only {ahead[0]}")
     later = f"; not yet due: {shown(early)}" if early else ""
-    return asked, f"graded modules: {shown(asked) or 'all'}{later}; use --only MODULE for others"
+    return asked, f"graded modules: {shown(asked) or 'all'}{later}; to grade other modules, use --only MODULE"
 
 
 def refuse_unusable(course: Course, names: list[str]) -> None:
@@ -277,7 +278,7 @@ def finish(
     if text := notes.untimed():
         tell("note", text)
     if missing:
-        tell("note", f"these students on the roster have no submission (0 in grades.csv): {a_few(missing)}")
+        tell("note", f"these students on the roster have no submission (0 points in grades.csv): {a_few(missing)}")
     if earlier := sorted({*students} - {*graded} - not_graded.keys()):
         who, to = a_few(earlier), folder.path
         tell(

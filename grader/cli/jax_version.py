@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import re
 
-# Keep both versions as in pyproject.toml.
+# Both versions must agree with pyproject.toml.
 # The script .ci/run tests the oldest JAX, and the newest JAX for each Python version.
 OLDEST_JAX, UNTESTED_JAX = (0, 10, 2), (0, 13)
 

@@ -169,7 +169,7 @@ def print_hints(exercise: Exercise, name: str, hints: Mapping[str, Sequence[str]
 
 
 def written_in(course: Course, exercise: Exercise) -> str:
-    """Return a text that names the file and the notebook to write into, or the command that copies them."""
+    """Return a text that names the file and the notebook to write into, or the command that copies these files."""
     if course.root == PACKAGED:
         return "shardlings start FOLDER copies the exercises for you to write into"
     module = course.module_of[exercise.id]

@@ -36,14 +36,14 @@ class MachineCheck:
 
 
 def jax_line(version: str | None = None) -> MachineCheck:
-    """Test JAX's version. Return an error for a version that is too old, and a warning for one that is too new."""
+    """Test JAX's version. A version that is too old gives an error. A version that is too new gives a warning."""
     if problem := jax_problem(version):
         return MachineCheck("JAX", False, problem, needed=True)
     version = version or importlib.metadata.version("jax")
     if numbers(version) < UNTESTED_JAX:
         return MachineCheck("JAX", True, version, needed=True)
     tested = f"jax>={'.'.join(map(str, OLDEST_JAX))},<{'.'.join(map(str, UNTESTED_JAX))}"
-    return MachineCheck("JAX", False, f"{version} is newer than what was tested; pip install '{tested}'")
+    return MachineCheck("JAX", False, f"{version} is newer than the tested versions; pip install '{tested}'")
 
 
 def search_path_lines() -> list[MachineCheck]:
@@ -65,11 +65,11 @@ def examine(devices: int, course: Course | None = None, isolation: str = "auto")
     for tier in TIERS[:2]:
         trouble = available(tier)
         lines.append(MachineCheck(f"isolation {tier}", not trouble, trouble or "works"))
-    for package, what in (("nbgrader", "grading notebooks: pip install 'nbgrader>=0.9.5,<0.10'"),):
+    for package, what in (("nbgrader", "to grade notebooks: pip install 'nbgrader>=0.9.5,<0.10'"),):
         try:
             lines.append(MachineCheck(package, True, importlib.metadata.version(package)))
         except importlib.metadata.PackageNotFoundError:
-            lines.append(MachineCheck(package, False, f"not installed; for {what}"))
+            lines.append(MachineCheck(package, False, f"not installed; {what}"))
     lines += [line for lines_of in wing.offered("doctor") for line in lines_of()]
     if shutil.which("git") is None:
         lines.append(MachineCheck("git", False, "not installed; only the course's authors need git"))

@@ -91,7 +91,7 @@ def nbgrader_grade(
     elsewhere: ElsewhereOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Grade an assignment into nbgrader's gradebook, with the grades that nbgrader autograde gives, but faster."""
+    """Grade an assignment into nbgrader's gradebook, faster than nbgrader autograde and with equal grades."""
     from grader.cli.grading_nbgrader import AssignmentOptions, grade_assignment
 
     options = AssignmentOptions(folder, assignment, jobs, again, isolation, not no_store, elsewhere, as_json)

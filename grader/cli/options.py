@@ -131,7 +131,8 @@ def course_at(path: Path | None, handed_in: Sequence[Path] = (), *, packaged: bo
         which = f"no course.yaml in {Path.cwd()} or above, so this is the packaged course, shardlings {__version__}"
         tell(
             "note",
-            f"{which}; to work in it: shardlings start FOLDER; for another course, go to its folder or pass --course",
+            f"{which}. To work in this course: shardlings start FOLDER. For another course, go to the folder of that "
+            "course or pass --course",
         )
     return found
 
@@ -140,7 +141,7 @@ def solved_course_at(path: Path | None, handed_in: Sequence[Path] = ()) -> Cours
     """Return the course to grade with. Raises CourseError if the course has no solutions."""
     found = course_at(path, handed_in)
     if not found.solved:
-        raise CourseError("grading needs the solutions; this is the learners' release")
+        raise CourseError("grading needs the solutions, which the learners' release of a course lacks")
     return found
 
 
@@ -204,6 +205,6 @@ def sizes_of(option: str, text: str) -> dict[str, int]:
         if not (equals and name.isidentifier() and size.isascii() and size.isdigit() and 0 < int(size[:13]) < 10**12):
             raise CourseError(f"{option} {text}: {part.strip() or 'nothing'} is not a name and a size; write x=4,y=2")
         if name in sizes:
-            raise CourseError(f"{option} {text}: {name} appears twice; write each once")
+            raise CourseError(f"{option} {text}: {name} appears twice; write each name once")
         sizes[name] = int(size)
     return sizes

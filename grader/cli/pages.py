@@ -52,7 +52,7 @@ def pages(
         else:
             write_files(folder, opened.database, anew=True)
     if anonymous:
-        say(f"wrote {target}/index.html; {folder}/{NAMES} maps pseudonyms to names: keep it private")
+        say(f"wrote {target}/index.html; {folder}/{NAMES} maps pseudonyms to names: keep this file private")
     else:
         say(f"wrote {folder}/index.html and the pages of {counted(len(students), 'student')}")
 
@@ -103,4 +103,4 @@ def names_in(path: Path) -> dict[str, str]:
         table = json.loads(path.read_text(encoding="utf-8"))
         return {str(student): str(pseudonym) for pseudonym, student in table.items()}
     except (ValueError, AttributeError):
-        raise CourseError(f"{path} is damaged; mend it, or remove it to have new pseudonyms drawn") from None
+        raise CourseError(f"{path} is damaged; mend the file, or remove the file to draw new pseudonyms") from None

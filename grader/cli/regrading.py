@@ -36,7 +36,7 @@ class Rosters:
     """The rosters (class lists).
 
     Attributes:
-        named: the roster in which students are looked up. Without ``--roster``, it equals ``plain``.
+        named: the roster in which students are looked up. Without ``--roster``, this roster equals ``plain``.
         plain: the last plain roster (a CSV with a column ``id``), which the folder of reports keeps. It lists all
             students of the class, and may contain deadline extensions.
     """
@@ -107,7 +107,7 @@ def adjustments(
 ) -> Adjustments:  # fmt: skip
     """Return points given by hand, extensions and submission times. Print notes for the staff.
 
-    The submission times are those of the modules of the exercises ``names``. Raises CourseError for an invalid file.
+    Only the modules of the exercises ``names`` get submission times. Raises CourseError for an invalid file.
     """
     modules = [m.id for m in course.config.modules]
     login = names_on_file(to, known.named.login if known.named else str, submissions)
@@ -124,11 +124,11 @@ def adjustments(
 def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
     """Return a function that calls ``login``, and gives the result the spelling of the student's report.
 
-    Spellings may differ in case or in Unicode form. The grader treats them as one name, because each report is a file,
-    and for some file systems they are one file name.
+    Two spellings of a name may differ in case or in Unicode form. The grader treats such spellings as one name, because
+    each report is a file, and some file systems treat such spellings as one file name.
 
     Args:
-        here: students whose reports this run will write, with the spelling for students without a report.
+        here: students whose reports this run will write. A student without a report gets the spelling in ``here``.
     """
     there = {composed(name).lower(): name for name in (*here, *names_in(to))}
     return lambda name: there.get(composed(login(name)).lower(), login(name))
@@ -276,4 +276,4 @@ class StaffNotes:
     def untimed(self) -> str:
         """Return a line that names students without submission times, who get no late penalty; '' if there are none."""
         what = "these students have no submission time on file, so they get no late penalty"
-        return f"{what}: {a_few(self._untimed)}; grade their folders again" if self._untimed else ""
+        return f"{what}: {a_few(self._untimed)}; grade the folders of these students again" if self._untimed else ""

@@ -60,7 +60,7 @@ def watch(
         chosen, _ = found.usable(found.module_of)
     session = WatchSession(found, place, student_name(found, student), chosen)
     session.go_to(first)
-    # Call ``beside_at`` before the screen is drawn, because it raises an error for impossible options.
+    # Call ``beside_at`` before the screen is drawn, because the call raises an error for impossible options.
     begun = [beside_at(backend, processes, found, "none")]
 
     def make() -> Grader:

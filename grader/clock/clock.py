@@ -29,8 +29,8 @@ def timeline(
     Args:
         on: a slice, such as "v5e:2x4", or an existing placement.
         axes: the slice's axes that each mesh axis covers; if None, ``placed`` chooses the axes.
-        profile: the rule for which kinds of collectives overlap with compute. "ideal": all kinds. A chip's name, such
-            as "v5e": the kinds that overlap on this chip.
+        profile: the rule that decides which kinds of collectives overlap with compute. "ideal": all kinds. A chip's
+            name, such as "v5e": the kinds that overlap on this chip.
 
     Raises:
         ValueError: the slice or the profile does not exist, or no axes of the slice have the sizes of the mesh's axes.

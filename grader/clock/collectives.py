@@ -2,8 +2,8 @@
 
 The bandwidth of links and the latency of hops each give a lower bound on a collective's time. The clock takes the
 larger bound as the time. On one ring or line, the bound by bandwidth equals the "exact" model of
-``grader.hardware.times``. The bound of an all-gather, reduce-scatter or all-reduce also equals this model on several
-axes of one size, if all are rings or all are lines.
+``grader.hardware.times``. For an all-gather, reduce-scatter or all-reduce, the bound also equals this model on several
+axes of equal size, if all axes are rings or all axes are lines.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
 
 
 def _seconds(about: Communication, torus: Sequence[Side]) -> float:
-    """Return the seconds of a collective if only the links' bandwidth counts. An all-reduce takes twice as long."""
+    """Return a collective's seconds if only the links' bandwidth counts. For an all-reduce, return half of them."""
     members = math.prod(side.size for side in torus)
     if about.kind in ("all_to_all", "ragged_all_to_all"):
         return all_to_all_seconds(about.bytes * members, torus)

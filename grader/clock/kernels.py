@@ -47,7 +47,10 @@ ELEMENTWISE = {
 """Operations in which each element of the result needs only the operands' elements at the same position."""
 GIVEN = {"constant", "iota", "partition_id", "replica_id"}
 MAX_FUSED = 128
-"""Most operands of a cheap operation and those fused into it. Without a limit, work grows with users times operands."""
+"""The largest number of operands that a cheap operation and the operations fused into it may have together.
+
+Without a limit, the work of this module would grow with the product of users and operands.
+"""
 MAX_CHAIN = 8
 """Largest number of operations in one chain at the end of a matmul."""
 Kind = Literal["product", "kernel", "collective", "block", "barrier", "reshard"]
@@ -199,7 +202,10 @@ class Fused:
     # These methods fuse operations into the end of a matmul.
 
     def _join_products(self) -> None:
-        """Fuse cheap operations into a preceding matmul: ``acc + a @ b`` is one kernel if ``acc`` is made before."""
+        """Fuse cheap operations into a preceding matmul.
+
+        For example, ``acc + a @ b`` is one kernel if ``acc`` is computed before the matmul.
+        """
         needs = self._waits_for()
         for i in sorted(self.needed):
             if self.ops[i].name not in PRODUCTS:

@@ -171,7 +171,7 @@ class Laying:
         """
         if unit.kind == "reshard":
             raise _untimed(
-                "an array enters shard_map with another layout than in_specs; the compiler moves it first, "
+                "an array enters shard_map with another layout than in_specs; the compiler moves the array first, "
                 "and the clock cannot time this move",
                 unit.root,
             )

@@ -204,7 +204,7 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
     shown = "(" + ", ".join(f"{axis}={size}" for axis, size in mesh.items()) + ")"
     if (count := math.prod(real.values())) != chips.count:
         devices = "device" if count == 1 else "devices"
-        raise ValueError(f"the mesh {shown} has {count} {devices}, {chips} has {chips.count}")
+        raise ValueError(f"the mesh {shown} has {count} {devices}, but {chips} has {chips.count}")
     if axes is not None:
         chosen = {axis: tuple(axes.get(axis, ())) for axis in real}
         if not _fits(chosen, real, chips, free):

@@ -1,6 +1,6 @@
 """The clock's result: when each operation of a program runs on one device, and totals over the program.
 
-All times are whole picoseconds from the start of the step. All bytes and FLOPs are those of one device.
+All times are whole picoseconds from the start of the step. All bytes and FLOPs are per device.
 """
 
 from __future__ import annotations
@@ -210,8 +210,10 @@ class Timeline:
         return min(1.0, max(0.0, (work + talks - self.step) / could)) if could else 0.0
 
     def beside(self, kind: str) -> int:
-        """Return the picoseconds of everything with which the collectives of a kind can overlap: all kernels, and all
-        collectives of other kinds."""
+        """Return the picoseconds of all work that the collectives of a kind can overlap with.
+
+        This work is all kernels, and all collectives of other kinds.
+        """
         return self.busy + sum(share.total for other, share in self.shares().items() if other != kind)
 
     def overlaps(self, kind: str) -> bool:

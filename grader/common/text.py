@@ -14,6 +14,7 @@ LONGEST_NAME = 1000
 """The largest number of characters of a shown name or path. File names in a zip can be longer than on a disk."""
 PASSED_OVER = "is not graded for"
 NOTHING_TO_GRADE = "nothing to grade"
+IS_EMPTY = "the folder is empty"
 SET_ASIDE = "another submission was set aside: it is not graded before the teaching staff have reviewed it"
 
 

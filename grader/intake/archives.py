@@ -72,7 +72,7 @@ class OpenArchive:
                 notes.append(f"{printable(inside)} in {shown} {why}")
             elif Path(inside).suffix.lower() in SUFFIXES:
                 if inside in files:
-                    notes.append(f"{printable(inside)} is in {shown} twice; the grader reads the last one")
+                    notes.append(f"{printable(inside)} is in {shown} twice; the grader reads the last copy")
                 files[inside] = number
             elif why := why_not_read(inside):
                 notes.append(f"{printable(inside)} in {shown} {why}")

@@ -33,7 +33,7 @@ def _named(tree: ast.Module) -> set[str]:
     """Return the names of variables, attributes and imports in the code.
 
     If the code has a private name, such as ``__builtins__`` or ``x._y``, return all names that ``could_differ`` looks
-    for. A private name may give access to any of them.
+    for. A private name may give access to any of these names.
     """
     found: set[str] = set()
     for node in ast.walk(tree):

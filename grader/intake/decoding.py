@@ -39,7 +39,7 @@ def text_of(data: bytes) -> str:
 
 
 _COOKIE = re.compile(rb"(?:[ \t\f]*(?:#[^\n]*)?\r?\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*([-\w.]+)")
-# Beginnings of the names of text encodings. They leave out codecs of Python that do not decode text, such as bz2.
+# Beginnings of names of text encodings. No other codec is used: some of Python's codecs, such as bz2, are not for text.
 _ALPHABETS = ("iso8859", "cp", "latin", "mac", "koi8", "big5", "gb", "shiftjis", "euc")
 
 

@@ -67,7 +67,7 @@ def is_skipped(part: str) -> bool:
 
 
 def why_not_read(name: str) -> str:
-    """Return why a file that may hold work is not read, as its name shows; '' if it can be read, or holds no work.
+    """Return why the grader does not read a file of this name; '' if it reads the file, or if the file holds no work.
 
     A ``.py`` file, notebook or ``.zip`` may have got a second suffix, as in "c3.py.txt".
     """
@@ -130,5 +130,5 @@ def why_unread(error: Exception) -> str:
     reason = "a loop of links" if isinstance(error, RuntimeError) else getattr(error, "strerror", None)
     if isinstance(error, RuntimeError) or (isinstance(error, OSError) and error.errno in MACHINE_FAULTS):
         name = printable(str(getattr(error, "filename", "") or "a file"))
-        raise Unreadable(f"{name} cannot be read: {reason}; mend that and grade again")
+        raise Unreadable(f"{name} cannot be read: {reason}; mend the cause and grade again")
     return f"cannot be read ({(reason or type(error).__name__).lower()})"

@@ -56,7 +56,7 @@ def with_facts(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
 
 
 def looked_at(chunk: Chunk) -> CodeFacts:
-    """Return ``chunk.facts``. If they are None, as for the grader's own code, parse the chunk."""
+    """Return ``chunk.facts``. If the chunk has no facts, as in the grader's own code, parse the chunk."""
     return look(chunk.text) if chunk.facts is None else chunk.facts
 
 
@@ -69,7 +69,7 @@ def repeatable(source: Source) -> bool:
 
 
 def nothing_written(source: Source) -> bool:
-    """Return whether the student wrote nothing: a source has only stubs (functions and variables without content).
+    """Return whether the student wrote nothing, so that the source has only stubs (definitions without content).
 
     The stubs may be from another edition of the course.
     """
@@ -85,8 +85,8 @@ def nothing_written(source: Source) -> bool:
 def is_untouched(source: Source | None, handed_out: Collection[str]) -> bool:
     """Return whether the student wrote nothing, so that the source does not count as handed in.
 
-    This is so if there is no source, if it is unchanged from the handout (the files that learners get), or if it has
-    only stubs.
+    The student wrote nothing if there is no source, if the source is unchanged from the handout (the files that
+    learners get), or if the source has only stubs.
 
     Args:
         handed_out: the fingerprints of the handout's files.

@@ -53,7 +53,7 @@ def listing(path: Path, notes: list[str], parsers: Parsers) -> list[File]:
 
 
 def files_in_folder(root: Path, notes: list[str], parsers: Parsers) -> Iterator[File]:
-    """Yield a folder's files, breadth first, so that a limit on their number leaves out the deepest files."""
+    """Yield a folder's files, breadth first, so that a limit on the number of files leaves out the deepest files."""
     folders, seen, zips = [(root, "")], 0, _Zips()
     for depth in range(limits.MAX_FOLDERS_DEEP + 1):
         deeper: list[tuple[Path, str]] = []
@@ -98,7 +98,7 @@ class _Zips:
     def notes(self) -> Iterator[str]:
         """Yield one line for each limit that was exceeded."""
         if self._seen > limits.MAX_ZIPS:
-            yield f"{self._seen} .zip files were submitted; the first {limits.MAX_ZIPS} were opened"
+            yield f"{self._seen} .zip files were submitted; only the first {limits.MAX_ZIPS} were opened"
         if self._size > limits.MAX_READ:
             most = limits.MAX_READ // limits.MIB
-            yield f"more than {most} MiB of .zip files were submitted; the rest was not opened; make them smaller"
+            yield f"more than {most} MiB of .zip files were submitted, so the rest was not opened; make them smaller"

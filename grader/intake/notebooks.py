@@ -57,7 +57,7 @@ _OPENS = re.compile(r"\s*:\s*[\[{]")
 
 
 def without_outputs(text: str) -> str:
-    """Return a notebook's JSON text. If it is longer than ``limits.MAX_FILE``, empty its outputs and attachments.
+    """Return a notebook's JSON text. If the text is longer than ``limits.MAX_FILE``, empty all outputs and attachments.
 
     Raises Refused if finding the ends of the outputs would take too long.
     """
@@ -140,7 +140,7 @@ def checks_in(text: str, exercises: Iterable[str]) -> list[str]:
 def checked_after(checks: Iterable[Iterable[str]], chunks: Sequence[Chunk]) -> Iterator[tuple[str, str]]:
     """Yield (exercise, chunk's name) for each exercise that a notebook checks with a call such as ``check("c3")``.
 
-    The chunk is the last cell with such a call. If ``chunks`` lacks this cell, the chunk is the last one before it.
+    The chunk is the last cell with such a call. If ``chunks`` lacks this cell, the chunk is the last cell before it.
 
     Args:
         checks: for each cell of the notebook, the exercises that the cell checks.

@@ -43,7 +43,7 @@ class ParsedCell:
         text: the cell's text; None if the cell is damaged.
         marked: the cell's name in nbgrader's metadata, if a cell in nbgrader's gradebook has this name; else "".
         ident: the cell's id in the notebook file, if a cell in nbgrader's gradebook has this id as its name; else "".
-        defines: the variables and functions that the cell defines, of those in ``wanted`` (see ``Parsers.cells``).
+        defines: the names in ``wanted`` (see ``Parsers.cells``) that the cell defines.
         checks: the exercises that the cell checks.
     """
 

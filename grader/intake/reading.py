@@ -24,14 +24,15 @@ A note names each changed file that was not used, and the file that was used.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from grader.common.text import NOTHING_TO_GRADE, PASSED_OVER, a_few, first_notes
-from grader.intake.disk import File
+from grader.common.text import IS_EMPTY, NOTHING_TO_GRADE, PASSED_OVER, a_few, first_notes
+from grader.intake.disk import File, entries_of
 from grader.intake.facts import is_untouched
 from grader.intake.listing import listing
 from grader.intake.names import OTHER_MODULE, Match, Quality, best_match, is_called_final, is_called_old, looked_for
@@ -79,7 +80,7 @@ def _chosen(
 ) -> tuple[dict[str, Source], dict[_Candidate, dict[str, str]]]:
     """Return the source to grade for each exercise, and the changed candidates that were passed over.
 
-    The second dict maps such a candidate to a dict: exercise -> name of the source that is graded instead.
+    The second dict maps each candidate that was passed over to a dict: exercise -> name of the graded source.
     """
     sources: dict[str, Source] = {}
     ignored: dict[_Candidate, dict[str, str]] = {}
@@ -105,8 +106,8 @@ def _expect_one_zip(exercise: str, rivals: Sequence[_Candidate], unchanged: Call
         rival = beside not in ("", where) and alike and not unchanged(other)
         if rival and fingerprint(other.source) != fingerprint(best):
             raise Unreadable(
-                f"{where} and {beside} have different answers to {exercise}, and nothing shows which was handed in "
-                "last; remove one"
+                f"{where} and {beside} have different answers to {exercise}, and nothing shows which .zip was "
+                "handed in last; remove one .zip"
             )
 
 
@@ -175,7 +176,9 @@ def _work_in(
     if strangers:
         notes.append(f"these files are not named after an exercise, so they are not graded: {a_few(strangers)}")
     if not matched:
-        notes.append(f"{NOTHING_TO_GRADE}: {looked_for(exercises)}")
+        # Unlike Path.is_dir, os.path.isdir never raises an exception.
+        is_empty = all(os.path.isdir(path) and not entries_of(Path(path), []) for path in paths_of(place))
+        notes.append(f"{NOTHING_TO_GRADE}: {looked_for(exercises)}{f'; {IS_EMPTY}' if is_empty else ''}")
     return matched
 
 

@@ -50,7 +50,7 @@ def answered(header: dict[str, Any], send: Send, parse: Callable[[], Answer]) ->
 
 
 def _cpu_seconds() -> float:
-    """Return the CPU time of this process in seconds, exactly: ``time.process_time`` has steps of 4 ms."""
+    """Return the CPU time of this process in seconds. ``time.process_time`` is inexact: it has steps of 4 ms."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 

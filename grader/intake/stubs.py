@@ -10,7 +10,7 @@ def stubs_left(tree: ast.Module) -> int | None:
 
     A stub is a function without code (see ``is_left``), or a variable with the value None or no value. A class is no
     stub: ``class MyError(Exception): pass`` is complete. All other statements are ignored, because the setup cells of
-    notebooks have them.
+    notebooks have such statements.
     """
     left = 0
     for node in tree.body:

@@ -60,8 +60,8 @@ def find_submissions(
     In any other folder, each folder, each ``.zip`` and each file with a student's name belongs to one student. A file
     beside the submissions of several students is graded only if its name has a student's name (see ``_strays``).
 
-    If a student has several submissions, or one submission and a file that may hold another (``_sort_others``), nothing
-    shows which was handed in last, so the student is set aside.
+    If a student has several submissions, or one submission and a file that may hold another (``_sort_others``), the
+    student is set aside, because nothing shows which submission was handed in last.
 
     Args:
         login: a function from a name in another system, such as Canvas, to the student's name.
@@ -126,7 +126,7 @@ def _alone(groups: _Groups, unclear: Mapping[str, list[Path]], cases: list[Case]
     Names that differ only in case are not unique, because reports are files with these names.
 
     Args:
-        unclear: files that may hold another submission, by the looks of the student's name.
+        unclear: files that may hold another submission, by the key that ``_looks`` returns for the student's name.
     """
     alone: list[tuple[str, Place]] = []
     for looks, group in groups.items():
@@ -154,7 +154,7 @@ def _submitted(paths: list[Path]) -> list[Place]:
 def _is_there_twice(names: list[str], paths: Sequence[Path]) -> str:
     who = f"{names[0]} has" if len(names) == 1 else f"{' and '.join(names)} (names that look alike) have"
     where = " and ".join(printable(str(path)) for path in paths)
-    mend = "put them into one folder, or rename one of them if they are from two students"
+    mend = "put the submissions into one folder, or rename one if they are from two students"
     return f"{who} several submissions: {where}; {mend}"
 
 
@@ -179,7 +179,7 @@ def _students_at(
     for file in stray:
         reason = (
             f"{printable(str(file))} is beside the submissions of several students and names no student; "
-            f"move it into a student's folder, or, if all of {printable(str(path))} is one student's submission, "
+            f"move it into a student's folder. If all of {printable(str(path))} is one student's submission, "
             "put that folder into a new folder and grade the new folder"
         )
         cases.append(Case("", reason, (file,)))
@@ -230,13 +230,13 @@ def _sort_others(
     others: Sequence[Path], groups: _Groups, student_of: Callable[[str], str], exercises: Mapping[str, str],
     notes: list[str], cases: list[Case],
 ) -> dict[str, list[Path]]:  # fmt: skip
-    """Return the files that may hold another submission of a student, by the looks of the student's name.
+    """Return the files that may hold another submission of a student, by the key of the student's name (``_looks``).
 
-    All other files get a case if they may belong to a submission, and a note if not.
+    All other files get a case if they may belong to a submission, and a note if they cannot.
 
     Args:
-        others: files that are no submissions by their names: other files than ``.py`` files, notebooks and zips, and
-            ``.py`` files and notebooks that are not named after an exercise.
+        others: files that are not named like submissions. This includes ``.py`` files and notebooks that are not
+            named after an exercise, and all files that are neither ``.py`` files, notebooks nor zips.
     """
     unclear: dict[str, list[Path]] = {}
     passed_over: list[str] = []
@@ -262,7 +262,7 @@ def _sort_others(
 
 
 def _why_unread(path: Path, exercises: Mapping[str, str]) -> str:
-    """Return why a file that may hold a submission cannot be read, to follow its name; '' if it can hold none."""
+    """Return why a file cannot be read, as text to follow its name; '' if it cannot hold a submission."""
     suffix = path.suffix.lower()
     if suffix in SUFFIXES:
         return (
@@ -270,7 +270,7 @@ def _why_unread(path: Path, exercises: Mapping[str, str]) -> str:
             f"({looked_for(exercises)})"
         )
     if suffix in ARCHIVES or not suffix:
-        return "is neither a folder nor a .zip; unpack it into a folder named after the student, and remove it"
+        return "is neither a folder nor a .zip; unpack it into a folder named after the student, then remove this file"
     return ""
 
 
@@ -310,9 +310,9 @@ def _strays(entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) 
     """Return the files and folders without a student's name that are beside the submissions of several students.
 
     If such a file or folder were graded, it would merge the submissions of all students into one submission. There are
-    several students if at least two other folders, and more folders than the course's own, hold submitted files, or if
-    at least two files have students' names. Folders and files called old or final do not count, nor do versions of a
-    loose file (``_is_version``).
+    several students if at least two files have students' names, or if at least two other folders hold submitted files
+    and these folders outnumber the course's own folders. Folders and files called old or final do not count. Versions
+    of a loose file (``_is_version``) do not count either.
     """
     course = [folder for folder in entries.folders if _is_of_course(folder, exercises)]
     unsigned = [*course, *(file for file in entries.named if is_unsigned(file.stem, exercises))]
@@ -327,13 +327,13 @@ def _strays(entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) 
 
 
 def _students_named(entries: _InFolder, exercises: Mapping[str, str]) -> set[str]:
-    """Return the students whose names are in the names of zips, or begin the names of loose files."""
+    """Return the students whose names are in the names of zips, or at the beginning of the names of loose files."""
     signed = [file for file in (*entries.zips, *entries.named) if _names_a_student(file.stem, exercises)]
     return {owner(file.stem, exercises) for file in signed if file in entries.zips or not _is_version(file, exercises)}
 
 
 def _is_version(file: Path, exercises: Mapping[str, str]) -> bool:
-    """Return True for c3_contracting_v2.py and 2_c3_contracting.py: the name may tell one student's files apart."""
+    """Return True for c3_contracting_v2.py and 2_c3_contracting.py, which may be versions of one student's file."""
     (target, *_), name = best_match(file.stem, exercises).targets, owner(file.stem, exercises)
     return file.stem.lower().startswith(target.lower()) or (name.isdigit() and len(name) <= _LONGEST_NUMBER)
 

@@ -82,8 +82,8 @@ class Case:
     """A submission or a file that a person must review.
 
     Attributes:
-        student: the student's name, perhaps only as the name of a file shows it; "" if a file names no student.
-        reason: why a person must review it, in one line.
+        student: the student's name, which may come from a file's name; "" if the file names no student.
+        reason: why a person must review the submission or file, in one line.
         paths: the files and folders that the reason is about.
         graded: False if the grader set the submission aside.
         followed: True if a later run read another submission of the student.
@@ -97,7 +97,7 @@ class Case:
 
 
 def reasons_of(cases: Iterable[Case], *, graded: bool = False) -> dict[str, str]:
-    """Return by student the reasons of all cases with this value of ``graded``."""
+    """Return, for each student, the reasons of all cases with this value of ``graded``."""
     found: dict[str, dict[str, None]] = {}
     for case in cases:
         if case.graded == graded:

@@ -19,7 +19,7 @@ from grader.intake.submission import Place, Refused, Unreadable, paths_of
 from grader.wire import limits
 
 STATED = "submitted.csv"  # the staff's own record of submission times, beside students' folders
-STAMP, ZIPPED, DATED = "the stamp that shardlings submit wrote", "the times in the .zip file", "the file's date"
+STAMP, ZIPPED, DATED = "the time stamp of shardlings submit", "the dates in the .zip file", "the file's date"
 NO_TIME = 1980  # the year that a zip gives to members without a time
 
 

@@ -43,8 +43,8 @@ def students_in(folder: Path) -> list[str]:
         students = database.students()
     if damaged := sorted({*names_in(folder)} - {*students}):  # only old versions of the grader leave incomplete reports
         raise CourseError(
-            f"{folder / 'reports' / damaged[0]}.json is an incomplete report of {damaged[0]}; grade again to mend it, "
-            "or move it out of that folder"
+            f"{folder / 'reports' / damaged[0]}.json is an incomplete report of {damaged[0]}; grade again to mend the "
+            "report, or move the file out of that folder"
         )
     if not students:
         raise CourseError(f"no reports in {folder}; write them with: shardlings grade SUBMISSIONS --out {folder}")
@@ -130,7 +130,7 @@ def _row(student: str, roster: Roster | None) -> dict[str, str] | None:
 
 
 def _columns_of(report: Report, extensions: frozenset[str]) -> Iterator[tuple[str, float, float]]:
-    """Yield (column, points possible, points earned minus late penalty) for each module, and for its bonus if any.
+    """Yield (column, points possible, points earned minus late penalty) for each module and each module's bonus.
 
     A late penalty lowers the points of a module and of its bonus by equal percentages.
     """

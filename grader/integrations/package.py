@@ -55,7 +55,7 @@ def dependencies() -> list[str]:
     try:
         listed = importlib.metadata.requires("shardlings") or []
     except importlib.metadata.PackageNotFoundError:
-        raise CourseError("cannot find out what shardlings depends on; install it with pip") from None
+        raise CourseError("cannot find out what shardlings depends on; install shardlings with pip") from None
     return [line for line in listed if "extra ==" not in line]
 
 

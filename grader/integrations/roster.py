@@ -43,8 +43,8 @@ class Roster:
             header, lines = self._in_canvas_words(lowered, lines)
         elif not canvas:
             raise CourseError(
-                f"the roster {path} has neither the columns Student and ID of a Canvas gradebook, nor the "
-                f"column id of a plain roster: {', '.join(PLAIN)}"
+                f"the roster {path} is neither a Canvas gradebook, which has the columns Student and ID, nor a plain "
+                f"roster, which has the column id. A plain roster may have the columns {', '.join(PLAIN)}"
             )
         self.header = header
         found = [(number, dict(zip(self.header, line, strict=False))) for number, line in lines]
@@ -56,13 +56,13 @@ class Roster:
         self.rows = [row for _, row in found]
         self._by_name = _rows_by(self.rows, _names_of)
         # A name may be an address without its host: the name "alice" finds the student with the address alice@x.edu.
-        # ``row_of`` tries such addresses only if no student has the login "alice".
+        # ``row_of`` looks for such an address only if no student has the login "alice".
         self._by_mail = _rows_by(self.rows, lambda row: {name.split("@")[0] for name in _names_of(row)})
 
     def _expect_own_addresses(self, rows: Sequence[tuple[int, dict[str, str]]]) -> None:
-        """Raise CourseError if two lines have one e-mail address: it could join the results of two students.
+        """Raise CourseError if two lines have one e-mail address, or if a line's address is the id of another line.
 
-        The same holds for an address that is the id of another line. Only a plain roster has ids that the staff wrote.
+        Such an address could join the results of two students. Only a plain roster has ids that the staff wrote.
         """
         lines: dict[str, int] = {}
         ids = {row["ID"].lower() for _, row in rows} if self.plain else set[str]()

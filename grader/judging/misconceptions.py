@@ -194,8 +194,9 @@ def _found(group: Together) -> Iterator[Found]:
 
 
 def _of_case(seen: Seen, failure: Failure) -> Outcome:
-    """Return a function's outcome in a failing case; ``NO_DATA`` if the failure does not show the outcome."""
-    return NO_DATA if failure.actual is None else seen.outcomes[0][1]
+    """Return a function's outcome in a failing case; ``NO_DATA`` if the failure does not show the returned value."""
+    outcome = seen.outcomes[0][1]
+    return NO_DATA if failure.actual is None and not outcome.error else outcome
 
 
 def _outcomes(seen: tuple) -> bool:

@@ -3,7 +3,7 @@
 An ask to trace a task has the task's name, the mesh, and the shapes and PartitionSpecs of the arguments, but no values.
 An ask to call a plain function (a task that is not traced) has the values of the arguments. The grader sends hidden
 arguments only after the answers to all other asks. This process has no checks and no expected values, so learner code
-cannot steal them.
+cannot read them.
 
 A traced program takes and returns flat lists of arrays. This module converts the flat lists from and to the trees of
 arrays (dicts, tuples) that the exercise declares.
@@ -78,7 +78,8 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
 def mesh_of(ask: dict[str, Any], *, traced_only: bool = False) -> Any:
     """Return the mesh for an ask (a request of the grader).
 
-    If there are too few devices, return an AbstractMesh for a timing call or with ``traced_only``.
+    If there are too few devices, return an AbstractMesh for a timing call or if ``traced_only`` is True. Otherwise,
+    raise RuntimeError.
     """
     return make_mesh(ask["mesh"], ask["axis_types"], traced_only=traced_only or "timing" in ask)
 
@@ -107,8 +108,8 @@ def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
 def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> bytes:
     """Trace ``task``, which may inspect traced arrays (see ``looks``). Return the program as MLIR bytecode."""
     task = on_leaves(task, ask)
-    # Learner code cannot see values in a task of the kind "body" (the body of a shard_map), which is always traced, or
-    # in a timing call, which has no data.
+    # Learner code cannot see values in two cases: a task of the kind "body" (the body of a shard_map) is always traced,
+    # and a timing call has no data.
     if ask["kind"] == "body" or "timing" in ask:
         return lower(task, ask)
     mesh = mesh_of(ask)

@@ -46,7 +46,7 @@ def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | No
             kind, text = "timeout", f"did not finish within {seconds:g} s"
             line, where = None, ""  # reports must not depend on the line that was interrupted
         case MemoryError():
-            kind, text = "memory", "ran out of the memory it is allowed"
+            kind, text = "memory", "needs more memory than it may use"
         case ValueDependent():
             kind, text = "untraceable", NEEDS_VALUES
             name, line, where = "ConcretizationTypeError", error.line, error.file
@@ -87,8 +87,8 @@ def _raised(
 def unbound_axis(error: BaseException) -> str | None:
     """Return the axis if an error of JAX is about a collective over an unknown axis, else None.
 
-    For an unknown axis, JAX raises a NameError or, where it marks an array as varying over the axis, an AssertionError
-    without a message.
+    For an unknown axis, JAX raises a NameError. If JAX marks an array as varying over the unknown axis, JAX raises an
+    AssertionError without a message.
     """
     if isinstance(error, NameError):
         found = re.search(r"unbound axis name: (.+?)(?:\. To fix|$)", one_line(error))
@@ -139,7 +139,7 @@ def _sizes(mesh: Mesh) -> str:
 def meshes_at(error: BaseException, files: Files) -> list[Mesh]:
     """Return the meshes in an error's stack frames.
 
-    They are values of any variable of learner code, and of the variable ``mesh`` in JAX's code.
+    In learner code, a mesh may be in any variable. In JAX's code, this function reads only the variable ``mesh``.
     """
     found: list[Any] = []
     for frame, _ in traceback.walk_tb(error.__traceback__):

@@ -22,8 +22,8 @@ from jax.core import Tracer, eval_jaxpr
 
 from grader.wire.limits import MAX_LOOKS
 
-# Properties (ATTRIBUTES) and methods (CALLED) of a computed array that a traced array lacks. Those in LAYOUT show only
-# the layout, all others show values.
+# Properties (ATTRIBUTES) and methods (CALLED) of a computed array that a traced array lacks. The names in LAYOUT show
+# only the layout. All other names show values.
 ATTRIBUTES = {
     "sharding", "committed", "device", "is_fully_addressable", "is_fully_replicated", "addressable_shards",
     "global_shards",
@@ -130,7 +130,8 @@ def settled(
         export: traces a function and returns the program as MLIR bytecode.
     """
     found: list[bytes] = []
-    # A program records the lines of its callers. So one line calls both traces, or else the programs would differ.
+    # A program records the source lines of its callers. So both traces must be called from one source line. Otherwise,
+    # the two programs would differ.
     for sign in (1, -1):
         looks, program = _settled(task, static, arguments, files, export, sign)
         found.append(program)

@@ -77,8 +77,8 @@ def prepare() -> None:
 def share_ir_context() -> None:
     """Use one MLIR context for all programs of a process, because making a context is slower than a small trace.
 
-    A context keeps every program in memory, so each process that traces programs must end after one submission. Without
-    ``make_ir_context`` in JAX, each program has its own context.
+    A context keeps every program in memory, so each process that traces programs must end after one submission. If JAX
+    has no ``make_ir_context``, each program has its own context.
     """
     from jax._src.interpreters import mlir
 

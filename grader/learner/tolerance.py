@@ -96,7 +96,7 @@ def mesh_is_set() -> bool:
 
 
 def _anywhere(own: Callable) -> Callable:
-    """Make a function usable inside ``jax.jit``, in which the grader traces each task. JAX refuses to run it there.
+    """Make a function usable inside ``jax.jit``, although JAX refuses to run it there. The grader traces tasks in jit.
 
     Inside a shard_map, the function still raises JAX's error, because the mesh that it sets or returns would lack the
     shard_map's manual axes.

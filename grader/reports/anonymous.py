@@ -23,7 +23,7 @@ _OF_EXERCISE = ("exercise", "module", "title")
 _OF_RESULT = ("kind", "name", "label", "task", "status", "hint", "misconception", "expected")
 _QUOTING = ("reason", "where", "actual", "staff")
 _SHORT = 5
-"""Names with fewer characters are replaced only as whole words; longer names also inside words."""
+"""Names with fewer characters are replaced only as whole words. All other names are also replaced inside words."""
 _WHY: dict[Kind, str] = {  # texts that replace reasons for review, because the reasons may quote file names
     "not graded": "not graded",
     "not found": "files for some exercises were not found",
@@ -62,7 +62,7 @@ class Anonymous:
         self._pattern = _pattern([*names, *others])
 
     def report(self, report: Report) -> Report:
-        """Return the report without names and fingerprint. Other pages may show the fingerprint beside the name."""
+        """Return the report without names and without fingerprint, which other pages may show beside the name."""
         exercises = [self._exercise(e) for e in report.exercises]
         costs = [HandIn(module=one.module, submitted="", source="", penalty=one.penalty) for one in report.hand_ins]
         changes = {"student": self._names[report.student], "exercises": exercises, "fingerprint": "", "hand_ins": costs}
@@ -107,7 +107,7 @@ class Anonymous:
     def _covered(self, value: Any, *, keys: bool = True) -> Any:
         """Return plain data (text, lists, mappings) with ``[name]`` in place of names.
 
-        Keys of mappings change only if ``keys``.
+        Keys of mappings change only if ``keys`` is True.
         """
         if isinstance(value, str):
             return self._pattern.sub(COVERED, value)

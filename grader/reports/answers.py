@@ -20,7 +20,7 @@ _STEPS = 9
 
 @dataclass(frozen=True)
 class MatchedMisconception:
-    """A misconception of some students. ``ratio``: the median of their answers, divided by the right answer."""
+    """A misconception of some students. ``ratio``: the median of the students' answers / the right answer."""
 
     mark: str
     name: str

@@ -8,12 +8,12 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from grader.common.result import ExerciseReport, Report, Result
-from grader.common.text import A_DOCUMENT, A_LINK, PASSED_OVER, a_few
+from grader.common.text import A_DOCUMENT, A_LINK, IS_EMPTY, PASSED_OVER, a_few
 from grader.reports.points import counted
 from grader.reports.untrusted import clean
 
 LONGEST = 5000
-"""The greatest length of a reason, in characters. A longer reason is cut; only extremely long file names cause one."""
+"""The greatest length of a reason, in characters. A longer reason, caused by extremely long file names, is cut."""
 MOST_NOTES = 3
 SEVERAL = "several students"
 """Shown in place of a student's name if a reason concerns several students."""
@@ -126,9 +126,9 @@ def _not_found(report: Report) -> str:
 
     A report needs review in each of these cases:
 
-    - An exercise was not handed in, and the submission has a file that the grader could not read, or that belongs to
-      no exercise. This file may hold the exercise. Extensions may be missing. Beside files that were graded, a
-      document counts only if it is named after a missing exercise or module, because many students add notes.
+    - An exercise that is no extension was not handed in, and the submission has a file that the grader could not read,
+      or that belongs to no exercise. This file may hold the exercise. If other files were graded, a document counts
+      only if its name contains a missing exercise or module, because many students add notes.
     - A file is a symbolic link, which the grader does not follow.
     """
     missing = [e.exercise for e in report.exercises if not e.extension and not e.handed_in]
@@ -138,7 +138,7 @@ def _not_found(report: Report) -> str:
         lacking, unread = [f"nothing was handed in for {a_few(missing)}"], _beside_graded(report, missing)
     else:
         lacking, unread = [], [note for note in report.unread if A_LINK in note]
-    return "; ".join([*lacking, *_first(unread)]) if unread else ""
+    return "" if all(note.endswith(IS_EMPTY) for note in unread) else "; ".join([*lacking, *_first(unread)])
 
 
 def _beside_graded(report: Report, missing: Sequence[str]) -> list[str]:

@@ -38,7 +38,7 @@ class ClassPage:
         late: True if at least one report has a submission time.
         kinds: student -> the kinds of review that the student's case needs.
         sections: each section's results; empty if the roster has no sections.
-        section_ids: each section's number. The page filters students by it.
+        section_ids: each section's number, by which the page filters students.
         modules: each module's exercises, with checks and the answers to questions.
     """
 
@@ -85,7 +85,7 @@ def _sections(whole: WholeClass) -> list[SectionRate]:
 
 
 def _section_ids(whole: WholeClass) -> dict[str, int]:
-    """Return a number for each section, and one for students without a section; {} if no section is known."""
+    """Return a number for each section, and a number for students without a section; {} if no section is known."""
     if not whole.sections:
         return {}
     return {name: number for number, name in enumerate(sorted({"", *(p.section for p in whole.people.values())}))}

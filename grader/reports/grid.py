@@ -28,7 +28,7 @@ def _label(picture: Picture, block: Block) -> list[str]:
 
 
 def _grid(rows: list, cols: list, cells: dict[tuple, list[str]], dims: list[int]) -> list[str]:
-    """Draw a box for each block. The index bounds are above the boxes and, for two dimensions, also to their left."""
+    """Draw a box for each block. Index bounds are above the boxes and, for two dimensions, at the left, too."""
     width = max([len(line) for lines in cells.values() for line in lines] + [len(str(c[1])) for c in cols]) + 2
     height = max(map(len, cells.values()))
     bounds = [str(r[0]) for r in rows] + [str(rows[-1][1])] if len(dims) == 2 else [""] * (len(rows) + 1)

@@ -78,19 +78,19 @@ class Effect:
         was, now = (one.percent / max(one.students, 1) for one in (self.before, self.after))
         return self.changed > MANY * self.students or abs(was - now) > FAR + 1e-6
 
-    def warnings(self, rule: str, then: str) -> list[str]:
-        """Return a line about a large effect; [] if the effect is small. ``then`` ends the line.
+    def warnings(self, rule: str, advice: str) -> list[str]:
+        """Return a line about a large effect; [] if the effect is small. The line ends with ``advice``.
 
         The line shows the first mean that the rule changes, such as the class mean.
         """
         if not self.is_large:
             return []
         pairs = zip(self.before.means(), self.after.means(), strict=True)
-        moved = (
+        changed_means = (
             f": the {what} is {now}, and {was} without this change" for (what, was), (_, now) in pairs if was != now
         )
-        who = f"{self.changed} of {counted(self.students, 'student')}"
-        return [f"{rule} change the points of {who}{next(moved, '')}. {then}"]
+        students, new_mean = f"{self.changed} of {counted(self.students, 'student')}", next(changed_means, "")
+        return [f"{rule} change the points of {students}{new_mean}. {advice}"]
 
 
 class MovedByRules:

@@ -73,7 +73,7 @@ def render_fragment(exercise: ExerciseReport, *, audience: Audience = "student")
 def summary_html(summary: Summary, whole: WholeClass, reports: Iterable[Report]) -> Iterator[str]:
     """Yield the class page in pieces, so that a large class's page is never in memory as a whole.
 
-    The class page links to the students' pages. These must be in its folder, with the names that ``page_name`` gives.
+    The class page links to the students' pages. These pages must be in the same folder, with names from ``page_name``.
     The page's content security policy allows only the script that sorts and filters the table of students.
 
     Args:

@@ -62,15 +62,15 @@ class Picture(BaseModel):
     def caption(self) -> str:
         """A caption such as ``24 × 40 on mesh x=4, y=2``.
 
-        For an array of more than two dimensions, the caption also names the two drawn dimensions, and others that are
-        sharded.
+        For an array of more than two dimensions, the caption also names the two drawn dimensions, and all other
+        sharded dimensions.
         """
         text = f"{' × '.join(map(str, self.shape)) or 'scalar'} on mesh {show_sizes(self.mesh)}"
         drawn = drawn_dims(self)
         if len(self.shape) > 2:
             text += f"; drawn: dimensions {drawn[0]} and {drawn[1]}"
         more = [d for d in _cut_dims(self) if d not in drawn]
-        return text + "".join(f"; dimension {d} is cut too, but not drawn" for d in more)
+        return text + "".join(f"; dimension {d} is sharded too, but not drawn" for d in more)
 
 
 @dataclass(frozen=True)
@@ -121,13 +121,13 @@ def blocks(picture: Picture) -> list[Block]:
 
 
 def wrong_mark(picture: Picture, block: Block) -> str:
-    """Return ``wrong`` if all devices with the block are wrong, ``1 of 2 wrong`` if one of two is, else ''."""
+    """Return ``wrong`` if all devices with the block are wrong, ``1 of 2 wrong`` if one of two is wrong, else ''."""
     wrong = len(set(block.devices) & set(picture.wrong))
     return "" if not wrong else "wrong" if wrong == len(block.devices) else f"{wrong} of {len(block.devices)} wrong"
 
 
 def holders(picture: Picture, devices: tuple[int, ...]) -> list[str]:
-    """Return the coordinates of some devices, such as ``["x=1", "y=0..1"]``, or else their number, as words."""
+    """Return the coordinates of some devices, such as ``["x=1", "y=0..1"]``, or else the number of devices, as text."""
     points = [coordinates(picture.mesh)[d] for d in devices]
     if len(points) == len(picture.slices) > 1:
         return ["all", f"{len(points)} devices"]

@@ -40,7 +40,7 @@ class Travelled(BaseModel):
         devices, held = math.prod(self.mesh.values()), self.rounds.holds
         if len(held) != len(self.rounds.lines) + 1 or any(len(row) != devices for row in held):
             raise ValueError(
-                "a ring needs one row before the first round and one after each; a row has one entry for each device"
+                "a ring needs one row before the first round and one row after each, with one entry for each device"
             )
         if not all(source is None or 0 <= source < devices for row in held for source in row):
             raise ValueError("data started on a device that the mesh does not have")

@@ -16,8 +16,8 @@ from grader.reports.points import percentage
 class AssignmentRate(BaseModel, frozen=True, extra="forbid"):
     """A class's results in one module, without extensions (exercises for extra credit).
 
-    ``mean``: the mean percentage of the students who handed the module in; None if there are none, or if the module has
-    only extensions.
+    ``mean``: the mean percentage of the students who handed in the module; None if no student handed it in, or if the
+    module has only extensions.
     """
 
     module: str

@@ -217,7 +217,7 @@ def _alike(row: Moves, first: Sequence[int], ring: Sequence[int]) -> bool:
 
 
 def _columns(kind: str, axes: Sequence[str], mesh: Mapping[str, int], rows: Sequence[Moves]) -> _Columns:
-    """Return the columns of a table: all devices, or only those of the first ring (or line) if all rings do the same.
+    """Return the columns of a table: all devices, or only those of the first ring (or line) if data move alike on all.
 
     Args:
         kind: "ring" or "line".

@@ -33,8 +33,8 @@ class Summary(BaseModel, frozen=True, extra="forbid"):
         warnings: texts about the whole class, such as many changed scores, or faults of the course.
         submissions: the number of students who handed in something that can be graded.
         mean, median, minimum, maximum: percentages of the points without bonus; None if no student has a percentage.
-        absent: the number of students who handed in nothing that can be graded: those on the roster without a report,
-            and those whose report has no exercise that was handed in. ``submissions`` and the percentages exclude them.
+        absent: the number of students who handed in nothing that can be graded. These students have no report, or a
+            report without an exercise that was handed in. ``submissions`` and the percentages exclude these students.
     """
 
     attention: list[Attention]
@@ -124,7 +124,7 @@ class Counts:
 
 
 def summarise(reports: Iterable[Report], **known: Any) -> Summary:
-    """Return the summary of all reports. The other arguments are those of ``Counts.summary``."""
+    """Return the summary of all reports. ``known``: the arguments of ``Counts.summary``."""
     counts = Counts()
     for report in reports:
         counts.add(report)

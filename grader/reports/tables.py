@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from grader.common.files import write_atomic
 from grader.common.result import Report
-from grader.common.text import NOTHING_TO_GRADE
+from grader.common.text import IS_EMPTY
 from grader.reports.people import UNKNOWN, People
 from grader.reports.points import tidy
 from grader.reports.untrusted import clean
@@ -120,7 +120,7 @@ def _grades(report: Report, names: list[str], known: str) -> list[object]:
     percent, required = percent_of(report), round(report.earned - report.bonus, 6)
     totals = [required, report.points, "" if percent is None else percent, report.bonus, report.pending]
     # A file that the grader could not read may be a submission.
-    unread = [note for note in report.unread if not note.startswith(NOTHING_TO_GRADE)]
-    nothing = NOTHING if not report.handed_in and not unread else ""
+    is_empty = all(note.endswith(IS_EMPTY) for note in report.unread)
+    nothing = NOTHING if not report.handed_in and is_empty else ""
     remarked = [count_notes(report), "; ".join(filter(None, [known, nothing, *remarks(report)]))]
     return [report.student, *(earned.get(name, "") for name in names), *totals, *remarked]

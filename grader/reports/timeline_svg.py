@@ -2,8 +2,8 @@
 
 Several timelines are drawn one below the other on one scale, so that their times can be compared.
 
-Kinds of operations differ in colour (Okabe and Ito's palette), in pattern, and in label. One of the three is enough to
-distinguish them.
+Kinds of operations differ in colour (Okabe and Ito's palette), in pattern, and in label. Each of these
+differences alone is enough to distinguish the kinds.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from grader.expect.costs import show_bytes
 from grader.reports.untrusted import clean
 
 US = 1_000_000  # Picoseconds in a microsecond.
-# The letter of each kind of bar. Legends have this order.
+# The letter of each kind of bar. Legends list the kinds in this order.
 LETTERS = {
     "product": "D", "kernel": "k", "permute": "P", "all_gather": "G", "reduce_scatter": "S", "all_reduce": "R",
     "all_to_all": "T", "ragged_all_to_all": "V", "broadcast": "B",

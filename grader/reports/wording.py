@@ -16,7 +16,7 @@ NO_FILE = "nothing was handed in"
 UNFINISHED = ("not written yet", "not answered yet", NO_FILE)
 SHORT = 5  # expected or actual data with fewer characters, such as "2", may occur in a reason by chance
 SAME_HINT = "as above"
-BLOCKED = "an earlier check that this one needs did not pass"
+BLOCKED = "this check needs an earlier check, which did not pass"
 
 
 def seen_by(audience: Audience, graded: Graded) -> Graded:
@@ -92,7 +92,7 @@ def _alike(text: str) -> str:
 
 
 def count_notes(report: Report) -> int:
-    """Return the number of notes in a report: those on the submission plus those on its exercises."""
+    """Return the number of notes in a report: the notes on the submission plus the notes on its exercises."""
     return len(report.notes) + sum(len(e.notes) for e in report.exercises)
 
 
@@ -112,7 +112,7 @@ def is_begun(exercise: ExerciseReport) -> bool:
 
 
 def has_file(exercise: ExerciseReport) -> bool:
-    """Return whether the results tell more than that the submission has no file for the exercise."""
+    """Return False if the results say that the submission has no file for the exercise."""
     results = exercise.results
     return exercise.handed_in or (bool(results) and not any(NO_FILE in result.reason for result in results))
 

@@ -1,4 +1,7 @@
-"""Check a learner's program before the grader compiles it: only listed operations and types, and limited sizes."""
+"""Check a learner's program before the grader compiles it.
+
+A program may have only listed operations and types, and its sizes are limited.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ KINDS = {
     "stablehlo.collective_broadcast": "broadcast",
 }
 CUSTOM = "stablehlo.custom_call"
-RAGGED = "ragged_all_to_all"  # The only admitted custom call, as JAX and ``Collective.kind`` name it.
+RAGGED = "ragged_all_to_all"  # The name of the only admitted custom call, in JAX and in ``Collective.kind``.
 # Operations that call a function of the program, and the attribute that names the function.
 CALLS = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 TRANSPOSE = re.compile(r"(?:^|[/(])transpose\(")
@@ -175,7 +178,7 @@ def callee_of(op: Any) -> str | None:
 
 
 def array_bytes(kind: Any) -> int:
-    """Return the bytes of an array of this type, with at least one byte per element. Raises as ``shaped``."""
+    """Return the bytes of an array of this type. An element has at least one byte. Raises ProgramRefused."""
     shape, dtype = shaped(kind)
     return math.prod(shape) * dtype_of(dtype).itemsize
 
@@ -211,7 +214,7 @@ def element_names() -> dict[str, str]:
 
 
 def is_transposed(location: Any) -> bool:
-    """Return True if a name in ``location`` has "transpose(", with which JAX marks operations of a backward pass."""
+    """Return whether a name in ``location`` contains "transpose(", JAX's mark for operations of a backward pass."""
     while isinstance(location, ir.NameLoc):
         if TRANSPOSE.search(location.name_str):
             return True

@@ -45,7 +45,7 @@ def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[
         yield from _carried(op, number)
     elif op.name in BODIES:
         yield _first(op).arguments[number]
-    else:  # all results may depend on any other operand, such as a branch's condition
+    else:  # any other operand, such as a branch's condition, may affect all results
         yield from op.results
         yield from _arguments(op)
 
@@ -60,7 +60,7 @@ def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[
         yield from _carried(around, number)
     elif around.name in BODIES or around.name in BRANCHES:
         yield around.results[number]
-    else:  # all results of ``around`` may depend on any other returned value, such as a loop's condition
+    else:  # any other returned value, such as a loop's condition, may affect all results of ``around``
         yield from around.results
         yield from _arguments(around)
 

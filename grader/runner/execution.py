@@ -69,8 +69,8 @@ class Steps:
         return [results[self.fed[i]] if i in self.fed else next(fresh) for i in range(count)]
 
 
-# Limits of the caches: bytes of replies, and number of executables. A submission of all exercises needs half of these
-# bytes.
+# Limits of the caches: the bytes of all replies, and the number of executables. A submission of all exercises needs
+# half of MAX_REPLIES.
 MAX_REPLIES = 128 << 20
 MAX_COMPILED = 8
 
@@ -121,8 +121,8 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exact: bool = False) -> Reply:
     """Run a program on the devices of this process and of the processes that ``join`` connected to it.
 
-    The grader judges only the values. So this function does not limit memory, or the collectives that the compiler
-    adds.
+    The grader judges only the values. So this function ignores the collectives that the compiler adds. It limits the
+    program's memory only on a CPU.
 
     Args:
         exact: True to compute every matmul in float32, even if the program requests another precision.
@@ -157,7 +157,8 @@ def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
     The arguments are made on the devices. On a CPU, the grader limits the program's memory; on other devices, only the
     device's own memory is a limit. All processes make equally many calls, because each call waits for all processes.
 
-    The reply's ``seconds`` has one number for each of ``rounds`` rounds: the mean seconds of ``calls`` calls.
+    The reply's ``seconds`` has one number for each of ``rounds`` rounds. The number is the mean time of the round's
+    ``calls`` calls, in seconds.
     """
     arguments = ask["args"] + ask["cotangents"]
     seconds: list[float] = []
@@ -226,7 +227,7 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     if len(collectives) > MAX_COLLECTIVES:
         raise ProgramRefused(
             f"the program has more than {MAX_COLLECTIVES:,} collectives "
-            "(those of a function are counted for each call); use lax.fori_loop or lax.scan"
+            "(each call of a function counts its collectives again); use lax.fori_loop or lax.scan"
         )
     flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
     dots = header["compiled_dots"] if found.dot_flops is None else dataclasses.asdict(found.dot_flops)
@@ -236,7 +237,7 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 
 
 def _read_only(looked: Read) -> dict[str, Any]:
-    """Return the facts of a program that is not compiled; FLOPs outside ``shard_map`` make the FLOPs unknown."""
+    """Return the facts of a program that is not compiled. FLOPs are unknown if some are outside ``shard_map``."""
     found = looked.facts
     flops, dots = (dataclasses.asdict(UNKNOWN if n is None else n) for n in (found.flops, found.dot_flops))
     collectives = [dataclasses.asdict(c) for c in found.collectives]
@@ -311,7 +312,7 @@ def runs() -> bool:
 
 
 def look() -> dict[str, Any]:
-    """Return platform, kind and number of all connected devices; if JAX finds none, the reason as ``problem``."""
+    """Return the platform, kind and number of all connected devices, or the reason (``problem``) why there are none."""
     try:
         found = jax.devices()
     except Exception as error:  # the error's type depends on what the platform lacks

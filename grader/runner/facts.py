@@ -1,8 +1,8 @@
 """Read a program's facts from its canonical form: collectives, bytes, loops, FLOPs.
 
 Facts are read before any optimization, because XLA merges and rewrites collectives (two psums become one). Every number
-is an interval that covers all paths through branches, and all devices. XLA's partitioner adds other collectives, such
-as those of a reshard. The module ``hlo`` reads these from the compiled program.
+is an interval that covers all paths through branches, and all devices. XLA's partitioner adds more collectives, for
+example to reshard an array. The module ``hlo`` reads the added collectives from the compiled program.
 
 This module also refuses a program if its calls are nested too deeply, if inlining gives too many operations, or if the
 groups of a collective do not fit the mesh.
@@ -178,9 +178,9 @@ class _FactsReader:
         self.manual: frozenset[str] = frozenset()
         self.needed = needed(functions)
         self.mapped = False  # True if the results depend on a shard_map.
-        # FLOPs of operations outside of every shard_map over all axes, on data on which the results depend.
+        # FLOPs outside of every shard_map over all axes. Only operations on data count, and only if results need them.
         self.beside = NOTHING
-        # The largest number of shards that an array can have here. Arrays in a shard_map over all axes are local: 1.
+        # The largest number of shards that an array can have here. In a shard_map over all axes, this number is 1.
         self.share = self.devices
         self.data = data_of(functions)
 
@@ -201,7 +201,7 @@ class _FactsReader:
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise ProgramRefused(
-                "the program has too many operations (those of a function are counted for each call); "
+                "the program has too many operations (each call of a function counts its operations again); "
                 "use lax.fori_loop or lax.scan"
             )
         if kind_of(op):
@@ -243,7 +243,7 @@ class _FactsReader:
                 self.region(region, times * applied)
 
     def manual_computation(self, op: Any, times: Interval) -> None:
-        """Read the body of a shard_map, where an array's shape is that of one device's part along manual axes."""
+        """Read the body of a shard_map. In the body, a shape is the shape of one device's part along manual axes."""
         before = self.manual, self.share
         axes: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
         self.manual |= set(axes)

@@ -85,7 +85,9 @@ def dot(result: Sequence[int], contracted: int, complex_: bool) -> FlopCount:
 
 
 def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) -> FlopCount:
-    """Return the cost of an operation that costs equally much for each element; an unknown cost for an unknown name.
+    """Return the cost of an operation that costs equally much for each element.
+
+    If ``name`` is not a known operation, the cost is unknown.
 
     A learner may write ``a @ b`` as multiplications and a sum. So if both factors of a multiplication depend on the
     program's arguments, each element counts as two matmul FLOPs: the multiplication and an addition.

@@ -116,8 +116,8 @@ def are_partial(groups: Groups, axes: Sequence[str], mesh: Mapping[str, int]) ->
 def cyclic_shift(pairs: Groups, mesh: Mapping[str, int]) -> int | None:
     """Return by how many devices a permute shifts all data along one axis.
 
-    Return None if the permute is not such a cyclic shift. On an axis of N devices, the number is above -N/2 and at most
-    N/2, and a negative number means backwards.
+    Return None if the permute is not a cyclic shift along one axis. On an axis of N devices, the result is above -N/2
+    and at most N/2. A negative result is a shift backwards.
     """
     axes = crossed_axes(pairs, mesh)
     if len(axes) != 1 or {a for a, _ in pairs} != set(range(math.prod(mesh.values()))):

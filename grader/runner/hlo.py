@@ -75,7 +75,7 @@ class _Walk:
         self.steps = self.cases = 0
 
     def computation(self, name: str, times: Interval, path: Path, given: Sequence[bool]) -> Iterator[Visit]:
-        """Yield the instructions of a computation, and those of the computations that it calls.
+        """Yield the instructions of a computation, and of all computations that it calls.
 
         ``given``: for each parameter of the computation, True if it cannot depend on the program's arguments.
         """
@@ -85,7 +85,8 @@ class _Walk:
             self.steps += 1
             if self.steps > MAX_STEPS:
                 raise ProgramRefused(
-                    "the compiled program has too many instructions (those of a function are counted for each call)"
+                    "the compiled program has too many instructions "
+                    "(each call of a function counts its instructions again)"
                 )
             opcode = one.opcode.replace("-", "_")
             calls = list(self.calls(one, opcode, shapes)) if one.calls else []
@@ -158,10 +159,10 @@ def added_by_compiler(
 ) -> list[Collective]:
     """Return the collectives that the compiler added to the canonical program.
 
-    All other collectives of the compiled program have a number from ``facts.mark``, and come from the canonical
-    program's collective with this number. Their kind and axes must also fit this collective, and together they run at
-    most as often as it. The number alone is not enough, because a collective that the compiler adds may inherit a
-    number.
+    All other collectives of the compiled program are copies of the canonical program's collectives. A copy has the
+    number that ``facts.mark`` gave the original, and its kind and axes fit the original. All copies of one original
+    together run at most as often as the original. The number alone is not enough, because a collective that the
+    compiler adds may inherit a number.
 
     Args:
         hlo: the text of the compiled program.

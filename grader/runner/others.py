@@ -47,7 +47,7 @@ def _lowered(function: Any, *arguments: Any) -> str:
 
 
 def chosen(array: Any, wanted: Any, number: Any, *drawn: Any) -> Any:
-    """Return replacement values if ``number``, an operation's number, equals ``wanted``, else the array unchanged."""
+    """Return replacement values if the operation's ``number`` equals ``wanted``, else the unchanged array."""
     return lax.select(lax.broadcast(lax.eq(wanted, number), array.shape), others(array, drawn), array)
 
 

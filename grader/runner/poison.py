@@ -4,7 +4,7 @@ This module changes a copy of the program. In the copy, each operation of one ki
 number, in the order of ``wire.operations``. The ``main`` of the copy has an additional argument, the number of the
 operation that returns replacement values (see ``others``). So the copy is compiled only once, and each run tests one
 operation. An operation in a loop returns replacement values in every round. If a function is called several times, its
-operations have other numbers in each call.
+operations have different numbers in each call.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ SHUT_OFF = {
     "sdy.manual_computation",
     "sdy.named_computation",
 }  # Blocks in these operations cannot use values from outside.
-SALTS = 3  # At most this many sets of replacement values. Stop earlier if a result changes by more than LARGEST_BOUND.
+# The largest number of sets of replacement values. Once a result changes by more than LARGEST_BOUND times its largest
+# magnitude, further sets are not tried.
+SALTS = 3
 NO_DEVICE = -1
 SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
 
@@ -84,7 +86,9 @@ def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, 
         for salt in range(SALTS):
             try:
                 now = _run(compiled, values, steps, number, salt)
-            except compiling.CannotRun:  # only the replacement values can have caused this, so the operation matters
+            except (
+                compiling.CannotRun
+            ):  # only the replacement values can have caused the error, so the operation matters
                 far = [sys.float_info.max] * len(own)
                 break
             each = [max(map(_distance, *pair), default=0.0) for pair in zip(own, now, strict=True)]
@@ -169,11 +173,11 @@ class Salt:
 class PoisonedModule:
     """A canonical program's module, changed in place.
 
-    The main function gets two additional integer arguments. So does each other function and each ``shard_map`` body
-    with operations of the kind ``what``. The first argument is the number of the operation to change, counted from the
-    function's first operation of the kind. The second argument is a *salt*, a number that selects the replacement
-    values. A ``shard_map`` body also gets the device's position, which changes the salt, so that devices have different
-    noise.
+    The main function gets two additional integer arguments. Every other function and ``shard_map`` body that has
+    operations of the kind ``what`` also gets these two arguments. The first argument is the number of the operation to
+    change, counted from the function's first operation of the kind. The second argument is a *salt*, a number that
+    selects the replacement values. A ``shard_map`` body also gets the device's position, which changes the salt. So
+    devices have different noise.
     """
 
     def __init__(self, module: Any, mesh: dict[str, int], what: str) -> None:
@@ -228,7 +232,7 @@ class PoisonedModule:
     def block(self, block: Any, wanted: Any, salt: Salt, number: int) -> int:
         """Change the operations of the kind ``what`` in a block, and number them from ``number``.
 
-        Return the first number after those of the block. ``wanted``: the MLIR value with the number of the operation to
+        Return the number after the block's last number. ``wanted``: the MLIR value with the number of the operation to
         change.
         """
         for op in [o.operation for o in block]:

@@ -35,14 +35,15 @@ from grader.runner.transposes import transposed
 from grader.wire.limits import MAX_ARRAY, MAX_PROGRAM, MAX_PROGRAM_TEXT, MAX_RESULTS
 
 MAGIC = b"ML\xefR"
-# An attribute with a dialect's name before a dot is an annotation. The compiler uses only this annotation.
+# An attribute is an annotation if its name has a dot after the name of a dialect. The compiler uses only these
+# annotations.
 NOTES = {"sdy.sharding"}
-# Attributes that MLIR's classes of operations define, but that have no effect.
+# Attributes that MLIR's operation classes define, although the attributes have no effect.
 IDLE = {"backend_config", "composite_attributes", "version"}
 # The name that all StableHLO composites get. If a composite had a name that XLA knows, such as "chlo.erf", XLA would
 # ignore the composite's body.
 COMPOSITE = "a.composite"
-OWN = "mesh"  # name, in the canonical form, of the mesh that the grader requested
+OWN = "mesh"  # the canonical form's name for the mesh that the grader requested
 FUNCTION = {"sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs"}
 
 
@@ -110,7 +111,7 @@ def _canonical(
 ) -> Program:
     context = _context()
     with context, ir.Location.unknown(context):
-        context.emit_error_diagnostics = True  # otherwise MLIR converts errors to str, which fails if they are no UTF-8
+        context.emit_error_diagnostics = True  # else MLIR converts errors to str, and fails for invalid UTF-8
         module = ir.Module.parse(code, context)
         context.emit_error_diagnostics = False
         operations = list(admitted(module.operation, files, most))
@@ -177,10 +178,12 @@ def _clean(op: Any, mesh: Mapping[str, int]) -> None:
             del op.attributes[name]
             continue
         text = _written(op, name)
-        if "mesh<" in text and op.name != "sdy.mesh":  # a sharding that contains a mesh, and does not name one
+        if "mesh<" in text and op.name != "sdy.mesh":  # the sharding defines a mesh instead of naming one
             raise ProgramRefused("uses a mesh of its own; use the mesh that the task gets")
-        if "dense_resource<" in text:  # the text would have only a name of the constant and not its value
-            raise ProgramRefused("the program has a constant whose values are not in its text, which is not allowed")
+        if "dense_resource<" in text:  # the program's text would lack the constant's values
+            raise ProgramRefused(
+                "the program stores a constant's values in a separate resource (dense_resource), which is not allowed"
+            )
     if op.name == "stablehlo.composite":
         op.attributes["name"] = ir.StringAttr.get(COMPOSITE)
     if op.name == "func.func":
@@ -209,7 +212,10 @@ def _names(op: Any) -> list[str]:
 
 
 def _describe_mesh(op: Any, mesh: Mapping[str, int]) -> None:
-    """Add a StableHLO attribute with the mesh to ``op``, a ``sdy.mesh``. Collectives refer to it since JAX 0.12."""
+    """Add a StableHLO attribute with the mesh to ``op``, a ``sdy.mesh``.
+
+    Since JAX 0.12, collectives refer to this attribute.
+    """
     if sdy.MeshAttr(op.attributes["mesh"]).axes:
         axes = ", ".join(f'{{name = "{axis}", size = {size} : i64}}' for axis, size in mesh.items())
         op.attributes["stablehlo.mesh"] = ir.Attribute.parse(f"{{axes = [{axes}]}}")

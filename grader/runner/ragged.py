@@ -11,8 +11,8 @@ Slice k goes to member k // (K / members) of the group.
 XLA:CPU cannot run the call ("not supported by XLA:CPU ThunkEmitter"), so other operations replace it on a CPU. They
 copy each slice into a block of M rows, exchange the blocks by an all_to_all, and combine the received blocks. If a
 learner's offsets or sizes are wrong, the original call has an undefined result. The replacement shows the mistake
-instead. It drops a slice that does not fit in the operand or the result, or whose receiver expects another size. If two
-slices would write one row of the result, the row keeps its old value.
+instead. It drops a slice that does not fit in the operand or the result. It also drops a slice if the receiver expects
+a different size. If two slices would write one row of the result, the row keeps its old value.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _misfit(op: Any, members: int) -> str | None:
         return "does not have six operands and one result"
     (operand, kind), (output, kind_out), *offsets_and_sizes = (shaped(o.type) for o in op.operands)
     if shaped(op.results[0].type) != (output, kind_out):
-        return "has a result of another type than its output operand"
+        return "has a result whose type differs from its output operand"
     if kind != kind_out or not operand or not output or operand[1:] != output[1:]:
         return f"cannot move rows of {kind}{list(operand)} into {kind_out}{list(output)}"
     if not _are_vectors_of_integers(offsets_and_sizes):

@@ -12,8 +12,8 @@ from grader.runner.admission import callee_of, is_transposed, kind_of
 def transposed(operations: Sequence[Any]) -> tuple[bool, ...]:
     """Return for every operation whether it is a collective that JAX made by transposing another collective.
 
-    JAX writes "transpose" into the source location of such a collective. Or it writes "transpose" into the location of
-    a surrounding operation, such as a loop, or of a call of the surrounding function.
+    JAX writes "transpose" into one of three source locations: the location of the collective, of an operation around it
+    (such as a loop), or of a call of the function around it.
     """
     calls: dict[str, list[str]] = defaultdict(list)  # function -> the functions that it calls
     found: set[str] = set()

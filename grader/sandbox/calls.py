@@ -63,7 +63,10 @@ class Without:
 
 @dataclass(frozen=True)
 class Own:
-    """A condition on a system call: one argument is the number of the calling process, or 0 if ``or_zero`` is True."""
+    """A condition on a system call: one argument is the calling process's number.
+
+    If ``or_zero`` is True, the argument may also be 0.
+    """
 
     argument: int
     or_zero: bool = False
@@ -192,8 +195,8 @@ CALLS = (
     SystemCall("unlink", 87, None, "deletions only appear to work", answer=0),
     SystemCall("rmdir", 84, None, "deletions only appear to work", answer=0),
     SystemCall("unlinkat", 263, 35, "deletions only appear to work", answer=0),
-    SystemCall("rename", 82, None, "files must not replace others", answer=EXDEV),
-    SystemCall("renameat", 264, 38, "files must not replace others", answer=EXDEV),
-    SystemCall("renameat2", 316, 276, "files must not replace others", answer=EXDEV),
+    SystemCall("rename", 82, None, "a file must not replace another file", answer=EXDEV),
+    SystemCall("renameat", 264, 38, "a file must not replace another file", answer=EXDEV),
+    SystemCall("renameat2", 316, 276, "a file must not replace another file", answer=EXDEV),
     SystemCall("statx", 332, 291, "libc calls newfstatat instead", answer=ENOSYS),
 )

@@ -64,8 +64,8 @@ class Packages:
 def settle_imports(packages: dict[str, str]) -> None:
     """Make only the standard library and the packages ``packages`` importable, in every kind of sandbox.
 
-    Python's import finder lists the standard library's folder now, and this function makes it keep the list. Later, a
-    process in a sandlock sandbox may not list this folder, because it may contain packages that are not allowed.
+    This function makes Python's import finder list the standard library's folder now, and keep the list. A process in a
+    sandlock sandbox cannot list this folder later, because the folder may contain packages that are not allowed.
     """
     library = sysconfig.get_path("stdlib")
     sys.path[:] = [library, os.path.join(library, "lib-dynload")]
@@ -91,7 +91,7 @@ def landlock(readable: Sequence[str]) -> None:
 def close_all_but(inlet: int, outlet: int) -> tuple[int, int]:
     """Close all files but two pipes, open /dev/null as descriptors 0 to 2, and return the pipes' new descriptors."""
     null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):  # do this before descriptors 10 and 11 are overwritten, because ``null`` may be one of the two
+    for fd in (0, 1, 2):  # do this before descriptors 10 and 11 are overwritten, because ``null`` may be 10 or 11
         os.dup2(null, fd)
     inlet, outlet = (fcntl.fcntl(fd, fcntl.F_DUPFD, 20) for fd in (inlet, outlet))
     os.dup2(inlet, 10)
@@ -102,7 +102,7 @@ def close_all_but(inlet: int, outlet: int) -> tuple[int, int]:
 
 
 def cap(what: int, limit: int, more: int = 0) -> None:
-    with contextlib.suppress(ValueError, OSError):  # the hard limit is already lower
+    with contextlib.suppress(ValueError, OSError):  # raised if the hard limit is already lower
         resource.setrlimit(what, (limit, limit + more))
 
 

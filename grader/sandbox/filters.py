@@ -40,8 +40,8 @@ def filter_program(machine: str, pid: int) -> bytes:
         return b""
     column, architecture, _ = ARCHITECTURES[machine]
     code = [(LOAD, 0, 0, ARCH), (EQUAL, 1, 0, architecture), KILL, (LOAD, 0, 0, NUMBER)]
-    # Calls without rules come last. The kernel caches that they are always allowed, and seldom runs the filter for
-    # them.
+    # Calls without rules come last. The kernel remembers that these calls are always allowed, and seldom runs the
+    # filter for them.
     for call in sorted(CALLS, key=lambda call: not call.rules):
         if (number := call.numbers[column]) is not None:
             lines = _lines(call, pid)

@@ -16,7 +16,7 @@ from typing import Any
 
 @contextlib.contextmanager
 def few_looks() -> Iterator[None]:
-    """Let imports in the block check each path only once. Meanwhile, the files must not change."""
+    """Let imports in the block check each path only once. The files must not change during the block."""
     found: Any = importlib._bootstrap_external  # type: ignore[attr-defined]
     look, read = found._path_stat, found.FileLoader.get_data
     found._path_stat = functools.cache(look)

@@ -64,7 +64,7 @@ class Stages:
         return not self._due
 
     def takes(self, body: dict[str, Any]) -> Expected | None:
-        """Return the key and value that the child's next frame must have, if ``body`` has them; else None.
+        """Return the key and value that the child's next frame must have; None if the frame ``body`` lacks them.
 
         After the last expected frame of a stage, the next stage is ready for ``hand_out``.
         """
@@ -134,7 +134,9 @@ def keep(asks: int, send: Send, child: Child, asleep: Callable[[int], float]) ->
     stages = Stages(to_child, frames.pack(header), source, list(zip(header["counts"], later, strict=True)))
     ended, used = relay(out, IdleTime(pid, asleep), header["limits"], scratch, stages, send, asks)
     clean = _kill_all(pid) and empty(scratch)
-    if ended != "alone":  # "alone": only the launcher was killed; without this frame, the grader sees a dead worker
+    # "alone": the grader or the launcher has ended. If the grader still runs, it gets no frame and treats the worker
+    # as dead.
+    if ended != "alone":
         send({"end": ended, "cpu": used, "clean": clean}, [])
 
 
@@ -223,7 +225,7 @@ class Inlet:
             self._asleep()
 
     def _look(self) -> None:
-        """Check the scratch folder and the number of threads every ``LOOK_SECONDS``, once learner code may run."""
+        """Check the scratch folder and the threads every ``LOOK_SECONDS``, but not before learner code may run."""
         if self._stages.begun and time.monotonic() > self._looked + LOOK_SECONDS:
             self._looked = time.monotonic()
             if is_over_quota(self._scratch):
@@ -316,7 +318,7 @@ def _children() -> list[int]:
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as listing:
             return [int(n) for n in listing.read().split()]
-    except OSError:  # macOS has no /proc; in a sandbox without /proc the child cannot fork
+    except OSError:  # no /proc: this is macOS, or a sandbox in which the child cannot fork
         return []
 
 

@@ -10,8 +10,8 @@ The launcher is separate from the grader for two reasons:
 - The launcher adopts, as a subreaper, processes that leave the sandbox's process group, and kills them.
 
 The kernel limits the memory of each process (RLIMIT_AS). A memory limit for the whole sandbox is unnecessary, because
-the process that runs learner code cannot start processes. It would also be slow, because the supervisor would handle
-every system call that maps memory.
+the process that runs learner code cannot start processes. Such a limit would also be slow, because the supervisor would
+handle every system call that maps memory.
 
 All processes of a sandbox may read the same paths. Learner code must not read the files of other processes in
 ``/proc``, so the worker cannot read them either. It asks the launcher whether a process sleeps. Two pipes in the
@@ -36,7 +36,7 @@ PR_SET_CHILD_SUBREAPER = 36
 CAP_DAC_READ_SEARCH = 2
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 PIPES = (".requests", ".results")
-"""Names of the pipes. Process numbers come through the first one, results of ``share_asleep`` go through the second."""
+"""Names of two pipes. The launcher reads process numbers from the first, and writes shares to the second."""
 MOUNT_SETATTR, AT_RECURSIVE = 442, 0x8000  # this call has the same number on all architectures
 READ_ONLY = struct.pack("=4Q", 0x1, 0, 0, 0)
 """The argument of ``mount_setattr`` that makes mounts read-only: attributes to set, to clear, and two unused fields."""
@@ -169,9 +169,9 @@ def tell_states(requests: int, results: int) -> None:
 def share_asleep(pid: int) -> float:
     """Return the share of this call's time (0 to 1) in which a process slept, judged by the states of its threads.
 
-    Return 0 if a thread runs or waits for a core or a disk, or if the system shows no threads. Otherwise return 1 - CPU
-    time of the process during this call / duration of this call. The CPU time reveals threads that wake each other in
-    turn, although each may look asleep when its state is read.
+    Return 0 if a thread runs or waits for a core or a disk, or if the system shows no threads. Otherwise return
+    1 - c / d, where c is the CPU time of the process during this call, and d is the duration of this call. The CPU time
+    reveals threads that wake each other in turn, although each may look asleep when its state is read.
     """
     began, cpu = time.monotonic(), cpu_seconds(pid)
     try:

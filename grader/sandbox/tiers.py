@@ -162,7 +162,7 @@ def package(role: str, extra: Extra = NOTHING) -> list[str]:
 def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = NOTHING) -> list[str]:
     """Return the command line that starts a worker.
 
-    Raises ValueError for an unknown tier, and for additional access of a worker that runs learner Python.
+    Raises ValueError if the tier is unknown, or if a worker that runs learner Python would get additional access.
     """
     if tier not in TIERS:
         raise ValueError(f"unknown tier {tier!r}; the tiers are {', '.join(TIERS)}")

@@ -51,7 +51,7 @@ class Worker:
 
     Args:
         devices: number of simulated devices.
-        extra: access of the worker in addition to that of its role.
+        extra: access that the worker gets in addition to the access of its role.
 
     Attributes:
         ready: whether the process accepts requests.
@@ -276,7 +276,7 @@ class Worker:
             raise self._died(kinds[type(error)], ended=isinstance(error, EOFError)) from None
 
     def _died(self, reason: str, *, ended: bool) -> WorkerDied:
-        """End the process, and return the exception to raise. ``ended``: True to let it end by itself first."""
+        """End the process. Return the exception to raise. ``ended``: True to let the process first end by itself."""
         assert self.process is not None
         if ended:
             with contextlib.suppress(subprocess.TimeoutExpired):

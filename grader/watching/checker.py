@@ -33,7 +33,7 @@ class Checker:
     """Runs requests one at a time.
 
     Args:
-        make: makes a grader. To end a slow request, the checker ends its grader and makes a new one.
+        make: makes a grader. To end a slow request, the checker ends the grader and makes a new grader.
         tell: called from another thread with the ``Done`` of each request. A request has no ``Done`` if a newer request
             replaced or stopped it.
     """

@@ -15,16 +15,16 @@ from grader.course.stubs import stub_source
 from grader.intake.submission import Source
 
 SUFFIXES = (".py", ".ipynb")
-STEP = 50  # Milliseconds. Saved files are read after this time without a further change.
+STEP = 50  # Milliseconds. Saved files are read when no further file has changed for this time.
 
 
 @contextlib.contextmanager
 def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
     """During the block, call ``saved`` from another thread after files at this place change.
 
-    Several changes at once give one call.
+    Several changes at once cause only one call.
     """
-    # This import is not at the top, because only this command needs watchfiles. The new thread does not import it,
+    # This import is not at the top, because only ``watch`` needs watchfiles. The new thread does not import it,
     # because two threads that import modules with circular imports may see incomplete modules.
     from watchfiles import watch
 

@@ -151,7 +151,7 @@ class WatchLoop:
         if self.session.source is None:
             self.screen.say("there is no file to reset")
             return
-        self.screen.ask(f"reset {self.session.where} to the handed-out file? your file is kept beside it. y/n")
+        self.screen.ask(f"reset {self.session.where} to the handed-out file? a backup of your file will be kept. y/n")
 
     def _reset(self) -> None:
         try:

@@ -51,7 +51,7 @@ def read_frame(
     """
     (length,) = struct.unpack("<I", read(4))
     if length > max_header:
-        raise BadFrame(f"a header of {length} bytes")
+        raise BadFrame(f"the header has {length:,} bytes; {max_header:,} are the limit")
     header = json_of(read(length), "the header is")
     sizes = header.pop("blobs", None) if isinstance(header, dict) else None
     if not isinstance(sizes, list) or not all(type(n) is int and n >= 0 for n in sizes) or sum(sizes) > max_blobs:
@@ -157,7 +157,7 @@ def unpack_array(about: dict[str, Any], data: bytes) -> np.ndarray:
         name, shape = about["dtype"], tuple(about["shape"])
         dtype = dtype_of(name)
         if not all(type(n) is int and n >= 0 for n in shape):
-            raise ValueError("no such shape")
+            raise ValueError("a shape has only integers of at least 0")
         if math.prod(shape) * dtype.itemsize != len(data):
             raise ValueError("wrong length")
         return np.frombuffer(data, dtype).reshape(shape)
@@ -169,7 +169,7 @@ def unpack_array(about: dict[str, Any], data: bytes) -> np.ndarray:
 
 
 NOT_PLAIN = "NotPlain"
-"""The error name of a function that returned a value that is not plain."""
+"""The name of the error that the grader reports for a function whose result is not plain."""
 
 
 class NotPlain(Exception):
@@ -189,7 +189,7 @@ def is_spec(value: object) -> bool:
 
 
 def encode(value: Any, depth: int = 0) -> Any:
-    """Return a plain value as JSON, from which ``decode`` restores the value with its type. But arrays become lists.
+    """Return a plain value as JSON. ``decode`` restores the value and its type, except that arrays become lists.
 
     Raises NotPlain for a value that is not plain.
     """

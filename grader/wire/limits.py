@@ -46,7 +46,7 @@ MAX_SCRATCH = 64 * MIB  # Bytes in the one folder that the child may write to.
 MAX_SCRATCH_FILES = 1000
 MAX_OPEN = 64  # Number of open file descriptors.
 MAX_THREADS = 1024  # Number of threads of one child, so that it cannot use up the machine's threads.
-MAX_PROCESSES = 64  # Number of processes in a worker's sandbox. The child, one of them, may not start processes.
+MAX_PROCESSES = 64  # Number of processes in a worker's sandbox. The child is one process, and may not start others.
 
 # Limits of a worker, which is trusted.
 START_SECONDS = 600.0  # Time until the worker accepts requests, even on a slow machine.
@@ -55,7 +55,7 @@ MAX_STDERR = 64 << 10  # Bytes of the worker's standard error that are kept for 
 MAX_RESTARTS = 8  # Number of child processes for one submission; a new child replaces a child that has ended.
 
 # Limits of a program that is admitted, compiled and run for its values.
-MAX_PROGRAM = 4 * MIB  # Bytes of bytecode. MAX_ANSWER, a limit of the child, applies first.
+MAX_PROGRAM = 4 * MIB  # Bytes of bytecode. The child's limit MAX_ANSWER is checked earlier.
 MAX_PROGRAM_TEXT = 16 * MIB  # Characters of a program in canonical form.
 MAX_OPS = 20_000
 MAX_STEPS = 200_000  # Operations of a program or compiled program. Each call adds its function's operations.

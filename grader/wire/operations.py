@@ -1,8 +1,8 @@
 """A program's operations as plain data: dependencies, sizes, and which devices communicate.
 
 The process that runs programs makes this data. Calls and ``shard_map`` are replaced by the operations inside them.
-Inside ``shard_map``, shapes are those of one device's part. The judging process gets the operations as
-JSON and does not trust it: ``from_json`` checks every value.
+Inside ``shard_map``, a shape is the shape of one device's part. The judging process gets the operations as JSON and
+does not trust the JSON: ``from_json`` checks every value.
 """
 
 from __future__ import annotations
@@ -53,8 +53,10 @@ A program with more operations, or with too many values or uses, is sent without
 """
 
 MOST_KEPT, LONGEST_KEPT = 256, 1 << 17
-"""Number of parsed programs in the cache, and characters of the longest cached program: tens of MiB in total. A ring of
-eight devices at two sizes has 77,000 characters, most of them attributes.
+"""The largest number of parsed programs in the cache, and the largest number of characters of a cached program.
+
+The cache takes tens of MiB at most. A program for a ring of eight devices, at two sizes, has 77,000 characters, most of
+them in attributes.
 """
 
 MAX_VALUES = 8 * MAX_OPERATIONS
@@ -75,7 +77,7 @@ class Value:
     """An array of the program.
 
     Attributes:
-        shape, dtype: inside a ``shard_map``, those of one device's part; outside, those of the whole array.
+        shape, dtype: of one device's part inside a ``shard_map``; of the whole array outside.
         parts: the number of equal shards into which the devices split the array; 1 if each device holds the full shape.
     """
 
@@ -135,8 +137,8 @@ class Operation:
         entry: True for a gather that reads ``a[i]``, or a scatter that replaces ``a[i]``. The second operand is ``i``,
             one index of dimension 0.
         rounds: for a ``while``, how often its body runs; None if the program does not say.
-        manual: whether the operation is inside a ``shard_map`` over all mesh axes, so that shapes are those of one
-            device.
+        manual: whether the operation is inside a ``shard_map`` over all mesh axes. If True, shapes are the shapes of
+            one device's part.
         communication: for a collective, its groups, axes and size.
         bodies: condition and body of a ``while``; the branches of ``case`` and ``if``.
         attributes: all other attributes as text. For a reduction or sort, they include its operations on single

@@ -2,8 +2,8 @@
 
 The optional package ``chip`` reads the schedule from the text of a program that was compiled for a TPU. The schedule
 has the compiler's estimate of cycles for each kernel. For a collective, it only shows where the collective starts and
-where the program waits for the result. The judging process gets the schedule as JSON and does not trust it:
-``from_json`` checks it.
+where the program waits for the result. The judging process gets the schedule as JSON. It does not trust the JSON, so
+``from_json`` checks the JSON.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Instruction:
         number: the number of a collective, equal for its "start" and "done"; -1 for all other instructions.
         communication: for "collective" and "start", the groups, axes and size.
         joined: for a matmul, the numbers of the collectives whose results the kernel adds to the matmul's result. The
-            kernel reads them only after its multiplications, and no other instruction uses them.
+            kernel reads these results only after its multiplications, and no other instruction uses them.
         rounds: for a loop, the number of rounds; None if the compiled text does not show the number.
         bodies: for a loop, its body; for branches, all branches.
         file, line: the place in the learner's source, if known.

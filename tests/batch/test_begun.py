@@ -77,9 +77,13 @@ def test_a_file_in_which_a_student_wrote_nothing_counts_everywhere_as_not_handed
     with open(tmp_path / "grades.csv", encoding="utf-8", newline="") as file:
         remarks = [row["remarks"] for row in csv.DictReader(file)]
     assert remarks == [NOTHING, NOTHING, "", NOTHING], "dan's folder is empty"
-    unread = reports[3].model_copy(update={"unread": ["x1_gather.tar is an archive", *reports[3].unread]})
-    write_grades_csv(WholeClass([unread]), [unread], tmp_path / "grades.csv")
-    assert NOTHING not in (tmp_path / "grades.csv").read_text(), "an unread file may be the submission"
+    for unread_notes in (
+        ["x1_gather.tar is an archive", *reports[3].unread],
+        ["nothing to grade: the grader looked for x"],
+    ):
+        unread = reports[3].model_copy(update={"unread": unread_notes})
+        write_grades_csv(WholeClass([unread]), [unread], tmp_path / "grades.csv")
+        assert NOTHING not in (tmp_path / "grades.csv").read_text(), "an unread file may be the submission"
     monkeypatch.setattr(Course, "handed_out", frozenset())
     with Grader(course, "none") as grader:
         assert grader.fingerprint(works[1], ["x1_gather"]) != before, "a new handout decides again what was handed in"

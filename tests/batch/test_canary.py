@@ -173,7 +173,7 @@ def test_a_reference_without_full_marks_stops_the_batch_with_one_line(broken: Gr
         canary.prove(broken, [NAME])
     message = str(failed.value)
     assert message.startswith(
-        "the test with the course's solutions failed: the reference of x1_gather gets 2 of 3 points on this machine (traffic: "
+        "the test with the course's solutions failed: the solution of x1_gather gets 2 of 3 points on this machine (traffic: "
     )
     assert f"this environment (Python {platform.python_version()}, jax " in message and "isolation none" in message
     assert message.endswith(" cannot be trusted to grade; run shardlings doctor, then shardlings verify x1_gather")
@@ -247,7 +247,7 @@ def test_grade_reports_a_failed_canary_in_one_line(tmp_path: Path) -> None:
     words = ["grade", str(work.parent), "--out", str(tmp_path / "out"), "--only", "01_gather", "--isolation", "none"]
     line = one_line(shardlings(*words, cwd=tmp_path / "course"))
     assert line.startswith(
-        "shardlings: the test with the course's solutions failed: the reference of x1_gather gets 2 of 3 points on this machine"
+        "shardlings: the test with the course's solutions failed: the solution of x1_gather gets 2 of 3 points on this machine"
     )
     assert not (tmp_path / "out" / "grades.csv").exists()
 
@@ -297,6 +297,6 @@ def test_nbgrader_autograde_ends_at_once_after_a_failed_canary(broken: Grader, m
     monkeypatch.setattr(plugin, "Gradebook", contextlib.nullcontext)
     where = {"student": "ada", "assignment": "", "notebook": "", "db_url": "sqlite://"}
     with pytest.raises(
-        SystemExit, match=r"^shardlings: the test with the course's solutions failed: the reference of x1_gather"
+        SystemExit, match=r"^shardlings: the test with the course's solutions failed: the solution of x1_gather"
     ):
         plugin.Grade(parent=Configurable(parent=Configurable())).preprocess(None, {"nbgrader": where})

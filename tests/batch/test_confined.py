@@ -137,7 +137,7 @@ def test_a_file_that_takes_too_long_to_read_does_not_stop_the_others(
     write(tmp_path / "c1_local.py", "a = 1")
     found = read_(tmp_path, parsers=parsers)
     assert [*found.sources] == ["c1_local"]
-    assert found.notes == ("c3_contracting.py takes more than 0.3 s to read and was not read; make it smaller",)
+    assert found.notes == ("c3_contracting.py takes more than 0.3 s to read and was not read; make the file smaller",)
     monkeypatch.setattr(confined, "READ_SECONDS_TOTAL", 0.3)
     write(tmp_path / "other/c1_local.py", "a = 1")
     write(tmp_path / "other/c1_local (1).py", BOMB)
@@ -188,7 +188,7 @@ def test_json_that_takes_all_memory_is_refused(tmp_path: Path, monkeypatch: pyte
     write(tmp_path / "03_matmuls.ipynb", '{"cells": [], "x": [' + "{}," * 16_000_000 + "0]}")
     with parsing() as parsers:
         assert read_(tmp_path, parsers=parsers).notes == (
-            "03_matmuls.ipynb needs more than 1024 MiB of memory to read; make it smaller",
+            "03_matmuls.ipynb needs more than 1024 MiB of memory to read; make the file smaller",
         )
         assert parsers.stamp(b'{"submitted": "2026-01-01T00:00:00+01:00"}').time  # by a new process
 

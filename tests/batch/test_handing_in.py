@@ -55,8 +55,8 @@ def test_submitted_csv_overrides_file_dates_and_its_latest_line_counts(course: C
     times, (weak,) = times_of(course, {"ada": place}, work, {}, [MODULE])
     assert times["ada"][MODULE].source == "the file's date"
     assert weak == (
-        "submitted.csv gives no time for some submissions, so the grader uses the file's date in 1 case. Students can set these "
-        "times, and copying files changes them. In this course, a submission that is late by such a time loses no points. "
+        "submitted.csv gives no time for some submissions, so the grader uses the file's date (1 case). Students can set these "
+        "times, and copying files changes them. In this course, a submission that is late according to one of these times loses no points. "
         "To use your own record of times, write submitted.csv, with the columns student and time, into the folder of submissions"
     )
 

@@ -118,7 +118,7 @@ def test_a_result_that_changed_under_an_override_is_reported_until_checked() -> 
     second, problems = laid_over(graded(2), override(), old=first)
     wanted = (
         f"alice {EXERCISE}/check0: the grader gives 2 now, but gave 0 when 1 was set by hand; "
-        "check the points, then delete the line or write graded: 2 into it"
+        "check the points, then delete the line or write graded: 2 into the line"
     )
     assert problems == [wanted] and second.earned == 1  # it still holds
     assert laid_over(graded(2), override(), old=second)[1] == [wanted]
@@ -159,7 +159,7 @@ def test_overrides_yaml_is_read_and_may_be_missing(tmp_path: Path) -> None:
         ("overrides:\n" + LINE.replace("points", "pionts"), r"overrides\.yaml:2: overrides\.0\.pionts: no such field; did you mean 'points'\?"),
         ("overrides:\n" + LINE.replace("points: 1", "points: -1"), r"overrides\.yaml:2: overrides\.0\.points: .*greater than or equal to 0"),
         ("overrides:\n" + LINE.replace("points: 1", "points: yes"), r"overrides\.yaml:2: overrides\.0\.points: points are a number"),
-        ("overrides:\n" + LINE.replace("student: a", "student: 0123"), r"overrides\.yaml:2: overrides\.0\.student: quote a name that is a number"),
+        ("overrides:\n" + LINE.replace("student: a", "student: 0123"), r"overrides\.yaml:2: overrides\.0\.student: put a name that is a number in quotes"),
         ("overrides:\n" + LINE.replace("points: 1", "points: .nan"), r"overrides\.yaml:2: overrides\.0\.points: "),
         ("overrides:\n" + LINE.replace("points: 1", "points: .inf"), r"overrides\.yaml:2: overrides\.0\.points: "),
         ("overrides:\n" + LINE.replace(", reason: r", ""), r"overrides\.yaml:2: overrides\.0\.reason: Field required"),

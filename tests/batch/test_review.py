@@ -104,6 +104,12 @@ def test_a_case_of_a_file_that_names_no_student_ends_with_the_file(term: Path) -
     assert review(Path("out"), [], Path("week2")) == {}
 
 
+def test_a_converted_case_that_is_named_after_a_file_is_replaced_when_the_file_is_found_again(tmp_path: Path) -> None:
+    review(tmp_path, [Case("c3.py", "c3.py has no student", ())], tmp_path / "week1")
+    stray = Case("", "c3.py names no student", (write(tmp_path / "week1" / "c3.py"),))
+    assert review(tmp_path, [stray], tmp_path / "week1") == {"": stray.reason}
+
+
 def test_the_folder_of_reports_and_the_submissions_can_move_together(
     term: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,7 +144,7 @@ def test_submit_writes_the_zip_and_lists_what_is_not_begun(course: Course, work:
     args = ["submit", MODULE, "--work", str(work), "--to", str(tmp_path), "--student", "ada"]
     done = CliRunner().invoke(app, [*args, "--course", str(course.root)])
     assert done.exit_code == 0, done.output
-    assert re.search(rf"{D1} +not begun", done.output) and "upload it as it is" in done.output
+    assert re.search(rf"{D1} +not begun", done.output) and "upload this file without changes" in done.output
     # For a file that was not begun, there is only the line "not begun".
     assert "missing in" not in done.output and "not written yet" not in done.output
     whole = CliRunner().invoke(app, [*args, "--full", "--course", str(course.root)])

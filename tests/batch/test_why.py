@@ -112,7 +112,7 @@ def test_differences_from_the_report_on_file_are_shown(course: Course) -> None:
         kept = grader.grade(submitted(ZEROS), [NAME])
     differs = why(course, TIER, submitted(RIGHT), f"{NAME}/value", kept).differs
     assert "status: 'failed' on file, 'passed' now" in differs
-    assert "the exercise's programs or inputs differ from those of the report on file" in differs
+    assert "the exercise's programs or inputs differ from the programs or inputs of the report on file" in differs
     other = kept.model_copy(update={"versions": {"jax": "0"}})
     assert why(course, TIER, submitted(ZEROS), f"{NAME}/value", other).differs == [
         f"versions: {{'jax': '0'}} in the report on file, {kept.versions} now"

@@ -181,9 +181,7 @@ def test_a_task_that_cannot_be_interrupted_is_killed(impatient: Workers) -> None
     assert other == Fault("timeout", "not run, because a of this exercise did not finish within 1 s")
 
 
-IDLE = (
-    "2 s of idle time; the limit is this short because an exercise of this submission exceeded its time limit earlier"
-)
+IDLE = "2 s of idle time. This limit is short because an exercise of this submission exceeded its time limit earlier"
 SLEEPER = "import time\ndef forever(): time.sleep(1e6)\ndef f(): forever()\ndef g(): forever()\ndef h(): return 1\n"
 
 
@@ -355,7 +353,7 @@ def test_a_program_that_was_not_traced_is_refused(workers: Workers) -> None:
 )
 def test_an_answer_of_the_wrong_kind_is_refused(ask: Ask, body: dict) -> None:
     assert replies.plain_values(ask, body).fault == Fault(
-        "refused", "the process that runs the submission sent a reply of a kind that the grader did not ask for"
+        "refused", "the process that runs the submission sent a reply of the wrong kind"
     )
 
 

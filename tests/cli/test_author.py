@@ -26,7 +26,7 @@ def test_new_prints_the_file_that_it_wrote_and_the_next_command(small: Path) -> 
     done = shardlings("new", "04_more/d1_first", cwd=small)
     path = small / "solutions" / "04_more" / "d1_first.py"
     assert done.stdout == f"wrote {path}; edit it, then: shardlings build && shardlings verify d1_first\n"
-    assert done.stderr == "note: 04_more is a new module, the last in course.yaml; choose its title there\n"
+    assert done.stderr == "note: 04_more is a new module, the last in course.yaml; choose a module title there\n"
     assert path.is_file()
 
 
@@ -82,7 +82,7 @@ def test_build_writes_usable_exercises_and_reports_the_others(with_bad: Path) ->
     done = shardlings("build", cwd=with_bad)
     assert done.returncode == 2 and done.stderr == f"shardlings: {bad_line(with_bad)}\n"
     assert "exercises/01_gather/x1_gather.py\n" in done.stdout
-    assert done.stdout.endswith("1 exercise cannot be used; files with such an exercise did not change\n")
+    assert done.stdout.endswith("1 exercise cannot be used; files that contain an unusable exercise did not change\n")
 
 
 QUESTION = EXERCISE[EXERCISE.index("@exercise.number") :]

@@ -139,7 +139,7 @@ def test_a_submission_without_read_permission_is_reported_and_not_graded(what: s
     assert done.returncode == 3, done.stdout + done.stderr
     assert (
         "shardlings: bob was not graded: " in done.stderr
-        and "Permission denied; mend that and grade again" in done.stderr
+        and "Permission denied; mend the cause and grade again" in done.stderr
     )
     assert [p.stem for p in (small / "out" / "reports").iterdir()] == ["ada"]
 
@@ -196,15 +196,15 @@ def test_an_early_submission_makes_no_module_count_before_its_deadline(tmp_path:
     words = ("grade", "class", "--out", "graded", "--isolation", "none")
     done = shardlings(*words, cwd=tmp_path)
     assert done.returncode == 0 and (
-        "graded modules: 01_gather (handed in by 2 of 2); not yet due: 02_more (handed in by 1 of 2); "
-        "use --only MODULE for others" in done.stderr
+        "graded modules: 01_gather (handed in by 2 of 2 students); not yet due: 02_more (handed in by 1 of 2 students); "
+        "to grade other modules, use --only MODULE" in done.stderr
     ), done.stderr
     for student in ("ada", "bob"):
         report = json.loads((tmp_path / "graded" / "reports" / f"{student}.json").read_text())
         assert {e["module"] for e in report["exercises"]} == {"01_gather"}
     (tmp_path / "course.yaml").write_text(f"{COURSE}    deadline: 2100-01-01\n{later}")
     assert one_line(shardlings(*words, cwd=tmp_path)) == (
-        "shardlings: the deadlines of 01_gather (handed in by 2 of 2), 02_more (handed in by 1 of 2) are in the future; "
+        "shardlings: the deadlines of 01_gather (handed in by 2 of 2 students), 02_more (handed in by 1 of 2 students) are in the future; "
         "to grade now, use --only 01_gather"
     )
 

@@ -26,7 +26,7 @@ def test_doctor_reports_a_jax_that_is_too_old_with_the_pip_command() -> None:
 def test_doctor_notes_an_untested_jax_without_refusing() -> None:
     line = jax_line("0.13.0")
     assert not line.ok and not line.needed and not jax_problem("0.13.0")
-    assert line.detail == "0.13.0 is newer than what was tested; pip install 'jax>=0.10.2,<0.13'"
+    assert line.detail == "0.13.0 is newer than the tested versions; pip install 'jax>=0.10.2,<0.13'"
     assert jax_line("0.12.0.1").ok and jax_line("0.10.2").ok
     assert jax_line("0.10.0").needed and not jax_line("0.10.0").ok
 
@@ -76,7 +76,7 @@ def test_doctor_reports_solutions_that_lose_points(tmp_path: Path) -> None:
     line = graded_right(course, "none")
     assert not line.ok and line.needed
     assert line.detail.startswith(
-        "the test with the course's solutions failed: the reference of x1_gather gets 1 of 3 points on this machine (value: "
+        "the test with the course's solutions failed: the solution of x1_gather gets 1 of 3 points on this machine (value: "
     )
 
 

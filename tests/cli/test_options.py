@@ -64,8 +64,8 @@ def test_the_packaged_course_is_not_graded_as_work(tmp_path: Path, monkeypatch: 
         done = CliRunner().invoke(cli.app, words)
         assert done.exit_code == 0
         assert done.stderr == (
-            f"note: no course.yaml in {tmp_path} or above, so this is the packaged course, shardlings {version('shardlings')}; "
-            "to work in it: shardlings start FOLDER; for another course, go to its folder or pass --course\n"
+            f"note: no course.yaml in {tmp_path} or above, so this is the packaged course, shardlings {version('shardlings')}. "
+            "To work in this course: shardlings start FOLDER. For another course, go to the folder of that course or pass --course\n"
         )
     shutil.copy(ROOT / "exercises" / "03_matmuls" / "c3_contracting.py", tmp_path)
     assert "not written yet" in CliRunner().invoke(cli.app, ["check"]).output

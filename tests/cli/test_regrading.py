@@ -61,7 +61,7 @@ def test_grades_csv_says_whose_files_are_missing_or_not_graded(tmp_path: Path) -
 def test_a_terms_commands_apply_lateness_overrides_regrades_and_appeals(term: Path) -> None:
     done = shardlings(*GRADE, "--roster", "roster.csv", cwd=term)
     assert done.returncode == 0, done.stderr
-    assert "these students on the roster have no submission (0 in grades.csv): zoe" in done.stderr
+    assert "these students on the roster have no submission (0 points in grades.csv): zoe" in done.stderr
     first = grades(term)
     full, of = float(first["Ada"]["earned"]), first["Ada"]["points"]
     assert [float(first[who]["earned"]) for who in ("Ada", "bob", "eve", "zoe")] == [
@@ -107,7 +107,7 @@ def test_impossible_options_and_wrong_files_give_one_line_errors(term: Path) -> 
     exclude = "shardlings: --quiet and --verbose exclude each other; pass one"
     assert one_line(shardlings(*GRADE, "--quiet", "--verbose", cwd=term)) == exclude
     nowhere = shardlings("appeal", "ada", "local_value", *GRADE[1:], "--html", "no/x.html", cwd=term)
-    assert "there is no folder no for x.html; make it first" in one_line(nowhere)
+    assert "there is no folder no for x.html; make the folder first" in one_line(nowhere)
     (term / "out").mkdir()
     (term / "out" / "overrides.yaml").write_text("overrides:\n  - {student: bob}\n")
     assert "overrides.yaml:2: overrides.0.check: Field required" in shardlings(*GRADE, cwd=term).stderr

@@ -199,7 +199,7 @@ def test_the_hardware_decides_which_axes_wrap() -> None:
         ("v5e:3x4", {"x": 12}, None, "v5e has no slice of 3x4"),
         ("v9:2x4", {"x": 8}, None, "unknown chip 'v9'"),
         ("H100:2x4", {"x": 8}, None, "H100 is a GPU: it has a switch, not a torus"),
-        ("v5e:2x4", {"x": 4}, None, "the mesh (x=4) has 4 devices, v5e:2x4 has 8"),
+        ("v5e:2x4", {"x": 4}, None, "the mesh (x=4) has 4 devices, but v5e:2x4 has 8"),
         ("v5e:2x4", {"x": 2, "y": 2, "z": 2}, None, "does not fit on v5e:2x4: each mesh axis must fill one or more whole axes of the slice"),
         ("v5e:2x4", {"x": 2, "y": 4}, {"x": [1], "y": [0]}, "does not fit on v5e:2x4 with axes={'x': [1], 'y': [0]}"),
     ],

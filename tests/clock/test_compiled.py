@@ -144,7 +144,7 @@ def test_a_chip_of_two_devices_adds_a_side_to_the_slice() -> None:
     assert placed("7x:4x4x4", {"x": 8, "y": 16}).slice.wraps(0) and not placed(
         "7x:4x4x4", {"x": 8, "y": 16}
     ).slice.wraps(3)
-    with pytest.raises(ValueError, match=r"the mesh \(x=16\) has 16 devices, 7x:1x2x2 has 4"):
+    with pytest.raises(ValueError, match=r"the mesh \(x=16\) has 16 devices, but 7x:1x2x2 has 4"):
         placed("7x:1x2x2", {"x": 16})
 
 

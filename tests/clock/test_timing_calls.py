@@ -132,7 +132,7 @@ def test_learners_get_timing_calls_without_the_hidden_sizes(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("was", "becomes", "told"),
     [
-        (ON, 'on="v5e:2x4"', "on='v5e:2x4': the mesh (x=256) has 256 devices, v5e:2x4 has 8"),
+        (ON, 'on="v5e:2x4"', "on='v5e:2x4': the mesh (x=256) has 256 devices, but v5e:2x4 has 8"),
         (ON, 'on="v5e:3x3"', "on='v5e:3x3': v5e has no slice of 3x3"),
         (ON, 'on="v5"', "on='v5': unknown chip 'v5'; did you mean 'v5p'? (known: v3, v4p, v5p, v5e, v6e, 7x, A100, H100, H200, B200, GB200 NVL72)"),
         (ON, "on=8", '`on` is the int 8, not a slice such as "v5e:2x4"'),

@@ -46,7 +46,7 @@ def test_an_exercise_without_a_statement_is_refused(tmp_path: Path) -> None:
         ("@exercise.misconception(fails=value)", "@exercise.misconception()", ": the misconception zeroed names no check that it fails"),
         ("call = exercise.call(gather, a=A,", "call = exercise.call(gather, a=A, cotangent=A,", ": gather: `cotangent` needs gradients: name the arguments to differentiate in wrt=[...]"),
         ("public=True)\ndef value", 'public="no")\ndef value', ": `public` is the str 'no', not True or False"),
-        ("def zeroed(a, *, mesh)", "def zeroed(a)", ": zeroed is called with mesh, as gather is: got an unexpected keyword argument 'mesh'"),
+        ("def zeroed(a, *, mesh)", "def zeroed(a)", ": zeroed is called with mesh, like gather: got an unexpected keyword argument 'mesh'"),
         ("import math\n", "import nowhere_to_be_found\n", ":6: ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
         ("# X1 Gather", "X1 Gather", ": its docstring must be the exercise's statement and start with '# Title'"),
         ('meshes=[{"x": 4}, {"x": 2}]', 'meshes=[{"x": 4}, {"x": 4, "y": 4}]', "x1_gather needs 16 devices for its mesh {'x': 4, 'y': 4}, but course.yaml says devices: 8"),

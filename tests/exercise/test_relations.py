@@ -69,7 +69,7 @@ def test_a_check_of_two_calls_takes_two_arguments() -> None:
     def less(seen):
         """less"""
 
-    with pytest.raises(AuthorError, match=r"less is a check of 2: write def less\(seen, other\)"):
+    with pytest.raises(AuthorError, match=r"less checks 2 calls: write def less\(seen, other\)"):
         exercise.check([calls["f"], calls["again"]], points=1)(less)
 
 

@@ -129,7 +129,7 @@ def test_the_last_of_two_members_with_one_name_counts(tmp_path: Path):
         archive.writestr("c3_contracting.py", "a = 2")
     found = read_(tmp_path / "a.zip")
     assert texts(found) == ["a = 2"]
-    assert found.notes == ("c3_contracting.py is in a.zip twice; the grader reads the last one",)
+    assert found.notes == ("c3_contracting.py is in a.zip twice; the grader reads the last copy",)
 
 
 def test_a_zip_of_zips_is_not_opened_and_the_note_shows_how_to_unpack(tmp_path: Path):

@@ -80,6 +80,6 @@ def test_an_unreadable_file_costs_no_points(
 
     monkeypatch.setattr(os, what, fails)
     with pytest.raises(
-        Unreadable, match=f"cannot be read: {re.escape(os.strerror(number))}; mend that and grade again"
+        Unreadable, match=f"cannot be read: {re.escape(os.strerror(number))}; mend the cause and grade again"
     ):
         read_(tmp_path)

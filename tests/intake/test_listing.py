@@ -85,7 +85,7 @@ def test_at_most_five_archives_of_a_folder_are_opened(tmp_path: Path):
         write(tmp_path / f"{i}.zip", zipped({"c3_contracting.py": "a = 1"}))
     found = read_(tmp_path)
     assert names(found) == {"c3_contracting": "0.zip/c3_contracting.py"}
-    assert found.notes[0] == "7 .zip files were submitted; the first 5 were opened"
+    assert found.notes[0] == "7 .zip files were submitted; only the first 5 were opened"
 
 
 def test_archives_larger_together_than_the_limit_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -98,7 +98,7 @@ def test_archives_larger_together_than_the_limit_are_not_opened(tmp_path: Path, 
     assert names(found) == {"c3_contracting": "a.zip/c3_contracting.py"}
     assert any("b.zip/c3_contracting.py is not graded" in note for note in found.notes)
     assert not any("c.zip" in note for note in found.notes)
-    assert "more than 0 MiB of .zip files were submitted; the rest was not opened; make them smaller" in found.notes
+    assert "more than 0 MiB of .zip files were submitted, so the rest was not opened; make them smaller" in found.notes
 
 
 @pytest.mark.parametrize("name", ["rest.tar.gz", "rest.RAR", "more/rest.7z"])

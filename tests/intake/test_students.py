@@ -58,8 +58,8 @@ def test_a_folder_that_holds_work_is_one_student(tmp_path: Path, work: str):
 
 
 STRAY = (
-    "{} is beside the submissions of several students and names no student; move it into a student's folder, or, "
-    "if all of hw is one student's submission, put that folder into a new folder and grade the new folder"
+    "{} is beside the submissions of several students and names no student; move it into a student's folder. "
+    "If all of hw is one student's submission, put that folder into a new folder and grade the new folder"
 )
 
 
@@ -191,7 +191,7 @@ def test_a_student_with_two_submissions_is_set_aside_and_the_others_are_graded(t
     assert set_aside(tmp_path / "hw") == (
         ["bob"],
         {
-            "alice": f"alice has several submissions: {shown(one)} and {shown(two)}; put them into one folder, or rename one of them if they are from two students"
+            "alice": f"alice has several submissions: {shown(one)} and {shown(two)}; put the submissions into one folder, or rename one if they are from two students"
         },
     )
 
@@ -300,7 +300,7 @@ def test_files_that_may_be_work_beside_the_folders_are_set_aside(tmp_path: Path,
         write(tmp_path / "hw" / name)
     graded, aside = set_aside(Path("hw"))
     assert graded == ["alice"] and list(aside) == ["", "bob", "carol", "dan", "eve"], "03_matmuls.7z names no student"
-    unpack = "unpack it into a folder named after the student, and remove it"
+    unpack = "unpack it into a folder named after the student, then remove this file"
     assert aside["bob"] == f"hw/bob is neither a folder nor a .zip; {unpack}"
     assert aside["eve"].startswith("hw/eve.py is not named after an exercise; rename it, or move it into a folder")
 
@@ -314,7 +314,7 @@ def test_a_file_beside_a_students_folder_that_may_hold_another_submission_sets_t
     write(tmp_path / "hw/alice/c3_contracting.py")
     write(tmp_path / "hw/bob/c3_contracting.py")
     write(tmp_path / "hw" / name)
-    reason = "put them into one folder, or rename one of them if they are from two students"
+    reason = "put the submissions into one folder, or rename one if they are from two students"
     for paths in ([Path("hw")], [Path("hw", each) for each in ("alice", "bob", name)]):
         graded, aside = set_aside(*paths)
         assert graded == ["alice"] and aside["bob"].endswith(reason)

@@ -662,7 +662,10 @@ exit $code
     run = ["unshare", "-m", "bash", "-c", script, "bash", str(disk), str(root), str(room), str(then), *again]
     done = subprocess.run(run, capture_output=True, text=True, timeout=300)
     line = one_line(done)
-    assert line.startswith(f"shardlings: cannot use {disk}/c/") and "; mend that and run the same command again" in line
+    assert (
+        line.startswith(f"shardlings: cannot use {disk}/c/")
+        and "; mend the cause and run the same command again" in line
+    )
     assert rows(then) == rows(calm)
 
 
@@ -785,7 +788,7 @@ def test_a_notebook_the_grader_may_not_read_is_not_graded(course: Course, root: 
     mere = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", sys.executable, "-m", "grader.cli"]
     done = subprocess.run([*mere, "nbgrader", "grade", str(root), MODULE], capture_output=True, text=True, check=False)
     assert done.returncode == 3 and "2 graded, 0 unchanged" in done.stdout, done.stdout + done.stderr
-    assert "bob was not graded: " in done.stderr and "Permission denied; mend that and grade again" in done.stderr
+    assert "bob was not graded: " in done.stderr and "Permission denied; mend the cause and grade again" in done.stderr
     assert rows(root, "bob") == []
 
 

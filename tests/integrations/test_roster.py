@@ -83,8 +83,8 @@ def test_rosters_saved_by_spreadsheets_are_read(text: str, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "neither the columns Student and ID"),
-        ("name,mail\n", r"nor the column id of a plain roster: id, name, email, section, extension$"),
+        ("", "is neither a Canvas gradebook, which has the columns Student and ID"),
+        ("name,mail\n", r"plain roster may have the columns id, name, email, section, extension$"),
         ("id\nada\nADA\n", r"r\.csv:3: ADA appears twice; keep one line"),
         ("id,name\n,Ada\n", r"r\.csv:2: no id"),
         ("id,extensions\nada,2d\n", "has a column extensions, which the grader ignores; rename it to extension"),

@@ -125,7 +125,7 @@ def named(exercise: Exercise, check: str, submitted: list[Answered], /, **known:
     misconceptions, answers = [], dict[str, list[Answered]]()
     for name, answered in known.items():
         fails = tuple(r.name for r in judge_checks(exercise, answered, public=False) if r.status == "failed")
-        task = exercise.tasks["half" if check == "halved" else "double"]
+        task = exercise.tasks["half" if check in ("halved", "small") else "double"]
         form_of = name.partition("_of_")[2]
         answers[name] = answered
         if check in fails:
@@ -411,6 +411,29 @@ def test_the_same_kind_of_error_in_a_case_matches() -> None:
     known = {"looked_up": returned(1.0, Outcome(error="KeyError"), 3.0)}
     assert hint(returned(1.0, Outcome(error="KeyError"), 3.0), "halved", **known) == ["looked_up"]
     assert hint(returned(1.0, Outcome(error="TypeError"), 3.0), "halved", **known) == []
+
+
+def test_an_error_is_not_the_mistake_of_a_returned_value() -> None:
+    """The check's failures show no values, so all wrong values look alike."""
+    exercise = Exercise()
+
+    @exercise.function
+    def half(n):
+        """Half of n."""
+
+    @exercise.check(exercise.cases(half, public=[{"n": 2}, {"n": 3}]), points=1)
+    def small(seen):
+        """results are small"""
+        if any(got.error or got.value > 5 for _, got, _ in seen.outcomes):
+            raise Failure("a result is not small")
+
+    def answered(*outcomes: Outcome) -> list[Answered]:
+        return [Answered(ask, Finding(outcomes=list(outcomes))) for ask in plan(exercise, public=False, seed="s")]
+
+    right, large, larger = (Outcome(value=value) for value in (1, 7, 8))
+    known = {"large": answered(large, right)}
+    assert named(exercise, "small", answered(larger, right), **known) == ["large"]
+    assert named(exercise, "small", answered(Outcome(error="NameError"), right), **known) == []
 
 
 # -- hints -------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ FAULTS = {
     "an_assertion_of_ones_own": ("def f(a, *, mesh):\n    axes = ('z',)\n    assert not axes  # here", "raised", "AssertionError"),
     "system_exit": ("def f(a, *, mesh):\n    raise SystemExit('bye')  # here", "raised", "SystemExit: bye"),
     "interrupt": ("def f(a, *, mesh):\n    raise KeyboardInterrupt  # here", "raised", "KeyboardInterrupt"),
-    "too_much_memory": ("def f(a, *, mesh):\n    raise MemoryError  # here", "memory", "ran out of the memory it is allowed"),
+    "too_much_memory": ("def f(a, *, mesh):\n    raise MemoryError  # here", "memory", "needs more memory than it may use"),
     "endless_recursion": ("def f(a, *, mesh):\n    return f(a, mesh=mesh)  # here", "raised", "RecursionError: maximum recursion depth exceeded"),
     "returns_text": ("def f(a, *, mesh):\n    return 'a'", "raised", "TypeError: function function"),
 }  # fmt: skip

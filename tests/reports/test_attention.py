@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from grader.common.text import A_DOCUMENT
+from grader.common.text import A_DOCUMENT, IS_EMPTY
 from grader.reports.anonymous import Anonymous, assign
 from grader.reports.summary import summarise
 from grader.reports.terminal import print_summary
+from tests.handed_in import read_, write
 from tests.reports.example_reports import class_page_html, exercise, make_report, result
 
 
@@ -77,6 +79,16 @@ def test_a_document_beside_graded_files_needs_review_only_if_it_is_named_after_w
     unread = [f"{name} {A_DOCUMENT}; write your answers into a .py file"]
     assert len(summarise([make_report(done, missing, other, unread=unread)]).attention) == listed
     assert len(summarise([make_report(missing, other, unread=unread)]).attention) == 1
+
+
+def test_a_student_with_an_empty_folder_needs_no_review(tmp_path: Path) -> None:
+    """Before, each such student was a case, beside the line that counts the students who have not handed in a module."""
+    missing = exercise([result("a", "failed")], handed_in=False)
+    empty = read_(tmp_path)
+    assert len(empty.unread) == 1 and empty.unread[0].endswith(IS_EMPTY)
+    assert summarise([make_report(missing, unread=list(empty.unread))]).attention == []
+    write(tmp_path / "answers.txt")
+    assert len(summarise([make_report(missing, unread=list(read_(tmp_path).unread))]).attention) == 1
 
 
 def test_a_program_that_crashed_xla_twice_needs_review() -> None:

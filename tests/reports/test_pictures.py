@@ -23,5 +23,5 @@ def test_sharded_dimensions_of_an_array_of_rank_3_are_drawn() -> None:
     seen = Picture.model_validate(picture("a", ("x", None, "y"), (8, 3, 16)))
     assert seen.caption == "8 × 3 × 16 on mesh x=4, y=2; drawn: dimensions 0 and 2"
     all_cut = Picture.model_validate(picture("a", ("x", "y", "z"), (8, 8, 8), {"x": 2, "y": 2, "z": 2}))
-    assert all_cut.caption.endswith("drawn: dimensions 0 and 1; dimension 2 is cut too, but not drawn")
+    assert all_cut.caption.endswith("drawn: dimensions 0 and 1; dimension 2 is sharded too, but not drawn")
     assert len(blocks(all_cut)) == 4

@@ -31,7 +31,7 @@ def test_the_terminal_report_shows_marks_hints_notes_and_score() -> None:
     assert "– matmul: traffic is right  0/1" in text
     assert "! matmul: memory is right  0/2" in text
     assert "    hint: `psum_scatter` cuts dimension 0" in text
-    assert "    an earlier check that this one needs did not pass" in text
+    assert "    this check needs an earlier check, which did not pass" in text
     assert "note: a cell was left out" in text
     assert "│ x=0, y=0..1 │" in text
     assert text.rstrip().splitlines()[-2:] == [

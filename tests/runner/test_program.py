@@ -190,7 +190,8 @@ RESOURCE = (
 def test_a_constant_outside_of_the_text_is_refused() -> None:
     """Its name there depends on programs that were read before, and so would the facts of the program."""
     with pytest.raises(
-        ProgramRefused, match="the program has a constant whose values are not in its text, which is not allowed"
+        ProgramRefused,
+        match=r"the program stores a constant's values in a separate resource \(dense_resource\), which is not allowed",
     ):
         form(RESOURCE)
 

@@ -261,7 +261,7 @@ def with_type(place: int, kind: str) -> list[str]:
             {"types": with_type(0, "tensor<0x2xf32>")},
             "needs at least one row and a multiple of 4 slices, but has 0 rows to send, 8 rows for the result and 4 slices",
         ),
-        ({"types": with_type(1, "tensor<9x2xf32>")}, "has a result of another type than its output operand"),
+        ({"types": with_type(1, "tensor<9x2xf32>")}, "has a result whose type differs from its output operand"),
         (
             {"types": with_type(3, "tensor<8xi32>")},
             "needs vectors of integers, with one number for each slice, as offsets and sizes",

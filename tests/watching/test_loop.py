@@ -92,7 +92,7 @@ def test_watch_checks_saved_files_and_obeys_its_keys(clone: Path) -> None:
         assert BY_COMPILER in file.read_text()
         person.types("r")
         person.sees(
-            "reset exercises/03_matmuls/c1_no_communication.py to the handed-out file? your file is kept beside it. y/n"
+            "reset exercises/03_matmuls/c1_no_communication.py to the handed-out file? a backup of your file will be kept. y/n"
         )
         person.types("y")
         person.sees("reset; your file is kept as", "c1_no_communication.py.1.backup", "not written yet")

@@ -21,6 +21,9 @@ for found in pkgutil.walk_packages(grader.__path__, "grader."):
     if not found.name.startswith(("grader.integrations.nbgrader", "grader.__main__", "grader.cli.__main__", "grader._course", "grader.authoring.new_course")):
         importlib.import_module(found.name)
 """
+# Tests of the core that grade, judge and write reports, in less than a minute.
+CORE_TESTS = ("batch/test_grade.py", "batch/test_database.py", "judging/test_judge.py", "reports/test_pages.py")
+CHECKOUT = ("solutions", "exercises", "examples", "docs", "course.yaml", "pyproject.toml", "CHANGELOG.md")
 MISSING = {
     "chip": ["--backend", "tpu:v5e:2x4"],
     "devices": ["--processes", "2"],
@@ -37,12 +40,10 @@ def without(folder: Path, *missing: str) -> Path:
     return folder
 
 
-def python(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def python(place: Path, *words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Run Python with the copy of the package in place of the installed one."""
     env = os.environ | {"PYTHONPATH": str(place), "SHARDLINGS_CACHE": str(place / "cache")}
-    return subprocess.run(
-        [sys.executable, "-P", *words], cwd=ROOT, env=env, capture_output=True, text=True, check=False
-    )
+    return subprocess.run([sys.executable, "-P", *words], cwd=cwd, env=env, capture_output=True, text=True, check=False)
 
 
 def missing(asked: str, name: str, extra: str) -> str:
@@ -150,6 +151,18 @@ def test_no_test_of_the_core_imports_a_wing() -> None:
 )
 def test_an_import_of_a_wing_is_found(line: str) -> None:
     assert imports_of_wings(line)
+
+
+@pytest.mark.slow
+def test_without_wings_tests_of_the_core_pass(tmp_path: Path) -> None:
+    place = without(tmp_path)
+    shutil.copytree(ROOT / "tests", place / "tests", ignore=shutil.ignore_patterns("__pycache__", "wings"))
+    for name in CHECKOUT:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, place / name)
+    chosen = [f"tests/{name}" for name in CORE_TESTS]
+    done = python(place, "-m", "pytest", "-q", "-n", "0", "-m", "not slow", *chosen, cwd=place)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.slow

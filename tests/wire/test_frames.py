@@ -252,7 +252,7 @@ def test_a_cut_frame_is_an_end_and_never_a_frame(data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (struct.pack("<I", 1001), "a header of 1001 bytes"),
+        (struct.pack("<I", 1001), "the header has 1,001 bytes; 1,000 are the limit"),
         (wire.pack({}, [bytes(1001)]), "the header does not say how long its blobs are"),
         (wire.pack({}, [bytes(501), bytes(500)]), "the header does not say how long its blobs are"),
     ],

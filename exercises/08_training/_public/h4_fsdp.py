@@ -175,10 +175,15 @@ def fsdp_value(seen):
     expect_close(seen.out, by_hand(seen.ws, seen.x)[0])
 
 
-@exercise.check(step, points=1.5, public=True, after=fsdp_value)
+@exercise.check(step, points=1, public=True, after=fsdp_value)
 def fsdp_gradients(seen):
-    """fsdp_loss: the gradient of the whole batch, with the layout of the layers"""
+    """fsdp_loss: the gradient of the whole batch"""
     expect_close(seen.grads["ws"], by_hand(seen.ws, seen.x)[1])
+
+
+@exercise.check(step, points=0.5, public=True, after=fsdp_value)
+def fsdp_layout(seen):
+    """fsdp_loss: the gradient has the layout of the layers"""
     expect_spec(seen.grads["ws"], P(None, "dp"))
 
 

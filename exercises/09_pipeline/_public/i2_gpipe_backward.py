@@ -30,7 +30,7 @@ loss is the mean of `(output − y)²` over all M micro-batches together.
 
 | check | rule, per device | small case |
 |---|---|---|
-| loss, layers | equal to those of one device, in each of three steps; all micro-batches see the same weights | |
+| loss, layers | in each of three steps, equal to the results of one device; all micro-batches see the same weights | |
 | ticks | M + P − 1 ticks in each pass, and no more FLOPs than these ticks need; permutes, and one all-reduce of the loss | 2 · 6 ticks |
 | memory | with these ticks, on pp=2, a device holds, beside the arguments: one stash of M inputs, one sum of gradients, one tick's arrays | |
 

@@ -127,7 +127,7 @@ def pending_bytes(B, N, E, F, H, X):
     hints=[
         "Which part of dimension j does device (i, j) hold in each operand?",
         "Device (i, j) holds part i · Y + j in `A` and part j · X + i in `B`. Count the devices for which the two numbers are equal.",
-        "i · (Y − 1) = j · (X − 1) has gcd(X − 1, Y − 1) + 1 solutions",
+        "for i in 0 ... X − 1 and j in 0 ... Y − 1, i · (Y − 1) = j · (X − 1) has gcd(X − 1, Y − 1) + 1 solutions",
     ],
 )
 def pieces_that_meet(X, Y):

@@ -86,10 +86,10 @@ class Shardlings(LoggingConfigurable):
     def loaded(self) -> Course:
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
         if not self.course:
-            raise CourseError("nbgrader_config.py names no course: set c.Shardlings.course to its course.yaml")
+            raise CourseError("nbgrader_config.py names no course: set c.Shardlings.course to the path of course.yaml")
         course = find_course(Path(self.course))
         if not course.solved:
-            raise CourseError(f"{self.course} has no solutions/ beside it; grading needs them")
+            raise CourseError(f"{self.course} has no solutions/ beside it, and grading needs the solutions")
         return course
 
     @cached_property
@@ -131,7 +131,7 @@ class Shardlings(LoggingConfigurable):
     ) -> StudentNotebook:
         """Read and repair a submitted notebook.
 
-        Raises CourseError if the cells or points in the gradebook differ from those of the course.
+        Raises CourseError if the cells or points in the gradebook differ from the course's cells or points.
         """
         course = self.loaded
         names = list(course.module(notebook).exercises) if self.is_ours(notebook) else []
@@ -236,7 +236,7 @@ class Shardlings(LoggingConfigurable):
         if left:
             names = next(iter(left.values())).names
             self._prove(names)
-            load_templates()  # load templates before the batch, because this can fail while other threads parse
+            load_templates()  # before the batch, because loading can fail while other threads parse Python
             self.grader.batch(left, lambda student: self._next(left[student]), names, finished)
 
     def _next(self, book: StudentNotebook) -> Submission:

@@ -1,10 +1,10 @@
 """``shardlings nbgrader grade``: grade a class in parallel, and write the gradebook rows that nbgrader would write.
 
 Workers grade in parallel. Only this process reads submissions and writes the gradebook and ``autograded/``. One
-transaction writes the gradebook rows of several students. Then this process writes the files of these students. The
-notebook is the last file of a student. It has a *stamp*: a digest of the submission and all else that determines the
-results. The stamp proves that all results of the student are written. If a run is killed, the next run leaves out
-students with this stamp.
+transaction writes the gradebook rows of several students. Then this process writes the files of these students. A
+student's notebook is written last. The notebook contains a *stamp*: a digest of the submission and of all else that
+determines the results. The stamp proves that all results of the student are written. If a run is killed, the next run
+leaves out each student whose notebook has the right stamp.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 
 @dataclass
 class _Student:
-    """One student's submission: its notebooks, and their reports so far."""
+    """One student's submission: the notebooks, and the notebooks' reports so far."""
 
     name: str
     notebooks: dict[str, StudentNotebook]
@@ -93,7 +93,8 @@ def grade(
             place = batch.coursedir.db_url.removeprefix("sqlite:///")
             reason = re.sub(r"^[(][\w.]+[)] ", "", str(error).splitlines()[0])
             raise CourseError(
-                f"cannot use {place}: {reason}; mend that and run the same command again; finished reports are kept"
+                f"cannot use {place}: {reason}; mend the cause and run the same command again; "
+                "finished reports are kept"
             ) from error
         finally:
             batch.session.shardlings.close()
@@ -136,7 +137,7 @@ class _Batch:
         settings = self.session.shardlings
         outcome = BatchOutcome(tier=settings.tier)
         with warnings.catch_warnings(), Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
-            warnings.simplefilter("ignore")  # SQLAlchemy warns about nbgrader's way to build rows
+            warnings.simplefilter("ignore")  # SQLAlchemy warns about rows that nbgrader builds
             self.gradebook = gradebook
             self._load_assignment()
             places = self._places(outcome)

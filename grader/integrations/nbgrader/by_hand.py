@@ -39,9 +39,9 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
 
 
 def _extra_credit(course: Course, report: Report, grades: dict[str, Any]) -> list[ExerciseReport]:
-    """Return the extra credit that a person gave as a bonus exercise without checks; [] if a person gave none.
+    """Return a bonus exercise without checks that has the extra credit that a person gave; [] if a person gave none.
 
-    The extra credit in the cells of extensions is not included, because it has the points of the extension itself.
+    The extra credit in the cells of extensions is not included, because it is the points of the extension itself.
     """
     regular = [course.exercise(e.exercise) for e in report.exercises if not e.extension]
     cells = {folder.check_cell(exercise.id): exercise.id for exercise in regular}
@@ -61,7 +61,7 @@ def _extra_credit(course: Course, report: Report, grades: dict[str, Any]) -> lis
 
 
 def _has_score(grade: Any) -> bool:
-    """Return whether a cell has a score, because nbgrader omits the extra credit of a cell without one."""
+    """Return whether a cell has a score. nbgrader omits the extra credit of a cell without a score."""
     return grade.manual_score is not None or grade.auto_score is not None
 
 

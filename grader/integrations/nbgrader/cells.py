@@ -40,7 +40,7 @@ def outputs(report: Report, exercise: ExerciseReport, points: float, *, notes: b
     if not math.isfinite(exercise.earned):
         return [error("the grader's score is not a number")]
     general = list(report.notes) if notes else []
-    whose = {"basis": {}, "evidence": [], "pseudonym": ""}  # cleared: these differ even between equal results
+    whose = {"basis": {}, "evidence": [], "pseudonym": ""}  # these fields differ even between equal results
     shown = exercise.model_copy(update=whose | {"notes": [*exercise.notes, *general]})
     page, text = _drawn(shown.model_dump_json())
     value = min(max(float(exercise.earned), 0.0), float(points))

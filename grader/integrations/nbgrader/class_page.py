@@ -51,7 +51,7 @@ def write(
     outcome: BatchOutcome,
     kept: Callable[[str], Report | None],
 ) -> None:
-    """Write the class page and students' pages to the folder ``place``. Add its path and warnings to ``outcome``.
+    """Write the class page and students' pages to ``place``. Add the class page's path and warnings to ``outcome``.
 
     A student's page is written if it is missing, or if it differs from the page of the last run.
 

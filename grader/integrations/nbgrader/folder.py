@@ -41,7 +41,7 @@ configure(c, course={course!r})
 # The course's checkout, with its solutions. Isolation: auto, sandlock, bwrap, or none (never for a class).
 # c.Shardlings.course = {course!r}
 # c.Shardlings.isolation = "auto"
-# Submissions graded at a time behind `nbgrader autograde`.
+# The number of submissions that are graded at a time during `nbgrader autograde`.
 # c.Shardlings.jobs = 2
 
 # c.Exchange.root = "/srv/nbgrader/exchange"
@@ -161,7 +161,7 @@ def in_plain_words(course: Course, name: str) -> str:
     exercise, weight = course.exercise(name), course.weight(name)
     total = round(exercise.points * weight, 6)
     worth = counted(total, "point") + (", a bonus" if exercise.extension else "")
-    lines = [f"# Checks of {name} ({worth}). Here they use public inputs. Grading also uses hidden inputs:"]
+    lines = [f"# Checks of {name} ({worth}). Here the checks use public inputs. Grading also uses hidden inputs:"]
     public = [c for c in exercise.checks.values() if c.public]
     lines += [f"# {c.points * weight:>5g}  {c.label}" for c in public]
     hidden = sum(c.points * weight for c in exercise.checks.values() if not c.public)

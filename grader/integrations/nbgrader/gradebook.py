@@ -55,8 +55,8 @@ def in_order(known: list[ReleasedCell], released: Path) -> list[ReleasedCell]:
 def one_transaction(gradebook: Gradebook) -> Iterator[None]:
     """Commit all changes that the ``with`` block makes to the gradebook, or none.
 
-    nbgrader commits after every row. In the block, these commits only add to one transaction, which the end of the
-    block commits. Source: "Joining a Session into an External Transaction" in SQLAlchemy's documentation.
+    nbgrader commits after every row. In the block, these commits only add to one transaction. The end of the block
+    commits this transaction. Source: "Joining a Session into an External Transaction" in SQLAlchemy's documentation.
     """
     session: Any = gradebook.db
     session.remove()

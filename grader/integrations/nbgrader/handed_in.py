@@ -50,15 +50,15 @@ def listed(folder: Path, given: Collection[str] = ()) -> tuple[list[str], list[s
     Without limits, the copy of a sparse file could fill a disk, although the file itself takes no space.
 
     Args:
-        given: the paths of the assignment's own files. An entry is omitted if it is a folder in the place of such a
-            file, or a file in the place of such a file's folder.
+        given: the paths of the assignment's own files. An entry is omitted if it is a folder with the path of a given
+            file, or a file with the path of a folder that holds a given file.
     """
     if folder.is_symlink():
         return [], [f"{printable(folder.name)} {A_LINK}"]
     plain: list[str] = []
     odd: list[str] = []
     seen, left = 0, limits.MAX_READ
-    for place, folders, files in os.walk(folder):  # not Path: its methods raise errors for long paths
+    for place, folders, files in os.walk(folder):  # methods of Path would raise errors for long paths
         omitted = set()
         for name in sorted([*folders, *files]):
             path = os.path.join(place, name)

@@ -52,7 +52,7 @@ class BatchOutcome:
             self.attention.setdefault(student, []).extend(reasons)
 
     def forget_blank(self, reports: Mapping[str, Sequence[Report]]) -> None:
-        """Remove from ``late`` the students who wrote nothing, because they did not hand in.
+        """Remove students who wrote nothing from ``late``, because an empty submission does not count as handed in.
 
         Args:
             reports: for each student, one report for each notebook.
@@ -109,7 +109,7 @@ def not_understood(
 ) -> list[str]:
     """Return, for each notebook that contains nothing to grade, the reason why a person must look at it.
 
-    If the student wrote nothing in any notebook, also return a reason if the student's folder ``place`` has others.
+    If the student wrote nothing in any notebook, also return a reason if the folder ``place`` has other notebooks.
     """
     reasons: list[str] = []
     for name, book in notebooks.items():

@@ -50,7 +50,7 @@ def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) ->
 
     Args:
         c: the result of ``get_config()``.
-        course: path of the course's course.yaml. The folder solutions/ must be beside it.
+        course: path of the course's course.yaml. The folder solutions/ must be beside this file.
     """
     c.Shardlings.course, c.Shardlings.isolation, c.Shardlings.jobs = course, isolation, jobs
     c.Autograde.exporter_class = f"{HERE}.Exporter"
@@ -177,7 +177,7 @@ def graded(nb: Any, book: StudentNotebook, report: Report, mark: str) -> None:
 class Exporter(NotebookExporter):
     """Passes a file's notebook to the preprocessors, such as ``Repair`` and ``Grade``.
 
-    In place of a submitted file, it passes an empty notebook to ``Repair``, which reads the submitted file.
+    In place of a submitted file, the exporter passes an empty notebook to ``Repair``, which reads the submitted file.
     """
 
     def from_filename(self, filename: str, resources: Any = None, **kw: Any) -> Any:

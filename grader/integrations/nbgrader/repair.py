@@ -1,9 +1,9 @@
 """Repair a submitted notebook, whatever its damage, to get cells for the gradebook and code for the grader.
 
-The grader gets every code cell that the learner wrote, even without nbgrader's metadata, because it grades functions
-and not cells. The gradebook gets each of its cells exactly once. This module finds a cell by the task that the cell
-defines, else by nbgrader's metadata, else by the cell's id. A missing cell is restored. This module never runs code,
-and leaves parsing to ``intake.parsers``.
+The grader gets every code cell that the learner wrote, even without nbgrader's metadata, because the grader grades
+functions and not cells. The gradebook gets each of its cells exactly once. This module finds a cell by the task that
+the cell defines, else by nbgrader's metadata, else by the cell's id. A missing cell is restored. This module never
+runs code, and leaves parsing to ``intake.parsers``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from grader.intake.submission import Chunk, Refused, Source, Submission
 from grader.integrations.nbgrader.shown import shortened
 from grader.wire import limits
 
-# While grading, `check` does nothing, so that cells that call it do not fail.
+# While grading, `check` does nothing, so that cells that call `check` do not fail.
 _NO_CHECK = "def check(*args, **kwargs):\n    return None\n"
 # No student wrote this code, so it has no stubs and no other definitions that count as written.
 NO_CHECK = Chunk("the check cells", _NO_CHECK, replace(look(_NO_CHECK), stubs=0))
@@ -121,7 +121,7 @@ def repair(
         exercises: the exercises that the grader grades in this notebook.
         given: texts of cells that are not the learner's work.
         parsers: parsers of the notebook; the default parsers run in this process.
-        handed_out: texts of code cells as learners get them. Such a cell holds nothing that the learner wrote.
+        handed_out: texts of code cells as learners get them. A cell with such a text holds no work of the learner.
 
     Raises:
         Unreadable: the machine fails to read the file.
@@ -233,9 +233,9 @@ def _by_marks(cell: ReleasedCell, free: list[SubmittedCell]) -> SubmittedCell | 
 
 def _note_change(found: SubmittedCell, cell: ReleasedCell, notes: list[str]) -> None:
     if found.kind != cell.kind:
-        notes.append(f"cell {found.number} ({cell.name}) had been turned into {found.kind}; it was read as {cell.kind}")
+        notes.append(f"cell {found.number} ({cell.name}) had the type {found.kind}, but was read as {cell.kind}")
     if cell.restored and found.text.strip() != cell.source.strip():
-        notes.append(f"cell {found.number} ({cell.name}) had been changed; it belongs to the course and was restored")
+        notes.append(f"cell {found.number} ({cell.name}) had been changed; the course's own cell was restored")
     elif found.marked != cell.name:
         what = "text" if cell.restored else "id"
         notes.append(
@@ -276,7 +276,7 @@ def _chunks(cells: list[SubmittedCell], notes: list[str], parsers: Parsers) -> l
 
 
 def _without_written(chunks: Sequence[Chunk], handed_out: Collection[str]) -> list[Chunk]:
-    """Return the cells. The facts of those in ``handed_out`` (names) tell that the learner wrote nothing in them."""
+    """Return the cells. In cells named in ``handed_out``, set the facts to say that the learner wrote nothing."""
 
     def unwritten(chunk: Chunk) -> Chunk:
         facts = looked_at(chunk)

@@ -86,7 +86,7 @@ class _Others:
 
     def __init__(self, folder: Path, read: _Texts) -> None:
         self.folder, self._read = folder, read
-        self.owners: dict[str, set[str]] = defaultdict(set)  # digest of a file, or a line -> students who submitted it
+        self.owners: dict[str, set[str]] = defaultdict(set)  # file's digest or line -> students who submitted it
         self.released = {_digest(p) for step in ("source", "release") for p in _files(folder / step)}
         given = {_line(t) for step in ("source", "release") for p in _files(folder / step) for t in read.lines(p)}
         for path in _files(folder / "submitted"):

@@ -39,7 +39,7 @@ class _Renderer(IPythonRenderer):
         return super().link(text, _without_files(url), title)
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
-        # A rebuilt notebook has no attachments. nbconvert would raise an error for a missing one.
+        # A rebuilt notebook has no attachments. nbconvert would raise an error for a missing attachment.
         if attached := [part for part in (text, url) if part.startswith(_ATTACHED)]:
             return f"({self.escape_html(attached[0].removeprefix(_ATTACHED))}: a picture in the submitted notebook)"
         return super().image(text, _without_files(url), title)

@@ -60,7 +60,7 @@ class PageState:
     def explained(self, exercise: str, source: Source, programs: Sequence[Explained], problem: str) -> None:
         """Replace the programs.
 
-        Choose the new program with the chosen program's name, or the first if none has this name.
+        If a new program has the name of the chosen program, choose this new program, else the first program.
         """
         before = program_name(self.program) if self.program else ""
         faults = [p.fault.message for p in programs if p.fault is not None]

@@ -22,6 +22,7 @@ from grader.expect import Failure, laid_out
 from grader.intake.submission import Source
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered
+from grader.reports.points import counted
 from grader.reports.profiles import other_profile, profiles_text
 from grader.wings.chip.compiling import Shipped, name_of
 from grader.wings.chip.on_chip import OnChip
@@ -78,10 +79,12 @@ def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call
     """Return the calls that have a mesh with as many devices as the slice. Raises CourseError if there are none."""
     fitting = [call for call in calls if any(prod(mesh.values()) == on.count for mesh in call.meshes)]
     if not fitting:
-        meshes = dict.fromkeys(f"{show_sizes(m)} ({prod(m.values())})" for call in calls for m in call.meshes)
+        meshes = dict.fromkeys(
+            f"{show_sizes(m)} ({counted(prod(m.values()), 'device')})" for call in calls for m in call.meshes
+        )
         raise CourseError(
             f"{exercise.id}: no mesh of the exercise's calls has the {on.count} devices of {on}; "
-            f"the calls have {', '.join(meshes)}; choose another mesh with --mesh, or another slice"
+            f"the meshes are {', '.join(meshes)}; choose another mesh with --mesh, or another slice"
         )
     return fitting
 
@@ -162,8 +165,8 @@ def _clock(seen: Observation, timing: Timing | None) -> tuple[Timeline | None, s
 def _profiles(seen: Observation, timing: Timing | None, clock: Timeline) -> str:
     """Return a text that compares two step times of the clock, one for each profile; '' if the times are equal.
 
-    A profile says which kinds of collectives can overlap with compute. One profile is "ideal", and the other is the
-    chip's own.
+    A profile says which kinds of collectives can overlap with compute. One profile is "ideal", and the other profile
+    is the chip's own.
     """
     if timing is None:
         return ""

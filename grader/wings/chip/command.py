@@ -34,9 +34,9 @@ Page = Annotated[Path | None, typer.Option("--html", help="write the pictures an
 def chip(
     name: Annotated[str, typer.Argument(help="an exercise, or one of its tasks: f1, or f1_ag_matmul.ag_matmul")],
     on: Annotated[str, typer.Option("--on", help="the slice, such as v5e:2x4; shardlings doctor lists slices")],
-    mesh: Annotated[str, typer.Option("--mesh", help="a mesh in place of the exercise's, such as x=2,y=8")] = "",
+    mesh: Annotated[str, typer.Option("--mesh", help="a mesh that replaces the exercise's mesh, such as x=2,y=8")] = "",
     shape: Annotated[
-        str, typer.Option("--shape", "--dims", help="sizes in place of the exercise's, such as B=8192,D=8192")
+        str, typer.Option("--shape", "--dims", help="sizes that replace the exercise's sizes, such as B=8192,D=8192")
     ] = "",
     html: Page = None,
     work: Work = None,
@@ -48,8 +48,8 @@ def chip(
 ) -> None:
     """Compile a function for a TPU slice, without a TPU. Draw the compiler's schedule and the course's own timeline.
 
-    The function is mine if I have written a part of it, else the solution's, if this course has the solutions. The
-    compiled program does not run.
+    The command compiles my function if I have written a part of it. Otherwise, it compiles the solution's function, if
+    this course has the solutions. The compiled program does not run.
     """
     place = slice_of(on)
     found, tier = course_at(course, [work] if work else [], packaged=True), best_tier(isolation)
@@ -61,7 +61,9 @@ def chip(
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier, course)
     shipped = shipped_of(found, asked.asks, place, solution)
     compiler = None if shipped else TpuCompiler(found, tier, place)
-    doing = f"compiling {counted(len(asked.asks), 'program')} for {on}; each takes seconds, a large one a minute"
+    doing = (
+        f"compiling {counted(len(asked.asks), 'program')} for {on}; a program takes seconds, or a minute if it is large"
+    )
     with Grader(found, tier, compiler=compiler) as grader, busy(doing, quiet=as_json):
         made, notes = chips.on_chips(grader, source, asked.asks, place, shipped)
     tell_all([f"this is {whose(found, exercise, source, solution)}", *notes])
@@ -89,7 +91,7 @@ def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -
     shipped = Shipped.of(course) if solution else Shipped()
     if not all(name_of(ask, on) in shipped.made for ask in asks):
         raise CourseError(problem)
-    tell("note", f"{problem}; this shows an earlier compilation of the unchanged solution")
+    tell("note", f"{problem}; this command shows an earlier compilation of the unchanged solution")
     return shipped
 
 

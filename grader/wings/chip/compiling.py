@@ -44,8 +44,8 @@ from grader.wire.text import closest
 
 OLDEST, UNTESTED = (0, 0, 42), (0, 0, 51)  # oldest supported and first untested version of libtpu, as in pyproject.toml
 INSTALL = wing.install("[tpu]")
-# The compiler's limit of address space is this many MiB, or the course's limit if that is larger. The compiler may use
-# this many CPU seconds for one program.
+# LEAST_MEMORY: the compiler's limit of address space in MiB, unless the course's limit is larger. COMPILE_SECONDS: the
+# CPU seconds that the compiler may use for one program.
 LEAST_MEMORY, COMPILE_SECONDS = 6144, 300.0
 FORM = 3  # version of the format of cached results; results in other formats are ignored
 

@@ -35,7 +35,8 @@ def chip(
         name: the exercise, or one of its tasks.
         on: the slice, such as "v5e:2x4".
         namespace: the namespace that defines the exercise's tasks; by default the caller's globals.
-        mesh, dims: a mesh and sizes in place of the exercise's. The program does not run, so sizes can be large.
+        mesh, dims: a mesh and sizes that replace the exercise's mesh and sizes. The program does not run, so sizes can
+            be large.
     """
     from rich.console import Console
 

@@ -100,9 +100,10 @@ def counted(line: Timeline) -> list[Counted]:
 def overlap_text(one: Counted) -> str:
     """Return a text about one kind of collective: how much of its time overlaps, and how many of its runs."""
     share = one.share
-    part = f"{show_time(share.hidden)} of the {show_time(share.total)} of {points.counted(one.runs, one.kind)}"
-    overlapped = f"{one.overlapped} of these {one.runs} collectives overlap with compute"
-    return f"{part} ({share.part:.0%}); {overlapped} for at least {OVERLAPPED:.0%} of their time"
+    part = f"{show_time(share.hidden)} ({share.part:.0%}) of the {show_time(share.total)}"
+    overlapped = f"{part} of {points.counted(one.runs, one.kind)} overlap with compute"
+    long = f"{one.overlapped} of these {one.runs} collectives overlap for at least {OVERLAPPED:.0%} of their time"
+    return f"{overlapped}; {long}"
 
 
 def facts(about: OnChip) -> Iterator[tuple[str, str]]:

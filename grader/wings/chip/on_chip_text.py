@@ -1,7 +1,7 @@
 """Print facts and two timelines of a compiled program on a terminal.
 
-The upper timeline shows the compiler's schedule, and the lower timeline the course's own model of time. Both have one
-time scale.
+The upper timeline shows the compiler's schedule, and the lower timeline the course's own model of time. The two
+timelines have equal time scales.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ class Dispatch:
         self.packed = kit.packed()
         self.members: dict[str, Member] = {}
         self.refusals: dict[str, str] = {}
-        # By a request's number: the worker's address, the called function's name, and the submission, if there is one.
+        # For each request number: the worker's address, the called function's name, and the submission (or None).
         self.requests: dict[int, tuple[str, str, Job | None]] = {}
         self.usable_at = clock()
         self.proved = False  # whether any worker has been ready to grade
@@ -217,7 +217,7 @@ class Dispatch:
         others = f" (and {len(why) - 1} more)" if len(why) > 1 else ""
         return (
             f"{what} at {self.link.address}{': ' + why[0] + others if why else ''}; "
-            "mend that and run the same command again; finished reports are kept"
+            "mend the cause and run the same command again; finished reports are kept"
         )
 
     def _refuse(self, member: Member, why: str) -> None:
@@ -309,7 +309,8 @@ class Dispatch:
             return
         job.lost += counts
         if job.lost >= MOST_LOST:
-            self._finish(job.student, NotGradedThere(f"{job.lost} workers with this submission ended, the last: {why}"))
+            text = f"{job.lost} workers ended while they graded this submission, the last: {why}"
+            self._finish(job.student, NotGradedThere(text))
         elif not job.under_way and job not in self.again:
             self.again.append(job)
 
@@ -349,7 +350,7 @@ class Dispatch:
             has, needs = about.versions.get(name, "none"), here.get(name, "none")
             if has != needs:
                 self._refuse(
-                    member, f"has {name} {has}, this machine has {needs}: install this machine's version there"
+                    member, f"has {name} {has}, this machine has {needs}: install this machine's version on the worker"
                 )
                 return
         if problem := about.problems.get(self.kit.tier, f"does not know isolation {self.kit.tier}"):

@@ -1,6 +1,6 @@
 """The connection to the workers through Dask's client.
 
-Each request is for one worker. Dask may not move it to a different worker.
+Each request is for one worker. Dask may not move a request to a different worker.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Dask:
             self._silent_since = self._silent_since or now
             if self.client.status in ("closed", "closing") or now - self._silent_since > GONE_SECONDS:
                 raise ClusterError(
-                    f"the scheduler at {self.address} is gone ({_first_line(error)}); start it and its workers "
-                    "and run the same command again; finished reports are kept"
+                    f"the scheduler at {self.address} is gone ({_first_line(error)}); start the scheduler "
+                    "and its workers and run the same command again; finished reports are kept"
                 ) from None
             return self._last
         self._silent_since = None

@@ -45,7 +45,8 @@ class Spread(Grader):
         if is_exposed(self.link.listens_at):
             tell(
                 f"warning: {self.link.listens_at} takes unencrypted connections from the network, and anyone who "
-                "reaches it can run any code there; use TLS (docs/wings/cluster.md), or start it with --host 127.0.0.1"
+                "reaches it can run any code there; use TLS (docs/wings/cluster.md), or start the scheduler with "
+                "--host 127.0.0.1"
             )
 
     def __exit__(self, *error: object) -> None:
@@ -107,6 +108,6 @@ def tier_of(asked: str) -> str:
         if asked != "auto":
             raise
         raise ClusterError(
-            "no sandbox works on this machine, so name the one that the workers use: "
+            "no sandbox works on this machine, so name the sandbox that the workers use: "
             "--isolation sandlock, or --isolation bwrap"
         ) from None

@@ -18,8 +18,8 @@ class Backend:
     Attributes:
         name: the backend's name in ``--backend``.
         platform: the backend's name in JAX.
-        factors: the machine epsilon of the dtype to which the devices by default round the operands of a float32
-            matmul; 0 if they do not round. The devices sum in float32.
+        factors: the devices may by default round the operands of a float32 matmul to a narrower dtype. ``factors`` is
+            the machine epsilon of this dtype; 0 if the devices do not round. The devices sum in float32.
         install: the command that installs the packages with which JAX finds these devices.
     """
 

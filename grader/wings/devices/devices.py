@@ -2,8 +2,8 @@
 
 A program's facts (collectives, bytes, FLOPs, memory, layout) always come from simulated devices. Real devices supply
 only the values of the results. So the compiler of a real device cannot cost a student a point, and a check that ignores
-values needs no real device. If the devices cannot run a program, a placeholder (``Unseen``) with the reason replaces
-their values.
+values needs no real device. If the devices cannot run a program, the values are replaced by a placeholder (``Unseen``)
+with the reason.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ class RealDevices:
             without = self._found()
             if "problem" not in without:
                 what = f"the {backend.name} cannot be reached from inside the sandbox {tier} ({one(found['problem'])})"
-                tell(f"{what}, so XLA programs run without a sandbox; students' Python still runs in one")
+                tell(f"{what}, so XLA programs run without a sandbox; students' Python still runs in a sandbox")
             found = without
         elif processes > 1 and tier != "none":
             tell(
                 "processes of one mesh use the network, so XLA programs run without a sandbox; "
-                "students' Python still runs in one"
+                "students' Python still runs in a sandbox"
             )
         if "problem" in found:
             self.close()

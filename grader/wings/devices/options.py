@@ -26,7 +26,7 @@ def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: b
     if backend is not CPU and processes > 1:
         raise CourseError(f"--processes splits simulated devices: use it with --backend cpu, not {name}")
     if not hasattr(os, "fork"):
-        raise CourseError("devices that are not simulated need processes of their own, and this system cannot fork")
+        raise CourseError("real devices need separate processes, and this system cannot fork")
     note = (lambda text: None) if quiet else (lambda text: tell("note", text))
     devices = RealDevices(backend, tier, course.config.limits, course.config.devices, processes, note)
     note(f"the values of results come from {devices.text}, all other facts from simulated devices")

@@ -91,7 +91,7 @@ def export(course: Course, path: Path, names: list[str], isolation: str) -> str:
     """Write the zip. Return a message for the user: how many points to set on Gradescope."""
     write_zip(course, names, path, isolation=isolation)
     worth = counted(points(course, names), "point")
-    return f"set the assignment to {worth}; extension exercises give extra credit on top"
+    return f"set the assignment to {worth}; extension exercises give extra credit"
 
 
 def points(course: Course, names: list[str]) -> float:

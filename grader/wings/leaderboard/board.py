@@ -83,7 +83,7 @@ def leaderboard(reports: Iterable[Report], exercise: str = "", known: Sequence[s
 
 
 def step_of(report: ExerciseReport) -> int | None:
-    """Return the picoseconds of a step of the first timed program without hidden inputs; None if none is timed."""
+    """Return a step's picoseconds for the first timed program without hidden inputs; None without such a program."""
     return next((e.step for e in report.evidence if e.step is not None and not e.secret), None)
 
 

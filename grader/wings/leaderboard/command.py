@@ -23,7 +23,7 @@ def leaderboard(
     exercise: Annotated[
         str,
         typer.Option(
-            "--exercise", help="rank by this exercise; default: the one in which students set a leaderboard_name"
+            "--exercise", help="rank by this exercise; default: the exercise in which students set a leaderboard_name"
         ),
     ] = "",
     file: Annotated[

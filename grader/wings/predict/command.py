@@ -50,7 +50,7 @@ def predict(
     ] = "",
     mesh: Annotated[str, typer.Option("--mesh", help="with --on: the mesh, such as x=4,y=2")] = "",
     dims: Annotated[
-        str, typer.Option("--dims", help="with --on: sizes in place of the exercise's, such as I=8192")
+        str, typer.Option("--dims", help="with --on: sizes that replace the exercise's sizes, such as I=8192")
     ] = "",
     work: Work = None,
     course: CourseOption = None,
@@ -190,7 +190,7 @@ def profile(
         raise CourseError(
             f"there is no prediction of these programs on {devices}; first run: shardlings predict l2 {EXAMPLE}"
         )
-    tell("note", f"timing on {devices}, about ten seconds")
+    tell("note", f"timing the programs on {devices} takes about ten seconds")
     found = ask(given.config.devices, "time", *([str(trace.resolve())] if trace else []))
     measured, n = timed(found["calls"]), found["count"]
     fitted, prediction = fit(measured, n), kept[-1]
@@ -221,7 +221,7 @@ def beside(course: Course, name: str, work: Path | None) -> Path:
     """Return the learner's folder for exercise L2 (PROFILED). Raises CourseError if ``name`` is another exercise."""
     if course.asked([name]) != [PROFILED]:
         raise CourseError(
-            f"{name} has no programs to predict and profile; L2 has: {PROFILED}. "
+            f"{name} has no programs to predict and profile; only {PROFILED} has such programs. "
             f"To predict a step of your function on a slice: shardlings predict {name} step=9us --on v5e:2x4"
         )
     return folder_of(course, PROFILED, work)
@@ -235,7 +235,7 @@ def line_of(numbers: Sequence[str]) -> TimeModel:
         if not equals or name not in NUMBERS:
             raise CourseError(f"{clean(text, 60)!r} is not alpha=, beta= or flops=; write {EXAMPLE}")
         if name in found:
-            raise CourseError(f"{name} appears twice; write each once")
+            raise CourseError(f"{name} appears twice; write it once")
         found[name] = number_of(name, value)
     if missing := [name for name in NUMBERS if name not in found]:
         raise CourseError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; write {EXAMPLE}")
@@ -334,7 +334,7 @@ def row_data(one: Timed, line: TimeModel, n: int) -> dict[str, Any]:
 def show_trace(folder: Path | None, traced: Sequence[dict[str, Any]]) -> None:
     if folder is None:
         return
-    say("times by JAX's profiler, including waits: one call of each program at its largest size on one device")
+    say("times from JAX's profiler, including waits, of one call of each program at its largest size on one device:")
     for one in traced:
         say(f"  {one['program']:10} {clean(one['opcode'], 40):18} {show_seconds(one['seconds']):>8}")
     if not traced:

@@ -133,7 +133,8 @@ class Repository:
     ) -> str:
         """Return git's output, or "" for a nonzero exit code in ``ok``. Raise CourseError for other nonzero codes."""
         plain = {k: v for k, v in os.environ.items() if k not in self._dropped and k != "GIT_LITERAL_PATHSPECS"}
-        # Hooks could change the temporary index. After ``git replace``, git shows other objects than a push sends.
+        # Hooks could change the temporary index. After ``git replace``, git would show objects that differ from the
+        # objects that a push sends.
         settings = ["--no-replace-objects", "-c", "core.quotePath=false", "-c", f"core.hooksPath={os.devnull}"]
         command = ["git", *settings, "-C", str(self.folder), *words]
         try:

@@ -89,7 +89,7 @@ def _question(course: Course, question: Question, answer: str, text: dict[str, S
     yield f"## Question `{question.name}`"
     yield question_text(question, course.params(question, ANYBODY)) + (OWN if own else "")
     numbers = isinstance(question.answer, Quantity | Table)
-    yield f"**Answer:** `{answer}`. {'In SI, for' if numbers else 'For'} any numbers:"
+    yield f"**Answer:** `{answer}`. This code gives the answer for any numbers{', in SI units' if numbers else ''}:"
     yield _code(text, question.name)
 
 
@@ -105,7 +105,11 @@ def _misconception(exercise: Exercise, misconception: Misconception, text: dict[
     yield f"### `{misconception.name}`, for `{misconception.of.name}`"
     yield f"> {' '.join(misconception.hint.split())}"
     failed = [exercise.checks[name] for name in misconception.fails if name in exercise.checks]
-    yield f"Fails: {'; '.join(map(_label, failed))}." if failed else f"A wrong answer to `{misconception.of.name}`."
+    yield (
+        f"Fails: {'; '.join(map(_label, failed))}."
+        if failed
+        else f"This is a wrong answer to `{misconception.of.name}`."
+    )
     yield _code(text, misconception.name)
 
 

@@ -101,7 +101,7 @@ def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path, people:
     pairs = listed(compared, most)
     if pairs:
         say(
-            " passages  share  module  students (passages that both share; how much of the shorter code they are)",
+            " passages  share  module  students (passages that both share; their share of the shorter code)",
             style="dim",
         )
     for module, pair in pairs:
@@ -132,7 +132,7 @@ def works_by_module(course: Course, submissions: list[Submission], names: list[s
     if too_long:
         tell(
             "note",
-            f"only the first {LONGEST // 1000} kB of the code of these students were compared: {a_few(too_long)}",
+            f"only the first {LONGEST // 1000} kB of these students' code were compared: {a_few(too_long)}",
         )
     return dict(sorted(found.items()))
 

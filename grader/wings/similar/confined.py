@@ -34,7 +34,7 @@ def confined_words(works: Iterable[StudentCode]) -> Iterator[WordsOf]:
 
     If the system can fork, the function uses a separate process, in a sandbox if one works on this machine. For code
     that exceeds the limits of the separate process, the function prints a note and returns []. It does not try such
-    code again. All code of one student has a limit on time, too.
+    code again. There is also a time limit for all code of one student together.
     """
     if not hasattr(os, "fork"):
         yield words

@@ -45,7 +45,7 @@ def local_shape_of_entries(shape, spec, mesh_shape):
     return local_shape(shape, spec, mesh_shape)[: len(spec)]
 
 
-@exercise.misconception(fails=[local_shape_axes, local_shape_tuples], breaks="The sizes of the block are ints")
+@exercise.misconception(fails=local_shape_axes, breaks="The sizes of the block are ints")
 def local_shape_in_floats(shape, spec, mesh_shape):
     """You divided with /, which gives floats. Use //: the sizes of a block are ints."""
     return tuple(float(size) for size in local_shape(shape, spec, mesh_shape))

@@ -5,7 +5,16 @@ import math
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from a3_owner_slices import exercise, first_row, owner_axes, owner_order, owner_slices, owner_tuples, reorder_bytes
+from a3_owner_slices import (
+    exercise,
+    first_row,
+    owner_axes,
+    owner_copies,
+    owner_order,
+    owner_slices,
+    owner_tuples,
+    reorder_bytes,
+)
 from grader.exercise import Scenario
 
 
@@ -36,9 +45,7 @@ def owner_columns_first(shape, spec, mesh_shape):
     return {device: right[by_column[device]] for device in right}
 
 
-@exercise.misconception(
-    fails=[owner_axes, owner_order], breaks="one axis per dimension, copies along the axes that the spec does not name"
-)
+@exercise.misconception(fails=[owner_axes, owner_order], breaks="one axis per dimension")
 def owner_dealt_round(shape, spec, mesh_shape):
     """You assigned the blocks by device number. A device's coordinates on the axes of the entry determine its block."""
     whole = [slice(0, size) for size in shape]
@@ -52,7 +59,7 @@ def owner_dealt_round(shape, spec, mesh_shape):
     return {device: tuple(slices) for device, slices in owned.items()}
 
 
-@exercise.misconception(fails=[owner_axes, owner_tuples], breaks="Give every slice a start and a stop")
+@exercise.misconception(fails=owner_copies, breaks=["copies along the axes", "a start and a stop also"])
 def owner_without_numbers(shape, spec, mesh_shape):
     """You returned slice(None) for a dimension that no axis cuts. Return slice(0, size): the task asks for both bounds."""
     cut = [slice(0, size) for size in shape]
@@ -60,6 +67,12 @@ def owner_without_numbers(shape, spec, mesh_shape):
         device: tuple(slice(None) if s == whole else s for s, whole in zip(slices, cut, strict=True))
         for device, slices in owner_slices(shape, spec, mesh_shape).items()
     }
+
+
+@exercise.misconception(fails=owner_copies, breaks="one for each dimension")
+def owner_of_the_entries_alone(shape, spec, mesh_shape):
+    """Your tuples have a slice for each entry of the spec. The spec may have fewer entries than the array has dimensions: return a slice for every dimension."""
+    return {device: slices[: len(spec)] for device, slices in owner_slices(shape, spec, mesh_shape).items()}
 
 
 @exercise.misconception(of=first_row)

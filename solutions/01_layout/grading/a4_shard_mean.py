@@ -93,6 +93,22 @@ def rolled_and_subtracted_backwards(a, *, mesh, shift):
     return -shard_roll_diff(a, mesh=mesh, shift=shift)
 
 
+@exercise.misconception(of=shard_roll_diff, fails=shard_roll_value, breaks="every block rolled by one row")
+def rolled_up(a, *, mesh, shift):
+    """You rolled up. Roll down: row i moves to row i + shift, as jnp.roll does with a positive shift."""
+    return shard_roll_diff(a, mesh=mesh, shift=-shift)
+
+
+@exercise.misconception(of=shard_roll_diff, fails=shard_roll_value, breaks="every block rolled by one row")
+def shifted_with_zeros(a, *, mesh, shift):
+    """You put zeros into the first rows. In a roll the last rows of the block move to the front."""
+
+    def local(block):
+        return jnp.roll(block, shift, axis=0).at[:shift].set(0) - block
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(a)
+
+
 @exercise.misconception(
     of=shard_roll_diff,
     fails=shard_roll_alone,

@@ -110,7 +110,7 @@ def classify_tensors(seen):
 
 @exercise.misconception(fails=[classify_clash, classify_tensors], breaks="matmuls of case 4")
 def classify_no_clash(eq, spec_a, spec_b):
-    """You looked at the summed letters only. Check the kept letters too: x would cut C[I_X, K_X] twice, and the local matmuls give only its diagonal blocks."""
+    """You looked at the summed letters only, or at them first. Check the kept letters before them: x would cut C[I_X, K_X] twice, and the local matmuls give only its diagonal blocks."""
     operands, kept = eq.split("->")
     cuts = [
         {letter: axes_of(entry) for letter, entry in zip(letters, spec, strict=False) if letter not in kept and entry}
@@ -141,6 +141,31 @@ def classify_any_two_cuts(eq, spec_a, spec_b):
     ]
     answer = classify(eq, spec_a, spec_b)
     return 3 if answer == 2 and (cut[0] & cut[1]) - set(kept) else answer
+
+
+@exercise.misconception(fails=classify_matrices, breaks="a summed letter is cut in only one operand")
+def classify_one_cut_as_sum(eq, spec_a, spec_b):
+    """You answered 3 although a summed letter is cut in one operand only. Partial sums need matching parts of both operands. Here the device lacks the other parts of one operand: case 2."""
+    answer = classify(eq, spec_a, spec_b)
+    return 3 if answer == 2 else answer
+
+
+def named(spec):
+    """Return the axes that a spec names."""
+    return {axis for entry in spec for axis in axes_of(entry)}
+
+
+@exercise.misconception(fails=classify_matrices, breaks="a spec names an axis twice")
+def classify_shared_axis_illegal(eq, spec_a, spec_b):
+    """You answered "illegal" because both operands name an axis. Only one spec that names an axis twice is illegal. Look at each spec by itself."""
+    answer = classify(eq, spec_a, spec_b)
+    return "illegal" if answer != 3 and named(spec_a) & named(spec_b) else answer
+
+
+@exercise.misconception(form_of=classify_shared_axis_illegal)
+def classify_any_shared_axis_illegal(eq, spec_a, spec_b):
+    """Like `classify_shared_axis_illegal`, also if the axis cuts a summed letter in both operands."""
+    return "illegal" if named(spec_a) & named(spec_b) else classify(eq, spec_a, spec_b)
 
 
 @exercise.misconception(fails=classify_tensors, breaks="other orders of letters")
@@ -199,6 +224,13 @@ def classify_everything(eq, spec_a, spec_b):
     """You accepted every spec as a sharding. A spec is illegal if it names an axis twice or has more entries than its operand has dimensions."""
     answer = classify(eq, spec_a, spec_b)
     return 1 if answer == "illegal" else answer
+
+
+@exercise.misconception(fails=classify_illegal, breaks="more entries than its operand has letters")
+def classify_long_specs(eq, spec_a, spec_b):
+    """You accepted a spec with more entries than its operand has letters. Compare the two lengths: such a spec is illegal."""
+    first, second = eq.split("->")[0].split(",")
+    return classify(eq, spec_a[: len(first)], spec_b[: len(second)])
 
 
 @exercise.misconception(of=partial_sum_bytes)

@@ -109,6 +109,17 @@ def gathered_by_summing(a, *, dim):
     return jax.lax.psum(placed, "x")
 
 
+@exercise.misconception(of=all_gather_body, fails=all_gather_traffic, breaks="one all-gather over x")
+def gathered_hop_by_hop(a, *, dim):
+    """You passed the shards on with permutes. The collective jax.lax.all_gather does this: use it."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    whole = jax.numpy.zeros([n * s if d == dim else s for d, s in enumerate(a.shape)], a.dtype)
+    for hop in range(n):
+        whole = jax.lax.dynamic_update_slice_in_dim(whole, a, (me - hop) % n * a.shape[dim], dim)
+        a = jax.lax.ppermute(a, "x", [(i, (i + 1) % n) for i in range(n)])
+    return whole
+
+
 @exercise.misconception(of=all_reduce_body, fails=all_reduce_value, breaks="every device holds the sum")
 def averaged(a):
     """You took the mean. The result is the sum: add the partial sums."""
@@ -121,6 +132,21 @@ def averaged(a):
 def gathered_and_added(a):
     """You gathered all partial sums and added them on every device. An all-reduce adds in transit and sends fewer bytes."""
     return jax.lax.all_gather(a, "x").sum(0)
+
+
+@exercise.misconception(of=all_reduce_body, fails=all_reduce_traffic, breaks="one all-reduce over x")
+def scattered_then_gathered(a):
+    """You used a reduce-scatter and an all-gather. One all-reduce, jax.lax.psum, does both."""
+    return jax.lax.all_gather(reduce_scatter_body(a), "x", axis=1, tiled=True)
+
+
+@exercise.misconception(
+    of=reduce_scatter_body, fails=reduce_scatter_value, breaks="every device holds its columns of the sum"
+)
+def columns_of_own_part(a):
+    """You kept your columns of your own partial sum, and added nothing. The result is a sum over the devices."""
+    width = a.shape[1] // jax.lax.axis_size("x")
+    return jax.lax.dynamic_slice_in_dim(a, jax.lax.axis_index("x") * width, width, axis=1)
 
 
 @exercise.misconception(
@@ -196,8 +222,14 @@ def all_to_all_as_all_gather(chip, I, J, X):
 
 @exercise.misconception(of=all_to_all_on_ring)
 def all_to_all_one_way(chip, I, J, X):
-    """You used one direction of the link. On a ring data flows both ways."""
+    """Your answer is twice the right one. Either you used one direction of the link, but on a ring data flows both ways. Or you counted 4 bytes for a bfloat16, which has 2."""
     return 2 * all_to_all_time(2 * I * J, X, chip)
+
+
+@exercise.misconception(of=all_to_all_on_ring)
+def all_to_all_of_a_shard(chip, I, J, X):
+    """You divided the all-gather's time by the number of chips. Each chip sends its shard once, but most chunks pass several links: a quarter of the all-gather's time."""
+    return 4 * all_to_all_time(2 * I * J, X, chip) / X
 
 
 exercise.scenario(

@@ -41,6 +41,22 @@ def halo_wrong_way(a, *, w):
     return jnp.concatenate([left, a, right])
 
 
+@exercise.misconception(of=halo, fails=halo_value, breaks="the last w elements of the left neighbour, the block")
+def halo_on_the_wrong_side(a, *, w):
+    """You put the left neighbour's elements on the right, and the right neighbour's on the left. Swap them when you join."""
+    wide = halo(a, w=w)
+    return jnp.concatenate([wide[-w:], a, wide[:w]])
+
+
+@exercise.misconception(of=halo, fails=halo_value, breaks="the last w elements of the left neighbour, the block")
+def halo_of_the_far_ends(a, *, w):
+    """You sent your first elements to the right, or your last elements to the left. The right neighbour needs the elements next to it, your last w."""
+    n = jax.lax.axis_size("x")
+    left = jax.lax.ppermute(a[:w], "x", [(i, (i + 1) % n) for i in range(n)])
+    right = jax.lax.ppermute(a[-w:], "x", [(i, (i - 1) % n) for i in range(n)])
+    return jnp.concatenate([left, a, right])
+
+
 @exercise.misconception(of=halo, fails=halo_wide, breaks="`halo` | three elements of each neighbour")
 def halo_of_one(a, *, w):
     """You exchanged one element, whatever `w` is. Exchange `w` elements."""
@@ -80,6 +96,20 @@ def stencil_mirrored(a, *, mesh, weights):
     return stencil(a, mesh=mesh, weights=weights[::-1])
 
 
+@exercise.misconception(of=stencil, fails=stencil_value, breaks="The ring is closed")
+def stencil_between_zeros(a, *, mesh, weights):
+    """You assumed zeros before the first element and after the last. The ring is closed: the first element's left neighbour is the last element."""
+
+    def local(block):
+        w, n = len(weights) // 2, jax.lax.axis_size("x")
+        left = jax.lax.ppermute(block[-w:], "x", [(i, i + 1) for i in range(n - 1)])
+        right = jax.lax.ppermute(block[:w], "x", [(i + 1, i) for i in range(n - 1)])
+        padded = jnp.concatenate([left, block, right])
+        return sum(weight * padded[k : k + block.size] for k, weight in enumerate(weights))
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
+
+
 @exercise.misconception(of=stencil, fails=stencil_weighted, breaks="five unequal weights")
 def stencil_of_three(a, *, mesh, weights):
     """You used three weights and a halo of one element. With 2w + 1 weights an element needs w elements from each
@@ -96,6 +126,12 @@ def stencil_halo_per_weight(a, *, mesh, weights):
         return sum(weight * halo(block, w=w)[k : k + block.size] for k, weight in enumerate(weights))
 
     return jax.shard_map(shifted, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
+
+
+@exercise.misconception(of=stencil, fails=stencil_traffic, breaks="two permutes over x with w elements each |")
+def stencil_of_rolls(a, *, mesh, weights):
+    """You rolled the whole array, so the compiler sends elements for each weight. Write shard_map, and fetch the halo once."""
+    return sum(weight * jnp.roll(a, len(weights) // 2 - k) for k, weight in enumerate(weights))
 
 
 @exercise.misconception(of=stencil, fails=stencil_traffic, breaks='`stencil` | the result is sharded `P("x")`')

@@ -25,6 +25,44 @@ def mapped_over_rows(a, *, mesh):
     return jax.vmap(partial(centre, mesh=mesh), in_axes=1, out_axes=1)(a)
 
 
+def without_means(a, mesh, mean):
+    """Return each block minus its means, as ``mean`` computes them."""
+    local = lambda block: block - mean(block)  # noqa: E731
+    return jax.shard_map(local, mesh=mesh, in_specs=P("y", "x"), out_specs=P("y", "x"), check_vma=False)(a)
+
+
+@exercise.misconception(fails=centre_batch_value, breaks="in each matrix the mean of each column is subtracted")
+def centred_over_both_axes(a, *, mesh):
+    """You took the mean over y, too. Along y there are other matrices. Only x cuts the rows of a matrix."""
+    return without_means(a, mesh, lambda block: jax.lax.pmean(block.mean(1, keepdims=True), ("x", "y")))
+
+
+@exercise.misconception(fails=centre_batch_value, breaks="in each matrix the mean of each column is subtracted")
+def centred_together(a, *, mesh):
+    """You took one mean over all matrices of a device. Each matrix has its own mean of each column: keep the dimension of the batch."""
+    return without_means(a, mesh, lambda block: jax.lax.pmean(block.mean((0, 1)), "x"))
+
+
+@exercise.misconception(fails=centre_batch_value, breaks="in each matrix the mean of each column is subtracted")
+def centred_by_own_rows(a, *, mesh):
+    """You subtracted the mean of the device's own rows. x cuts the rows of a matrix: average over x."""
+    return without_means(a, mesh, lambda block: block.mean(1, keepdims=True))
+
+
+@exercise.misconception(fails=centre_batch_value, breaks="in each matrix the mean of each column is subtracted")
+def centred_rows(a, *, mesh):
+    """You subtracted the mean of each row. Subtract the mean of each column, which runs over the rows, I."""
+    return without_means(a, mesh, lambda block: block.mean(2, keepdims=True))
+
+
+@exercise.misconception(fails=centre_batch_traffic, breaks="one all-reduce over x for the B/Y examples of a device")
+def rows_gathered(a, *, mesh):
+    """You gathered all rows on every device. The mean needs one number for each column: average the rows that you have, then all-reduce the means."""
+    return without_means(
+        a, mesh, lambda block: jax.lax.all_gather(block, "x", axis=1, tiled=True).mean(1, keepdims=True)
+    )
+
+
 @exercise.misconception(
     fails=[centre_batch_layout, centre_batch_traffic],
     breaks=["y still cuts the batch, and x still cuts the rows of its matrices", "the batch is not gathered"],

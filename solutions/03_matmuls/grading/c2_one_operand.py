@@ -36,12 +36,73 @@ def gathered_b_too(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_gather_first, fails=gather_first_value, breaks="C equals A @ B on every device")
 def gathered_and_reshaped(a, b, *, mesh):
-    """You stacked the shards and reshaped the stack. This mixes rows of different shards. Join the shards along the columns: axis=1, tiled=True."""
+    """You stacked the shards and reshaped the stack. This puts numbers into wrong columns. Join the shards along the columns: axis=1, tiled=True."""
 
     def local(a, b):
         return jax.lax.all_gather(a, "x").reshape(a.shape[0], -1) @ b
 
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P()), out_specs=P(), check_vma=False)(a, b)
+
+
+@exercise.misconception(form_of=gathered_and_reshaped)
+def gathered_and_interleaved(a, b, *, mesh):
+    """Like `gathered_and_reshaped`, with the columns of the shards in turns."""
+
+    def local(a, b):
+        return jax.lax.all_gather(a, "x", axis=2).reshape(a.shape[0], -1) @ b
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P()), out_specs=P(), check_vma=False)(a, b)
+
+
+@exercise.misconception(of=matmul_gather_first, fails=gather_first_traffic, breaks="one all-gather of A over x")
+def reduced_after_all(a, b, *, mesh):
+    """You multiplied slices and all-reduced. That is `matmul_slice_first`. Gather A, and multiply it by all of B."""
+    return matmul_slice_first(a, b, mesh=mesh)
+
+
+@exercise.misconception(of=matmul_gather_first, fails=gather_first_traffic, breaks="one all-gather of A over x")
+def products_gathered(a, b, *, mesh):
+    """You gathered the partial sums and added them. Gather A, which is smaller than the partial sums of all devices, before you multiply."""
+
+    def local(a, b):
+        return jnp.sum(jax.lax.all_gather(a @ b, "x"), axis=0)
+
+    specs = (P(None, "x"), P("x", None))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
+
+
+def finished(a, b, mesh, finish):
+    """Multiply the matching parts of A and B; ``finish`` turns partial sums into the result."""
+    specs = (P(None, "x"), P("x", None))
+    local = lambda a, b: finish(a @ b)  # noqa: E731
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
+
+
+@exercise.misconception(of=matmul_slice_first, fails=slice_first_value, breaks="both | C equals A @ B on every device")
+def partial_sums_averaged(a, b, *, mesh):
+    """You averaged the partial sums. C is their sum: use psum."""
+    return finished(a, b, mesh, lambda part: jax.lax.pmean(part, "x"))
+
+
+@exercise.misconception(of=matmul_slice_first, fails=slice_first_value, breaks="both | C equals A @ B on every device")
+def partial_sums_returned(a, b, *, mesh):
+    """You returned each device's partial sum. With check_vma=False JAX does not report this. Add the partial sums over x."""
+    return finished(a, b, mesh, lambda part: part)
+
+
+@exercise.misconception(
+    of=matmul_slice_first,
+    fails=slice_first_traffic,
+    breaks="slice first | one all-reduce over x and no other collective",
+)
+def scattered_and_gathered(a, b, *, mesh):
+    """You used a reduce-scatter and an all-gather. One all-reduce, jax.lax.psum, does both."""
+
+    def finish(part):
+        own = jax.lax.psum_scatter(part, "x", scatter_dimension=1, tiled=True)
+        return jax.lax.all_gather(own, "x", axis=1, tiled=True)
+
+    return finished(a, b, mesh, finish)
 
 
 @exercise.misconception(of=matmul_slice_first, fails=slice_first_value, breaks="both | C equals A @ B on every device")

@@ -94,6 +94,12 @@ def exchange_quarter_everywhere(bytes, sizes, network, one_way_bandwidth):
     return bytes * max(sizes) / math.prod(sizes) / (8 * one_way_bandwidth)
 
 
+@exercise.misconception(of=exchange_time, fails=exchange_rings, breaks="rings that send one way, even and odd N")
+def exchange_one_way_as_both(network, **rest):
+    """You let a one-way ring send both ways. On a one-way ring a chunk for the previous chip passes N - 1 wires."""
+    return exchange_time(network="ring" if network == "one_way_ring" else network, **rest)
+
+
 @exercise.misconception(of=exchange_time, fails=exchange_switches, breaks="behind a switch")
 def exchange_switch_as_line(network, **rest):
     """You sent chunks through a switch as along a line. Behind a switch no chip passes chunks on: each chunk takes one wire up and one wire down."""

@@ -262,7 +262,7 @@ def cluster_ragged_gathers(**call):
 
 @exercise.misconception(form_of=cluster_ragged_gathers)
 def cluster_ragged_gathers_over_gpus(**call):
-    """Like `cluster_ragged_gathers`, with the GPUs as parts."""
+    """Like `cluster_ragged_gathers`, but the parts of the array belong to GPUs, not to nodes."""
     ragged = call["kind"] in ("all_gather", "reduce_scatter", "all_reduce")
     return by_rules(call, times=lambda c: min(c.k / c.gpus, 1) if ragged else 1)
 

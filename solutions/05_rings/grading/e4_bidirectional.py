@@ -1,5 +1,7 @@
 """Misconceptions of E4."""
 
+from itertools import zip_longest
+
 import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
@@ -71,6 +73,43 @@ def bidi_mirrored(a):
         left = jax.lax.ppermute(left, "x", [(d, (d - 1) % n) for d in range(n)])
         out = out.at[(me + hop) % n].set(right).at[(me - hop) % n].set(left)
     return out.reshape(-1, a.shape[1])
+
+
+def arrived(a, joined):
+    """Return all shards in the order of ``joined``, a function of the shards that came forwards and backwards."""
+    n = jax.lax.axis_size("x")
+    forth, back = ([(d, (d + step) % n) for d in range(n)] for step in (1, -1))
+    right, left = [a], [a]
+    for hop in range(1, n // 2 + 1):
+        right.append(jax.lax.ppermute(right[-1], "x", forth))
+        if 2 * hop < n:
+            left.append(jax.lax.ppermute(left[-1], "x", back))
+    return jnp.concatenate(joined(right, left[1:]))
+
+
+@exercise.misconception(fails=bidi_gather_value, breaks="every device holds the whole `A`")
+def bidi_in_order_of_arrival(a):
+    """You joined the shards in the order in which they came, so each device has another order. Put each shard at the place of the device that owns it: me - hop or me + hop."""
+    return arrived(a, lambda right, left: [*right, *left])
+
+
+@exercise.misconception(form_of=bidi_in_order_of_arrival)
+def bidi_around_the_own_shard(a):
+    """Like `bidi_in_order_of_arrival`, with the own shard in the middle and the later shards behind it."""
+    return arrived(a, lambda right, left: [*left[::-1], *right])
+
+
+@exercise.misconception(form_of=bidi_in_order_of_arrival)
+def bidi_around_the_own_shard_by_place(a):
+    """Like `bidi_around_the_own_shard`, with the shards of earlier devices before the own shard."""
+    return arrived(a, lambda right, left: [*right[::-1], *left])
+
+
+@exercise.misconception(form_of=bidi_in_order_of_arrival)
+def bidi_round_by_round(a):
+    """Like `bidi_in_order_of_arrival`, with both shards of a round side by side."""
+    pairs = lambda right, left: [one for both in zip_longest(right[1:], left) for one in both if one is not None]  # noqa: E731
+    return arrived(a, lambda right, left: [right[0], *pairs(right, left)])
 
 
 @exercise.misconception(fails=bidi_gather_rounds, breaks="at most ⌊N/2⌋ `ppermute`s each way round")

@@ -121,7 +121,7 @@ def decay_by_pvary(x, *, mesh):
 
 @exercise.alternative(of=decay)
 def decay_from_data(x, *, mesh):
-    """Make the start from data that vary."""
+    """Make the loop's initial carry from an array that varies over x."""
     local = lambda x: jax.lax.psum(_decay(jnp.zeros_like(x[0, 0]), x), "x")  # noqa: E731
     return _mapped(local, x, mesh, P(None, "x"))
 

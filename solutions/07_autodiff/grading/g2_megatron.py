@@ -324,6 +324,26 @@ def block_sums_all(x, w_in, w_out, dy):
     return y, *jax.lax.psum(grads, "tp")
 
 
+@exercise.misconception(
+    of=block_by_hand,
+    fails=by_hand_value,
+    breaks="y and all three gradients equal the results of the uncut block on one device",
+)
+def block_with_f_and_g_swapped(x, w_in, w_out, dy):
+    """You swapped f and g. f is at the start of the block, where every device uses x. g is at its end, where the parts are added."""
+    return with_gradients(lambda x, w_in, w_out: f(jnp.tanh(g(x) @ w_in) @ w_out), x, w_in, w_out, dy)
+
+
+@exercise.misconception(
+    of=block_by_hand,
+    fails=by_hand_value,
+    breaks="y and all three gradients equal the results of the uncut block on one device",
+)
+def block_with_f_inside(x, w_in, w_out, dy):
+    """You applied f to the hidden units, too. Each device has its own hidden units, so their cotangents belong to different numbers. Apply f only to x."""
+    return with_gradients(lambda x, w_in, w_out: g(f(jnp.tanh(f(x) @ w_in)) @ w_out), x, w_in, w_out, dy)
+
+
 @exercise.misconception(of=block_by_hand, fails=by_hand_traffic, breaks="and nothing else")
 def block_gathers_hidden(x, w_in, w_out, dy):
     """You gathered the weights, so every device computes everything. Each MLP unit needs only its own weights."""

@@ -176,6 +176,28 @@ def normed_unbiased(x, *, mesh):
     return _mapped(local, x, mesh)
 
 
+@exercise.misconception(of=batch_norm, fails=normed_value, breaks="mean and variance cover all rows of the batch")
+def normed_by_two_means(x, *, mesh):
+    """You subtracted the square of the mean of a device's own rows. Subtract the square of the mean of all rows."""
+
+    def local(x):
+        mean, square = jax.lax.pmean(jnp.stack([x.mean(0), (x**2).mean(0)]), "dp")
+        return (x - mean) / jnp.sqrt(square - x.mean(0) ** 2 + EPS)
+
+    return _mapped(local, x, mesh)
+
+
+@exercise.misconception(of=batch_norm, fails=normed_value, breaks="of each column over all rows of the batch")
+def normed_over_all_columns(x, *, mesh):
+    """You took one mean and one variance for all columns. Each column has its own."""
+
+    def local(x):
+        mean, square = jax.lax.pmean(jnp.stack([x.mean(), (x**2).mean()]), "dp")
+        return (x - mean) / jnp.sqrt(square - mean**2 + EPS)
+
+    return _mapped(local, x, mesh)
+
+
 @exercise.misconception(of=batch_norm, fails=normed_value, breaks="√(variance + `EPS`)")
 def normed_with_eps_outside(x, *, mesh):
     """You added EPS outside the root. Use sqrt(variance + EPS)."""

@@ -353,6 +353,12 @@ def buckets_last_not_sent(tensors, cap):
     return filled(ready(tensors), cap)[:-1]
 
 
+@exercise.misconception(of=buckets, fails=buckets_order, breaks="every gradient once")
+def buckets_without_large_ones(tensors, cap):
+    """You left out tensors that are larger than the cap. Send each of them alone in a bucket."""
+    return filled([(name, size) for name, size in ready(tensors) if size <= cap], cap)
+
+
 @exercise.misconception(
     of=buckets, fails=buckets_order, breaks="every gradient once, in the order in which they become ready"
 )
@@ -537,11 +543,25 @@ def bucketed_in_another_order(ws, x, y, *, plan):
 
 @exercise.misconception(of=bucketed_grads, fails=bucketed_value, breaks="gradients over all rows")
 def bucketed_mean(ws, x, y, *, plan):
-    """You took the mean over devices. The loss is a sum over all rows, so its gradient is a sum too."""
+    """You took the mean over devices or rows. The loss is a sum over all rows, so its gradient is a sum too."""
     grads = own_grads(ws, x, y)
     for bucket in plan:
         back_into(grads, bucket, jax.lax.pmean(flat_of(grads, bucket), "dp"))
     return grads
+
+
+@exercise.misconception(form_of=bucketed_mean)
+def bucketed_mean_over_rows(ws, x, y, *, plan):
+    """Like `bucketed_mean`, over all rows."""
+    rows = len(x) * jax.lax.axis_size("dp")
+    return [g / rows for g in bucketed_grads(ws, x, y, plan=plan)]
+
+
+@exercise.misconception(of=bucketed_grads, fails=bucketed_value, breaks="gradients over all rows")
+def bucketed_as_planned(ws, x, y, *, plan):
+    """You returned the gradients in the order of the plan. Return them in the order of ws."""
+    grads = bucketed_grads(ws, x, y, plan=plan)
+    return [grads[i] for bucket in plan for i in bucket]
 
 
 @exercise.misconception(of=bucketed_grads, fails=bucketed_budget, breaks="one all-reduce per bucket")
@@ -595,7 +615,7 @@ def bucketed_behind_a_barrier(ws, x, y, *, plan):
 @exercise.misconception(
     of=bucketed_grads,
     fails=bucketed_overlap,
-    breaks="at most 1.2 times as long as its matmuls and the last all-reduce together",
+    breaks="a step takes at most 1.2 times as long as its matmuls and the last all-reduce together",
 )
 def bucketed_under_idle_work(ws, x, y, *, plan):
     """Your buckets are sent beside work that no gradient needs. Send each bucket as soon as its gradients are ready, so that it overlaps the backward pass of the layers below."""

@@ -43,10 +43,15 @@ def fsdp_value(seen):
     expect_close(seen.out, by_hand(seen.ws, seen.x)[0])
 
 
-@exercise.check(step, points=1.5, public=True, after=fsdp_value)
+@exercise.check(step, points=1, public=True, after=fsdp_value)
 def fsdp_gradients(seen):
-    """fsdp_loss: the gradient of the whole batch, with the layout of the layers"""
+    """fsdp_loss: the gradient of the whole batch"""
     expect_close(seen.grads["ws"], by_hand(seen.ws, seen.x)[1])
+
+
+@exercise.check(step, points=0.5, public=True, after=fsdp_value)
+def fsdp_layout(seen):
+    """fsdp_loss: the gradient has the layout of the layers"""
     expect_spec(seen.grads["ws"], P(None, "dp"))
 
 
@@ -655,7 +660,7 @@ def without_last_tanh(ws, x, *, mesh):
     return with_layer(ws, x, mesh, layer_of(gathered), last=layer_of(gathered, act=lambda x: x))
 
 
-@exercise.misconception(fails=[fsdp_ahead, fsdp_forward, fsdp_gradients], breaks="gradients cut as `ws`")
+@exercise.misconception(fails=[fsdp_ahead, fsdp_backward, fsdp_forward, fsdp_layout], breaks="gradients cut as `ws`")
 def model_on_every_device(ws, x, *, mesh):
     """Your shard_map puts all of ws on every device. That is data parallelism. Use P(None, 'dp') and gather layer by layer."""
     rows = x.shape[0]

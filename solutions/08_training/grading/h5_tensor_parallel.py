@@ -129,13 +129,15 @@ def parts_of(seen, name):
 
 @exercise.check([drawn, drawn_again], points=0.5, after=init_spread)
 def init_independent(one, other):
-    """init: devices, weights and seeds share no numbers"""
+    """init: no two devices, weights or seeds get equal numbers"""
     fan_in = {"w1": one.D, "w3": one.D, "w2": one.F}
     scaled = [seen.out[name].value.ravel() * fan_in[name] ** 0.5 for seen in (one, other) for name in fan_in]
     numbers = np.round(np.concatenate(scaled).astype(np.float64), 6)
     again = 1 - len(np.unique(numbers)) / len(numbers)
     if not again < 0.1:
-        raise Failure(f"devices, weights and seeds must share no numbers, but {again:.0%} of all numbers occur again")
+        raise Failure(
+            f"no two devices, weights or seeds may get equal numbers, but {again:.0%} of all numbers occur again"
+        )
     expect_independent(
         {
             f"{name} of device tp={device} for seed {seen.seed}": part
@@ -345,26 +347,26 @@ def own_key(seed):
     return jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))
 
 
-@exercise.misconception(of=init, fails=init_independent, breaks="devices, weights and seeds share no numbers")
+@exercise.misconception(of=init, fails=init_independent, breaks="no two devices, weights or seeds get equal numbers")
 def one_key_for_all_devices(seed, *, D, F):
     """All devices used one key, so all drew the same MLP units: N copies of a small block. Fold the device's index along tp into the key."""
     return drawn_with(jax.random.split(jax.random.key(seed), 3), D, F)
 
 
-@exercise.misconception(of=init, fails=init_independent, breaks="devices, weights and seeds share no numbers")
+@exercise.misconception(of=init, fails=init_independent, breaks="no two devices, weights or seeds get equal numbers")
 def one_key_for_gate_and_up(seed, *, D, F):
     """You drew w1 and w3 with one key, so w1 and w3 are equal. Split the key."""
     keys = jax.random.split(own_key(seed), 2)
     return drawn_with([keys[0], keys[0], keys[1]], D, F)
 
 
-@exercise.misconception(of=init, fails=init_independent, breaks="devices, weights and seeds share no numbers")
+@exercise.misconception(of=init, fails=init_independent, breaks="no two devices, weights or seeds get equal numbers")
 def one_key_for_all_weights(seed, *, D, F):
     """You used one key three times. One key gives the same numbers for every shape. Split the key."""
     return drawn_with([own_key(seed)] * 3, D, F)
 
 
-@exercise.misconception(of=init, fails=init_independent, breaks="devices, weights and seeds share no numbers")
+@exercise.misconception(of=init, fails=init_independent, breaks="no two devices, weights or seeds get equal numbers")
 def seed_ignored(seed, *, D, F):
     """Your weights do not depend on the seed. Make the key from the seed."""
     return drawn_with(jax.random.split(own_key(0), 3), D, F)

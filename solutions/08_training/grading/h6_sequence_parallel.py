@@ -171,12 +171,8 @@ def train_norms(wide, many_units):
         few = 36 if seen is wide else 75  # with few units, work on all rows in one pass exceeds the budget
         most = (14 * units + few) * each  # one matmul is computed again
         right, wrong = (12 * units + 30) * each, (16 * units + 36) * each
-        expect_flops(
-            seen,
-            at_most=needed(
-                right, wrong, at=most, near="with any sizes, a layer has 6 matmuls, or 8 if two are repeated"
-            ),
-        )
+        near = "with any sizes, a layer has 6 matmuls, or 8 if two are repeated"
+        expect_flops(seen, at_most=needed(right, wrong, at=most, near=near))
         # The grader counts 2 FLOPs of a matmul for each multiplication of two numbers, so that no other FLOPs are left.
         # Wrong: each addition of a matmul is corrected.
         other = needed(0, 3 * (units - 1) * each, at=(2 * units + 80) * whole / n)

@@ -35,19 +35,24 @@ def travels(seen, weights, activations, *kinds, near=""):
 
 @exercise.check(layer, points=1, public=True)
 def mlp_value(seen):
-    """mlp_2d: the layer's result, rows cut over x and columns over y"""
+    """mlp_2d: the layer's result"""
     expect_close(seen.out, np.tanh(seen.a @ seen.w_in) @ seen.w_out)
-    expect_spec(seen.out, P("x", "y"))
 
 
-@exercise.check(layer, points=1, public=True, after=mlp_value)
+@exercise.check(layer, points=0.5, public=True, after=mlp_value)
 def mlp_gradients(seen):
-    """mlp_2d: the gradients of all three arrays, in the layouts of these arrays"""
+    """mlp_2d: the gradients of all three arrays"""
     hidden = np.tanh(seen.a @ seen.w_in)
     back = (seen.cotangent @ seen.w_out.T) * (1 - hidden**2)
     expect_close(seen.grads["a"], back @ seen.w_in.T)
     expect_close(seen.grads["w_in"], seen.a.T @ back)
     expect_close(seen.grads["w_out"], hidden.T @ seen.cotangent)
+
+
+@exercise.check(layer, points=0.5, public=True, after=mlp_value)
+def mlp_layouts(seen):
+    """mlp_2d: the result has the layout of A, and each gradient has the layout of its array"""
+    expect_spec(seen.out, P("x", "y"))
     for name, spec in {"a": P("x", "y"), "w_in": P("x", "y"), "w_out": P("y", "x")}.items():
         expect_spec(seen.grads[name], spec)
 
@@ -70,7 +75,7 @@ def mlp_activations(seen):
     travels(over_y, (0, 0, 0), (2, 2, 3), "all_gather", "reduce_scatter")
 
 
-@exercise.check(layer, points=1, after=mlp_gradients)
+@exercise.check(layer, points=1, after=[mlp_gradients, mlp_layouts])
 def mlp_backward(seen):
     """mlp_2d: the backward pass sends weights and their gradients over x, activations and their gradients over y;
     both passes together compute at most one matmul again"""
@@ -369,7 +374,7 @@ def left_to_the_compiler(a, w_in, w_out, *, mesh):
     return laid_out(hidden @ laid_out(w_out, "y", "x"), "x", "y")
 
 
-@exercise.misconception(fails=mlp_gradients, breaks="gradients laid out as their arrays")
+@exercise.misconception(fails=mlp_layouts, breaks="gradients laid out as their arrays")
 def weights_gathered_before(a, w_in, w_out, *, mesh):
     """Your in_specs do not cut the weights over x, so JAX gathers them before your function begins, and their gradients are not cut over x. Take the weights as they are, and gather them in the function."""
 
@@ -397,9 +402,20 @@ def all_reduced_over_y(a, w_in, w_out, *, mesh):
     return around(finish=lambda out: own_columns(jax.lax.psum(out, "y")))(a, w_in, w_out, mesh)
 
 
-@exercise.misconception(
-    fails=[mlp_activations, mlp_gradients, mlp_weights], breaks="gradients laid out as their arrays"
-)
+@exercise.misconception(fails=[mlp_activations, mlp_layouts], breaks="returned Out")
+def result_whole_over_y(a, w_in, w_out, *, mesh):
+    """You all-reduced the result over y, so each chip along y holds all columns. Out has the layout of A: a reduce-scatter gives a chip its own columns, for half the bytes."""
+
+    def local(a, w_in, w_out):
+        rows = jax.lax.all_gather(a, "y", axis=1, tiled=True)
+        up = jax.lax.all_gather(w_in, "x", axis=0, tiled=True)
+        down = jax.lax.all_gather(w_out, "x", axis=1, tiled=True)
+        return jax.lax.psum(jnp.tanh(rows @ up) @ down, "y")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x"))(a, w_in, w_out)
+
+
+@exercise.misconception(fails=[mlp_activations, mlp_layouts, mlp_weights], breaks="gradients laid out as their arrays")
 def w_out_cut_as_w_in(a, w_in, w_out, *, mesh):
     """You took W_out as P('x', 'y'), as if it were cut like W_in. JAX then sends W_out to other chips before your function begins, and the gradient of W_out is cut wrongly. W_out is P('y', 'x'): y cuts F, and x cuts D."""
 

@@ -21,11 +21,16 @@ call = exercise.call(
 )
 
 
-@exercise.check(call, points=1, public=True)
+@exercise.check(call, points=0.75, public=True)
 def hsdp_value(seen):
-    """hsdp_grads: the gradient of all rows and its norm; a device holds its rows of the gradient"""
+    """hsdp_grads: the gradient of all rows and its norm"""
     due = 2 * np.einsum("mbd,mbk->dk", seen.x, seen.x @ seen.w - seen.y) / seen.y.size
     expect_close(seen.out, (due, np.sqrt(np.sum(due**2))))
+
+
+@exercise.check(call, points=0.25, public=True, after=hsdp_value)
+def hsdp_layout(seen):
+    """hsdp_grads: a device holds its rows of the gradient, and the norm"""
     expect_spec(seen.out, (P("shard"), P()))
 
 
@@ -152,6 +157,18 @@ def hsdp_one_all_reduce(w, x, y, *, mesh):
     return hsdp(mesh, lambda g: own_rows(jax.lax.psum(g, ("rep", "shard"))))(w, x, y)
 
 
+@exercise.misconception(fails=[hsdp_far, hsdp_layout, hsdp_near], breaks="laid out as above")
+def hsdp_whole_gradient(w, x, y, *, mesh):
+    """You returned the whole gradient on every device. A device keeps only its rows, P('shard'): reduce-scatter over shard, then sum over rep."""
+
+    def local(w, x, y):
+        g = jax.lax.psum(own_sum(w, x, y), ("rep", "shard")) / (y.size * mesh.size)
+        return g, jnp.sqrt(jnp.sum(g**2))
+
+    specs = (P("shard"), ROWS, ROWS)
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=(P(), P()), check_vma=False)(w, x, y)
+
+
 @exercise.misconception(fails=hsdp_far, breaks="a device sends over rep: 2 (R−1)/R · V/S bytes at most")
 def hsdp_far_first(w, x, y, *, mesh):
     """You summed over rep before you scattered, so S times as many bytes cross rep. Scatter first. With check_vma=True, cast w over rep before the gather. Otherwise JAX casts the gathered w, and sums its whole gradient over rep."""
@@ -245,6 +262,12 @@ def hsdp_mean_over_rep_only(w, x, y, *, mesh):
     return hsdp(mesh, lambda g: far_sum(scattered(g)), every=mesh.shape["rep"])(w, x, y)
 
 
+@exercise.misconception(fails=hsdp_value, breaks="The loss is the mean")
+def hsdp_mean_of_own_rows(w, x, y, *, mesh):
+    """You divided by the numbers of one device and added the devices' means. Divide by the numbers of all devices."""
+    return hsdp(mesh, lambda g: far_sum(scattered(g)) * mesh.size)(w, x, y)
+
+
 @exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")
 def hsdp_without_two(w, x, y, *, mesh):
     """You left out the factor 2 of the square's derivative."""
@@ -307,6 +330,13 @@ def hsdp_norm_over_copies(w, x, y, *, mesh):
 def hsdp_norm_of_own_rows(w, x, y, *, mesh):
     """Your norm covers only the rows on one device. Add the squares over shard before you take the root."""
     return hsdp(mesh, lambda g: far_sum(scattered(g)), lambda g: (g, jnp.sqrt(jnp.sum(g**2))))(w, x, y)
+
+
+@exercise.misconception(fails=hsdp_value, breaks="the gradient's norm √Σg²")
+def hsdp_norms_added(w, x, y, *, mesh):
+    """You added the norms of the devices' rows. Add the squares over shard, then take the root."""
+    norm = lambda g: (g, jax.lax.psum(jnp.sqrt(jnp.sum(g**2)), "shard"))  # noqa: E731
+    return hsdp(mesh, lambda g: far_sum(scattered(g)), norm)(w, x, y)
 
 
 @exercise.misconception(fails=hsdp_value, breaks="the gradient of all rows, and its norm")

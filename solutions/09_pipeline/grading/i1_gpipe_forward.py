@@ -60,7 +60,8 @@ def forward_bubble(seen):
     ticks, rows = d["M"] + stages - 1, d["B"] * d["L"] * seen.mesh.get("dp", 1)
     useful = d["M"] * rows * 2 * d["D"] ** 2
     spent = stages * ticks * rows / stages * (2 * d["D"] ** 2 + 5 * d["D"])  # 5: lengths of rows
-    right, wrong, near = 1 - useful / spent, 1 - useful / spent * ticks / (ticks + 1), "M + P ticks"
+    right, wrong = 1 - useful / spent, 1 - useful / spent * ticks / (ticks + 1)
+    near = "M + P ticks instead of M + P - 1"
     expect_bubble(seen, useful=useful, at_most=needed(right, wrong, near=near))
     tick = 4 * d["B"] * d["D"]
     expect_traffic(seen, at_most=needed(ticks * tick, (ticks + 1) * tick, near=near))
@@ -220,6 +221,18 @@ def one_micro_batch_at_a_time(ws, x):
         return jnp.where(me == 0, x[tick // n], held)
 
     return _pipeline(ws, x, ticks=lambda n, m: n * m, takes=takes, slot=lambda tick, n, m: tick // n)
+
+
+@exercise.misconception(form_of=one_micro_batch_at_a_time)
+def one_micro_batch_after_the_other(ws, x):
+    """Like `one_micro_batch_at_a_time`, without a hop after the last device."""
+    n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
+    out = []
+    for a in x:
+        for s in range(n):
+            a = jax.lax.ppermute(stage(ws, a), "pp", pairs(n, wrap=True)) if s < n - 1 else stage(ws, a)
+        out.append(jnp.where(me == n - 1, a, 0))
+    return jnp.stack(out)[None]
 
 
 @exercise.alternative(of=gpipe_forward)

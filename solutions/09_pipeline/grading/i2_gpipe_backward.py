@@ -161,33 +161,33 @@ def _stepped(ws, x, y, rate, **other):
     return loss, ws - rate * grads
 
 
-@exercise.misconception(fails=step_weights, breaks="equal to those of one device, in each of three steps")
+@exercise.misconception(fails=step_weights, breaks="in each of three steps, equal to the results of one device")
 def only_the_last_learned(ws, x, y, *, rate):
     """You overwrote the gradient in every tick, so only the last micro-batch counts. Add to the gradient instead."""
     return _stepped(ws, x, y, rate, add=lambda useful, slot, grads, dws: jnp.where(useful, dws, grads))
 
 
-@exercise.misconception(fails=step_weights, breaks="equal to those of one device, in each of three steps")
+@exercise.misconception(fails=step_weights, breaks="in each of three steps, equal to the results of one device")
 def step_adds_junk(ws, x, y, *, rate):
     """You add gradients of junk. Add a gradient only in ticks in which the device has a micro-batch. Choose with
     jnp.where."""
     return _stepped(ws, x, y, rate, add=lambda useful, slot, grads, dws: grads + dws)
 
 
-@exercise.misconception(form_of=step_adds_junk, breaks="equal to those of one device, in each of three steps")
+@exercise.misconception(form_of=step_adds_junk, breaks="in each of three steps, equal to the results of one device")
 def step_adds_other_junk(ws, x, y, *, rate):
     """Like `step_adds_junk`, but the junk consists of ones."""
     add = lambda useful, slot, grads, dws: grads + dws  # noqa: E731
     return _stepped(ws, x, y, rate, held=lambda x: jnp.ones_like(x[0]), add=add)
 
 
-@exercise.misconception(fails=step_weights, breaks="equal to those of one device, in each of three steps")
+@exercise.misconception(fails=step_weights, breaks="in each of three steps, equal to the results of one device")
 def divided_twice(ws, x, y, *, rate):
     """You divided by M twice. The mean over y.size already covers all micro-batches."""
     return _stepped(ws, x, y, rate, per=lambda y: y.size * y.shape[0])
 
 
-@exercise.misconception(fails=step_weights, breaks="equal to those of one device, in each of three steps")
+@exercise.misconception(fails=step_weights, breaks="in each of three steps, equal to the results of one device")
 def divided_at_every_add(ws, x, y, *, rate):
     """You divide the running sum by M in every tick, so early gradients are divided again and again. Divide once."""
     per, m = x[0].size, x.shape[0]
@@ -198,26 +198,26 @@ def divided_at_every_add(ws, x, y, *, rate):
     return _stepped(ws, x, y, rate, per=lambda y: per, add=add)
 
 
-@exercise.misconception(fails=step_weights, breaks="equal to those of one device, in each of three steps")
+@exercise.misconception(fails=step_weights, breaks="in each of three steps, equal to the results of one device")
 def scaled_for_the_log(ws, x, y, *, rate):
     """Your loss is the mean over the batch, but your gradient is the gradient of the sum over micro-batches. Divide by M before the backward pass."""
     return _stepped(ws, x, y, rate, per=lambda y: y[0].size)
 
 
-@exercise.misconception(fails=step_weights, breaks="equal to those of one device, in each of three steps")
+@exercise.misconception(fails=step_weights, breaks="in each of three steps, equal to the results of one device")
 def last_device_backwards(ws, x, y, *, rate):
     """Your last device begins the backward pass with the last micro-batch, but the other devices begin with the first, so
     they combine a gradient with the wrong input. Use one order on all devices."""
     return _stepped(ws, x, y, rate, at=lambda slot, me, n, m: jnp.where(me == n - 1, m - 1 - slot, slot))
 
 
-@exercise.misconception(fails=step_weights, breaks="equal to those of one device, in each of three steps")
+@exercise.misconception(fails=step_weights, breaks="in each of three steps, equal to the results of one device")
 def back_as_there(ws, x, y, *, rate):
     """In the backward pass you take micro-batch t - s, as in the forward pass. The backward pass begins at the last device: take micro-batch t - (P - 1 - s)."""
     return _stepped(ws, x, y, rate, back_at=lambda tick, me, n: tick - me)
 
 
-@exercise.misconception(fails=step_loss, breaks="equal to those of one device, in each of three steps")
+@exercise.misconception(fails=step_loss, breaks="in each of three steps, equal to the results of one device")
 def last_input_only(ws, x, y, *, rate):
     """You run the backward pass of every micro-batch with the last received input. Each micro-batch needs its own input: keep M inputs."""
     return _stepped(ws, x, y, rate, at=lambda slot, me, n, m: slot * 0 + m - 1)
@@ -234,7 +234,7 @@ def learned_on_the_way(ws, x, y, *, rate):
     return loss, ws
 
 
-@exercise.misconception(fails=step_loss, breaks="equal to those of one device, in each of three steps")
+@exercise.misconception(fails=step_loss, breaks="in each of three steps, equal to the results of one device")
 def masked_by_a_product(ws, x, y, *, rate):
     """Here idle devices compute NaN from zeros, and 0 · NaN is NaN. Choose with jnp.where, or give idle devices rows of ones."""
 

@@ -105,14 +105,18 @@ def schedule_makespan(seen):
             )
 
 
+def most_in_flight(when, s, M):
+    """Return the largest number of micro-batches in flight on device s."""
+    spans = [(when[s, f"F{i}"], when[s, f"B{i}"]) for i in range(M)]
+    return max(sum(first <= tick <= last for first, last in spans) for tick, _ in spans)
+
+
 @exercise.check(sizes, points=1, after=schedule_order)
 def schedule_in_flight(seen):
     """schedule_1f1b: at most P - s micro-batches are in flight on device s"""
     for P, M, when, _, of in each_schedule(seen):
         for s in range(P):
-            spans = [(when[s, f"F{i}"], when[s, f"B{i}"]) for i in range(M)]
-            most = max(sum(first <= tick <= last for first, last in spans) for tick, _ in spans)
-            if most > P - s:
+            if (most := most_in_flight(when, s, M)) > P - s:
                 told = f"device {s} has {most} micro-batches in flight, the budget is {P - s}"
                 raise Failure(
                     f"for {of}: {told}" if seen.public else f"for {of} too many micro-batches are in flight",
@@ -150,7 +154,21 @@ def lists(P, M, ahead):
     return found
 
 
-@exercise.misconception(fails=schedule_in_flight, breaks="at most P − s micro-batches in flight")
+def all_in_flight(seen):
+    """For `gives`: require that the first device keeps all micro-batches."""
+    for _, M, when, *_ in each_schedule(seen):
+        if most_in_flight(when, 0, M) < M:
+            raise Failure("GPipe keeps all micro-batches")
+
+
+def some_in_flight(seen):
+    """For `gives`: require that the first device does not keep all of many micro-batches."""
+    for P, M, when, *_ in each_schedule(seen):
+        if M > 2 * P and most_in_flight(when, 0, M) == M:
+            raise Failure("this mistake keeps fewer micro-batches")
+
+
+@exercise.misconception(fails=schedule_in_flight, gives=all_in_flight, breaks="at most P − s micro-batches in flight")
 def schedule_of_gpipe(P, M):
     """Your schedule is GPipe's: all forwards end before the first backward, and device 0 keeps M inputs. Start each backward as soon as you can."""
     there = [[""] * s + [f"F{i}" for i in range(M)] + [""] * (P - 1 - s) for s in range(P)]
@@ -163,10 +181,16 @@ def schedule_never_clamped(P, M):
     return run(lists(P, M, lambda s: P - s), P)
 
 
-@exercise.misconception(fails=schedule_in_flight, breaks="at most P − s micro-batches in flight")
+@exercise.misconception(fails=schedule_in_flight, gives=some_in_flight, breaks="at most P − s micro-batches in flight")
 def schedule_one_more(P, M):
-    """You schedule one forward too many before the first backward. On device s the first backward comes after P - s forwards. On the last device it comes after one forward."""
+    """You schedule too many forwards before the first backward. On device s the first backward comes after P - s forwards. On the last device it comes after one forward."""
     return run(lists(P, M, lambda s: min(P - s + 1, M)), P)
+
+
+@exercise.misconception(fails=schedule_makespan, breaks="at most 2 (M + P − 1) ticks")
+def schedule_two_in_flight(P, M):
+    """You keep at most two micro-batches in flight on each device. The first devices then wait: device s needs P - s."""
+    return run(lists(P, M, lambda s: min(2, P - s, M)), P)
 
 
 @exercise.misconception(fails=schedule_makespan, breaks="at most 2 (M + P − 1) ticks")
@@ -194,7 +218,7 @@ def schedule_two_in_a_cell(P, M):
 
 @exercise.misconception(fails=schedule_makespan, breaks="at most 2 (M + P − 1) ticks")
 def schedule_one_at_a_time(P, M):
-    """You finish forward and backward of a micro-batch on all devices before the next begins. Start the next micro-batch while the first is on other devices."""
+    """You finish forward and backward of a micro-batch on all devices before the next begins. Start the next micro-batch while the first is on other devices: the first device needs P micro-batches in flight, the last only one."""
     span = 2 * P
 
     def row(s):

@@ -85,6 +85,13 @@ def grouped_without_copies(q, k, v):
     return to_rows(jax.vmap(one)(q, k, v))
 
 
+@exercise.misconception(fails=ulysses_value, breaks="whose scores q · k are not scaled")
+def scaled_by_the_root_of_d(q, k, v):
+    """You divided the scores by the square root of d. Here the score is q · k."""
+    q, k = rotated(to_heads(q), to_heads(k))
+    return to_rows(attention(q / q.shape[-1] ** 0.5, k, to_heads(v)))
+
+
 @exercise.misconception(fails=ulysses_value, breaks="by their position *in the whole text*")
 def rotated_by_the_block(q, k, v):
     """You rotated by row numbers within the block. A block starts at position axis_index('x') times its number of

@@ -283,6 +283,16 @@ def maximum_over_the_heads_of_a_sequence(q, k, v, length):
     return sums / mass[..., None]
 
 
+@exercise.misconception(fails=decode_value, breaks="From all scores of a head, subtract")
+def maxima_added(q, k, v, length):
+    """You added the maxima of the devices. The weights of all scores then become 0, or overflow. Use pmax."""
+    scores = scored(q, k, length, -1e30)
+    top = jax.lax.psum(jnp.maximum(scores.max(-1), -1e3), "x")
+    weights = jnp.exp(scores - top[..., None])
+    sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
+    return sums / mass[..., None]
+
+
 @exercise.misconception(fails=decode_value, breaks="hold old data: ignore them")
 def maximum_of_old_data(q, k, v, length):
     """You took the largest score of all positions, also of those that are not filled. If old data have a much larger

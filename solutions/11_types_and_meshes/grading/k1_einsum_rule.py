@@ -83,7 +83,7 @@ def every_placement(terms):
 
 
 def drawn(equations, admit, most=30):
-    """Draw at most ``most`` cases, evenly over the placements that a trial gives."""
+    """Draw at most ``most`` cases for each kind of placement that `by_einsum` returns."""
 
     def draw(rng):
         found = {}
@@ -227,6 +227,14 @@ def a_sum_beside_a_cut(equation, placements):
     return einsum_rule(equation, placements)
 
 
+@exercise.misconception(form_of=a_sum_beside_a_cut)
+def a_sum_lost_beside_a_cut(equation, placements):
+    """Like `a_sum_beside_a_cut`, but the result has the placement that the cut gives."""
+    if "P" in placements and any(place[0] == "S" for place in placements):
+        return einsum_rule(equation, ["R" if place == "P" else place for place in placements])
+    return einsum_rule(equation, placements)
+
+
 @exercise.misconception(of=einsum_rule, fails=[of_shards, of_graphs], breaks="whole and cut operands")
 def contraction_is_whole(equation, placements):
     """You treated the contraction of cut operands as a whole result. Each device has summed only its own terms, so the
@@ -246,6 +254,17 @@ def one_cut_is_enough(equation, placements):
     if not cut:
         return "R"
     return f"S({out.index(cut[0])})" if cut[0] in out else "P"
+
+
+@exercise.misconception(form_of=one_cut_is_enough)
+def one_cut_is_enough_for_whole_operands(equation, placements):
+    """Like `one_cut_is_enough`, but two different cuts are refused."""
+    operands, out = equation.split("->")
+    cut = {t[int(place[2:-1])] for t, place in zip(operands.split(","), placements, strict=True) if place[0] == "S"}
+    if "P" in placements or len(cut) != 1:
+        return einsum_rule(equation, placements)
+    [letter] = cut
+    return f"S({out.index(letter)})" if letter in out else "P"
 
 
 @exercise.misconception(of=einsum_rule, fails=no_fit, breaks="`ValueError` when parts do not fit")
@@ -277,6 +296,12 @@ def only_the_first_is_batch(equation, placements):
     if any(len(term) > 3 and place in ("S(1)", "S(2)") for term, place in zip(terms, placements, strict=True)):
         raise ValueError("only the batch can be cut")
     return einsum_rule(equation, placements)
+
+
+@exercise.misconception(of=elementwise_rule, fails=elementwise_sums, breaks="the four operations")
+def triple_of_a_sum_is_whole(op, placements):
+    """You took the triple of a partial sum for whole. Each device triples its own part, so the parts are still to be added."""
+    return "R" if (op, placements) == ("triple", ["P"]) else elementwise_rule(op, placements)
 
 
 @exercise.misconception(of=elementwise_rule, fails=elementwise_sums, breaks="the four operations")

@@ -261,6 +261,13 @@ def product_not_asked(strategies, devices, node):
                     known * (devices // known if -1 in strategies.values() else 1), node)  # fmt: skip
 
 
+@exercise.misconception(form_of=product_not_asked)
+def product_asked_without_a_rest(strategies, devices, node):
+    """Like `product_not_asked`, but only if a size is -1."""
+    known = math.prod(size for size in strategies.values() if size != -1)
+    return mesh_for(strategies, known * (devices // known) if -1 in strategies.values() else devices, node)
+
+
 @exercise.misconception(
     of=mesh_for, fails=[mesh_inner, mesh_near, mesh_sizes], breaks="all devices that the other sizes leave"
 )
@@ -345,6 +352,19 @@ def first_axis_is_the_batch(what, mesh):
 def replicas_cut_weights(what, mesh):
     """You cut weights over dp_replicate. Ranks along dp_replicate hold copies of the weights."""
     return axes_for("loss" if what == "weights" else what, mesh)
+
+
+@exercise.misconception(of=axes_for, fails=axes_by_name, breaks="in the order of `mesh`, which may be any order")
+def axes_in_a_fixed_order(what, mesh):
+    """You returned the axes in a fixed order. Return them in the mesh's order, which may be any."""
+    return tuple(sorted(axes_for(what, mesh), key=AXES.index))
+
+
+@exercise.misconception(of=axes_for, fails=axes_by_name, breaks="axes over which shares of the loss")
+def tp_shares_the_loss(what, mesh):
+    """You summed the loss over tp. The ranks of tp compute one loss together: it is equal on all of them."""
+    found = axes_for(what, mesh)
+    return tuple(axis for axis, _ in mesh if axis in found or (what, axis) == ("loss", "tp"))
 
 
 @exercise.misconception(of=tp_outermost_time)
@@ -437,7 +457,7 @@ def data_outermost(strategies, devices, node):
 
 @exercise.alternative(of=mesh_for)
 def cp_innermost(strategies, devices, node):
-    """cp is innermost if tp and cp fit in a node together; pp is the second axis."""
+    """Put cp innermost if tp · cp ranks fill nodes evenly, otherwise tp. Put pp directly after dp_replicate."""
     sizes = dict(strategies)
     left = devices
     for size in sizes.values():

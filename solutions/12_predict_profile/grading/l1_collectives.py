@@ -113,10 +113,16 @@ wrapped = exercise.cases(
 )
 
 
-@exercise.check(spelled, points=0.5, public=True)
+@exercise.check(spelled, points=0.25, public=True)
+def lists_read(seen):
+    """device_groups: lists"""
+    expect_outcomes(seen, where=lambda case: case["text"].startswith("{"), ints=True)
+
+
+@exercise.check(spelled, points=0.25, public=True)
 def groups_read(seen):
-    """device_groups: lists, and grids that are transposed and cut"""
-    expect_outcomes(seen, ints=True)
+    """device_groups: grids that are transposed and cut"""
+    expect_outcomes(seen, where=lambda case: case["text"].startswith("["), ints=True)
 
 
 @exercise.check(straight, points=0.5, public=True, after=groups_read)
@@ -125,19 +131,19 @@ def straight_programs(seen):
     expect_outcomes(seen, ints=True)
 
 
-@exercise.check(looped, points=0.5, public=True, after=groups_read)
+@exercise.check(looped, points=0.5, public=True)
 def loops(seen):
     """collectives: nested loops, on CPU and TPU"""
     expect_outcomes(seen, ints=True)
 
 
-@exercise.check(paired, points=0.5, public=True, after=groups_read)
+@exercise.check(paired, points=0.5, public=True)
 def starts_and_dones(seen):
     """collectives: transfers that one line starts and another completes"""
     expect_outcomes(seen, ints=True)
 
 
-@exercise.check(wrapped, points=1, public=True, after=groups_read)
+@exercise.check(wrapped, points=1, public=True)
 def wrappers(seen):
     """collectives: collectives in computations that fusions call"""
     expect_outcomes(seen, ints=True)
@@ -201,6 +207,14 @@ def grid(text, cut, transposed):
     shape, dims, order = re.fullmatch(r"\[(.+)\]<=\[(.+?)\](?:T\((.+)\))?", text).groups(default="")
     shape, dims, order = ([int(n) for n in part.split(",") if n] for part in (shape, dims, order))
     return transposed(np.arange(cut(dims)), dims, order or list(range(len(dims))), shape).tolist()
+
+
+@exercise.misconception(of=device_groups, fails=lists_read, breaks="lists, and grids")
+def groups_of_digits(text):
+    """You read each digit as a device. Devices have numbers of several digits, too: split the text at the commas."""
+    if text.startswith("["):
+        return device_groups(text)
+    return [[int(n) for n in re.findall(r"\d", group)] for group in text.split("},{")]
 
 
 @exercise.misconception(of=device_groups, fails=groups_read, breaks="grids that are transposed and cut")

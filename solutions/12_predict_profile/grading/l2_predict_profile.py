@@ -274,9 +274,20 @@ def timed_from_a_free_device(log):
 
 @exercise.misconception(of=durations, fails=timed_alone, breaks="a device runs one call at a time")
 def whole_calls_passed_over(log):
-    """You ignored calls of whole arrays when you looked for queued calls. The device runs them too, so a call made
-    before such a call was ready had to wait for it."""
+    """You ignored some calls when you looked for queued calls: calls of whole arrays, or first calls. The device runs
+    them too, so a call made before such a call was ready had to wait for it."""
     return durations([call for call in log if call["cut"]])
+
+
+@exercise.misconception(form_of=whole_calls_passed_over)
+def first_calls_passed_over(log):
+    """Like `whole_calls_passed_over`, and first calls are ignored too."""
+
+    def counts(call, before):
+        earlier = [one for i, one in enumerate(before) if one["cut"] and warm(one, before[:i])]
+        return call["cut"] and warm(call, before) and alone(call, earlier)
+
+    return kept(log, counts)
 
 
 @exercise.misconception(of=durations, fails=timed_while_moving, breaks="leave out calls with `cut` False")
@@ -354,8 +365,24 @@ def seconds_of_a_byte(measured, devices):
 
 @exercise.misconception(of=fit, fails=fitted, breaks="use the median or the minimum of each size's times")
 def mean_of_all_calls(measured, devices):
-    """You used means. One delayed call moves a mean: use the median or the minimum."""
+    """You used means, or all calls. One delayed call moves them: use the median or the minimum of each size."""
     slope, start = line(measured, mean)
+    return start / (devices - 1), (devices - 1) / devices / slope
+
+
+@exercise.misconception(form_of=mean_of_all_calls)
+def line_through_all_calls(measured, devices):
+    """Like `mean_of_all_calls`: the line goes through all calls."""
+    line(measured)
+    calls = [(size, [one]) for size, seconds in measured for one in seconds]
+    slope, start = line(calls)
+    return start / (devices - 1), (devices - 1) / devices / slope
+
+
+@exercise.misconception(of=fit, fails=fitted, breaks="use the median or the minimum of each size's times")
+def slowest_calls(measured, devices):
+    """You used the slowest call of each size. Other work delayed it: use the median or the minimum."""
+    slope, start = line(measured, max)
     return start / (devices - 1), (devices - 1) / devices / slope
 
 

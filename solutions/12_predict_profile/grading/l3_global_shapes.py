@@ -167,6 +167,19 @@ def axes_between_groups(groups, mesh):
     return [axis for axis in mesh if mesh[axis] > 1 and axis not in within]
 
 
+@exercise.misconception(form_of=axes_between_groups)
+def axes_that_agree(groups, mesh):
+    """Like `axes_between_groups`, with axes of size 1."""
+    within = axes(groups, mesh)
+    return [axis for axis in mesh if axis not in within]
+
+
+@exercise.misconception(of=axes, fails=axes_of_groups, breaks="in the mesh's order")
+def axes_innermost_named_first(groups, mesh):
+    """You named the innermost axis first. Name the axes in the mesh's order."""
+    return axes(groups, mesh)[::-1]
+
+
 @exercise.misconception(of=axes, fails=axes_of_groups, breaks="groups over one axis or several")
 def axes_of_two_devices(groups, mesh):
     """You compared only the first two devices of a group. A group may run over several axes: compare all its
@@ -209,20 +222,33 @@ def times_all_devices(hlo, mesh):
     )
 
 
+def with_copies(local, sharding, names):
+    """Return a whole shape in which the copies enlarge the last dimension."""
+    cut = tiles(sharding)
+    extra = cut[-1] if "replicate" in sharding and cut else 1
+    whole = [d * n for d, n in zip(local, cut, strict=False)] or list(local)
+    return [*whole[:-1], whole[-1] * extra]
+
+
 @exercise.misconception(
     of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes], breaks="which runs over copies"
 )
 def copies_as_a_part(hlo, mesh):
     """You also multiplied by the dimension of copies. With `last_tile_dim_replicate` the last dimension of the grid
     cuts nothing."""
+    return replaced(hlo, global_shapes(hlo, mesh), with_copies)
 
-    def shape(local, sharding, names):
-        cut = tiles(sharding)
-        extra = cut[-1] if "replicate" in sharding and cut else 1
-        whole = [d * n for d, n in zip(local, cut, strict=False)] or list(local)
-        return [*whole[:-1], whole[-1] * extra]
 
-    return replaced(hlo, global_shapes(hlo, mesh), shape)
+@exercise.misconception(form_of=copies_as_a_part)
+def copies_as_a_cut(hlo, mesh):
+    """Like `copies_as_a_part`, and the axes of copies cut the last dimension."""
+
+    def cut(sharding, names):
+        used = {axis for own in names for axis in own}
+        copies = [axis for axis in mesh if axis not in used] if "replicate" in sharding and tiles(sharding) else []
+        return [*names[:-1], names[-1] + copies]
+
+    return replaced(hlo, global_shapes(hlo, mesh), with_copies, cut)
 
 
 @exercise.misconception(

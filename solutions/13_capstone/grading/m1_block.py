@@ -47,7 +47,7 @@ there_and_back = exercise.call(
     # With few positions and a large D, a second gather of K and V sends less than a needless sum does, and rows
     # are larger than K and V.
     dims={"B": 6, "T": 4, "D": 336, "H": 8, "d": 2, "F": 58},
-    hidden_dims={"B": 10, "T": 6, "D": 600, "H": 12, "d": 3, "F": 70},
+    hidden_dims={"B": 10, "T": 6, "D": 600, "H": 14, "d": 3, "F": 70},
 )  # fmt: skip
 long = exercise.call(
     block, params=params(), x=rows, wrt=("params", "x"), cotangent=rows, meshes=[{"dp": 1, "tp": 2, "sp": 4}],
@@ -650,8 +650,20 @@ def summed_over_positions_too(params, x, *, mesh):
 
 @exercise.misconception(fails=block_value)
 def residual_of_the_norm(params, x, *, mesh):
-    """You added attention to norm(x). Add attention to x."""
+    """You added the result of attention or of the MLP to norm(x). Add this result to x."""
     local = summed(lambda x, part, params: norm(x, params["before"]) + over_tp(part), over_tp)
+    return mapped(local, mesh)(params, x)
+
+
+@exercise.misconception(form_of=residual_of_the_norm)
+def residuals_of_both_norms(params, x, *, mesh):
+    """Like `residual_of_the_norm`, for attention and the MLP."""
+
+    def local(params, x):
+        part = jnp.einsum("bthk,hkd->btd", attention(*projected(params, x)), params["out"])
+        n = norm(norm(x, params["before"]) + over_tp(part), params["between"])
+        return n + over_tp(jax.nn.silu(n @ params["up"]) @ params["down"])
+
     return mapped(local, mesh)(params, x)
 
 

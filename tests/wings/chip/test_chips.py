@@ -124,9 +124,7 @@ def test_the_compiler_hides_the_hops_of_a_right_ring_and_none_of_a_serial_one(
     assert temporaries(large) >= 8192 * 8192 * 2 > 100 * temporaries(right), "the gather holds all of A"
     (one,) = counted(right.timeline)
     assert one.runs == 7 and one.overlapped >= 5
-    assert any(
-        "of these 7 collectives overlap with compute for at least 90% of their time" in text for _, text in facts(right)
-    )
+    assert any("of these 7 collectives overlap for at least 90% of their time" in text for _, text in facts(right))
 
 
 def test_the_learners_lines_are_in_the_compilers_schedule(course: Course, graders: dict[str, Grader]) -> None:

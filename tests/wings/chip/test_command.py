@@ -28,19 +28,19 @@ BAD = {
     "chip f1 --on v5e:2x5": "v5e has no slice of 2x5; did you mean v5e:2x4? shardlings doctor lists the slices",
     "chip f1 --on v5g:2x4": "unknown chip 'v5g'; did you mean",
     "chip f1 --on v3:2x2": "nothing is compiled for v3: the published clock rate of 940 MHz gives 1.23e14 FLOP/s",
-    "chip f1 --on tpu7x:2x2x1 --mesh x=1,y=4": "the mesh (x=1, y=4) has 4 devices, 7x:2x2x1 has 8",
+    "chip f1 --on tpu7x:2x2x1 --mesh x=1,y=4": "the mesh (x=1, y=4) has 4 devices, but 7x:2x2x1 has 8",
     "chip c3 --on v5e:2x4 --shape J=0": "--shape J=0: J=0 is not a name and a size; write x=4,y=2",
     "chip c3 --on v5e:2x4 --mesh x=-2,y=-4": "--mesh x=-2,y=-4: x=-2 is not a name and a size; write x=4,y=2",
     "watch c1 --backend tpu:v5e:2x4": f"--backend tpu:v5e:2x4: {MISSING}",
     "watch c1 --backend tpux": "no backend 'tpux'; there are cpu, gpu, tpu, and tpu:SLICE",
-    "chip f1 --on v5e:4x4": "no mesh of the exercise's calls has the 16 devices of v5e:4x4; the calls have x=1, y=8 (8); choose another mesh with --mesh",
-    "chip f1 --on v5e:2x4 --mesh x=1,y=4": "the mesh (x=1, y=4) has 4 devices, v5e:2x4 has 8",
+    "chip f1 --on v5e:4x4": "no mesh of the exercise's calls has the 16 devices of v5e:4x4; the meshes are x=1, y=8 (8 devices); choose another mesh with --mesh",
+    "chip f1 --on v5e:2x4 --mesh x=1,y=4": "the mesh (x=1, y=4) has 4 devices, but v5e:2x4 has 8",
     "chip f1 --on v5e:2x4 --mesh x=8": "the mesh {'x': 8} does not have",
     "chip c3 --on v5e:2x4 --shape Q=4": "no dimension 'Q' in c3_contracting; there are I, J, K",
-    "chip c3 --on v5e:2x4 --shape J=8191": "dimension J = 8191 in dims is not cut into",
+    "chip c3 --on v5e:2x4 --shape J=8191": "dimension J = 8191 in dims cannot be cut into",
     "chip c3 --on v5e:2x4 --shape J": "--shape J: J is not a name and a size; write x=4,y=2",
     "chip c3 --on v5e:2x4 --shape I=4096 --solution": MISSING,
-    "chip f1 --on v5e:2x4 --html /nowhere/page.html": "there is no folder /nowhere for page.html; make it first",
+    "chip f1 --on v5e:2x4 --html /nowhere/page.html": "there is no folder /nowhere for page.html; make the folder first",
     "chip f1 --on v5e:2x4 --html README.md": "README.md already exists; name a new file",
     "check c1 --backend tpu:v5e:2x4": f"--backend tpu:v5e:2x4: {MISSING}",
     "check c1 --backend tpu:v5e:2x5": "v5e has no slice of 2x5",
@@ -68,8 +68,8 @@ def test_the_courses_own_programs_are_shown_without_the_compiler(
     words = ["chip", "f1", "--on", "v5e:2x4", "--solution", "--html", str(page)]
     code, out, err = run(words, monkeypatch, capsys)
     assert code == 0, err
-    assert f"note: {MISSING}; this shows an earlier compilation of the unchanged solution" in err
-    told = "5.2196 ms of the 5.2196 ms of 7 permutes (100%); 7 of these 7 collectives overlap with compute for at least 90% of their time"
+    assert f"note: {MISSING}; this command shows an earlier compilation of the unchanged solution" in err
+    told = "5.2196 ms (100%) of the 5.2196 ms of 7 permutes overlap with compute; 7 of these 7 collectives overlap for at least 90% of their time"
     assert told in " ".join(out.split())
     assert (
         out.index("the compiler's schedule")

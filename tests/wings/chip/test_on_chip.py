@@ -61,7 +61,7 @@ def test_facts_show_overlap_matmuls_and_memory() -> None:
     found = dict(facts(on_chip(schedule())))
     assert (
         found["overlap"]
-        == "200 us of the 200 us of 2 permutes (100%); 2 of these 2 collectives overlap with compute for at least 90% of their time"
+        == "200 us (100%) of the 200 us of 2 permutes overlap with compute; 2 of these 2 collectives overlap for at least 90% of their time"
     )
     assert found["core"] == "300 us of 300 us are matmuls; other kernels 0 ps, waiting 0 ps"
     assert found["memory"] == "10 MiB of 16 GB (0.1%): 10 MiB arguments, 0 B results, 0 B temporaries"

@@ -163,7 +163,7 @@ ENTRY %main (a: bf16[8192,8192], b: pred[]) -> bf16[8192,8192] {
 def test_a_program_that_calls_itself_for_ever_is_too_large() -> None:
     text = "%f (p: f32[8]) -> f32[8] {\n  %p = f32[8]{0} parameter(0)\n  ROOT %r = f32[8]{0} call(%p), to_apply=%f\n}\n"
     text += "\nENTRY %m (a: f32[8]) -> f32[8] {\n  %a = f32[8]{0} parameter(0)\n  ROOT %r = f32[8]{0} call(%a), to_apply=%f\n}\n"
-    with pytest.raises(TooLarge, match="calls too deep"):
+    with pytest.raises(TooLarge, match="calls are nested too deeply"):
         read_plain(text)
 
 

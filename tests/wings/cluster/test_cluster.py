@@ -158,7 +158,9 @@ def test_graded_reports_are_kept_if_the_scheduler_dies(here: Path, tmp_path: Pat
     line = said.splitlines()[-1]
     assert code == 2 and "Traceback" not in said, said
     assert line.startswith(f"shardlings: the scheduler at {there.address} is gone (")
-    assert line.endswith("start it and its workers and run the same command again; finished reports are kept")
+    assert line.endswith(
+        "start the scheduler and its workers and run the same command again; finished reports are kept"
+    )
     kept = graded_in(here / "dies", "made")
     assert len(kept) >= 2
     shutil.copytree(here / "dies", here / "marked")
@@ -200,7 +202,7 @@ def test_a_worker_with_another_jax_version_is_refused_by_name(
 
     workers("older", PYTHONPATH=another_jax(tmp_path / "jax"))
     code, said = ended(grade(here, "older", "--cluster", there.address))
-    why = f"(older) has jax 0.9.9, this machine has {version('jax')}: install this machine's version there"
+    why = f"(older) has jax 0.9.9, this machine has {version('jax')}: install this machine's version on the worker"
     assert code == 2 and said.splitlines()[-1].startswith(f"shardlings: no worker can grade at {there.address}: ")
     assert why in said.splitlines()[-1] and "Traceback" not in said
     workers("as here")

@@ -197,7 +197,9 @@ def test_a_submission_that_ends_workers_is_given_up() -> None:
 
     batch = Batch(Cluster(a=Ends(), b=Ends()), *STUDENTS).run()
     failed = {s: str(r) for s, r in batch.came if isinstance(r, Exception)}
-    assert failed == {"s3": f"{MOST_LOST} workers with this submission ended, the last: {failed['s3'].split(': ')[1]}"}
+    assert failed == {
+        "s3": f"{MOST_LOST} workers ended while they graded this submission, the last: {failed['s3'].split(': ')[1]}"
+    }
     assert len(batch.came) == 20 and failed["s3"].endswith("did not answer")
 
 
@@ -273,7 +275,7 @@ class Older(Worker):
 
 HERE = deciding()
 REFUSED = {
-    "jax": (lambda: with_(jax="0.9.9"), f"has jax 0.9.9, this machine has {HERE['jax']}: install this machine's version there"),
+    "jax": (lambda: with_(jax="0.9.9"), f"has jax 0.9.9, this machine has {HERE['jax']}: install this machine's version on the worker"),
     "python": (lambda: with_(Python="3.10"), f"has Python 3.10, this machine has {HERE['Python']}: install"),
     "code": (lambda: with_(**{"its code": "0"}), f"has its code 0, this machine has {HERE['its code']}: install"),
     "package": (lambda: with_(einops="9"), "has einops 9, this machine has"),
@@ -305,7 +307,7 @@ def test_the_batch_stops_with_one_line_if_no_worker_is_left(why: str) -> None:
     what = "no worker is left" if why == "another" else "no worker can grade"
     assert str(stopped.value).startswith(f"{what} at {AT}: odd {text}")
     assert "\n" not in str(stopped.value)
-    assert str(stopped.value).endswith("mend that and run the same command again; finished reports are kept")
+    assert str(stopped.value).endswith("mend the cause and run the same command again; finished reports are kept")
 
 
 def test_the_error_without_workers_shows_how_to_start_one() -> None:
@@ -323,6 +325,6 @@ def test_a_batch_without_workers_waits_a_while_for_others() -> None:
     cluster = Cluster(a=Worker())
     cluster.at[3.0] = lambda: cluster.there.pop("a")
     batch = Batch(cluster, *STUDENTS, none=20)
-    with pytest.raises(ClusterError, match=f"no worker is left at {AT}; mend that and run"):
+    with pytest.raises(ClusterError, match=f"no worker is left at {AT}; mend the cause and run"):
         batch.run()
     assert batch.came and cluster.now < 40  # reports that came before the error were passed on

@@ -67,7 +67,7 @@ def test_isolation_defaults_to_what_this_machine_supports(monkeypatch: pytest.Mo
         spread.tier_of("bwarp")
     monkeypatch.setattr("grader.sandbox.tiers.available", lambda tier: "not here")
     assert spread.tier_of("sandlock") == "sandlock"
-    with pytest.raises(ClusterError, match="so name the one that the workers use: --isolation sandlock, or"):
+    with pytest.raises(ClusterError, match="so name the sandbox that the workers use: --isolation sandlock, or"):
         spread.tier_of("auto")
 
 

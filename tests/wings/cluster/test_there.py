@@ -53,7 +53,7 @@ def test_nothing_is_graded_if_the_courses_solution_fails(tmp_path: Path) -> None
     course = made_up(tmp_path / "course", "expect_close(seen.out, seen.a)", "expect_close(seen.out, seen.a + 1)")
     (tmp_path / "w").mkdir()
     answer = prepared(course, tmp_path / "w")
-    assert answer.problem.startswith("the test with the course's solutions failed: the reference of x1_gather gets ")
+    assert answer.problem.startswith("the test with the course's solutions failed: the solution of x1_gather gets ")
     assert list((tmp_path / "w").iterdir()) == []
 
 

@@ -220,7 +220,7 @@ def test_running_outside_a_sandbox_that_hides_the_device_is_reported(
     assert (devices.text, [w.tier for w in devices.workers]) == ("gpu: 1 x Example 9000", ["none"])
     assert told == [
         "the gpu cannot be reached from inside the sandbox sandlock (no device of any kind), so XLA programs run "
-        "without a sandbox; students' Python still runs in one"
+        "without a sandbox; students' Python still runs in a sandbox"
     ]
     found["sandlock"] = found["none"]
     assert [w.tier for w in RealDevices(BACKENDS["gpu"], "sandlock", Limits(), 8, tell=told.append).workers] == [

@@ -135,7 +135,7 @@ def test_a_failed_canary_is_shown_to_the_staff_and_gives_no_score(
     (tmp_path / "submission" / f"{NAME}.py").write_text(RIGHT)
     gradescope.main(tmp_path)
     assert capsys.readouterr().out.startswith(
-        "the test with the course's solutions failed: the reference of x1_gather gets 2 of 3 points"
+        "the test with the course's solutions failed: the solution of x1_gather gets 2 of 3 points"
     )
     results = json.loads((tmp_path / "results" / "results.json").read_text())
     assert "canary" not in json.dumps(results) and not {"score", "tests"} & set(results)

@@ -26,8 +26,14 @@ def test_a_page_has_statement_solution_checks_and_misconceptions_with_what_they_
     assert (
         "### `gathered_twice`, for `gather`\n\n> You gathered and summed.\n\nFails: one all-gather (hidden).\n" in page
     )
-    assert "### `one_way`, for `gather_time`\n\n> You used one direction.\n\nA wrong answer to `gather_time`." in page
-    assert re.search(r"\*\*Answer:\*\* `[\d.]+ us`\. In SI, for any numbers:\n\n```python\ndef gather_time\(I\):", page)
+    assert (
+        "### `one_way`, for `gather_time`\n\n> You used one direction.\n\nThis is a wrong answer to `gather_time`."
+        in page
+    )
+    assert re.search(
+        r"\*\*Answer:\*\* `[\d.]+ us`\. This code gives the answer for any numbers, in SI units:\n\n```python\ndef gather_time\(I\):",
+        page,
+    )
 
 
 def test_the_solution_is_as_it_would_be_handed_in(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ function firstOfFunction(region) {
   return all(".code [data-line]", region).find((line) => /^def /.test(line.querySelector("code").textContent));
 }
 
-// A box that scrolls is a stop for the keyboard, so it needs a name.
+// The keyboard can focus a box that scrolls, so the box needs a name.
 function scrollable(region) {
   for (const box of all(".picture, .wide, .prose pre, .stage", region)) {
     if (box.scrollWidth <= box.clientWidth) {
@@ -92,7 +92,7 @@ function scrollable(region) {
 
 const fileOf = (element) => element.dataset.file ?? element.closest("[data-file]")?.dataset.file ?? "";
 
-// A notebook's lines need their cell; a single file's do not.
+// To find a line of a notebook, the cell's name is needed. A single file needs no name.
 function at(region, file, line) {
   const cells = all(".code pre", region);
   const alone = cells.length === 1;
@@ -124,7 +124,7 @@ function scrollTo(line) {
 
 const program = document.querySelector('[data-region="program"]');
 
-// Show what a device, a picture, a bar or a line of the source belongs to, and its text.
+// Mark everything that belongs to a device, a picture, a bar or a line of the source, and show its text.
 function visit(one) {
   if (one.dataset.part === undefined) point(program, fileOf(one), one.dataset.line);
   else {
@@ -158,7 +158,7 @@ function stops(box) {
   });
 }
 
-// the timeline: zooming fetches a wider one
+// the timeline: to zoom, fetch a wider timeline from the server
 
 function timeline(laid) {
   const box = laid.querySelector(".scroll");

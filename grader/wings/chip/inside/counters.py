@@ -63,9 +63,9 @@ def count_rounds(
 
 
 def _needed(lines: Computation, of: set[str]) -> set[int]:
-    """Return the indices of the elements of a computation's parameter, a tuple, on which the values ``of`` depend.
+    """Return which elements of a computation's parameter (a tuple) the values ``of`` depend on, as indices.
 
-    If ``of`` is empty, the value is the computation's result.
+    An empty ``of`` stands for the computation's result.
     """
     by_name = {one.name: one for one in lines}
     left, seen, found = list(of or {lines[-1].name}), set(), set()

@@ -48,7 +48,7 @@ class TooLarge(Exception):
 def read(
     hlo: str, mesh: Mapping[str, int], places: Sequence[tuple[str, int] | None], names: Sequence[str]
 ) -> tuple[Instruction, ...]:
-    """Return the instructions of a scheduled program. The arguments are those of ``Scheduled.of``."""
+    """Return the instructions of a scheduled program. ``Scheduled.of`` describes the arguments."""
     return Scheduled.of(hlo, mesh, places, names).instructions
 
 
@@ -101,14 +101,15 @@ class Scheduled:
         return [*compiled_text.unclaimed(named, marked), *_rewritten(nameless, gone)]
 
 
-# The compiler may replace a reduce-scatter and lose its operation number. The replacement is an all-reduce, after which
-# each chip keeps its part; or a reduce-scatter over the chips in ring order, and a permute that moves the parts to
-# their places. The compiler may replace an all-gather of small parts by an all-reduce of the parts, padded with zeros.
+# The compiler may replace a reduce-scatter and lose its operation number. One replacement is an all-reduce, after which
+# each chip keeps its part. The other replacement is a reduce-scatter over the chips in ring order, and a permute that
+# moves the parts to their places. The compiler may replace an all-gather of small parts by an all-reduce of the parts,
+# padded with zeros.
 REWRITTEN = {"reduce_scatter": ("reduce_scatter", "all_reduce", "permute"), "all_gather": ("all_gather", "all_reduce")}
 
 
 def _rewritten(nameless: Sequence[Collective], gone: Sequence[Collective]) -> list[Collective]:
-    """Return the collectives in ``nameless`` that the compiler added. The others replace collectives in ``gone``.
+    """Return the collectives in ``nameless`` that the compiler added. The rest of ``nameless`` replaces ``gone``.
 
     A replacement is over the same axes as the replaced collective, and of a kind that REWRITTEN lists.
 
@@ -182,7 +183,7 @@ class _Reader:
     def body(self, name: str, known: Mapping[int, int], level: int) -> tuple[Instruction, ...]:
         """Return a computation's instructions in order. ``known``: the known integers in its parameter, by index."""
         if level > MAX_DEEP:
-            raise TooLarge("calls too deep")
+            raise TooLarge("calls are nested too deeply")
         lines = self.computations.get(name, [])
         body = _BodyReading(Numbers(self.computations, lines, known), _shapes(lines), level)
         found: list[Instruction] = []

@@ -36,7 +36,7 @@ UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def compiled(ask: dict[str, Any], code: bytes, on: dict[str, Any]) -> dict[str, Any]:
-    """Return the compiler's answer for a program. If this raises an exception, the error is in the grader.
+    """Return the compiler's answer for a program. If this function raises an exception, the grader is at fault.
 
     Args:
         ask: the request for which the program was traced, with the mesh and the arguments that the program must have.
