@@ -71,7 +71,7 @@ def test_expect_flops_requires_matmuls_that_are_sure_to_run() -> None:
     told = "each device spends 0 FLOPs on matmuls that are sure to run, but 10 are needed; is part of the work missing?"
     for spent in (0, UNKNOWN, Interval(0, 10)):
         assert told in reason(expect_flops, seen(dot_flops=spent), at_least=10)
-    with pytest.raises(ValueError, match=r"say at_most=.* or at_least="):
+    with pytest.raises(ValueError, match=r"give at_most=.* or at_least="):
         expect_flops(seen())
     with pytest.raises((Failure, ValueError)):
         expect_flops(seen(dot_flops=10), at_least=math.nan)
@@ -90,7 +90,7 @@ def test_a_budget_is_between_a_right_and_a_wrong_program() -> None:
     ("right", "wrong"), [(100, 149), (100, 100), (400, 100), (0, 1), (100, math.inf), (math.nan, 2)]
 )
 def test_between_refuses_amounts_that_are_too_close(right: float, wrong: float) -> None:
-    with pytest.raises(ValueError, match=r"it must need at least 1.5 times as much as right programs"):
+    with pytest.raises(ValueError, match=r"but must need at least 1.5 times as much as right programs"):
         between(right, wrong)
     assert between(100, 150) == 122
 
@@ -111,7 +111,9 @@ def test_between_takes_the_budget_that_a_statement_names() -> None:
     assert (budget, budget.right, budget.wrong) == (115, 100, 200)
     assert between(6, 12, at=6) == 6
     for outside in (99, 200, math.nan):
-        with pytest.raises(ValueError, match=r"at=.* is not between 100 and 200"):
+        with pytest.raises(
+            ValueError, match=r"at=.* is not between the amounts of right programs, 100, and of the wrong program, 200"
+        ):
             between(100, 200, at=outside)
 
 

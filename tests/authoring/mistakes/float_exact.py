@@ -1,5 +1,5 @@
 # Mistake: floats are compared exactly
-# Message: the check fails a program whose floats differ from the reference's in the last digits
+# Message: the check fails a program whose floats differ from the reference's floats only in the last digits
 """# Blocks
 
 Where a block begins.
