@@ -1,4 +1,5 @@
-# pyright: reportOptionalOperand=false  # learners do not check that the data sheet has a bandwidth or FLOPs
+# Learners do not check that the data sheet has a bandwidth or FLOPs.
+# pyright: reportOptionalOperand=false
 
 from grader.hardware import GPUS
 
