@@ -92,7 +92,7 @@ line_exchange_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: one switch, bandwidth only, exact: each GPU sends V/N² bytes to each other GPU at its
 # egress bandwidth.
-# Hardware: GB200 NVL72: 900 GB/s out of each GPU into the switch of its node of 72; table
+# Hardware: GB200 NVL72: 900 GB/s out of each GPU into its node's switch (72 GPUs per node); table
 # 2026-11, from How To Scale Your Model of 2025-08-18.
 switch_exchange_time = None  # TODO: your answer
 

@@ -34,8 +34,8 @@ nodes and between nodes, work at the same time. So the slower level sets the tim
 | all-reduces over nodes whose switches add (SHARP) | V / Wg | V / min(Wg, Wn) | 75 µs |
 | all-to-alls, dense and ragged, in one node and over many nodes | V·(N−1)/(N²·Wg) | V·(M−1)/(M²·Wn) | 8.2 µs |
 
-A *ragged* all-to-all sends each row to at most k parts. Multiply the time of the dense all-to-all by min(k / parts, 1),
-with N parts in one node and M parts over many nodes.
+A *ragged* all-to-all sends each row to at most k parts: GPUs in one node, or nodes if there are several. Multiply the
+time of the dense all-to-all by min(k / parts, 1). There are N parts in one node, and M parts over many nodes.
 
 **Symbols.** V: bytes of the full array. N: GPUs in the collective. M: nodes. d: GPUs of a node. Wg, Wn (W_node): egress
 bandwidth, one-way, of a GPU and of a node. In the questions W is a GPU's egress, C is the FLOP/s of a GPU, and E is the
@@ -71,8 +71,8 @@ def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact.
-# Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; table 2026-11, from
-# How To Scale Your Model of 2025-08-18.
+# Hardware: H100: 450 GB/s out of each GPU into its node's switch (8 GPUs per node); table
+# 2026-11, from How To Scale Your Model of 2025-08-18.
 node_gather_time = None  # TODO: your answer
 
 
@@ -84,8 +84,8 @@ node_gather_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact; levels overlap, so the slower level counts; the network between
 # nodes gives each node its full egress.
-# Hardware: H200: 450 GB/s out of each GPU into the switch of its node of 8; table 2026-11, from
-# How To Scale Your Model of 2025-08-18.
+# Hardware: H200: 450 GB/s out of each GPU into its node's switch (8 GPUs per node); table
+# 2026-11, from How To Scale Your Model of 2025-08-18.
 nodes_gather_time = None  # TODO: your answer
 
 
@@ -95,8 +95,8 @@ nodes_gather_time = None  # TODO: your answer
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only; the switches add and send the sum to all GPUs (SHARP), at a GPU's egress.
-# Hardware: B200: 900 GB/s out of each GPU into the switch of its node of 8; table 2026-11, from
-# How To Scale Your Model of 2025-08-18.
+# Hardware: B200: 900 GB/s out of each GPU into its node's switch (8 GPUs per node); table
+# 2026-11, from How To Scale Your Model of 2025-08-18.
 sharp_reduce_time = None  # TODO: your answer
 
 
@@ -108,8 +108,8 @@ sharp_reduce_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: one switch, bandwidth only: k / N times the exact time of the dense all-to-all,
 # V·(N-1)/(N²·W).
-# Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; table 2026-11, from
-# How To Scale Your Model of 2025-08-18.
+# Hardware: H100: 450 GB/s out of each GPU into its node's switch (8 GPUs per node); table
+# 2026-11, from How To Scale Your Model of 2025-08-18.
 ragged_exchange_time = None  # TODO: your answer
 
 

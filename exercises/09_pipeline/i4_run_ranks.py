@@ -73,8 +73,8 @@ def run_ranks(programs):
 # Answer in ms (a bare number), or with a unit.
 # Model: A message takes V / W1, where W1 is the egress of a GPU. A rank takes part in one message
 # at a time. 1 GB is 10^9 bytes.
-# Hardware: B200: 900 GB/s out of each GPU into the switch of its node of 8; table 2026-11, from
-# How To Scale Your Model of 2025-08-18.
+# Hardware: B200: 900 GB/s out of each GPU into its node's switch (8 GPUs per node); table
+# 2026-11, from How To Scale Your Model of 2025-08-18.
 blocking_ring_time = None  # TODO: your answer
 
 
@@ -86,8 +86,8 @@ blocking_ring_time = None  # TODO: your answer
 # Answer in ms (a bare number), or with a unit.
 # Model: A message takes V / W1, where W1 is the egress of a GPU. A rank takes part in one message
 # at a time. 1 GB is 10^9 bytes.
-# Hardware: A100: 300 GB/s out of each GPU into the switch of its node of 8; table 2026-11, from
-# How To Scale Your Model of 2025-08-18.
+# Hardware: A100: 300 GB/s out of each GPU into its node's switch (8 GPUs per node); table
+# 2026-11, from How To Scale Your Model of 2025-08-18.
 alternating_ring_time = None  # TODO: your answer
 
 

@@ -74,7 +74,7 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
     names the check, or fails an earlier check, must need the amount ``wrong``.
 
     A budget must not be a plain number, except 0 and the exact numbers of ``expect_collectives``. On at least one mesh,
-    a misconception that names the check, or fails an earlier check, must need a different number.
+    a misconception that names the check, or fails an earlier check, must need an amount other than this plain number.
 
     Args:
         right: results of the reference and of the alternatives, by the names that messages use.
@@ -164,8 +164,8 @@ def _problems(one: Measured) -> Iterator[str]:
     elif not differing(one.earlier):
         yield (
             f"{next(iter(one.right))}: {one.key} asks for {_shown(one.key.word)(one.budget)}, "
-            "but no misconception needs another number; add such a misconception, or choose sizes where a "
-            "misconception needs another number"
+            "but no misconception has a different amount; add such a misconception, or choose sizes where a "
+            "misconception has a different amount"
         )
 
 

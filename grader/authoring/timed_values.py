@@ -30,7 +30,7 @@ def timed_problems(exercise: Exercise, reference: Sequence[Answered]) -> Iterato
 
     If one result of the judged program has other values, a check of the judged call must fail. If all results have
     other values, no check of the timing call may pass. The judged program runs on several meshes and with several
-    choices of sizes. Both rules must hold for each mesh and each choice of sizes with a timed program.
+    choices of sizes. Both rules must hold for every mesh and choice of sizes for which there is a timed program.
 
     Args:
         reference: the results of the reference solution, which passes all checks.

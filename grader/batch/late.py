@@ -44,7 +44,8 @@ def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
         read = _SPAN.fullmatch(part)
         if read is None:
             raise CourseError(
-                f"{where}: {part!r} is not an extension; write 2d, 36h or {next(iter(modules), 'MODULE')}=2d; ..."
+                f"{where}: {part!r} is not an extension; write 2d, 36h or {next(iter(modules), 'MODULE')}=2d, "
+                "with a semicolon between extensions"
             )
         module = read["module"] or EVERY
         if module != EVERY and module not in modules:

@@ -57,7 +57,7 @@ class Children:
         asks: all requests to the file. Requests with hidden inputs come last.
         seconds: seconds that are left for all children: CPU seconds and idle seconds together.
         hung: how many exercises of the submission have reached a time limit so far.
-        asleep: returns a context manager for the time from the first sleep of a child to its end.
+        asleep: returns a context manager. It is entered when a child first sleeps, and left when this child ends.
     """
 
     def __init__(

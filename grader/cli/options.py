@@ -71,9 +71,9 @@ BackendOption = Annotated[
     str,
     typer.Option(
         "--backend",
-        help="cpu: only simulated devices; gpu or tpu: values are judged on GPUs or TPUs as well "
-        "(docs/wings/devices.md); tpu:v5e:2x4: checks that run no program use the compiler of that slice "
-        "(docs/wings/chip.md)",
+        help="cpu (only simulated devices), gpu or tpu (values are judged on GPUs or TPUs as well: "
+        "docs/wings/devices.md), or a TPU slice such as tpu:v5e:2x4 (checks that run no program use the slice's "
+        "compiler: docs/wings/chip.md)",
     ),
 ]
 Processes = Annotated[

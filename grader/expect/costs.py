@@ -68,8 +68,8 @@ def _held_too_much(memory: LiveMemory, needed: float, at_most: float, arguments:
     beside = "" if arguments else " beside its arguments"
     at = memory.at or "its start"
     return Failure(
-        f"the program holds {held} per device at once{beside}, the budget is {budget}: "
-        f"at {at}, these are {', '.join(f'{show_bytes(n)} of {name}' for name, n in parts.items())}",
+        f"the program holds {held} per device at once{beside}, the budget is {budget}; "
+        f"at {at}, it holds {', '.join(f'{show_bytes(n)} of {name}' for name, n in parts.items())}",
         expected=at_most,
         actual=needed,
         spread=MEMORY_SPREAD,

@@ -262,7 +262,10 @@ def _say_wrap(c: Chip) -> str:
 
 
 def _parts_of_gpu(g: Gpu) -> Iterator[Part]:
-    yield ("egress", "node"), f"{g.egress / 1e9:.0f} GB/s out of each GPU into the switch of its node of {g.node}"
+    yield (
+        ("egress", "node"),
+        f"{g.egress / 1e9:.0f} GB/s out of each GPU into its node's switch ({g.node} GPUs per node)",
+    )
     if g.node_egress:
         assumed = f" ({g.assumed})" if g.assumed else ""
         yield ("node_egress",), f"{g.node_egress / 1e9:.0f} GB/s out of a node{assumed}"

@@ -212,10 +212,10 @@ def _cases(seen: tuple) -> list[tuple]:
 
 
 def _fits(submitted: Sequence[Found], forms: Sequence[Sequence[Found]], match: Callable[..., bool]) -> bool:
-    """Return True if ``match`` accepts the submission's findings together with the findings in one form.
+    """Return True if ``match(submitted, form)`` is True for at least one of the misconception's ``forms``.
 
-    Also return True if ``match`` accepts the submission's findings together with the common part of the findings in all
-    forms (see ``_common``).
+    Also return True if ``match`` is True for the submission's findings and the common part of the findings in all forms
+    (see ``_common``).
     """
     if any(match(submitted, form) for form in forms):
         return True

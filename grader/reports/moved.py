@@ -79,9 +79,9 @@ class Effect:
         return self.changed > MANY * self.students or abs(was - now) > FAR + 1e-6
 
     def warnings(self, rule: str, advice: str) -> list[str]:
-        """Return a line about a large effect; [] if the effect is small. The line ends with ``advice``.
+        """Return a line about the large effect of ``rule``, or [] if the effect is small.
 
-        The line shows the first mean that the rule changes, such as the class mean.
+        The line ends with ``advice``. It shows only one of the class's means: the first one that the rule changes.
         """
         if not self.is_large:
             return []

@@ -87,7 +87,9 @@ def _cut_axis(axis: str, size: int, chosen: Sequence[tuple[str, int, int]]) -> l
     borders = sorted({1, size, *(b for a, before, n in chosen if a == axis for b in (before, before * n))})
     pairs = list(itertools.pairwise(borders))
     if borders[-1] != size or any(end % start for start, end in pairs):
-        raise ValueError(f"these parts of axis {axis} do not divide its size {size}")
+        raise ValueError(
+            f"axis {axis} of size {size} cannot be split at {borders}: each border must divide the next one"
+        )
     return [(axis, start, end // start) for start, end in pairs]
 
 

@@ -1,7 +1,7 @@
 """Read ``ragged_all_to_all``, the only admitted custom call, as JAX 0.10 and 0.12 write it, and replace it on CPUs.
 
-Each device sends slices of its operand's rows to the devices of its group. For each slice, it names the first row in
-the receiver's result::
+Each device sends slices of its operand's rows to the devices of its group. For each slice, the
+sending device gives the first row in the receiver's result (``output_offsets``)::
 
     ragged_all_to_all(operand[N, ...], output[M, ...], input_offsets[K], send_sizes[K],
                       output_offsets[K], recv_sizes[K])

@@ -115,8 +115,8 @@ def sent_on(a, *, mesh):
 
 '''
 MEND = (
-    "but no misconception needs another number; add such a misconception, or choose sizes where a misconception needs "
-    "another number"
+    "but no misconception has a different amount; add such a misconception, or choose sizes where a misconception has "
+    "a different amount"
 )
 ALONE = SENT.replace("after=traffic", "after=value")
 Problems = Callable[..., list[str]]

@@ -146,7 +146,7 @@ def test_an_extension_of_a_module_overrides_one_for_all_modules() -> None:
 @pytest.mark.parametrize(
     ("cell", "said"),
     [
-        ("2", r"^r\.csv:7: '2' is not an extension; write 2d, 36h or 03_m=2d; \.\.\.$"),
+        ("2", r"^r\.csv:7: '2' is not an extension; write 2d, 36h or 03_m=2d, with a semicolon between extensions$"),
         ("-2d", "'-2d' is not an extension"),
         ("99999d", "is not an extension"),
         ("04_n=2d", r"^r\.csv:7: extension for '04_n', which is not a module of the course$"),

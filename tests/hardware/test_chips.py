@@ -57,7 +57,7 @@ def test_describe_prints_one_line_per_chip():
     )
     assert describe("v4p").count("\n") == 0 and "full 4x4x4 cubes" in describe("v4p")
     assert describe("H100") == (
-        "H100: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a node; "
+        "H100: 450 GB/s out of each GPU into its node's switch (8 GPUs per node); 400 GB/s out of a node; "
         "HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11, from How To Scale Your Model of 2025-08-18"
     )
     assert describe("v5e", {"bf16", "hop"}) == (

@@ -35,8 +35,8 @@ nodes and between nodes, work at the same time. So the slower level sets the tim
 | all-reduces over nodes whose switches add (SHARP) | V / Wg | V / min(Wg, Wn) | 75 µs |
 | all-to-alls, dense and ragged, in one node and over many nodes | V·(N−1)/(N²·Wg) | V·(M−1)/(M²·Wn) | 8.2 µs |
 
-A *ragged* all-to-all sends each row to at most k parts. Multiply the time of the dense all-to-all by min(k / parts, 1),
-with N parts in one node and M parts over many nodes.
+A *ragged* all-to-all sends each row to at most k parts: GPUs in one node, or nodes if there are several. Multiply the
+time of the dense all-to-all by min(k / parts, 1). There are N parts in one node, and M parts over many nodes.
 
 **Symbols.** V: bytes of the full array. N: GPUs in the collective. M: nodes. d: GPUs of a node. Wg, Wn (W_node): egress
 bandwidth, one-way, of a GPU and of a node. In the questions W is a GPU's egress, C is the FLOP/s of a GPU, and E is the

@@ -36,5 +36,5 @@ def print_on_chip(about: OnChip, console: Console, *, drawn: bool = True) -> Non
         )
     apart = differences(about)
     word = "differs" if apart else "agrees"
-    for text in apart or (["the compiler and the clock"] if len(lines) == 2 else []):
+    for text in apart or (["the compiler's and the clock's figures do not differ"] if len(lines) == 2 else []):
         paper.line(Text(paper.fit(f"{word:9} "), style="bright_black"), paper.text(text), indent=2)

@@ -305,7 +305,10 @@ def show_measured(measured: Sequence[Timed], prediction: Prediction, fitted: Fit
             f"  {one.case.program:10} {one.case.size_text:>7}  {show_seconds(due):>10} {show_seconds(one.typical):>10} "
             f"{one.spread:>7.0%}  {one.typical / due:>8.3g}  {show_seconds(line) if line else '-':>10}"
         )
-    say("\nmeasured: median of the calls; spread: range of the middle half / median; ratio: measured / predicted")
+    say(
+        "\nmeasured: median time of the calls; spread: interquartile range divided by the median; "
+        "ratio: measured / predicted"
+    )
     for name, value in vars(fitted).items():
         lost = (
             "unknown: its effect is smaller than the spread of the measured times"

@@ -146,7 +146,7 @@ def all_gather_t_by_all_to_all(y):
 
 
 @exercise.misconception(
-    of=all_gather_t, fails=all_gather_t_traffic, breaks="your own collective | you call the collective"
+    of=all_gather_t, fails=all_gather_t_traffic, breaks="your own collective | you call the collective yourself"
 )
 def all_gather_t_by_linear_transpose(y):
     """You let JAX transpose the all-gather. Call the collective of the backward pass yourself."""
@@ -155,7 +155,7 @@ def all_gather_t_by_linear_transpose(y):
 
 
 @exercise.misconception(
-    of=all_reduce_t, fails=all_reduce_t_traffic, breaks="your own collective | you call the collective"
+    of=all_reduce_t, fails=all_reduce_t_traffic, breaks="your own collective | you call the collective yourself"
 )
 def all_reduce_t_by_vjp(y):
     """You let JAX transpose the all-reduce. Call the collective of the backward pass yourself."""

@@ -240,7 +240,9 @@ def rs_product_waits_for_the_sum(t, w):
 
 
 @exercise.misconception(
-    of=matmul_rs, fails=rs_order, breaks=["each hop overlaps a matmul", "overlap saves at least 75 % of the time"]
+    of=matmul_rs,
+    fails=rs_order,
+    breaks=["each hop overlaps a matmul", "overlap saves at least 75 % of the time that it can save"],
 )
 def rs_late_in_a_loop(t, w):
     """Each round of your loop adds a part and sends that sum. A round ends after all its operations, so matmul and hop take turns. Send the current sum and compute the next part in one round, or unroll the loop with unroll=True."""

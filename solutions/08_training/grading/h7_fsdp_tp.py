@@ -252,7 +252,7 @@ def gradients_summed_over_y(a, w_in, w_out, *, mesh):
     return around(over_x=gather)(a, w_in, w_out, mesh)
 
 
-@exercise.misconception(fails=mlp_backward, breaks="at most twice the forward bytes over x")
+@exercise.misconception(fails=mlp_backward, breaks="it sends at most twice the forward bytes over x")
 def gradients_all_reduced_over_x(a, w_in, w_out, *, mesh):
     """You all-reduced the weights' gradients over x and kept a part. A reduce-scatter gives a chip its own part, for half the bytes."""
 

@@ -182,7 +182,8 @@ def hsdp_all_reduced_near(w, x, y, *, mesh):
 
 
 @exercise.misconception(
-    fails=[hsdp_far, hsdp_near], breaks="sum the gradients of all M micro-batches before it sends any gradient"
+    fails=[hsdp_far, hsdp_near],
+    breaks="a device has to sum the gradients of all M micro-batches before it sends any gradient",
 )
 def hsdp_each_micro_batch_sent(w, x, y, *, mesh):
     """You sent the gradient of each micro-batch. Add the gradients on the device, and send the sum once."""
@@ -198,7 +199,8 @@ def hsdp_each_micro_batch_sent(w, x, y, *, mesh):
 
 
 @exercise.misconception(
-    form_of=hsdp_each_micro_batch_sent, breaks="sum the gradients of all M micro-batches before it sends any gradient"
+    form_of=hsdp_each_micro_batch_sent,
+    breaks="a device has to sum the gradients of all M micro-batches before it sends any gradient",
 )
 def hsdp_each_micro_batch_sent_gathered_once(w, x, y, *, mesh):
     """Like `hsdp_each_micro_batch_sent`, but the weights are gathered once."""
@@ -211,7 +213,9 @@ def hsdp_each_micro_batch_sent_gathered_once(w, x, y, *, mesh):
     return mapped(local, mesh)(w, x, y)
 
 
-@exercise.misconception(fails=hsdp_near, breaks="sum the gradients of all M micro-batches before it sends any gradient")
+@exercise.misconception(
+    fails=hsdp_near, breaks="a device has to sum the gradients of all M micro-batches before it sends any gradient"
+)
 def hsdp_each_micro_batch_scattered(w, x, y, *, mesh):
     """You reduce-scattered the gradient of each micro-batch. Add the gradients on the device, and scatter the sum once."""
 

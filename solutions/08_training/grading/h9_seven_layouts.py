@@ -448,7 +448,7 @@ def scattered_over_the_batch(a, ws, *, mesh, scheme):
 
 @exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
 def gathered_activations_called_hidden(act, weight, hops):
-    """You answered that other layers can overlap a whole all-gather of A. The layer before computes A, so the gather cannot start earlier. In hops, the gather overlaps its own matmul."""
+    """You answered that other layers can overlap a whole all-gather of A. The layer before computes A, so the gather cannot start earlier. If you split a gather into hops, it overlaps its own matmul."""
     found = hides_behind(act, weight, hops)
     return [(*c[:3], "other layers" if c[1] == "A" else c[3]) for c in found]
 

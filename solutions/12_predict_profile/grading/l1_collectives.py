@@ -245,7 +245,7 @@ def groups_transposed_afterwards(text):
     )
 
 
-@exercise.misconception(of=device_groups, fails=groups_read, breaks="read 4 groups of 2 by rows")
+@exercise.misconception(of=device_groups, fails=groups_read, breaks="transpose it, read 4 groups of 2 by rows")
 def groups_by_columns(text):
     """You read the groups by columns. Transpose the grid, then read the groups by rows: devices that follow one another
     are in one group."""

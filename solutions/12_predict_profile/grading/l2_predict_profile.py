@@ -523,7 +523,7 @@ def durations_by_pairs(log):
 
 @exercise.alternative(of=durations)
 def durations_by_latest(log):
-    """Compute the durations size by size, from the latest ready time of all earlier calls."""
+    """Group the durations by size. A call counts only if all earlier calls, of any size, are ready when it is made."""
 
     def counts(i):
         call, before = log[i], log[:i]

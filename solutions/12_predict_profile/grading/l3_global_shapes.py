@@ -124,7 +124,7 @@ def tiles(sharding):
 
 
 def axes_for_one_device(seen):
-    """Require axes for each group of one device, and the right axes for all other groups."""
+    """Require at least one axis for a group of one device, and the right axes for every larger group."""
     for args, got, due in seen.outcomes:
         alone = len(args["groups"][0]) == 1
         if not (isinstance(got.value, list) and got.value if alone else got.value == due.value):

@@ -76,7 +76,7 @@ def test_an_exposed_collective_is_shown_with_its_line() -> None:
 def test_equal_schedules_have_no_differences() -> None:
     about = on_chip(schedule())
     assert differences(about) == []
-    assert "agrees    the compiler and the clock" in printed(about)
+    assert "agrees    the compiler's and the clock's figures do not differ" in printed(about)
 
 
 @pytest.mark.parametrize(
