@@ -236,7 +236,7 @@ class Shardlings(LoggingConfigurable):
         if left:
             names = next(iter(left.values())).names
             self._prove(names)
-            load_templates()  # before the batch, because loading can fail while other threads parse Python
+            load_templates()  # Load before the batch, because loading can fail while other threads parse Python.
             self.grader.batch(left, lambda student: self._next(left[student]), names, finished)
 
     def _next(self, book: StudentNotebook) -> Submission:
