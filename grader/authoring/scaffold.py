@@ -185,7 +185,8 @@ def new(course: Course, name: str) -> Path:
         )
     module, exercise = match.groups()
     modules = [m.id for m in course.config.modules]
-    if module not in modules and module[:2] in {m[:2] for m in modules}:  # probably a misspelt name of a module
+    # The name is probably a misspelt name of an existing module.
+    if module not in modules and module[:2] in {m[:2] for m in modules}:
         raise CourseError(f"no module {module!r}{nearest(module, modules)}")
     path = course.root / "solutions" / module / f"{exercise}.py"
     if path.exists() or exercise in course.module_of:

@@ -29,7 +29,7 @@ from grader.wire.operations import Body, Operation, Operations
 # A ``MarkWalk`` counts its work: 1 for each mark that it reads or makes, and MARKS_OF_ONE for each operation. It counts
 # each round of a loop. A walk that reaches MOST_MARKS takes about a second.
 MOST_MARKS, MARKS_OF_ONE = 2_000_000, 16
-MOST_ENTRIES = 64  # Entries along a longer first dimension have no marks of their own.
+MOST_ENTRIES = 64  # If an array's first dimension is longer, the array's entries have no marks of their own.
 MOST_BITS = 8192  # Largest number of bits for the marks of all arguments' entries.
 MOST_SENT = 256
 BY_ELEMENT = {

@@ -30,7 +30,7 @@ from grader.wings.chip.inside.counters import MAX_DEEP, MAX_ROUNDS, Numbers, cou
 from grader.wire.operations import Communication
 from grader.wire.schedule import MAX_INSTRUCTIONS, Instruction
 
-# Instructions without noticeable time on the core, such as constants, and copies that run beside the core's work.
+# Instructions that take no noticeable time on the core, such as constants and copies beside the core's work.
 FREE = {
     "parameter", "constant", "bitcast", "tuple", "get-tuple-element", "after-all", "partition-id", "replica-id",
     "copy-start", "copy-done", "slice-start", "slice-done", "dynamic-slice-start", "dynamic-slice-done", "opt-barrier",
