@@ -20,7 +20,8 @@ from grader.expect import Failure, expect_overlap
 from grader.reports.explained import Explained
 from grader.reports.timelines import US
 
-MOST = 1 << 16  # largest constant factor in a budget's formula; a larger factor probably fits only by chance
+# The largest constant factor in a budget's formula. A formula with a larger factor probably fits only by chance.
+MOST = 1 << 16
 Key = tuple[str, tuple[str, ...]]
 
 

@@ -46,7 +46,7 @@ def _returns_keys(function: Callable[..., Any], takes: Mapping[str, str], keys: 
     for drawn, kind, key in keys:
         try:
             given = kind.want(function(**{own: drawn[of] for own, of in takes.items()}))
-        except Exception:  # the function raises an error, or its result is not an answer of this kind
+        except Exception:  # The function raises an error, or its result is not an answer of this kind.
             return False
         if not kind.are_close(given, key):
             return False

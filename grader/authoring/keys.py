@@ -109,7 +109,8 @@ def _units_asked(text: str, *patterns: re.Pattern[str]) -> Iterator[tuple[str, f
             yield f"{before.lower().lstrip('([ ')}{unit}", *unit_of(unit)
 
 
-@functools.lru_cache(maxsize=10_000)  # called for each word of each text, and most words are not units
+# Cached, because ``verify`` looks up each word of each text.
+@functools.lru_cache(maxsize=10_000)
 def longest_unit(words: str) -> str:
     """Return the words if they are a unit, else the first word if it is a unit, else ''."""
     for unit in (words, *words.split()[:1]):

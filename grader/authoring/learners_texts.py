@@ -36,8 +36,8 @@ def learners_texts(course: Course, made: Mapping[str, str]) -> dict[str, list[Te
     """
     names = course.usable(course.module_of)[0]
     found: dict[str, dict[str, Text]] = {name: {} for name in names}
-    # Of equal texts, only the first is kept. Files in ``_public`` come first, because problems in them are reported
-    # with the most precise places.
+    # If several texts are equal, keep only the first. Files in ``_public`` come first, because problems in these files
+    # are reported with the most precise places.
     for path, text in sorted(made.items(), key=lambda one: PUBLIC not in one[0]):
         for owner, one in _of_file(course, path, text):
             if owner in found:

@@ -69,7 +69,8 @@ def impossible(scenario: Scenario) -> Iterator[str]:
             if size % parts:
                 yield f"a dimension of size {size} cannot be cut into {parts} equal parts"
     if scenario.chip in CHIPS:
-        # If a scenario names a slice, rings or lines, its mesh may use only some chips. So do not check their number.
+        # If a scenario names a slice, rings or lines, its mesh may use only some chips. So do not check the number of
+        # chips.
         free = scenario.slice or scenario.rings or scenario.lines
         count = 0 if free else math.prod(scenario.mesh.values())
         rings, lines = scenario.rings, scenario.lines

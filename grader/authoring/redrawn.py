@@ -144,7 +144,7 @@ def _problem(what: str, where: str, one: str, two: str) -> str:
 
 
 def _environment(folder: str, hash_seed: str) -> dict[str, str]:
-    # Drop XLA_FLAGS, because it may also set the number of devices.
+    # Drop XLA_FLAGS, because these flags may set a number of devices. JAX_NUM_CPU_DEVICES sets the number here.
     kept = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
     changed = {"HOME": folder, "PWD": folder, "TMPDIR": folder, "USER": "another", "LOGNAME": "another"}
     changed["JAX_NUM_CPU_DEVICES"] = "3"

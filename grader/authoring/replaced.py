@@ -99,8 +99,8 @@ def _found(
     asks = set[Ask]().union(*(asks for _, asks in texts))
     asked = [a for a in reference if a.ask in asks]
     *found, last = tried(grader, [*texts, (own, [a.ask for a in asked])])
-    # If the solution's answers differ from ``reference``, a program in this process has changed the results of later
-    # programs.
+    # The solution runs last. If its answers differ from its earlier answers in ``reference``, a program in this process
+    # has changed the results of later programs.
     return found if alike(last, asked) else [[]] * len(texts)
 
 

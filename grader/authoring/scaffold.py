@@ -185,7 +185,8 @@ def new(course: Course, name: str) -> Path:
         )
     module, exercise = match.groups()
     modules = [m.id for m in course.config.modules]
-    if module not in modules and module[:2] in {m[:2] for m in modules}:  # probably a misspelt name of a module
+    # The name is probably a misspelt name of an existing module.
+    if module not in modules and module[:2] in {m[:2] for m in modules}:
         raise CourseError(f"no module {module!r}{nearest(module, modules)}")
     path = course.root / "solutions" / module / f"{exercise}.py"
     if path.exists() or exercise in course.module_of:
@@ -218,7 +219,8 @@ def _listed(text: str, module: str, exercise: str) -> str:
     key, exercises = _fields(found)["exercises"]
     if isinstance(exercises, SequenceNode) and exercises.value:
         return _with_last(text, exercises, [exercise])
-    start, end = _place(text, key, exercises)  # the module has no exercise yet: the value is [], null or missing
+    # The module has no exercise yet, so the value of ``exercises`` is [], null or missing.
+    start, end = _place(text, key, exercises)
     return f"{text[:start].rstrip()} [{exercise}]{text[end:]}"
 
 
@@ -242,7 +244,8 @@ def _with_last(text: str, items: CollectionNode, lines: list[str]) -> str:
     if items.flow_style:
         one = lines[0] if len(lines) == 1 else f"{{{', '.join(lines)}}}"
         return f"{text[:end]}, {one}{text[end:]}"
-    end = len(text[:end].rstrip())  # for YAML's parser, a folded string ends only where the next node starts
+    # Leave out trailing white space, because YAML's parser ends a folded string only where the next node starts.
+    end = len(text[:end].rstrip())
     end = text.find("\n", end) if "\n" in text[end:] else len(text)
     dash = "- " if isinstance(items, SequenceNode) else ""
     first, *rest = lines

@@ -201,7 +201,9 @@ def shown_values(question: Question, texts: Sequence[Text]) -> Iterator[tuple[st
     for one in texts:
         if one.place == f"the docstring of {question.name}":
             shown = filled
-        elif varies or _plain(one.text) in options:  # a text without drawn numbers cannot show a varying key
+        elif varies or _plain(one.text) in options:
+            # Only the question's own text has drawn numbers, so other texts cannot show an answer that varies. A text
+            # that is one of the options does not show that this option is right.
             continue
         else:
             shown = [LISTED.sub("", one.text)] * len(keys)

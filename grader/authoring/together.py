@@ -17,7 +17,8 @@ from grader.judging.seen import Answered, Finding
 
 AT_ONCE = 12
 """The largest number of submissions in a batch."""
-# Kinds of faults that only the submission itself can cause. Another submission in the process may cause other faults.
+# Kinds of faults that only the submission itself can cause. Faults of other kinds may come from another submission in
+# the process.
 OWN_FAULTS = {"raised", "untraceable", "refused", "compile", "missing"}
 # This code runs between two submissions, to remove all names that the first submission defined.
 NOTHING_LEFT = (

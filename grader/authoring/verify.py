@@ -201,7 +201,8 @@ def reference_problems(
     submission = submission_of(exercise.id, text)
     graded, shown, found = grader.graded_and_public(submission, exercise.id)
     failed = {r.name: r for r in (*graded.results, *shown.results) if r.status not in RIGHT}
-    for name, result in failed.items():  # if a check failed on public and on hidden inputs, this is the public result
+    # If a check failed on public and on hidden inputs, ``result`` is the public result.
+    for name, result in failed.items():
         if name in exercise.checks and failed.keys() & set(exercise.checks[name].after):
             continue
         values = f"; expected {result.expected}, actual {result.actual}" if result.expected is not None else ""

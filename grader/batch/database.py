@@ -52,7 +52,7 @@ _PERSON = (
 _REVIEW = (
     "CREATE TABLE review (student TEXT NOT NULL, reason TEXT NOT NULL, paths TEXT NOT NULL, graded INTEGER NOT NULL)"
 )
-_GRADED, _FOLLOWED = 1, 2  # bits of the column ``graded`` of the table ``review``
+_GRADED, _FOLLOWED = 1, 2  # the two bits of an integer in the column ``graded`` of the table ``review``
 _TABLES = (
     "CREATE TABLE report (student TEXT PRIMARY KEY, graded BLOB NOT NULL, counts BLOB)",
     "CREATE TABLE made (student TEXT PRIMARY KEY, graded BLOB NOT NULL)",
@@ -173,11 +173,11 @@ class Database:
         """Convert a database of an older version."""
         for table in [_PERSON, _REVIEW][version - 1 :]:
             self._do(table)
-        # Databases before version 3 hold reports of an older schema, so the loop converts the reports, too.
+        # Databases before version 3 hold reports of an older schema, so this loop converts the reports.
         for table, column in (("report", "graded"), ("report", "counts"), ("made", "graded")):
             for (student,) in self._all(f"SELECT student FROM {table} WHERE {column} IS NOT NULL"):
                 (data,) = self._one(f"SELECT {column} FROM {table} WHERE student = ?", student)
-                with suppress(CourseError):  # a command that later uses the damaged report names it
+                with suppress(CourseError):  # leave damaged reports: later commands name them in errors
                     report = _packed(self._unpacked(student, data))
                     self._do(f"UPDATE {table} SET {column} = ? WHERE student = ?", report, student)
         if last := self.last_run():

@@ -39,7 +39,7 @@ from grader.reports.profiles import other_profile, profiles_text
 from grader.wire.frames import dtype_of, wide
 from grader.wire.trees import leaves
 
-MAX_DATA = 64 << 20  # Bytes. A call whose arguments have more bytes in total is not run.
+MAX_DATA = 64 << 20  # Bytes of all arguments of a call. A call with more bytes is not run.
 
 
 def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:

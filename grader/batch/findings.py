@@ -122,7 +122,7 @@ def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply
     reply = Reply(body=body)
     try:
         return reply if reply.text else Reply(OTHER_KIND)
-    # For example, RecursionError if the answer is nested too deeply for JSON.
+    # ``reply.text`` raises these errors, for example RecursionError if the answer is nested too deeply for JSON.
     except UNREADABLE:
         return Reply(OTHER_KIND)
 

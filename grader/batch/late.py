@@ -13,7 +13,7 @@ from grader.intake.times import STATED
 from grader.reports.points import counted, tidy
 
 DAY = timedelta(days=1)
-EVERY = "*"  # The key, in place of a module's name, for an extension or a submission time of all modules.
+EVERY = "*"  # In an extension or a submission time, this key stands for all modules.
 _SPAN = re.compile(r"(?:(?P<module>[\w]+)\s*=\s*)?(?P<number>\d{1,4}(?:\.\d{1,3})?)\s*(?P<unit>[dh])")
 
 Extension = Mapping[str, timedelta]

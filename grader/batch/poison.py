@@ -121,10 +121,12 @@ def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters 
         return Matters(fault=Fault("broken", why))
     if (fault := answer.get("fault")) is None:
         return None
-    # Out of memory: the changed program did not run, so the trial shows nothing about the operation.
+    # The changed program did not run, because it needs too much memory. So the trial shows nothing about the operation.
     if fault["kind"] == "refused":
         return Matters(fault=Fault("refused", str(fault["message"])[:400], ran=True))
-    return Matters(alive)  # XLA cannot compile the changed program, which is not the learner's fault
+    # XLA cannot compile the changed program. That is not the learner's fault, so assume that each operation with True
+    # in ``alive`` matters.
+    return Matters(alive)
 
 
 def _bound(result: Sharded) -> float:

@@ -37,7 +37,7 @@ def keep_cases(
         login: a function from a name in another system, such as Canvas, to the student's name.
     """
     base = Path(os.path.realpath(out))
-    # For a link, add the link's own path, because a case may be about the link, and the path that the link leads to.
+    # A case may be about a link itself, or about the path that the link leads to. So add both paths of each link.
     now = [*map(_real, read), *(Path(os.path.realpath(path)) for path in read)]
     seen = {login(name).casefold() for name in (*graded, *_names_in(found))}
     cases: dict[Case, None] = {}

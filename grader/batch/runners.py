@@ -16,7 +16,8 @@ from grader.course.loading import Course
 from grader.judging.plan import Ask
 from grader.sandbox.worker import Worker, WorkerDied
 
-MOST_ASIDE = 3  # The most workers that one runner sets aside at once, because each takes about 0.4 GB of memory.
+# The most workers that one runner sets aside (see ``Runner``) at once. Each worker takes about 0.4 GB of memory.
+MOST_ASIDE = 3
 Asleep = Callable[[], AbstractContextManager[None]]
 
 

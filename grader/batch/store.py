@@ -90,11 +90,13 @@ class Folder:
         self.changes: list[Change] = []
         self.rules = ChangedRules()
         self.taken = TakenOver()
-        # Students with a report file but no report in the database: their changes are unknown.
+        # Students who have a report file but no report in the database. The grader does not know the changes in their
+        # results.
         self.unread: list[str] = []
         # Names of report files that belong to no report in the database.
         self.uncounted: list[str] = []
-        # Students with a new report, made now or by a killed run. ``finish`` replaces their earlier reports.
+        # Students with a new report, from this run or from an earlier run that was killed. ``finish`` replaces their
+        # earlier reports.
         self._due: set[str] = set()
         self._open = ExitStack()
 

@@ -29,7 +29,8 @@ from grader.intake.submission import Submission
 from grader.reports.wording import is_unfinished
 
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # The date of all files in a zip, so that equal contents make equal zips.
-ANYBODY = ("codespace", "jovyan", "me", "root", "runner", "student", "ubuntu", "user", "vscode")  # Shared accounts.
+# Several students may share an account with one of these names.
+ANYBODY = ("codespace", "jovyan", "me", "root", "runner", "student", "ubuntu", "user", "vscode")
 
 
 @dataclass(frozen=True)

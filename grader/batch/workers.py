@@ -132,10 +132,10 @@ class Children:
                     if frame.get("from") == "worker":
                         self._cpu += float(frame.get("cpu", 0))
                         return Ended(loaded, str(frame.get("end", "garbage")) if started else "worker")
-                    # Learner code may forge a message with the keys of several kinds of messages. So do not guess the
-                    # kind from the keys: the keeper, which starts the child, states the kind in "taken". The keeper
-                    # accepts each kind once, and in order. Otherwise learner code could send an answer as the message
-                    # "loaded", and put hidden inputs into that message's notes.
+                    # The keeper process, which starts the child, names the kind of the message in "taken". Do not guess
+                    # the kind from the message's keys, because learner code may forge a message with the keys of
+                    # several kinds. The keeper accepts each kind once, and in order. Otherwise learner code could send
+                    # an answer as the message "loaded", and put hidden inputs into that message's notes.
                     body, taken = frame["body"], frame["taken"]
                     if taken == "started":
                         started = True
@@ -309,9 +309,9 @@ class Turns:
 
 
 SLOW = 40.0  # Seconds of work after which a submission is reported as slow.
-AHEAD = 4  # Queued submissions for each set of workers. More would fill the memory, fewer would leave workers idle.
-SPARE = 12  # Limit of the spare sets of workers, used while submissions sleep. A set takes about 0.2 GB.
-# Limit of the spare sets for each submission that is graded in parallel. It is below 10, because the
+AHEAD = 4  # Submissions that wait for each set of workers. More would fill the memory. Fewer would leave workers idle.
+SPARE = 12  # The most spare sets of workers. Spare sets work while submissions sleep. A set takes about 0.2 GB.
+# The largest number of spare sets for each submission that is graded in parallel. This number is below 10, because the
 # limit on wall time (``backstop``) allows about 10 busy processes for a core.
 SPARE_EACH = 6
 

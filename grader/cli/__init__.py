@@ -180,7 +180,7 @@ def main() -> None:
     try:
         run()
     except BaseException as end:
-        # Ctrl-C may cause any exception.
+        # After Ctrl-C, the interrupted code may raise any exception.
         if stopping.asked() or isinstance(end, KeyboardInterrupt):
             end_all()
             stopping.stop()

@@ -161,7 +161,7 @@ def submit_module(
     near = (place.resolve(), place.resolve() / listed.id)
     inside = next((p for p in near if p.name == listed.id and (p / f"{listed.id}.ipynb").is_file()), None)
     exchanged = inside if to is None and exchange.configured() else None
-    # Ask for the login before the checks, which take time, because ``login`` may raise CourseError.
+    # Find the login first, because ``login`` may raise CourseError, and the checks take time.
     named = "" if exchanged else student or submitting.login()
     with own_grader(found) as grader, busy(f"checking {listed.id}, some seconds"):
         ready = submitting.prepare(found, listed.id, place, who, grader)

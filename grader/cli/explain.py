@@ -94,7 +94,8 @@ def explain(
     tell_all([f"left out {problem}" for problem in left_out])
     solution = explains_solution(found, exercise, work, solution)
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier, course)
-    for_author = solution and not mesh and not dims  # authors who explain the solution also get lines for checks
+    # Authors who explain the solution also get lines of code to paste into the checks.
+    for_author = solution and not mesh and not dims
     more = explaining.with_hidden_sizes(asks) if for_author else []
     devices = devices_at(backend, processes, found, tier)
     if devices is not None:

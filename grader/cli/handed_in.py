@@ -42,7 +42,7 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], pa
     found, notes, cases = find_submissions(paths, course.module_of, login, parsers)
     given = course.handed_out
     places = dict(found)
-    named: dict[str, str] = {}  # student -> a note on files that name another student; '' if there are none
+    named: dict[str, str] = {}  # Student -> a note on files that name another student, or '' if no file does.
     looks = {student.casefold(): student for student in places}
 
     def student_of(name: str) -> str:

@@ -216,7 +216,7 @@ class StaffNotes:
         self._by_login: dict[str, list[str]] = {}
         self._untimed: list[str] = []
         self._points: dict[str, float] = {}  # Points by module, without bonus exercises, which are optional.
-        # Each student, the modules in the student's report, and the modules that the student handed in.
+        # One entry for each student: the name, the modules in the report, and the modules that the student handed in.
         self._modules: list[tuple[str, frozenset[str], frozenset[str]]] = []
         # To save memory, equal sets of modules are one object.
         self._sets: dict[frozenset[str], frozenset[str]] = {}

@@ -82,7 +82,8 @@ class _Replayed:
 class _Replay:
     def __init__(self, place: Placement, hz: float) -> None:
         self.place, self.hz = place, hz
-        self.kernels = 1_000_000  # kernels get larger numbers than collectives, so that all numbers differ
+        # The serial numbers of kernels start here, so that they differ from the numbers of collectives.
+        self.kernels = 1_000_000
 
     def body(self, instructions: Sequence[Instruction]) -> _Replayed:
         found, now = _Replayed(), 0

@@ -109,7 +109,8 @@ class Fused:
         self.needed = self._needed()
         self._number_values()
         self.large = self._large()
-        self.joined: dict[int, int] = {}  # position of a cheap operation at a matmul's end -> position of the matmul
+        # Position of a cheap operation that is fused into a matmul's end -> position of the matmul.
+        self.joined: dict[int, int] = {}
         self.ends: dict[int, list[int]] = {}
         self._join_products()
         self.units: list[Unit] = []
@@ -367,7 +368,8 @@ class Fused:
             each = 2 * self.size(operands[1])
         unit.dies = all(self.may_write(v, unit.at) for v in arrays)
         for v, made in zip(arrays, op.results, strict=True):
-            if v not in unit.reads:  # the kernel also writes the array (usually zeros) that it updates
+            # If the kernel does not read the updated array, the kernel makes and writes the whole array, usually zeros.
+            if v not in unit.reads:
                 each += self.size(made)
             elif not self.may_write(v, unit.at):
                 each += 2 * self.size(v)
@@ -376,7 +378,8 @@ class Fused:
     def may_write(self, value: int, at: int) -> bool:
         """Return True if the operation at ``at`` may overwrite a value, because no operation uses the value later."""
         later = self.uses.get(value, [-1])[-1] > at
-        owned = value in self.maker or value in self.body.arguments  # code outside the body may still use other values
+        # A value that the body neither makes nor gets as an argument belongs to outer code, which may still use it.
+        owned = value in self.maker or value in self.body.arguments
         return owned and value not in self.kept and value not in self.results and not later
 
 

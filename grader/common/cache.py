@@ -43,11 +43,12 @@ class Cache:
     def __init__(self, folder: Path, most: int) -> None:
         self.path, self.most = folder / f"kept-{FORM}.sqlite", most
         self._lock = threading.RLock()
-        self._waiting: dict[bytes, bytes] = {}  # values that were put but not yet written
+        self._waiting: dict[bytes, bytes] = {}  # values that ``put`` received and that are not yet in the file
         self._held = 0
-        self._used: set[bytes] = set()  # Keys that were read today, while their entries still name an earlier day.
+        # Keys that were read today, while their entries in the file still name an earlier day.
+        self._used: set[bytes] = set()
         self._today = int(time.time() // DAY)  # The day of use decides which entries are deleted first.
-        self._size = most  # Bytes of all entries; an upper bound until the first write adds them up.
+        self._size = most  # Bytes of all entries. Until the first write adds up the bytes, this is an upper bound.
         self._file: sqlite3.Connection | None = None
         self._open()
 
@@ -164,7 +165,8 @@ class Cache:
     def _failed(self, error: sqlite3.Error) -> None:
         """Ignore an error of the cache file. If the file is not a database, delete it and continue without a cache."""
         file, self._file = self._file, None
-        if isinstance(error, sqlite3.OperationalError) and file:  # the file is intact: locked, full or read-only
+        # An OperationalError means that the file is intact, but is locked, full or read-only. So keep the connection.
+        if isinstance(error, sqlite3.OperationalError) and file:
             self._file = file
             return
         with contextlib.suppress(sqlite3.Error):

@@ -46,8 +46,8 @@ class Dependency:
     def __init__(self, program: Operations) -> None:
         self.program = program
         self.places: list[OperationContext] = []
-        # Argument or result of a loop or branch -> the values that it may equal. For a loop's result, also the results
-        # of the loop's condition, which decide when the loop ends.
+        # Argument or result of a loop or branch -> the values that it may equal. For a loop's result, these include the
+        # results of the loop's condition, which decide when the loop ends.
         self.parents: dict[int, tuple[int, ...]] = {}
         self.maker: dict[int, int] = {}  # Value -> the operation that makes it.
         self.loop_of: dict[int, int] = {}  # Argument of a loop's condition or body -> the loop.
@@ -82,7 +82,7 @@ class Dependency:
     def _place_loop(self, number: int, op: Operation, around: OperationContext) -> None:
         condition, body = op.bodies
         for i, (value, first, last) in enumerate(zip(op.results, op.operands, body.results, strict=True)):
-            # A loop's result equals its operand only if the loop may have no rounds.
+            # A loop's result can equal the loop's operand only if it is possible that the loop runs zero rounds.
             self.parents[value] = (*(() if op.rounds else (first,)), last, *condition.results)
             for argument in (condition.arguments[i], body.arguments[i]):
                 self.parents[argument] = (first, last)

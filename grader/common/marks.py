@@ -26,10 +26,10 @@ from operator import and_, or_
 from grader.common.integers import Numbers, computed
 from grader.wire.operations import Body, Operation, Operations
 
-# The walk counts its work: 1 for each mark that it reads or makes, and MARKS_OF_ONE for each operation. Each round
-# of a loop counts. A walk that reaches MOST_MARKS takes about a second.
+# A ``MarkWalk`` counts its work: 1 for each mark that it reads or makes, and MARKS_OF_ONE for each operation. It counts
+# each round of a loop. A walk that reaches MOST_MARKS takes about a second.
 MOST_MARKS, MARKS_OF_ONE = 2_000_000, 16
-MOST_ENTRIES = 64  # Entries along a longer first dimension have no marks of their own.
+MOST_ENTRIES = 64  # If an array's first dimension is longer, the array's entries have no marks of their own.
 MOST_BITS = 8192  # Largest number of bits for the marks of all arguments' entries.
 MOST_SENT = 256
 BY_ELEMENT = {
@@ -83,12 +83,12 @@ class MarkWalk:
         }
         self.sent: list[Sent] = []
         self.latest: dict[int, Sent] = {}  # Value that a permute sends -> its latest ``Sent``.
-        # Array that is joined from parts where a shard_map ends -> shape and marks of the parts.
+        # An array that is joined from parts where a shard_map ends -> shape and marks of the parts.
         self.parts: dict[int, tuple[tuple[int, ...], Held]] = {}
         shapes = [program.values[value].shape for value in program.main.arguments]
         counts = [shape[0] if shape and 1 < shape[0] <= MOST_ENTRIES else 0 for shape in shapes]
-        # The position of each argument's first bit. An argument has a bit for each entry of its first dimension (no bit
-        # if there are too many entries), and one bit that says "some entries, unknown which".
+        # The position of each argument's first bit. An argument has one bit for each entry of its first dimension, but
+        # none if there are too many entries. The argument's last bit means "some entries, unknown which".
         self.first = list(accumulate((count + 1 for count in counts), initial=0))
         self.vague_bits = sum(1 << stop - 1 for stop in self.first[1:])
         self.entry_bits = (1 << self.first[-1]) - 1 - self.vague_bits
@@ -132,8 +132,8 @@ class MarkWalk:
         every = list(parts)
         found = joined(every)
         differing = found & ~reduce(and_, every, -1)
-        # If only some of the parts depend on an entry of an argument, this addition carries into the argument's last
-        # bit, its vague mark.
+        # If ``differing`` has bits of an argument's entries, this addition carries into the bit after these bits. That
+        # bit is the argument's vague mark.
         carried = (differing & self.entry_bits) + self.entry_bits & self.vague_bits
         return found | carried | bool(differing >> self.first[-1]) << self.first[-1]
 
@@ -275,7 +275,7 @@ class MarkWalk:
             return self.choice(brought[1:], [{0 if n else 1} for n in numbers], brought[0])
         return self.each(lambda d: _rows([held.marks[d] for held in brought]))
 
-    # entries of the first dimension
+    # The methods below handle the entries of an array's first dimension.
 
     def entries(self, value: int) -> int:
         """Return the number of entries of a value, or 0 if it has no dimensions or more than MOST_ENTRIES entries."""

@@ -312,7 +312,8 @@ class Seen:
     clock: Callable[..., Any] = _no_clock
     # Returns the timeline according to the TPU slice's compiler. None if there is no such compiler.
     chip: Callable[[], Any] | None = None
-    # A timed program is never run for values: it has the ``Poison`` of the small program whose values are judged.
+    # A timed program is not run, so it has no ``Poison`` of its own. This field then holds the ``Poison`` of the
+    # smaller program, which is run and whose values are judged.
     poison: Poison | None = field(default=None, compare=False, repr=False)
     # Comparisons with budgets. All copies of this observation share the list.
     spent: list[BudgetUse] = field(default_factory=list)

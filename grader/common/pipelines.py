@@ -82,7 +82,7 @@ def _lanes(walk: MarkWalk) -> list[list[Sent]]:
     """Return chains of values that permutes send. In a chain, each value depends on the previous one on
     at least one path through the program."""
     found: list[list[Sent]] = []
-    latest: list[int] = []  # for each chain, the marks that stand for its last value
+    latest: list[int] = []  # for each chain, the marks of the chain's last value
     for sent in (sent for sent in walk.sent if sent.permutes):
         marks, own = joined(sent.marks), joined(walk.bits(sent.number))
         at = next((at for at, before in enumerate(latest) if marks & before), len(found))

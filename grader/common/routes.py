@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from grader.common.integers import Numbers, computed
 from grader.wire.operations import Body, Operation, Operations
 
-# The walk counts its work: 1 for each write that it looks at, and STEPS_OF_ONE for each operation. Each round of a
-# loop counts. A walk that reaches MOST_STEPS takes about a second.
+# A walk over a program counts its work: 1 for each write that it looks at, and STEPS_OF_ONE for each operation. It
+# counts each round of a loop. A walk that reaches MOST_STEPS takes about a second.
 MOST_STEPS, STEPS_OF_ONE = 200_000, 10
 MOST_HOPS = 64
 MOST_WRITES = 256  # largest number of tracked writes into one buffer

@@ -30,7 +30,7 @@ def _parsed(text: str, mode: str) -> Any:
         try:
             with _one:
                 return ast.parse(text, mode=mode)  # noqa: TID251
-        except SystemError:  # a bug of CPython, so try again; bad source raises other errors
+        except SystemError:  # This is a bug of CPython, so try again. Invalid source code raises other errors.
             if not left:
                 raise
     raise AssertionError

@@ -64,7 +64,8 @@ def published(root: Path, exercises: Mapping[str, Any]) -> str:
 def _all(data: Mapping[str, Any], exercises: Mapping[str, Any]) -> Iterator[tuple[str, Compiled]]:
     for name, answer in data.items():
         title, _, on = name.rpartition(" on ")
-        # Skip programs of misconceptions. Their titles do not begin with an exercise's name: "waits as f1.ag ...".
+        # Skip programs of misconceptions. Their titles, such as "waits as f1.ag ...", do not begin with an exercise's
+        # name.
         if title.partition(".")[0] not in exercises or "schedule" not in answer:
             continue
         schedule = from_json(answer["schedule"])

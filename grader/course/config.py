@@ -40,7 +40,7 @@ class Module(Strict):
     @field_validator("exercises", mode="before")
     @classmethod
     def _nothing_is_none(cls, listed: Any) -> Any:
-        return () if listed is None else listed  # course.yaml has "exercises:" without a value
+        return () if listed is None else listed  # In course.yaml, "exercises:" may have no value.
 
 
 class Variants(Strict):

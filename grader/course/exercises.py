@@ -28,7 +28,8 @@ from grader.judging.units import BadAnswer
 
 FURTHER = "## Going further"
 """The heading in an author's statement above the part that learners read below their code."""
-# Held while an exercise is in sys.modules for its grading file, because threads share sys.modules
+# A thread holds this lock while an exercise's module is in sys.modules, from where the exercise's grading file imports
+# it. All threads share sys.modules.
 _NAMED = threading.Lock()
 
 
@@ -139,7 +140,8 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
     with _importable(space, path.stem):
         second = _executed(path, f"{space.__name__}_{GRADING}", exercise.grading_source)
     exercise.spaces = [*exercise.spaces, vars(second)]
-    for name in sorted(vars(second).keys() & vars(space).keys()):  # ``build`` makes one file from both files
+    # ``build`` joins the two files, so one name must not have two values.
+    for name in sorted(vars(second).keys() & vars(space).keys()):
         if not name.startswith("__") and vars(second)[name] is not vars(space)[name]:
             raise CourseError(f"{path}: {name} has a different value in {space.__file__}; rename one of them")
     for name, thing in {**exercise.tasks, **exercise.questions}.items():

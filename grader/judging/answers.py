@@ -83,8 +83,8 @@ class OfAClass:
         if kind_name(self.question) not in TELLING:
             return []
         own, _ = self._alike[self._draw_of[student]]
-        # This ``kind`` also compares the answer with the right answers of other students, who have other parameters.
-        # This is right, because for numbers and tables, only ``kind.why`` uses the drawn parameters.
+        # ``kind`` also compares the answer with the right answers of other students, who have other parameters. This
+        # works, because for numbers and tables, only ``kind.why`` uses the drawn parameters.
         kind = kind_of(self.question, own)
         try:
             given = kind.read(text)

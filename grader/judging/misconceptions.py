@@ -296,10 +296,11 @@ def _alike(one: Found, other: Found) -> tuple[int | None, int]:
     if isinstance(one, Failure) and isinstance(other, Failure):
         return _same_failures(one, other)
     same = False
-    # The submission may make a milder form of the mistake, which leaves this case right.
+    # The submission is right in this case, perhaps because it makes a milder form of the mistake.
     if one is None and isinstance(other, Outcome) and other != NO_DATA:
         return 0, 1
-    # Faults show a mistake only if their kind is "raised" or "refused". Missing and unfinished tasks have other kinds.
+    # Faults show a mistake only if their kind is "raised" or "refused". Faults of missing and unfinished tasks have
+    # other kinds.
     if isinstance(one, Fault) and isinstance(other, Fault):
         same = one.kind == other.kind and one.kind in ("raised", "refused") and _gist(one) == _gist(other)
     elif isinstance(one, Outcome) and isinstance(other, Outcome):

@@ -190,8 +190,8 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
     checks = list(exercise.checks.values())
     chosen = [c for c in checks if c.public or not public]
     for call in dict.fromkeys(call for check in chosen for call in _looked_at(check)):
-        # The name of one of the call's checks decides the inputs. Prefer a public check, so that the grader draws the
-        # inputs that learners see.
+        # The inputs depend on the name of one of the call's checks. Choose a public check if there is one, so that the
+        # grader draws the inputs that learners see.
         of_call = [check for check in checks if call in _looked_at(check)]
         public_checks = [check for check in of_call if check.public]
         where = f"{exercise.id}/{(public_checks or of_call)[0].name}"

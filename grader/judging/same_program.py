@@ -25,9 +25,12 @@ NUMBER = re.compile(r"(?<![a-z\d])\d+")  # Matches a number, but not the 64 of i
 # The result shapes of these operations follow from operands and attributes, which other methods compare.
 FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
 ROUNDS = 2  # A loop over N devices may have N - 2 to N + 2 rounds.
-# A window of 4 has T - 3 positions along a dimension of size T. So sizes may differ by at most WINDOW.
+# A size may differ from a dimension's size by at most WINDOW. For example, a window of 4 entries has T - 3 positions
+# along a dimension of size T.
 WINDOW = 3
-MAX_SUMMED = 12  # ``sums`` can have a pair of sizes for each subset of the arguments, so this limits their number.
+# The most arguments whose sizes ``sums`` adds up. Each set of arguments can add a pair of sizes to ``sums``, so with n
+# arguments ``sums`` can have 2^n pairs.
+MAX_SUMMED = 12
 # The judged program may read a larger fraction of an array than the timed program. For example, the first 8 rows are a
 # larger fraction of the judged program's smaller array. For each such read, take the difference between the two
 # fractions. The sum of the differences over the program may be at most MOST_LOST.

@@ -66,7 +66,7 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
             if ask["kind"] == "function":
                 return {"values": [outcome(task, args, program, seconds) for args in ask["cases"]]}, []
             mesh = mesh_of(ask)
-            # A PartitionSpec without a mesh refers to the mesh that is set.
+            # A PartitionSpec does not name a mesh. It refers to the mesh that ``jax.set_mesh`` has set.
             if isinstance(mesh, Mesh) and (is_set or ask["axis_types"] == "explicit"):
                 jax.set_mesh(mesh)  # learner code may have set a mesh with other axes
             return {"program": True}, [looked_at(task, ask, program)]

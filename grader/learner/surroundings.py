@@ -40,7 +40,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
     try:
         before = signal.signal(signal.SIGPROF, over)
-    except ValueError:  # signals work only in the main thread; otherwise the caller limits the time
+    except ValueError:  # Signals work only in the main thread. In other threads, the caller limits the time.
         yield
         return
     signal.setitimer(signal.ITIMER_PROF, seconds)

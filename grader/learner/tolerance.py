@@ -49,7 +49,7 @@ def stand_ins() -> Iterator[tuple[Any, str, Any]]:
         yield jax.lax, "pvary", lambda x, axis_name: jax.lax.pcast(x, axis_name, to="varying")
     if not hasattr(jax.sharding, "use_mesh"):
         yield jax.sharding, "use_mesh", jax.set_mesh
-    # A learner's setting would change later traces, and JAX refuses some of these calls once devices exist.
+    # Settings in learner code would change later traces. JAX also refuses some of the calls below once devices exist.
     yield type(jax.config), "update", _known_setting
     yield jax.distributed, "initialize", _nothing
     yield jax.distributed, "shutdown", _nothing

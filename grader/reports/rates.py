@@ -137,7 +137,8 @@ class CheckRates:
     """Count how many students passed each check and question, one report at a time."""
 
     def __init__(self) -> None:
-        self._labels: dict[tuple[str, str, bool], str] = {}  # a public and a hidden check may share a name
+        # The bool is True for a public check. A public and a hidden check may share a name.
+        self._labels: dict[tuple[str, str, bool], str] = {}
         self._states: dict[tuple[str, str, bool], Counter[str]] = {}
 
     def add(self, report: Report) -> None:

@@ -128,7 +128,7 @@ def _way(held: Sequence[Sequence[int | None]]) -> str:
         held: ``held[r][c]`` is the starting column of the data in column c after r rounds; None for zeros.
     """
     size, rounds = len(held[0]), len(held) - 1
-    moved = {  # by how many columns the data of a device moved to the right in a round
+    moved = {  # the numbers of columns by which a device's data moved to the right in a round
         (at - old.index(source)) % size
         for old, new in itertools.pairwise(held)
         for at, source in enumerate(new)

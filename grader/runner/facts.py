@@ -180,7 +180,8 @@ class _FactsReader:
         self.mapped = False  # True if the results depend on a shard_map.
         # FLOPs outside of every shard_map over all axes. Only operations on data count, and only if results need them.
         self.beside = NOTHING
-        # The largest number of shards that an array can have here. In a shard_map over all axes, this number is 1.
+        # The largest number of shards of an array at this point of the walk. In a shard_map over all axes, this number
+        # is 1.
         self.share = self.devices
         self.data = data_of(functions)
 

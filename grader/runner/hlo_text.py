@@ -12,7 +12,8 @@ from functools import cached_property, lru_cache
 
 from grader.common.intervals import UNKNOWN, Interval
 
-MARK = f"by_hand_{secrets.token_hex(8)}"  # unguessable, because XLA's text also contains names that learners choose
+# The mark is random, because XLA's text also contains names that learners choose. Learners cannot guess the mark.
+MARK = f"by_hand_{secrets.token_hex(8)}"
 _MARKED = re.compile(rf"{MARK}_(\d+)_")
 
 

@@ -19,7 +19,8 @@ def trip_count(loop: Any) -> int | None:
     if start is None or step is None:
         return None
     rounds = max(0, -(-(end - start) // step))
-    # If the counter's dtype cannot hold the counter's last value, the counter overflows and the loop does not end here.
+    # If the counter's dtype cannot hold the counter's last value, the counter overflows. Then the number of rounds is
+    # unknown.
     return rounds if _holds(counter.type, start + rounds * step) else None
 
 

@@ -35,8 +35,8 @@ SHUT_OFF = {
     "sdy.manual_computation",
     "sdy.named_computation",
 }  # Blocks in these operations cannot use values from outside.
-# The largest number of sets of replacement values. Once a result changes by more than LARGEST_BOUND times its largest
-# magnitude, further sets are not tried.
+# The most sets of replacement values that are tried for one operation. Once a result changes by more than LARGEST_BOUND
+# times its largest magnitude, further sets are not tried.
 SALTS = 3
 NO_DEVICE = -1
 SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}

@@ -46,7 +46,7 @@ def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
     before = time.process_time()
     try:
         answer, out = _asked(header, program, rest)
-    except Exception as error:  # faults of the learner do not raise, so the grader is at fault
+    except Exception as error:  # faults of the learner raise no exception here, so the grader is at fault
         answer, out = {"broken": f"{type(error).__name__}: {without_marks(one_line(error))[:300]}"}, []
     signal.setitimer(signal.ITIMER_PROF, 0)
     send(answer | {"cpu": time.process_time() - before}, out)

@@ -22,7 +22,8 @@ ARCHITECTURES = {"x86_64": (0, 0xC000003E, 317), "aarch64": (1, 0xC00000B7, 277)
 """By architecture: index into ``SystemCall.numbers``, number of the architecture, number of the call ``seccomp``."""
 SET_MODE_FILTER, ALL_THREADS = 1, 1
 
-# One instruction of a seccomp filter: opcode, number of instructions to skip if true, number if false, operand.
+# One instruction of a seccomp filter: the opcode, the number of instructions to skip if the test is true, the number to
+# skip if the test is false, and the operand.
 Line = tuple[int, int, int, int]
 LOAD, AND, EQUAL, AT_LEAST, ANY_BIT, ANSWER = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 ALLOW, KILL = (ANSWER, 0, 0, 0x7FFF0000), (ANSWER, 0, 0, 0x80000000)

@@ -134,8 +134,8 @@ def keep(asks: int, send: Send, child: Child, asleep: Callable[[int], float]) ->
     stages = Stages(to_child, frames.pack(header), source, list(zip(header["counts"], later, strict=True)))
     ended, used = relay(out, IdleTime(pid, asleep), header["limits"], scratch, stages, send, asks)
     clean = _kill_all(pid) and empty(scratch)
-    # "alone": the grader or the launcher has ended. If the grader still runs, it gets no frame and treats the worker
-    # as dead.
+    # "alone" means that the grader or the launcher has ended. Then send no frame. A grader that still runs treats a
+    # worker without this frame as dead.
     if ended != "alone":
         send({"end": ended, "cpu": used, "clean": clean}, [])
 
@@ -318,7 +318,7 @@ def _children() -> list[int]:
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as listing:
             return [int(n) for n in listing.read().split()]
-    except OSError:  # no /proc: this is macOS, or a sandbox in which the child cannot fork
+    except OSError:  # There is no /proc on macOS, or in a sandbox in which the child cannot fork.
         return []
 
 

@@ -77,6 +77,6 @@ def _folders_left(fd: int) -> list[str]:
     for name in os.listdir(fd):
         try:
             os.unlink(name, dir_fd=fd)
-        except OSError:  # a folder, or a file that cannot be deleted; the caller finds out which
+        except OSError:  # This is a folder, or a file that cannot be deleted. The caller finds out which of the two.
             folders.append(name)
     return folders

@@ -37,7 +37,8 @@ def _made() -> str:
         path = os.path.join(folder, LOCK)
         lock = os.open(f"{path}-new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # never closed
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.rename(f"{path}-new", path)  # rename only now: a file named LOCK must be locked until its process ends
+        # Rename the file only now, because a file named LOCK must be locked until its process ends.
+        os.rename(f"{path}-new", path)
     return folder
 
 

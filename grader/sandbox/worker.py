@@ -62,7 +62,7 @@ class Worker:
         self._retired = False
         self._phase = "starting"
         self._begun: processes.WorkerProcess | None = None
-        self._heard = 0  # bytes of standard error when the current request was sent
+        self._heard = 0  # size of the standard error, in bytes, when the current request was sent
 
     @property
     def process(self) -> subprocess.Popen[bytes] | None:

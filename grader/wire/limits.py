@@ -22,8 +22,8 @@ MAX_CELL = 200_000  # Characters of a file or cell; longer code is searched neit
 MAX_BRACKETS = 2_000_000  # Number of brackets in all outputs of a notebook.
 
 # Limits of the process that parses submissions.
-# MiB of address space. Python code that needs more is still graded, but without the facts that parsing would find;
-# other files are refused.
+# The process's address space in MiB. A Python file that needs more is still graded, but without the facts that parsing
+# would find. Other files that need more are refused.
 READ_MEMORY_MIB = 2048
 READ_SECONDS = 20.0  # CPU time for parsing one file.
 READ_SECONDS_TOTAL = 60.0  # CPU time for parsing all files of a submission in one command.

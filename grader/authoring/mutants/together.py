@@ -33,7 +33,7 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
         return [verdict_of(exercise, m, f[: len(graded)], f[len(graded) :]) for m, f in zip(some, found, strict=True)]
 
     verdicts = judged(mutants, [mutant.text for mutant in mutants])
-    # If JAX refuses a program, learners add check_vma=False. So try refused mutants again with check_vma=False.
+    # Learners add check_vma=False if JAX refuses their program. So try refused mutants again with check_vma=False.
     again = {n: text for n, v in enumerate(verdicts) if v and not v.seen_by and (text := unchecked(mutants[n].text))}
     for n, verdict in zip(again, judged([mutants[n] for n in again], list(again.values())), strict=True):
         verdicts[n] = verdict

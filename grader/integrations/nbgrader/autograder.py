@@ -183,7 +183,7 @@ class Shardlings(LoggingConfigurable):
             coming.set_result(result) if isinstance(result, Report) else coming.set_exception(result)
 
         if left:
-            # Grade the course's solutions in this thread: an error in another thread would not stop the batch.
+            # Grade the course's solutions in this thread, because an error in another thread would not stop the batch.
             self._prove(left[0].names)
         if len(left) > 1:
             threading.Thread(target=self.batch, args=(left, done), daemon=True).start()
@@ -236,7 +236,7 @@ class Shardlings(LoggingConfigurable):
         if left:
             names = next(iter(left.values())).names
             self._prove(names)
-            load_templates()  # before the batch, because loading can fail while other threads parse Python
+            load_templates()  # Load before the batch, because loading can fail while other threads parse Python.
             self.grader.batch(left, lambda student: self._next(left[student]), names, finished)
 
     def _next(self, book: StudentNotebook) -> Submission:

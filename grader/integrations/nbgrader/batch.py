@@ -129,7 +129,7 @@ class _Batch:
         settings = self.session.shardlings
         settings.jobs, settings.isolation = jobs or settings.jobs, isolation or settings.isolation
         self.given = handed_in.given_files(self.coursedir, assignment)
-        self.reports: dict[str, list[Report]] = {}  # by student, one report for each notebook
+        self.reports: dict[str, list[Report]] = {}  # for each student, one report for each notebook
         self.late: Any = AssignLatePenalties(parent=self.converter)
         self.late.init_plugin()
 

@@ -69,7 +69,8 @@ def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) ->
     names = ["IncludeHeaderFooter", "InstantiateTests", "LockCells", "ClearSolutions", "ClearOutput",
              "CheckCellMetadata", "ComputeChecksums", "SaveCells", "ClearHiddenTests", "ClearMarkScheme",
              "ComputeChecksums", "CheckCellMetadata"]  # fmt: skip
-    c.HTMLExporter.filters = {"markdown2html": f"{HERE}.plain_markdown"}  # for formgrader's pages and feedback pages
+    # This filter renders Markdown on formgrader's pages and on feedback pages.
+    c.HTMLExporter.filters = {"markdown2html": f"{HERE}.plain_markdown"}
     c.GenerateAssignment.preprocessors = [f"{HERE}.{n}" if n == "ClearSolutions" else f"{usual}.{n}" for n in names]
 
 
@@ -84,7 +85,8 @@ class Session:
     def __init__(self, coursedir: Any, parent: Any = None) -> None:
         self.coursedir = coursedir
         self.shardlings = Shardlings(root=coursedir.root, parent=parent)
-        # The settings are loaded, and a reference to ``parent`` would keep the converter in memory.
+        # The settings are loaded, so ``parent`` is not needed any more. A reference to ``parent`` would keep the
+        # converter in memory.
         self.shardlings.parent = None
         self.known_of: dict[tuple[str, str], list[ReleasedCell]] = {}
         self.notebooks: dict[tuple[str, str, str], tuple[StudentNotebook, Report]] = {}
@@ -215,7 +217,8 @@ class Grade(NbGraderPreprocessor):
         try:
             session.look_ahead(_converter(self), book.assignment, book.notebook)
             report = session.shardlings.report(book)
-        except CanaryFailed as failed:  # SystemExit ends the run; after other errors nbgrader grades the next student
+        # SystemExit ends the run. After other errors, nbgrader would grade the next student.
+        except CanaryFailed as failed:
             raise SystemExit(f"shardlings: {failed}") from None
         session.notebooks[_where(resources)] = book, report
         graded(nb, book, report, mark)

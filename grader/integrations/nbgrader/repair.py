@@ -29,7 +29,7 @@ from grader.wire import limits
 
 # While grading, `check` does nothing, so that cells that call `check` do not fail.
 _NO_CHECK = "def check(*args, **kwargs):\n    return None\n"
-# No student wrote this code, so it has no stubs and no other definitions that count as written.
+# Students did not write this code, so neither stubs nor other definitions in this code are counted.
 NO_CHECK = Chunk("the check cells", _NO_CHECK, replace(look(_NO_CHECK), stubs=0))
 _IMPORT_CHECK = re.compile(r"^([ \t]*)from grader\.[\w.]+ import check\b[^\n]*", re.MULTILINE)
 PUT_BACK = "This cell was missing in the submission. It was restored, empty, to hold the comment."

@@ -18,7 +18,8 @@ MAX_SHOWN_CELL = 20_000
 MAX_SHOWN = 200_000
 """The largest number of characters of all submitted cells of a notebook that nbgrader's pages show."""
 _ATTACHED = "attachment:"
-_FILES = re.compile(r"(?:/?files/)+")  # after this module's checks, nbgrader's pages remove one prefix from links
+# After this module has checked a link, nbgrader's pages remove one such prefix from the link.
+_FILES = re.compile(r"(?:/?files/)+")
 _TAGS = frozenset([
     "a", "blockquote", "br", "code", "dd", "del", "div", "dl", "dt", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr",
     "img", "input", "li", "ol", "p", "pre", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",

@@ -324,7 +324,8 @@ class Dispatch:
             if what != "grade":
                 member.state = "new"
             return
-        if isinstance(what_came, Exception):  # Dask failed: the functions in ``there`` return their errors
+        # An exception comes from Dask itself. The functions in there.py return their errors and do not raise them.
+        if isinstance(what_came, Exception):
             if what == "about":
                 self._over(number)
                 self._refuse(member, _cannot_be_asked(what_came))

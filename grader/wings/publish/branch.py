@@ -42,8 +42,8 @@ class Repository:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._dropped = folder, frozenset[str]()
-        # In a git hook, environment variables such as GIT_DIR name the hook's repository. It may differ from the
-        # folder's repository, so git runs without these variables.
+        # In a git hook, environment variables such as GIT_DIR name the hook's repository. That repository may differ
+        # from the folder's repository, so git runs without these variables.
         named = self._run("rev-parse", "--local-env-vars").split()
         self._dropped = frozenset(name for name in named if not name.startswith("GIT_CONFIG"))
         self._run("rev-parse", "--git-dir")
@@ -61,7 +61,8 @@ class Repository:
                 f"the branch {branch} is checked out in {place}; switch to another branch there, then publish"
             )
         here, there = self._commit(ref), self._commit(f"refs/remotes/origin/{branch}")
-        before = there if self._is_before(here, there) else here  # origin's commit is newer if another clone published
+        # Origin has a newer commit if another clone published.
+        before = there if self._is_before(here, there) else here
         if before:
             self._refuse_foreign(branch, before)
         tree = self._tree(files)

@@ -15,7 +15,7 @@ from grader.runner.hlo_text import HloInstruction as Line
 
 MAX_ROUNDS = 100_000  # If a loop has more rounds, treat their number as unknown.
 MAX_DEEP = 60  # Limit on nested calls, and on chains of instructions that each compute a number from the previous one.
-MAX_FUSIONS = 4  # Limit on fusions inside fusions.
+MAX_FUSIONS = 4  # A fusion's numbers are computed only if the fusion is inside at most this many other fusions.
 INTEGER = re.compile(r"-?\d+")
 COMPARISONS = {
     "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge, "EQ": operator.eq, "NE": operator.ne,
@@ -107,7 +107,7 @@ class Numbers:
     # Known integers among the computation's inputs. A computation has one parameter, a tuple, and the key is an index
     # into this tuple. A fusion is the exception: it has several parameters, and the keys are the parameters' numbers.
     known: Mapping[int, int]
-    level: int = 0  # of nested fusions
+    level: int = 0  # number of nested fusions around this computation's instructions
     found: dict[str, int | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

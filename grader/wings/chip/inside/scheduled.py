@@ -30,7 +30,7 @@ from grader.wings.chip.inside.counters import MAX_DEEP, MAX_ROUNDS, Numbers, cou
 from grader.wire.operations import Communication
 from grader.wire.schedule import MAX_INSTRUCTIONS, Instruction
 
-# Instructions without noticeable time on the core, such as constants, and copies that run beside the core's work.
+# Instructions that take no noticeable time on the core, such as constants and copies beside the core's work.
 FREE = {
     "parameter", "constant", "bitcast", "tuple", "get-tuple-element", "after-all", "partition-id", "replica-id",
     "copy-start", "copy-done", "slice-start", "slice-done", "dynamic-slice-start", "dynamic-slice-done", "opt-barrier",
@@ -156,7 +156,7 @@ class _BodyReading:
     numbers: Numbers
     shape_of: Mapping[str, str]
     level: int
-    # Numbers of started collectives, by the name with which the instruction at a collective's end refers to it.
+    # The numbers of started collectives. A key is the name to which the instruction at a collective's end refers.
     under_way: dict[str, int] = field(default_factory=dict)
 
     def arrays(self, one: Line) -> list[str]:
