@@ -112,8 +112,7 @@ def _sqlite(path: Path) -> Iterator[None]:
 class Stored:
     """A student's two reports: the grader's own (``graded``), and the one that decides the grade (``counts``).
 
-    Only ``counts`` includes late penalties and the points that a person gave. If a student has neither of them, both
-    fields are one object.
+    Only ``counts`` includes late penalties and points given by a person. If there are none, both fields are one object.
     """
 
     graded: Report
