@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,7 +132,11 @@ def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = (
         here: students whose reports this run will write. A student without a report or case gets the spelling in
             ``here``.
     """
-    there = {composed(name).lower(): name for name in (*here, *names_set_aside(to), *names_in(to))}
+    aside = {*names_set_aside(to)}
+    spellings = Counter(composed(name).lower() for name in aside)
+    # Two spellings that were set aside may be two students.
+    one_name = (name for name in aside if spellings[composed(name).lower()] == 1)
+    there = {composed(name).lower(): name for name in (*here, *one_name, *names_in(to))}
     return lambda name: there.get(composed(login(name)).lower(), login(name))
 
 

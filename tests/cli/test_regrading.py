@@ -149,9 +149,17 @@ def test_a_student_who_was_set_aside_keeps_one_name(tmp_path: Path) -> None:
     (tmp_path / "roster.csv").write_text("id,email\neve,eve@uni.edu\n")
     with Folder(tmp_path / "out") as folder:
         folder.database.set_cases(
-            [Case("bob", "set aside", (Path("bob.zip"),)), Case("Cy", "a document", (Path("cy.pdf"),), graded=True)]
+            [
+                *(Case(name, "set aside", (Path(f"{name}.zip"),)) for name in ("bob", "Fay", "fay")),
+                Case("Cy", "a document", (Path("cy.pdf"),), graded=True),
+            ]
         )
-    assert [names_on_file(tmp_path / "out", str)(name) for name in ("Bob", "cy")] == ["bob", "cy"]
+    assert [names_on_file(tmp_path / "out", str)(name) for name in ("Bob", "cy", "fay", "Fay")] == [
+        "bob",
+        "cy",
+        "fay",
+        "Fay",
+    ]
     is_known = known_students(tmp_path / "out", Roster(tmp_path / "roster.csv"))
     assert [is_known(name) for name in ("bob", "eve", "dan")] == [True, True, False]
 
