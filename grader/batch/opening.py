@@ -179,3 +179,11 @@ def names_in(folder: Path) -> list[str]:
         return sorted(found.student if (found := report_in(path)) else path.stem for path in paths)
     with reading(folder) as database:
         return database.students()
+
+
+def names_set_aside(folder: Path) -> list[str]:
+    """Return the names of the students with submissions that earlier runs set aside; [] without a database."""
+    if not has_database(folder):
+        return []
+    with reading(folder) as database:
+        return [case.student for case in database.cases() if case.student and not case.graded]

@@ -39,6 +39,7 @@ from grader.cli.regrading import (
     adjustments,
     announce,
     keep_roster,
+    known_students,
     names_on_file,
     rosters,
 )
@@ -104,7 +105,7 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
             grader.warm()
         login = names_on_file(to, known.named.login if known.named else str)
         with busy("reading submissions", quiet=options.as_json or options.quiet):
-            work = handed_in(course, [*options.paths], login, parsers)
+            work = handed_in(course, [*options.paths], login, parsers, known_students(to, known.named))
         names = chosen_now(course, work, [*options.only], known.named, now)
         refuse_unusable(course, names)
         # Without --json, the printed summary contains this warning.

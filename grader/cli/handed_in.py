@@ -33,20 +33,25 @@ class HandedIn:
     notes: list[str]
 
 
-def handed_in(course: Course, paths: list[Path], login: Callable[[str], str], parsers: Parsers) -> HandedIn:
+def handed_in(
+    course: Course, paths: list[Path], login: Callable[[str], str], parsers: Parsers,
+    is_known: Callable[[str], bool] = lambda _: False,
+) -> HandedIn:  # fmt: skip
     """Read all submissions in ``paths``, and warn about files that name another student.
 
     Args:
         login: returns a student's login for the name of a folder or file.
+        is_known: returns whether a student without a submission in ``paths`` is in the class.
     """
     found, notes, cases = find_submissions(paths, course.module_of, login, parsers)
     given = course.handed_out
     places = dict(found)
     named: dict[str, str] = {}  # Student -> a note on files that name another student, or '' if no file does.
-    looks = {student.casefold(): student for student in places}
+    looks = {student.casefold(): student for student in (*(case.student for case in cases), *places)}
 
     def student_of(name: str) -> str:
-        return looks.get(composed(login(composed(name))).casefold(), "")
+        student = composed(login(composed(name)))
+        return looks.get(student.casefold(), student if is_known(student) else "")
 
     def submission_of(student: str) -> Submission:
         read_now = read(places[student], student, course.module_of, given, parsers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from grader.batch.changes import BONUS, SUMS, Change, by_student
 from grader.batch.database import resumable
 from grader.batch.handing_in import stated_in, times_of
-from grader.batch.opening import ROSTER, has_database, names_in, reading
+from grader.batch.opening import ROSTER, has_database, names_in, names_set_aside, reading
 from grader.batch.overrides import Adjustments, none, read_overrides
 from grader.batch.store import Folder
 from grader.cli.console import out, say, tell
@@ -122,16 +123,27 @@ def adjustments(
 
 
 def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
-    """Return a function that maps a name to a student's name by ``login``, spelled as in the student's report.
+    """Return a function that maps a name to a student's name by ``login``, spelled as in the student's report or case.
 
     Two spellings of a name may differ in case or in Unicode form. The grader treats such spellings as one name, because
     each report is a file, and some file systems treat such spellings as one file name.
 
     Args:
-        here: students whose reports this run will write. A student without a report gets the spelling in ``here``.
+        here: students whose reports this run will write. A student without a report or case gets the spelling in
+            ``here``.
     """
-    there = {composed(name).lower(): name for name in (*here, *names_in(to))}
+    aside = {*names_set_aside(to)}
+    spellings = Counter(composed(name).lower() for name in aside)
+    # Two spellings that were set aside may be two students.
+    one_name = (name for name in aside if spellings[composed(name).lower()] == 1)
+    there = {composed(name).lower(): name for name in (*here, *one_name, *names_in(to))}
     return lambda name: there.get(composed(login(name)).lower(), login(name))
+
+
+def known_students(to: Path, roster: Roster | None) -> Callable[[str], bool]:
+    """Return a function that returns whether a student is on the roster, or has a report or case from earlier runs."""
+    on_file = {*names_set_aside(to), *names_in(to)}
+    return lambda name: name in on_file or bool(roster and roster.row_of(name))
 
 
 def announce(folder: Folder, summary: Summary, people: People, *, quiet: bool) -> None:

@@ -14,7 +14,7 @@ from grader.intake.disk import ARCHIVES, SUFFIXES, entries_of
 from grader.intake.listing import files_in_folder
 from grader.intake.names import Quality, best_match, is_called_final, is_called_old, is_unsigned, looked_for, owner
 from grader.intake.parsers import Parsers
-from grader.intake.submission import Case, NothingToGrade, Place, Unreadable, paths_of, reasons_of
+from grader.intake.submission import Case, NothingToGrade, Place, Unreadable, paths_of
 from grader.intake.times import STATED
 from grader.wire import limits
 from grader.wire.text import closest
@@ -68,7 +68,7 @@ def find_submissions(
         parsers: parsers of archives; the default parsers run in this process.
 
     Raises:
-        NothingToGrade: a path does not exist, or the paths hold no submission.
+        NothingToGrade: a path does not exist, or the paths hold no submission and no case.
     """
     notes: list[str] = []
     cases: list[Case] = []
@@ -88,9 +88,8 @@ def find_submissions(
     groups = _by_looks(places)
     unclear = _sort_others(others, groups, student_of, exercises, notes, cases)
     students = _alone(groups, unclear, cases)
-    if not students:
-        why = [*notes, *reasons_of(cases).values()]
-        raise NothingToGrade("; ".join(why) or "nothing to grade: name a folder of submissions")
+    if not students and not cases:
+        raise NothingToGrade("; ".join(notes) or "nothing to grade: name a folder of submissions")
     return FoundSubmissions(students, list(first_notes(notes)), list(dict.fromkeys(cases)))
 
 
@@ -303,7 +302,7 @@ def _is_one_student(
 
 def _is_of_course(folder: Path, exercises: Mapping[str, str]) -> bool:
     """Return True if a folder has the name of a module, or of the folder with all modules, and not of a student."""
-    return folder.name in exercises.values() or folder.name == "exercises"
+    return folder.name.lower() in {"exercises", *(module.lower() for module in exercises.values())}
 
 
 def _strays(entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) -> list[Path]:

@@ -26,3 +26,16 @@ def test_a_submission_that_is_read_again_belongs_to_the_same_student(
     (case,) = work.cases
     assert (case.student, case.graded) == ("ada", True)
     assert case.reason == "check whose submission this is: bob_x1_gather.py names bob"
+
+
+def test_files_that_name_a_student_without_a_graded_submission_need_review(tmp_path: Path) -> None:
+    """Before, a swapped file was listed only if the grader graded the other student in the same run."""
+    course, folder = made_up(tmp_path / "course"), tmp_path / "class"
+    for file in ("ada/bob_x1_gather.py", "bob/x1_gather.py", "cy/eve_x1_gather.py", "dan/nobody_x1_gather.py"):
+        write(folder / file, b"x = 1\n")
+    write(folder / "bob.zip", b"")
+    work = handed_in(course, [folder], str, Parsers(), {"eve"}.__contains__)
+    assert {case.student: case.reason for case in work.cases if case.graded} == {
+        "ada": "check whose submission this is: bob_x1_gather.py names bob",
+        "cy": "check whose submission this is: eve_x1_gather.py names eve",
+    }

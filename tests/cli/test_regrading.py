@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from grader.batch.store import Folder
-from grader.cli.regrading import Rosters, StaffNotes, keep_roster, kept_roster, names_on_file
+from grader.cli.regrading import Rosters, StaffNotes, keep_roster, kept_roster, known_students, names_on_file
 from grader.common.result import ExerciseReport, Report
 from grader.course.finding import find_course
+from grader.intake.submission import Case
 from grader.integrations.roster import Roster
 from grader.reports.summary import Counts
 from grader.reports.tables import ASIDE, NOT_GRADED, NOTHING, write_grades_csv
@@ -141,6 +142,26 @@ def test_a_name_in_another_case_is_the_same_student_from_the_first_run_on(tmp_pa
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports" / "ADA.json").touch()
     assert names_on_file(tmp_path, str)("Ada") == "ADA"
+
+
+def test_a_student_who_was_set_aside_keeps_one_name(tmp_path: Path) -> None:
+    """Before, Bob's submission of a later run got a line of its own beside the line of bob, who was set aside."""
+    (tmp_path / "roster.csv").write_text("id,email\neve,eve@uni.edu\n")
+    with Folder(tmp_path / "out") as folder:
+        folder.database.set_cases(
+            [
+                *(Case(name, "set aside", (Path(f"{name}.zip"),)) for name in ("bob", "Fay", "fay")),
+                Case("Cy", "a document", (Path("cy.pdf"),), graded=True),
+            ]
+        )
+    assert [names_on_file(tmp_path / "out", str)(name) for name in ("Bob", "cy", "fay", "Fay")] == [
+        "bob",
+        "cy",
+        "fay",
+        "Fay",
+    ]
+    is_known = known_students(tmp_path / "out", Roster(tmp_path / "roster.csv"))
+    assert [is_known(name) for name in ("bob", "eve", "dan")] == [True, True, False]
 
 
 def test_a_student_with_reports_under_two_names_needs_review(tmp_path: Path) -> None:

@@ -365,6 +365,23 @@ def test_one_useless_path_among_others_gives_a_note(tmp_path: Path, monkeypatch:
     assert notes == [f"not read: README.md; {KINDS}"]
 
 
+def test_a_batch_in_which_all_submissions_are_set_aside_has_only_cases(tmp_path: Path) -> None:
+    """Before, the command stopped, so that the cases reached neither the class page nor grades.csv."""
+    write(tmp_path / "bob/c3_contracting.py")
+    write(tmp_path / "bob.ipynb")
+    found = find_submissions([tmp_path], EXERCISES)
+    assert (found.students, [case.student for case in found.cases]) == ([], ["bob"])
+
+
+@pytest.mark.parametrize("name", ["Exercises", next(iter(EXERCISES.values())).upper()])
+def test_folders_of_the_course_are_recognised_in_any_case(tmp_path: Path, name: str) -> None:
+    for folder in ("ada", "bo", name):
+        write(tmp_path / folder / "c3_contracting.py")
+    found = find_submissions([tmp_path], EXERCISES)
+    assert [student for student, _ in found.students] == ["ada", "bo"]
+    assert [case.paths for case in found.cases] == [(tmp_path / name,)]
+
+
 def test_every_submission_that_is_found_can_be_read(tmp_path: Path):
     write(tmp_path / "alice/c3_contracting.py")
     write(tmp_path / "bob.zip", zipped({"c3_contracting.py": "a = 1"}))
