@@ -106,7 +106,7 @@ def picture_of(array: Any, title: str = "") -> Picture:
     if not getattr(mesh, "axis_names", ()) or not hasattr(mesh, "devices"):
         what = type(array).__name__ if sharding is None else type(sharding).__name__
         raise TypeError(
-            f"show draws arrays on a mesh, and this is a {what}; "
+            f"show draws only arrays on a mesh, but this array has no mesh ({what}); "
             "put the array on a mesh: jax.device_put(a, NamedSharding(mesh, P(...)))"
         )
     held = sharding.devices_indices_map(array.shape)

@@ -229,7 +229,7 @@ def test_show_draws_the_devices_of_each_block() -> None:
         and "all 8 devices" in done.stdout
     )
     told = [line for line in lines if line.startswith("show draws")]
-    assert [line.split(";")[0].rsplit(" ", 1)[1] for line in told] == ["ndarray", "SingleDeviceSharding"]
+    assert [line.split(";")[0].rsplit(" ", 1)[1] for line in told] == ["(ndarray)", "(SingleDeviceSharding)"]
     assert all("jax.device_put(a, NamedSharding(mesh, P(...)))" in line for line in told)
 
 

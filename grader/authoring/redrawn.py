@@ -139,7 +139,7 @@ def _problem(what: str, where: str, one: str, two: str) -> str:
     if what == CONSTANT:
         what, where = f"the constant {where}", ""
     at = f" with {where}" if where else ""
-    both = "" if one.startswith(DIGEST) else f", {one} and {two}"
+    both = "" if one.startswith(DIGEST) else f" ({one} in one, {two} in the other)"
     return f"{what}{at} differs between two processes{both}: it must not depend on {DEPENDS}"
 
 

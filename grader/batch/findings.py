@@ -344,8 +344,9 @@ def compiled_of(answer: Mapping[str, Any]) -> Schedule | Fault:
         return schedule.from_json(answer["schedule"])
     if "too_large" in answer:
         needed, there = answer["too_large"]
-        sizes = " of ".join(f"{n:.3g}" if n < 1000 else f"{n:,.0f}" for n in (needed / 2**30, there / 2**30)) + " GiB"
-        return Fault("memory", f"the program is too large for the chip: it needs {sizes} of memory", ran=True)
+        needs, has = (f"{n:.3g} GiB" if n < 1000 else f"{n:,.0f} GiB" for n in (needed / 2**30, there / 2**30))
+        text = f"the program is too large for the chip: it needs {needs} of memory, and the chip has {has}"
+        return Fault("memory", text, ran=True)
     if "broken" in answer:
         return Fault("broken", f"the grader failed while it compiled this program: {str(answer['broken'])[:400]}")
     return replace(fault_of(answer["fault"]), ran=True)

@@ -72,8 +72,8 @@ BackendOption = Annotated[
     typer.Option(
         "--backend",
         help="cpu (only simulated devices), gpu or tpu (values are judged on GPUs or TPUs as well: "
-        "docs/wings/devices.md), or a TPU slice such as tpu:v5e:2x4 (checks that run no program use the slice's "
-        "compiler: docs/wings/chip.md)",
+        "docs/wings/devices.md), or a TPU slice such as tpu:v5e:2x4 (checks that need no run are "
+        "judged on programs compiled for this slice: docs/wings/chip.md)",
     ),
 ]
 Processes = Annotated[

@@ -101,7 +101,9 @@ def _fed_whole(found: Any, args: Mapping[str, Any]) -> Any:
     for argument, tree in args.items():
         due = {name for name, _ in leaves(tree, argument)}
         if any(name.split("[")[0] == argument for name in names) and not due <= names:
-            raise AuthorError(f"`returns` has only some arrays of the argument {argument}: write like({argument!r})")
+            raise AuthorError(
+                f"`returns` has only some arrays of the argument {argument}; to return all, write `like({argument!r})`"
+            )
     return found
 
 

@@ -20,7 +20,7 @@ from grader.wire import limits
 from grader.wire.text import closest
 
 _LONGEST = 100  # The most characters of a student's name.
-_LONGEST_NUMBER = 4  # The most digits of a copy's number. Numbers of students are longer.
+_LONGEST_NUMBER = 4  # The most digits of a copy's number. A longer number is a student's number.
 _NO_NAME = (
     f"this is no student's name; rename it to at most {_LONGEST} visible characters that do not start with a dot or a "
     "blank"

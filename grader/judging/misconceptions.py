@@ -26,7 +26,8 @@ from grader.judging.plan import Ask
 from grader.judging.seen import Answered, paired, partner
 from grader.wire.frames import wide
 
-NEAR = 0.01  # Numerical errors of programs with equal mistakes differ by less than this fraction of the largest error.
+# If two programs make one mistake, their errors differ by less than this fraction of the misconception's largest error.
+NEAR = 0.01
 CLEAR = 4  # Numerical errors below this multiple of the tolerance do not show which mistake caused them.
 Found = Failure | Fault | Outcome | None
 NO_DATA = Outcome(error="wrong")

@@ -277,7 +277,7 @@ class _Matching:
             right = [self.fits(*pair) for pair in (low, high)]
             if not self.fits(*inner) or not (all(right) or (any(right) and self.fits(*whole))):
                 (a, b) = low if not right[0] else high
-                return f"pad adds {b:,} where the judged program adds {a:,}{self.due(a)}"
+                return f"the timed program's pad adds {b:,} elements, but the judged program's adds {a:,}{self.due(a)}"
         return ""
 
     def shapes(self, one: Operation, two: Operation) -> str:

@@ -24,7 +24,7 @@ INSTALLED = ("site-packages", "dist-packages")
 SYSTEM = (
     "/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo", "/usr/lib/locale",
     "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random",
-    # Facts about the processor, without which XLA lacks kernels for some sums.
+    # Files that describe the processor. If XLA cannot read them, it lacks kernels for some sums of arrays.
     "/proc/cpuinfo", "/sys/devices/system/cpu", "/sys/fs/cgroup",
 )  # fmt: skip
 # A program that loads libraries as Python would, and prints the names of all files that the loader read.

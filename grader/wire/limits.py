@@ -11,7 +11,8 @@ MIB = 1 << 20
 MAX_FILE = 5 * MIB  # Bytes of code in one file.
 MAX_NOTEBOOK = 64 * MIB  # Bytes of one notebook, including its outputs, which the grader skips.
 MAX_TOTAL = 20 * MIB  # Bytes of all code in one submission.
-MAX_READ = 128 * MIB  # Bytes of all files in one submission, including outputs; also bytes of all opened .zip files.
+# Most bytes of all files in one submission, including outputs, and most bytes of all its .zip files.
+MAX_READ = 128 * MIB
 MAX_FILES = 500  # Number of .py files and notebooks in one submission.
 MAX_ENTRIES = 10_000  # Number of files and folders that are searched for code.
 MAX_FOLDERS_DEEP = 8

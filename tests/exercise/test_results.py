@@ -50,7 +50,7 @@ def test_results_become_arguments_only_in_calls_with_steps() -> None:
         ({"returns": "a loss"}, "`returns` has the str 'a loss', not a name"),
         (
             {"returns": "params"},
-            "`returns` has only some arrays of the argument params: write like('params')",
+            "`returns` has only some arrays of the argument params; to return all, write `like('params')`",
         ),
         ({"returns": like("x", "params")}, "`returns` has only some arrays of the argument params"),
         ({"steps": 0}, "f: `steps` is the int 0, not a count"),

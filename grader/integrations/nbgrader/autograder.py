@@ -64,7 +64,7 @@ class StudentNotebook:
 class Shardlings(LoggingConfigurable):
     """The settings and workers that grade submissions."""
 
-    course = Unicode("", help="course.yaml of the course, with its solutions").tag(config=True)
+    course = Unicode("", help="the path of the course.yaml of a course with its solutions").tag(config=True)
     isolation = Unicode("auto", help="auto, sandlock, bwrap, or none (only for work you trust)").tag(config=True)
     jobs = Integer(2, min=1, max=64, help="the number of submissions to grade at once").tag(config=True)
 

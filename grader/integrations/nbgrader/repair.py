@@ -80,7 +80,7 @@ class SubmittedCell:
     text: str
     marked: str = ""  # the released cell that this cell claims to be: a name in its nbgrader metadata, or ""
     ident: str = ""
-    defines: tuple[str, ...] = ()  # the tasks of released cells that this cell defines
+    defines: tuple[str, ...] = ()  # names of tasks that this cell defines, and that a released cell defines, too
     known: ReleasedCell | None = None
 
     @property

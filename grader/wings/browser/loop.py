@@ -106,7 +106,7 @@ class PageLoop(WatchLoop):
         self.server.close()
         super().close()
 
-    # Threads of the page's server call ``act`` and ``timeline``.
+    # The threads of the page's server run ``act`` and ``timeline``.
 
     def act(self, name: str, value: str) -> bool:
         """Queue the action of the page's button ``name``. Return False if the page has no such button.

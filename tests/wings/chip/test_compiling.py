@@ -118,9 +118,9 @@ def test_the_digest_of_code_ignores_docstrings_and_comments() -> None:
 def test_a_program_that_is_too_large_is_reported_in_gibibytes() -> None:
     fault = compiled_of({"too_large": [(21 * 2**30), 16 * 2**30]})
     assert isinstance(fault, Fault) and fault.kind == "memory" and fault.ran
-    assert fault.message == "the program is too large for the chip: it needs 21 of 16 GiB of memory"
+    assert fault.message == "the program is too large for the chip: it needs 21 GiB of memory, and the chip has 16 GiB"
     huge = compiled_of({"too_large": [5120 * 2**30, int(15.75 * 2**30)]})
-    assert isinstance(huge, Fault) and huge.message.endswith("it needs 5,120 of 15.8 GiB of memory")
+    assert isinstance(huge, Fault) and huge.message.endswith("it needs 5,120 GiB of memory, and the chip has 15.8 GiB")
 
 
 def test_compiler_faults_are_the_learners_and_other_failures_the_graders() -> None:
