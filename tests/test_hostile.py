@@ -527,7 +527,7 @@ def test_a_few_calls_that_stand_for_very_many_are_refused():
     function = "func.func private @f{i}(%a: tensor<8xf32>) -> tensor<8xf32> {{ %0 = func.call @f{j}(%a) : (tensor<8xf32>) -> tensor<8xf32> %1 = func.call @f{j}(%0) : (tensor<8xf32>) -> tensor<8xf32> return %1 : tensor<8xf32> }}"
     functions = "\n".join(function.format(i=i, j=i + 1) for i in range(60))
     last = "func.func private @f60(%a: tensor<8xf32>) -> tensor<8xf32> { return %a : tensor<8xf32> }"
-    with pytest.raises(admission.ProgramRefused, match="are counted for each call"):
+    with pytest.raises(admission.ProgramRefused, match="each call of a function counts its operations again"):
         look("%0 = func.call @f0(%a) : (tensor<8xf32>) -> tensor<8xf32>\nreturn %0 : tensor<8xf32>", functions + last)
 
 
