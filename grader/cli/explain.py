@@ -46,6 +46,9 @@ from grader.reports.profiles import apart_text
 from grader.reports.trace import trace_json
 from grader.sandbox.tiers import best_tier
 
+CHECK_LINES = """\
+lines to copy into checks; the limits fit these meshes and the sizes of hidden inputs. Add the amount that a wrong \
+program needs to each at_most: needed(right, wrong), or between(right, wrong) for a time:"""
 Profile = Annotated[
     str,
     typer.Option(
@@ -227,9 +230,7 @@ def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_j
             print_explained(program, out)
             out.print()
         if lines.get(task):
-            out.print(
-                "lines to copy into checks; the limits fit these meshes and the sizes of hidden inputs:", style="dim"
-            )
+            out.print(CHECK_LINES, style="dim")
             for line in lines[task]:
                 say(f"    {line}")
             out.print()
