@@ -113,16 +113,16 @@ def rounds_of(route: Route, mesh: Mapping[str, int]) -> Rounds | None:
         for at, row in enumerate(held)
     ]
     names = ["at first", *(f"round {i}" for i in range(1, len(held)))]
-    way = _way(held) if columns.one else f", {counted(len(held) - 1, 'round')}"
+    way = _way(held) if columns.one else f"{counted(len(held) - 1, 'round')}."
     caption = (
-        f"{columns.title}{way}: each cell shows the device ({', '.join(columns.axes)}) on which the data started; "
-        "a running sum also contains data of the devices that it has passed"
+        f"{columns.title} {way} Each cell shows the device ({', '.join(columns.axes)}) on which its data started. "
+        "A running sum also contains data of the devices that it has passed."
     )
     return _rounds(caption, columns, list(zip(names, (None, *route.lines), cells, strict=True)))
 
 
 def _way(held: Sequence[Sequence[int | None]]) -> str:
-    """Return the end of a ring's caption, such as ``, data move 1 device back in each of 3 rounds``.
+    """Return a sentence for a ring's caption, such as ``Data move 1 device back in each of 3 rounds.``
 
     Args:
         held: ``held[r][c]`` is the starting column of the data in column c after r rounds; None for zeros.
@@ -135,10 +135,10 @@ def _way(held: Sequence[Sequence[int | None]]) -> str:
         if source is not None and source in old
     }
     if len(moved) != 1:
-        return f", {counted(rounds, 'round')}"
+        return f"{counted(rounds, 'round')}."
     on = moved.pop()
-    by, way = (on, "on") if on <= size - on else (size - on, "back")
-    return f", data move {counted(by, 'device')} {way} in {'' if rounds == 1 else 'each of '}{counted(rounds, 'round')}"
+    by, way = (on, "forward") if on <= size - on else (size - on, "back")
+    return f"Data move {counted(by, 'device')} {way} in {'' if rounds == 1 else 'each of '}{counted(rounds, 'round')}."
 
 
 def _started(source: int | None, names: Sequence[str], before: Sequence[int | None], device: int) -> Cell:
@@ -161,8 +161,8 @@ def ticks_of(pipeline: Pipeline, mesh: Mapping[str, int]) -> Rounds | None:
     cells = [tuple(_worked(pipeline.arguments, tick[d], column) for d in columns.shown) for tick in pipeline.ticks]
     names = [*(f"tick {i}" for i in range(len(pipeline.lines))), "received"]
     caption = (
-        f"{columns.title}: each cell shows the entries of {' and '.join(pipeline.arguments)} from which the device "
-        f"({', '.join(columns.axes)}) computed the data that it sends. No result needs the data in brackets"
+        f"{columns.title} Each cell shows the entries of {' and '.join(pipeline.arguments)} from which the device "
+        f"({', '.join(columns.axes)}) computed the data that it sends. No result needs the data in brackets."
     )
     return _rounds(caption, columns, list(zip(names, (*pipeline.lines, None), cells, strict=False)), line=True)
 
@@ -237,9 +237,9 @@ def _columns(kind: str, axes: Sequence[str], mesh: Mapping[str, int], rows: Sequ
     shown = sorted(set(first)) if one else list(range(len(points)))
     named = tuple(axes) if one else tuple(mesh)
     over = " and ".join(axes)
-    title = f"the {kind} along {over}" if one else f"all {kind}s along {over}"
+    title = f"The {kind} along {over}." if one else f"All {kind}s along {over}."
     if len(shown) < len(points):
-        title = f"one {kind} along {over} (data move in the same way on all {kind}s along {over})"
+        title = f"One {kind} along {over} (data move alike on all {kind}s along {over})."
     names = [",".join(str(points[d][axis]) for axis in named) for d in shown]
     return _Columns(shown, named, names, title, one)
 

@@ -42,7 +42,7 @@ def test_rings_and_the_roofline_are_shown_alike_wherever_a_report_is_read() -> N
     for text in [*shown, screen.file.getvalue()]:  # type: ignore[attr-defined]
         assert "round 7, line 12" in text and "on the rooflines of v5e" in text
         assert "the whole step: 1,024 FLOPs per byte sent, bounded by links" in " ".join(text.split())
-    assert 'aria-label="the ring along x' in render_html(make_report(one))
+    assert 'aria-label="The ring along x' in render_html(make_report(one))
 
 
 def test_a_timeline_marks_the_time_beyond_its_budget() -> None:

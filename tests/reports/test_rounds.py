@@ -34,7 +34,7 @@ def ring(mesh: dict[str, int], axis: str, rounds: int, line: int | None = 12) ->
 
 def test_rings_that_are_alike_are_shown_once() -> None:
     rounds = rounds_of(ring({"x": 3, "y": 2}, "x", 2), {"x": 3, "y": 2})
-    assert rounds is not None and rounds.devices == ["0", "1", "2"] and "one ring along" in rounds.caption
+    assert rounds is not None and rounds.devices == ["0", "1", "2"] and "One ring along" in rounds.caption
     assert rounds_text(rounds)[1:] == [
         "                    0  1  2",
         "at first            0  1  2",
@@ -51,12 +51,12 @@ def test_captions_of_two_routes_differ_in_direction_or_number_of_rounds() -> Non
     captions = [
         rounds.caption for route in (there, ring(mesh, "x", 3), back, odd) if (rounds := rounds_of(route, mesh))
     ]
-    ways = [caption.split(": each cell")[0] for caption in captions]
+    ways = [caption.split(" Each cell")[0] for caption in captions]
     assert ways == [
-        "the ring along x, data move 1 device on in each of 2 rounds",
-        "the ring along x, data move 1 device on in each of 3 rounds",
-        "the ring along x, data move 1 device back in each of 2 rounds",
-        "the ring along x, 2 rounds",
+        "The ring along x. Data move 1 device forward in each of 2 rounds.",
+        "The ring along x. Data move 1 device forward in each of 3 rounds.",
+        "The ring along x. Data move 1 device back in each of 2 rounds.",
+        "The ring along x. 2 rounds.",
     ]
 
 
@@ -107,7 +107,7 @@ def test_a_pipeline_shows_entries_and_marks_data_that_no_result_needs() -> None:
     last = tick(idle, Work((None, ((0, 1), (2, 3), (4, 5), (6, 7))), (0,), used=True))
     pipeline = Pipeline(("x", "y"), ("pp",), (7, 7), (first, second, last))
     rounds = ticks_of(pipeline, {"pp": 2})
-    assert rounds is not None and rounds.caption.startswith("the line along pp: each cell shows the entries of x and y")
+    assert rounds is not None and rounds.caption.startswith("The line along pp. Each cell shows the entries of x and y")
     assert rounds_text(rounds)[1:] == [
         "                           0           1",
         "tick 0, line 7            x0         (·)",
@@ -126,7 +126,7 @@ def test_lines_of_a_pipeline_that_are_alike_are_shown_once() -> None:
     later = tuple(Work((((1, 2),),), (d % 2 + 2,), used=True) for d in range(4))  # from devices 2 and 3
     pipeline = Pipeline(("x",), ("pp",), (7, 7), (works, later))
     rounds = ticks_of(pipeline, {"pp": 2, "dp": 2})
-    assert rounds is not None and rounds.devices == ["0", "1"] and "one line along pp" in rounds.caption
+    assert rounds is not None and rounds.devices == ["0", "1"] and "One line along pp" in rounds.caption
     assert [cell.sources for cell in rounds.rows[1][2]] == [(1,), (1,)]  # columns, not devices
     across = replace(pipeline, ticks=(works, (replace(later[0], sources=(1,)), *later[1:])))
     rounds = ticks_of(across, {"pp": 2, "dp": 2})
