@@ -9,9 +9,9 @@ from grader.exercise import Exercise
 
 README = "README.md"
 TRACED = """\
-**Traced functions.** The grader traces your function into a program. Compute with `jnp` and `jax.lax`. Values that
-Python reads (`float(x)`, `if x[0] > 0`, `np.asarray(x)`) do not get into the program. You may print arrays and look at
-their shardings."""
+**Traced functions.** The grader traces your function into a program. Compute with `jnp` and `jax.lax`. A traced array
+has no values that Python can read, so `float(x)`, `if x[0] > 0` and `np.asarray(x)` raise an error. You may print
+arrays and look at their shardings."""
 
 
 def further(exercise: Exercise) -> str:
