@@ -452,7 +452,7 @@ def kill_while_busy(
     """
     write, killed = worker.send, []
 
-    def kill(forks: int) -> None:
+    def wait(forks: int) -> None:
         until = time.monotonic() + 20
         while len(processes(worker)) < 1 + forks and time.monotonic() < until:
             time.sleep(0.005)
@@ -460,7 +460,8 @@ def kill_while_busy(
             time.sleep(0.005)
         if sign:
             sign.unlink()
-        stopped = processes(worker, stop=True)
+
+    def kill(stopped: list[int]) -> None:
         for pid in stopped[of]:
             # The process may have ended, because an earlier process of the loop was killed.
             with contextlib.suppress(ProcessLookupError):
@@ -471,12 +472,18 @@ def kill_while_busy(
                 os.kill(pid, signal.SIGCONT)
 
     def write_and_kill(data: bytes) -> None:
-        write(data)
-        if len(asked) < often and not (sign and str(sign).encode() not in data):
-            asked.append(1)
-            kill(
-                forks if b"sleep" in data else 0
-            )  # the worker may answer the grader's test submission before the test sees the worker's processes
+        if len(asked) >= often or (sign and str(sign).encode() not in data):
+            write(data)
+            return
+        asked.append(1)
+        if forks and b"sleep" in data:
+            write(data)
+            wait(forks)
+            kill(processes(worker, stop=True))
+        else:  # stopped before it reads the request, because it answers a short one faster than a test can kill it
+            stopped = processes(worker, stop=True)
+            write(data)
+            kill(stopped)
 
     asked: list[int] = []
     monkeypatch.setattr(worker, "send", write_and_kill)

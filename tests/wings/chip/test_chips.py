@@ -9,6 +9,7 @@ import fcntl
 import importlib.util
 import math
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -222,7 +223,7 @@ def test_a_program_too_large_for_a_chip_is_reported_with_its_size(course: Course
     found = compiled(course, graders, "gather_first", I=131072, J=65536, K=1024)
     assert found.fault is not None and found.fault.kind == "memory"
     assert found.fault.message.startswith("the program is too large for the chip: it needs ")
-    needed, there = (float(word) for word in found.fault.message.split(" needs ")[1].split(" GiB")[0].split(" of "))
+    needed, there = (float(word.replace(",", "")) for word in re.findall(r"([\d,.]+) GiB", found.fault.message))
     assert needed > there and 15 < there <= 16
 
 
