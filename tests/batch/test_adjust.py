@@ -1,4 +1,4 @@
-"""Bonus, lateness and points by hand of one student: the sums are right, and no number is negative."""
+"""Bonus points, late penalties and points by hand of one student: the sums are right and never negative."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BY_HAND = st.lists(st.tuples(st.integers(0, 5), st.booleans(), SHARE), max_size=
 
 
 def drawn(parts: list[tuple[str, bool, bool, float]]) -> Report:
-    """Draw exercises as (module, is an extension, passes, points)."""
+    """Return a report with exercises, each drawn as (module, is an extension, passes, points)."""
     exercises = [
         exercise(
             [result("v", "passed" if passes else "failed", points=points)],
@@ -65,7 +65,7 @@ def test_bonus_penalty_and_points_by_hand_add_up_and_are_never_negative(parts, b
     assert 0 <= required <= whole.points + 1e-6
     percent = percent_of(whole)
     assert percent is None or 0 <= percent <= 100.01
-    # The parts of a student who leaves out all bonus exercises.
+    # Bonus exercises do not change the required points.
     without = drawn([part for part in parts if not part[1]])
     plain = Adjustments(config, times={"alice": times})(without, None)
     if not overrides:
@@ -74,7 +74,7 @@ def test_bonus_penalty_and_points_by_hand_add_up_and_are_never_negative(parts, b
 
 
 def test_a_module_that_is_no_longer_handed_in_is_not_late_and_uses_no_free_day() -> None:
-    """Before, a late module used a free day, although the student had replaced the submission by one without it."""
+    """Otherwise a late module that the student has removed still uses a free day."""
     modules = [{"id": m, "title": m, "deadline": "2026-11-01T00:00:00+00:00"} for m in MODULES]
     config = Config.model_validate({"name": "c", "modules": modules, "late": {"percent_per_day": 10, "free_days": 1}})
 

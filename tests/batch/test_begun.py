@@ -46,9 +46,9 @@ def test_only_exercises_that_a_student_began_are_graded(tmp_path: Path) -> None:
 def test_a_file_in_which_a_student_wrote_nothing_counts_everywhere_as_not_handed_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before, the class page counted the file, and the note on the graded modules did not."""
+    """The class page, the staff's notes, the late penalties and grades.csv must agree."""
     course = made_up(tmp_path)
-    given = "gather_time = 1.0\n"  # a handout with an answer is unchanged, but not empty
+    given = "gather_time = 1.0\n"  # this handout includes an answer, so an unchanged file is not empty
     monkeypatch.setattr(Course, "handed_out", frozenset({fingerprint(Source("", (Chunk("", given),)))}))
     reports, works = [], []
     with Grader(course, "none") as grader:

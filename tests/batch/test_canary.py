@@ -42,7 +42,7 @@ def grader(course: Course) -> Iterator[Grader]:
 
 
 def with_workers_of(grader: Grader, course: Course) -> Grader:
-    """Return a grader of another course with the same workers, which know no course."""
+    """Return a grader of the course with the workers of another grader, because workers do not depend on a course."""
     return Grader(course, "none", here=cast(Any, grader.hosts[0]))
 
 
@@ -60,7 +60,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def graded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the students that were graded."""
+    """Return a list to which every graded student is added."""
     students: list[str] = []
     grade = Grader.grade
 
@@ -165,7 +165,7 @@ def test_one_of_each_kind_covers_every_kind_of_task_and_answer() -> None:
     assert len(chosen) <= 3 + len(asked)
 
 
-# -- anything else -----------------------------------------------------------------------------
+# -- a canary that fails
 
 
 def test_a_reference_without_full_marks_stops_the_batch_with_one_line(broken: Grader) -> None:
@@ -188,7 +188,7 @@ def test_a_failed_canary_is_not_cached(broken: Grader, graded: list[str], memory
 
 
 def test_a_canary_that_the_grader_cannot_read_stops_the_batch(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on JAX 0.12, whose replica groups could not be read."""
+    """For example, the grader could not read the replica groups of JAX 0.12."""
 
     def unreadable(self: Workers, source: Any, asks: list[Any], *_: Any) -> Replies:
         return Replies((Reply(Fault("broken", "replica groups cannot be read")),) * len(asks))
@@ -209,11 +209,11 @@ def test_an_exception_in_the_grader_fails_the_canary(grader: Grader, monkeypatch
         canary.prove(grader, [NAME])
 
 
-# -- wherever a class is graded ----------------------------------------------------------------
+# -- the canary before a class is graded
 
 
 def batch(grader: Grader, out: Path) -> list[str]:
-    """Return the students that the command grades."""
+    """Grade a class of one student, and return the students that have a report."""
     with store.Folder(out) as folder:
         graded, _ = store.grade_batch(grader, folder, {"ada": submitted(RIGHT)}, [NAME], no_bar)
     return sorted(graded)
@@ -253,7 +253,7 @@ def test_grade_reports_a_failed_canary_in_one_line(tmp_path: Path) -> None:
 
 
 def settings_of(grader: Grader, root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return the settings that nbgrader is plugged into, with this grader."""
+    """Return the settings of the nbgrader plugin with this grader."""
     autograder = pytest.importorskip("grader.integrations.nbgrader.autograder")
     monkeypatch.setattr(autograder, "Grader", lambda *_, **__: grader)
     settings = autograder.Shardlings(root=str(root))
@@ -284,7 +284,7 @@ def test_nbgrader_runs_the_canary_once_even_without_a_cache(
 
 
 def test_nbgrader_autograde_ends_at_once_after_a_failed_canary(broken: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any other error would fail one student, print its traceback, and go on to the next student."""
+    """After any other exception, nbgrader fails one student, prints a traceback and goes on to the next student."""
     plugin = pytest.importorskip("grader.integrations.nbgrader.plugin")
     from traitlets.config import Configurable
 

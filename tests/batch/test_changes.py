@@ -1,4 +1,4 @@
-"""Changes of a regrade: found, explained and kept in the history; none if nothing changed."""
+"""Find and explain the changes of a regrade, and keep them in the history."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ def test_an_exercise_that_becomes_a_bonus_is_reported() -> None:
         "alice: bonus 0 -> 2 of 2: an exercise is now a bonus",
         "alice: score 2 -> 0 of 0: an exercise is now a bonus",
     ]
-    # The old report's points do not add up, as in reports of old versions, which do not mark bonus exercises.
+    # Old versions did not mark bonus exercises, so the points of their reports do not add up.
     assert lines(plain.model_copy(update={"points": 0.0}), bonus) == []
 
 
 def test_a_change_reports_score_and_bonus_as_grades_csv_does() -> None:
-    """Three points and two bonus points are 3 of 4 and a bonus of 2, never 5 of 6."""
+    """The score is 4 of 4 with a bonus of 2, not 6 of 6."""
     plain, extra = exercise([result("v", points=4)], exercise="c1"), result("w", points=2)
     old = make_report(plain, exercise([extra], exercise="c5", extension=True), points=4.0)
     lost = exercise([result("w", "failed", points=2)], exercise="c5", extension=True, basis={"course": "d"})

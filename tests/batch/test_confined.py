@@ -1,4 +1,4 @@
-"""A confined process parses submissions as this process would, within limits. No process of the staff parses them."""
+"""The confined process that parses submissions: equal results, limits, and no parsing in other processes."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def facts(found: Submission) -> list[Any]:
 
 
 def same(place: Path, parsers: Parsers) -> Submission:
-    """Return what this process and the confined process read; they must be equal."""
+    """Read a submission with and without the confined process, assert equal results, and return one of them."""
     here, there = read_(place), read_(place, parsers=parsers)
     assert (here, facts(here)) == (there, facts(there))
     return there
 
 
-# -- alike -------------------------------------------------------------------------------------
+# -- equal results
 
 
 def test_the_confined_process_reads_submissions_as_this_process_does(tmp_path: Path, parsers: Confined) -> None:
@@ -115,11 +115,11 @@ def test_a_page_that_takes_too_long_to_read_is_refused(
     read = _Texts(tmp_path, parsers)
     assert read.text(place) == "" and "takes more than 0.3 s to read" in read.refused[place]
     monkeypatch.setattr(parsers, "for_submission", None)
-    # The parser is gone, but a refused page is not parsed a second time.
+    # The parser is gone, so a second attempt to parse the refused page would fail.
     assert read.text(place) == "" and read.lines(place) == []
 
 
-# -- within limits -----------------------------------------------------------------------------
+# -- limits
 
 
 def test_code_that_takes_all_memory_to_parse_is_graded_without_its_facts(tmp_path: Path, parsers: Confined) -> None:
@@ -158,7 +158,7 @@ def test_the_time_of_refused_files_counts_towards_the_limit() -> None:
 
 
 def test_all_parsers_of_one_submission_share_one_time_limit() -> None:
-    """Its code, its times and the names in its files are read by parsers of their own."""
+    """The code, the times and the names in files of a submission are read by separate parsers."""
     process = ParsingProcess("none")
     process._worker.parse = lambda request, data: ({"cpu": 25.0}, [b'{"found": {}}'])  # type: ignore[method-assign]
     every = Confined(process)
@@ -190,11 +190,11 @@ def test_json_that_takes_all_memory_is_refused(tmp_path: Path, monkeypatch: pyte
         assert read_(tmp_path, parsers=parsers).notes == (
             "03_matmuls.ipynb needs more than 1024 MiB of memory to read; make the file smaller",
         )
-        assert parsers.stamp(b'{"submitted": "2026-01-01T00:00:00+01:00"}').time  # by a new process
+        assert parsers.stamp(b'{"submitted": "2026-01-01T00:00:00+01:00"}').time  # a new process answers
 
 
 def test_the_process_is_replaced_only_after_it_read_a_large_file(process: ParsingProcess, parsers: Confined) -> None:
-    """Linux counts a parent's peak memory into its child's, so readers of a large grader were ended after each file."""
+    """Linux counts a parent's peak memory as its child's, so a large grader must not look like a large file."""
     process._worker.kill()
     large = b"a" * (700 << 20)
     parsers.source("c3_contracting.py", b"a = 1", [])
@@ -218,7 +218,7 @@ def test_a_parsing_process_that_was_killed_is_started_again(
 
 @pytest.mark.parametrize(("works", "error"), [(True, Refused), (False, Unreadable)])
 def test_a_process_that_dies_twice_is_the_learners_or_the_machines_fault(works: bool, error: type[Exception]) -> None:
-    """It is the learner's fault if a file of the grader's own is read in the same way, else the machine's."""
+    """If the process can still read a file of the grader, the fault is the learner's, else the machine's."""
     process = ParsingProcess("none")
 
     def parse(request: dict[str, Any], data: Any) -> Any:
@@ -233,7 +233,7 @@ def test_a_process_that_dies_twice_is_the_learners_or_the_machines_fault(works: 
 
 @pytest.mark.parametrize(("size", "error"), [(1, Unreadable), (confined.SMALL, Refused)])
 def test_a_machine_without_memory_costs_no_student_a_small_file(size: int, error: type[Exception]) -> None:
-    """The kernel ends the process. Whose fault it is depends on the file, not on the load."""
+    """The kernel ends the process. The size of the file, not the load, decides between learner and machine."""
     process = ParsingProcess("none")
     parse = process._worker.parse
 
@@ -253,7 +253,7 @@ def test_a_machine_without_memory_costs_no_student_a_small_file(size: int, error
     "answer", [b"[", b"[]", b"{}", b'{"found": 3}', b'{"found": {"chunks": [3]}}', b'{"refused": 1}']
 )
 def test_a_malformed_answer_of_the_parsing_process_is_refused(answer: bytes) -> None:
-    """A process that a submission took over can send anything."""
+    """A submission that takes over the process can send any bytes."""
     process = ParsingProcess("none")
     ours = {}, [b'{"found": "2026-01-01T00:00:00"}']
     process._worker.parse = lambda request, data: ours if request["submission"] < 0 else ({"cpu": 0}, [answer])  # type: ignore[method-assign]
@@ -262,14 +262,14 @@ def test_a_malformed_answer_of_the_parsing_process_is_refused(answer: bytes) -> 
 
 
 def test_no_size_depth_or_number_leaves_points_pending(tmp_path: Path) -> None:
-    """A minute of ``python -m tests.oversized`` on one processor."""
+    """Run forty cases of ``python -m tests.oversized``."""
     with parsing() as parsers, Grader(made_up(tmp_path), TIERS[0]) as grader:
         for seed in range(40):
             kind, _, report = tried(grader, parsers, f"ci/{seed}")
             assert not report.broken and not report.pending, (seed, kind)
 
 
-# -- by no process of the staff ----------------------------------------------------------------
+# -- no parsing in processes of the staff
 
 
 @pytest.mark.parametrize("command", ["grade", "appeal", "similar"])

@@ -1,4 +1,4 @@
-"""The database of a folder of reports: killed at any moment, damaged, newer, full, or of an older version."""
+"""The database of a folder of reports: killed runs, damage, full disks, and newer and older versions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ AFTER = [
 
 
 def grade(out: Path, reports: list[Report] | None = None, step: Callable[[], object] = lambda: None) -> None:
-    """Do with a folder what a run does, without grading. Valid reports are not made again."""
+    """Do the steps of a grading run on a folder with given reports. Keep reports that are still valid."""
     with Folder(out, adjust=Adjustments(overrides=BY_HAND), when="2026") as folder:
         for report in AFTER if reports is None else reports:
             step()
@@ -74,7 +74,7 @@ def in_a_child(work: Callable[[], None]) -> int:
 
 
 def killed_at(number: int, out: Path) -> bool:
-    """Run in a process that SIGKILL ends before its ``number``-th statement or file; False if it ended by itself."""
+    """Grade in a child that SIGKILL ends before its ``number``-th SQL statement or file. Return whether it was killed."""
 
     def work() -> None:
         left = iter(range(number))
@@ -366,7 +366,7 @@ def test_a_folder_of_an_older_version_is_converted_once(older: Path, wanted: Pat
 
 @pytest.mark.parametrize("name", ["Zo\u00eb", "com,ma", "index", "\u00e9" * 90])
 def test_reports_of_all_names_are_read_if_the_database_was_deleted(tmp_path: Path, name: str) -> None:
-    """The name of the report's file differs from these names, and the next run ignored such reports."""
+    """The names of these students' report files differ from the students' names, but must still be found."""
     grade(tmp_path, [BEFORE[0].model_copy(update={"student": name})])
     (tmp_path / FILE).unlink()
     assert names_in(tmp_path) == [name]

@@ -1,4 +1,4 @@
-"""The evidence finds the code of a task in any submission."""
+"""Find the code of a task in any submission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From submissions to reports: what counts, what a report depends on, and that equal inputs give equal reports."""
+"""From submissions to reports: points, fingerprints, batches, hidden inputs, evidence and time limits."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def grader(course: Course) -> Iterator[Grader]:
 
 
 def with_workers_of(grader: Grader, course: Course) -> Grader:
-    """Return a grader of another course with the same pair of workers, which know no course."""
+    """Return a grader of the course with the workers of another grader, because workers do not depend on a course."""
     return Grader(course, TIER, here=cast(Any, grader.hosts[0]))
 
 
@@ -67,7 +67,7 @@ def right_answer(grader: Grader, student: str = "ada") -> str:
     return "\n".join(f"{n} = {v!r}" for n, v in answers(grader.course, exercise, student).items())
 
 
-# -- what counts -------------------------------------------------------------------------------
+# -- points
 
 
 def test_a_right_submission_earns_all_points(grader: Grader) -> None:
@@ -173,7 +173,7 @@ def test_weights_multiply_points_and_extensions_only_add(grader: Grader, tmp_pat
 
 
 def test_a_learners_release_reads_answers_back_but_judges_none(grader: Grader, tmp_path: Path) -> None:
-    """Without the solutions there is no answer to compare with."""
+    """A learner's release has no solutions, so the grader has no answer to compare with."""
     build(made_up(tmp_path))
     released = load_course(tmp_path / "exercises" / "course.yaml")
     own = with_workers_of(grader, released)
@@ -289,7 +289,7 @@ def test_reports_are_the_same_bytes_at_any_parallelism_and_in_any_order(course: 
 
 
 def test_reports_do_not_depend_on_the_submissions_graded_before(grader: Grader) -> None:
-    """Nothing of one submission is left in the next one's report."""
+    """A report contains nothing from submissions that were graded before."""
     order = ["zeros", "crashes", "right"]
     first, then = (
         {s: grader.grade(submitted(CLASS[s], s), [NAME]).dumps() for s in one} for one in (order, order[::-1])
@@ -332,7 +332,7 @@ def test_a_batch_of_one_job_reports_students_in_order(course: Course) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_while_a_submission_sleeps_others_are_graded_beside_it(tmp_path: Path) -> None:
-    """Each sleeper held one of the places for half a minute, and 13 sleepers held a class for minutes."""
+    """Otherwise each sleeper keeps a place for its whole time limit, and a few sleepers delay the class by minutes."""
     made_up(tmp_path)
     (tmp_path / "course.yaml").write_text(COURSE + "limits: {trace_seconds: 5}\n")
     course = load_course(tmp_path / "course.yaml")
@@ -370,9 +370,9 @@ def test_reports_for_learners_lack_what_hidden_checks_expect(grader: Grader) -> 
     assert [r.reason for r in student.values()] == [r.reason for r in staff.values()]
 
 
-# -- secrets -----------------------------------------------------------------------------------
+# -- hidden inputs
 
-# Code that puts all that it can learn about its inputs into places that a report could repeat.
+# Submissions that put information about their inputs into places that a report could show.
 TELLERS = {
     "values": RIGHT.replace("return jax", "a = a.at[0, 0].add(a.sum())\n    return jax"),
     "scaled by a value": RIGHT.replace("return jax", "a = a * a[0, 0]\n    return jax"),
@@ -385,7 +385,7 @@ TELLERS = {
 
 
 def of_seed(report: Report) -> str:
-    """Return a report as text without digests of the seed or the secret inputs; for the staff all of it."""
+    """Return a report as text without the digests that depend on the seed or on hidden inputs."""
     parts = []
     for e in report.exercises:
         evidence = [v.model_copy(update={"inputs": "" if v.secret else v.inputs}) for v in e.evidence]
@@ -488,11 +488,11 @@ def test_the_evidence_of_a_verdict_is_reported_to_staff_only(grader: Grader) -> 
     assert report.for_student().exercises[0].evidence == []
 
 
-# -- one ceiling -------------------------------------------------------------------------------
+# -- time limit
 
 
 def of_exercises(folder: Path, names: list[str]) -> Course:
-    """Return a course with the same exercise many times."""
+    """Return a course that has one exercise under several names."""
     place = folder / "solutions" / "01_gather"
     made_up(folder)
     text = (place / f"{NAME}.py").read_text()
@@ -503,7 +503,7 @@ def of_exercises(folder: Path, names: list[str]) -> Course:
 
 
 def test_all_files_of_a_submission_share_one_time_limit(grader: Grader, tmp_path: Path) -> None:
-    """Ten files that each use the whole limit do not get ten times the limit."""
+    """Files that each use the whole limit do not get the limit once per file."""
     names = [NAME, "x2_more", "x3_more"]
     own = with_workers_of(grader, of_exercises(tmp_path, names))
     burning = f"import time\n{RIGHT}\nwhile time.process_time() < 3: pass\n"

@@ -1,4 +1,4 @@
-"""The staff's record of submission times replaces all other times. It is never read from a student's own folder."""
+"""The staff's record of submission times replaces all other times. The grader never reads one from a student's folder."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_submitted_csv_overrides_file_dates_and_its_latest_line_counts(course: C
     times, notes = times_of(course, {"ada": place}, work, stated, [MODULE])
     assert times == {"ada": {MODULE: Handed(datetime(2026, 11, 2, 10, tzinfo=UTC), STATED)}}
     assert notes == [f"{STATED} names students without a graded submission: bo"]
-    assert times_of(course, {"ada": place}, work, stated, ["02_more"])[0] == {"ada": {}}  # not graded now
+    assert times_of(course, {"ada": place}, work, stated, ["02_more"])[0] == {"ada": {}}  # this run does not grade the module
     times, (weak,) = times_of(course, {"ada": place}, work, {}, [MODULE])
     assert times["ada"][MODULE].source == "the file's date"
     assert weak == (
@@ -73,7 +73,7 @@ def test_submitted_csv_overrides_file_dates_and_its_latest_line_counts(course: C
 def test_files_that_look_unchanged_have_a_time_that_counts_only_if_they_earn_points(
     course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    """Code where the grader did not look for changes earned points, and had no penalty in spite of the staff's record."""
+    """Otherwise code in a place without a search for changes earns points and has no late penalty."""
     place = tmp_path / "ada"
     place.mkdir()
     (place / f"{NAME}.py").write_text(text)
@@ -101,7 +101,7 @@ def test_files_that_look_unchanged_have_a_time_that_counts_only_if_they_earn_poi
     ids=["equal", "code in a docstring", "comment", "blanks in a string"],
 )
 def test_only_equal_files_keep_their_earlier_time(course: Course, tmp_path: Path, text: str, late: bool) -> None:
-    """Code can read its own comments, so a file with other comments may earn other points."""
+    """Code can read its own comments, so other comments may give other points."""
     basis = Basis(course, {}, "none", "cpu")
     times = {"ada": {MODULE: Handed(DEADLINE + timedelta(days=2), STATED, for_all=True)}}
     config = course.config.model_copy(
@@ -124,7 +124,7 @@ def test_only_equal_files_keep_their_earlier_time(course: Course, tmp_path: Path
     ("file", "late"), [(None, False), ("as before", False), ("other", True)], ids=["no file", "same file", "new file"]
 )
 def test_a_new_exercise_of_a_module_keeps_the_earlier_time(course: Course, file: str | None, late: bool) -> None:
-    """A new exercise made the whole class late, because the module counted as changed for all students."""
+    """Otherwise a new exercise changes the module for all students, and the whole class is late."""
     basis = Basis(course, {}, "none", "cpu")
     config = course.config.model_copy(
         update={"modules": [m.model_copy(update={"deadline": DEADLINE}) for m in course.config.modules]}

@@ -1,4 +1,4 @@
-"""Late penalties: the arithmetic, for any policy, time and points."""
+"""The arithmetic of late penalties, for any policy, time and points."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_time_that_students_can_set_is_shown_and_costs_no_points(source: str) 
         0,
         f"26 h late according to {source}; a time from this source costs no points",
     )
-    # The first module's time, which students can set, did not use up the free late day.
+    # Students can set the time of the first module, so that module used no free day.
     assert second.penalty == 1 and "1 late day used" in second.text
 
 
@@ -121,7 +121,7 @@ def test_free_days_are_spent_once_in_the_order_of_the_deadlines(lates, of) -> No
 
 
 def test_no_free_day_is_spent_where_it_saves_nothing() -> None:
-    """20 days late cost 50 % with and without the 3 free days, which another module could have used."""
+    """With or without the 3 free days, 20 days late cost 50 %. The free days are left for the other module."""
     times = {"00_m": Handed(DUE + timedelta(days=20), STATED), "01_m": Handed(DUE + timedelta(days=8), STATED)}
     of = policy(free_days=3, at_most_percent=50)
     first, second = penalised(of, MODULES, {"00_m": 10, "01_m": 10}, times)
@@ -182,7 +182,7 @@ def test_the_earlier_time_of_unchanged_work_counts_unless_staff_recorded_one() -
 
 
 def test_a_later_line_for_all_modules_makes_no_unchanged_work_late() -> None:
-    """A record without modules had one line per student, so the upload of module 2 made all late in module 1."""
+    """The line has one time for all modules, so the upload of module 2 must not make module 1 late."""
     before = [one(-HOUR, 10, policy())]
     later = Handed(DUE + timedelta(days=7), STATED, for_all=True)
     earlier = Handed(DUE - 2 * HOUR, STATED, for_all=True)

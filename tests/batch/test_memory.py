@@ -1,4 +1,4 @@
-"""A cached value equals that of a fresh run, or nothing is cached. A changed check is judged without tracing."""
+"""The cache: its values equal those of a fresh run, and a changed check is judged without tracing."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def fresh(course: Course) -> dict[str, str]:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record the requests to workers from now on: ``trace`` with the source's text, or ``run``."""
+    """Return a list that records requests to workers: a traced source's text, or ``run``."""
     told: list[str] = []
     trace, run = Worker.trace, Worker.run_program
 
@@ -226,7 +226,7 @@ def test_the_cache_folder_is_named_turned_off_or_the_users_default(
     assert list(tmp_path.iterdir()) == []
 
 
-# -- what is kept, and under which key ---------------------------------------------------------
+# -- cached values and their keys
 
 CALL, PLAIN, NUMBER = array("f"), cases("g"), question("q")
 ASKS: list[Ask] = [CALL, PLAIN, NUMBER]
@@ -245,7 +245,7 @@ def store(cache: Cache, about: str = "all else") -> Store:
 
 
 def kept(made: Store, replies: list[Reply], text: str = "x = 1", *, fresh: bool = False) -> Replies | None:
-    """Return the cached replies of a source, read by another process, so that none come from memory; None without any."""
+    """Cache replies of a source. Return them as a second store reads them from disk, or None if they were not cached."""
     own, key = source(text), made.keys.trace(source(text), ASKS)
     value = Replies(tuple(replies), (), 0.5, ("a.py",), own)
     writer = made.afresh() if fresh else made

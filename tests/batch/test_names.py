@@ -1,4 +1,4 @@
-"""Names and sections in the database: pages follow them, and a killed run leaves no page with an old name."""
+"""Names and sections in the database. Pages show the current names, also after a killed run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_pages_follow_a_changed_roster(tmp_path: Path) -> None:
     run(tmp_path, {"bob": Person("Bob Hatter", "A"), "gil": Person("Gil Mock")})
     assert all("Bob Hatter, section A" in page for page in pages(tmp_path, "bob"))
     assert "gil" in (tmp_path / "grades.csv").read_text() and "Gil Mock" in (tmp_path / "grades.csv").read_text()
-    run(tmp_path, None)  # a run without a roster keeps the names of the previous run's roster
+    run(tmp_path, None)  # a run without a roster keeps the names of the run before
     assert "Bob Hatter" in (tmp_path / "index.html").read_text(encoding="utf-8")
     run(tmp_path, {"bob": Person("Robert Hatter", "B")})
     assert all("Robert Hatter, section B" in page for page in pages(tmp_path, "bob"))

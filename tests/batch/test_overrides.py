@@ -1,4 +1,4 @@
-"""Points that a person gives: validated, kept over regrades, and reported if they no longer fit."""
+"""Points by hand: checked, kept over regrades, and reported if they no longer fit."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_an_override_that_does_not_fit_changes_nothing_and_is_reported(one: Over
 
 
 def test_an_override_without_effect_disables_no_other() -> None:
-    """A line with a typing error came first, and the right line below it gave no points."""
+    """Otherwise a line with a typing error disables the correct line below it."""
     plain = graded(0, 2)
     typo, too_many = override(f"{EXERCISE}/chekc0"), override(points=3)
     found, problems = laid_over(plain, typo, too_many, override(EXERCISE, 3))
@@ -120,7 +120,7 @@ def test_a_result_that_changed_under_an_override_is_reported_until_checked() -> 
         f"alice {EXERCISE}/check0: the grader gives 2 now, but gave 0 when 1 was set by hand; "
         "check the points, then delete the line or write graded: 2 into the line"
     )
-    assert problems == [wanted] and second.earned == 1  # it still holds
+    assert problems == [wanted] and second.earned == 1  # the override still applies
     assert laid_over(graded(2), override(), old=second)[1] == [wanted]
     assert laid_over(graded(2), override(graded=2), old=second)[1] == []
 

@@ -1,4 +1,4 @@
-"""The judgement of a changed program: results that move, processes that die, and cached answers."""
+"""Find the operations that matter from the results of changed programs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.seen import collective, sharded
 
 
 class Asked:
-    """A runner that moves results by given amounts, and dies of some operations. ``asked``: the requests to it."""
+    """A runner that moves results by given amounts and dies of some operations. ``asked`` lists its requests."""
 
     def __init__(self, far: dict[int, float], deadly: tuple[int, ...] = (), **more: Any) -> None:
         self.far, self.deadly, self.more = far, deadly, more
@@ -118,7 +118,7 @@ def test_a_program_that_xla_compiles_only_unchanged_is_not_refused() -> None:
 
 
 def test_a_changed_program_that_needs_too_much_memory_is_refused() -> None:
-    """Otherwise junk that fills the memory would count. Judged programs are small."""
+    """Otherwise a useless operation counts if its change fills the memory. Judged programs are small."""
     answer = {
         "fault": {"kind": "refused", "message": "the program needs 668 MiB over all devices; 512 MiB are the limit"}
     }
@@ -126,7 +126,7 @@ def test_a_changed_program_that_needs_too_much_memory_is_refused() -> None:
     assert isinstance(found, Fault) and (found.kind, found.message) == ("refused", answer["fault"]["message"])
 
 
-# -- through workers ---------------------------------------------------------------------------
+# -- with workers
 
 TEXT = """
 import jax

@@ -1,4 +1,4 @@
-"""Threads that grade: queued work ends with its block, turns begin in order, and a sleeping turn does not count."""
+"""Threads that grade, and the order of turns. A turn that sleeps does not count."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_block_that_ends_normally_completes_all_work() -> None:
 
 
 class Submission:
-    """A turn in a thread. ``sleep`` and ``end`` let it go on."""
+    """A turn in a thread. It continues when the test calls ``sleep`` or ``end``."""
 
     def __init__(self, threads: ThreadPoolExecutor, turns: Turns, number: int, order: list[int]) -> None:
         self.began, self.sleeps, self._sleep, self._end = (threading.Event() for _ in range(4))

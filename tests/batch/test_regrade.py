@@ -1,4 +1,4 @@
-"""A regrade that is killed at any moment: all old reports count, or all new ones. The next run writes the files."""
+"""After a killed regrade, all old or all new reports count, and the next run writes the files."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from tests.reports.example_reports import make_report
 def review(
     out: Path, found: list[Case], *read: Path, graded: tuple[str, ...] = (), login: Callable[[str], str] = str
 ) -> dict[str, str]:
-    """Do with a folder what a run does that reads these paths. Return the reasons by student."""
+    """Keep the cases as a run that reads these paths does, and return the reasons by student."""
     database = Database(out / FILE)
     try:
         return reasons_of(keep_cases(database, out, found, read, graded, login))
@@ -66,7 +66,7 @@ def test_a_case_outlives_its_files_until_their_folder_or_its_student_is_read_aga
 
 @pytest.mark.parametrize("name", ["eve", "EVE.tar.gz", "eve@uni.edu"])
 def test_a_case_ends_with_its_files_when_its_student_is_graded_under_any_name(tmp_path: Path, name: str) -> None:
-    """Before, a case named after a file, or by an address, stayed until ``drop``, and so did the remark in grades.csv."""
+    """Otherwise a case with the name of a file or an address stays, with its remark in grades.csv, until ``drop``."""
 
     def login(student: str) -> str:
         return student.removesuffix("@uni.edu")
@@ -81,7 +81,7 @@ def test_a_case_ends_with_its_files_when_its_student_is_graded_under_any_name(tm
 
 
 def test_a_case_ends_with_its_files_if_an_earlier_run_graded_the_student_from_another_file(tmp_path: Path) -> None:
-    """Before, the case and the remark in grades.csv stayed until a run graded the student once more."""
+    """Otherwise the case and its remark in grades.csv stay until a run grades the student once more."""
     archive = write(tmp_path / "week1" / "eve.tar.gz")
     case = Case("eve", "eve.tar.gz is no folder", (archive,))
     assert "eve" in review(tmp_path, [case], archive.parent)
@@ -143,7 +143,7 @@ def test_a_dry_run_keeps_no_case(term: Path) -> None:
 
 
 def test_a_student_reads_that_another_submission_is_set_aside(tmp_path: Path) -> None:
-    """Before, only the staff's pages said so."""
+    """The note is on the student's page, but not in the report as graded."""
 
     def page(*aside: str, left: str = "") -> str:
         with Folder(tmp_path) as folder:

@@ -1,4 +1,4 @@
-"""Changes of a class's scores that no new submission explains."""
+"""Warnings about changed scores of a class that no new submission explains."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAME = {"submission": "s", "files": "f", "course": "c"}
 
 
 def report(earned: float, basis: dict[str, str] = SAME, status: str = "passed", **changes) -> Report:
-    """Return a report with two exercises of 5 points each, of which one has full points."""
+    """Return a report with two exercises of 5 points each. The second one has full points."""
     graded = exercise([result("value", status, points=5, earned=earned)], points=5, earned=earned, basis=basis)
     other = exercise([result("v", points=5, earned=5)], points=5, earned=5, exercise="c9", basis=SAME)
     return make_report(graded, other, **changes)
@@ -31,7 +31,7 @@ def warnings(pairs: Sequence[tuple[Report | None, Report]]) -> list[str]:
 
 
 def of_ten(number: int, old: Report | None, new: Report) -> list[str]:
-    """Return the warnings for a class of ten students, of whom the first ``number`` have these reports."""
+    """Return the warnings for a class of ten students. The first ``number`` students have these reports."""
     return warnings([*[(old, new)] * number, *[(report(5), report(5))] * (10 - number)])
 
 
@@ -72,7 +72,7 @@ def test_new_submissions_and_first_reports_give_no_warning() -> None:
 
 @pytest.mark.parametrize("status", ["broken", "waiting"])
 def test_pending_points_give_no_warning_when_they_come(status: str) -> None:
-    """Points that become pending, or that a person takes back, give a warning."""
+    """Points that become pending, and points by hand that are removed, still give a warning."""
     by_hand = ByHand(by="Bob", reason="read", graded=0, was=0)
     waits = report(0, status=status)
     assert of_ten(10, waits, report(5)) == []
@@ -112,7 +112,7 @@ def test_removed_exercises_and_changed_weights_give_a_warning() -> None:
 
 
 def test_a_warning_names_a_mean_that_changes() -> None:
-    """Before, the line said that the class mean is 100%, and 100% without this change."""
+    """The mean score is 100% with and without the change, so the warning names the mean bonus."""
 
     def bonus(points: float) -> Report:
         more = exercise([result("w", points=9, earned=points)], exercise="z9", extension=True, basis=SAME)

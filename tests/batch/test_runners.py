@@ -40,7 +40,7 @@ def f(a, *, mesh):
 
 
 class Stub:
-    """A worker whose program ``waits`` waits for ``go``, as devices that wait for each other do, and then ends."""
+    """A worker that dies after ``go`` if its program is ``waits``, like one with devices that wait for each other."""
 
     made: list[Stub]
 
@@ -78,7 +78,7 @@ def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
 
 
 def test_a_program_whose_devices_wait_does_not_hold_up_the_next_program(runner: Runner) -> None:
-    """It tries again in its own worker, which ends with it. Meanwhile its submission counts as asleep."""
+    """The waiting program runs again in its old worker, which then ends. Meanwhile the submission counts as asleep."""
     open_now = list[bool]()
 
     @contextmanager

@@ -30,7 +30,7 @@ def a_report(student: str, fingerprint: str = "f") -> Report:
 
 
 def counted(folder: Folder, *graded: Report) -> list[Report]:
-    """End a run in which these reports were made, and return all that count."""
+    """End a run that made these reports, and return all reports that count."""
     for report in graded:
         folder.keep(report)
     folder.settle()
@@ -140,7 +140,7 @@ def with_a_bonus(two: Course) -> Course:
 
 
 def test_bonus_points_follow_the_current_course(tmp_path: Path, two: Course) -> None:
-    """Also in a report that is older than its field, and for a student who is not graded now."""
+    """This includes reports from before bonus exercises were marked, and students that this run does not grade."""
     course = with_a_bonus(two)
     for student in ("ada", "bob"):
         old = part_of(student, course, "y1_more").model_copy(update={"points": 0.0})

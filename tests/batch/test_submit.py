@@ -40,7 +40,7 @@ def grader(course: Course):
 
 @pytest.fixture
 def work(course: Course, tmp_path: Path) -> Path:
-    """Return a folder of work with one exercise done and one left."""
+    """Return a folder with one finished and one untouched exercise."""
     (tmp_path / "work").mkdir()
     exercise = course.exercise(C1)
     answers = classroom.answers(course, exercise, None, None)
@@ -110,7 +110,7 @@ def test_an_unreadable_notebook_is_reported_by_submit_check_and_explain(
 
 
 def test_blank_stubs_are_not_handed_in(course: Course, grader: Grader) -> None:
-    """Otherwise students who fetched a module and are in the wrong folder would read that all is done."""
+    """Otherwise students in the wrong folder read that their submission is complete."""
     with pytest.raises(
         CourseError, match=r"^nothing is written yet in .*exercises \(.*\); go to the folder with your work or pass"
     ):

@@ -1,4 +1,4 @@
-"""Appeals: a check is decided again from scratch, and differences from the report on file are shown."""
+"""Appeals: decide a check again without the cache, and show differences from the stored report."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_points_by_hand_sum_the_items_of_a_rubric() -> None:
 
 
 def test_a_stored_result_that_differs_only_in_form_is_no_difference() -> None:
-    """Rounds of a ring are tuples when found and lists on file, so the verdict was reported as different."""
+    """A stored report has lists instead of tuples, for example for the rounds of a ring."""
     ring = {"title": "actual rounds", "mesh": [["x", 2]], "rounds": {"axes": ("x",), "holds": ((0, 1), (1, 0))}}
     today = result("traffic", "failed", pictures=[ring], actual=[math.nan, (1, 2)])
     (kept,) = Report.loads(make_report(exercise([today])).dumps()).exercises[0].results

@@ -1,4 +1,4 @@
-"""From asks to findings: reasons for a process's end are distinguished, and no answer is trusted."""
+"""From asks to findings: the reason why a process ended, and answers that may be forged."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def workers(course: Course) -> Iterator[Workers]:
 
 @pytest.fixture(scope="module")
 def impatient(course: Course) -> Iterator[Workers]:
-    """Return limits for tasks that never end. Nothing is traced here, so a busy machine makes no difference."""
+    """Return workers with a time limit of 1 s, for tasks that never end."""
     short = course.config.limits.model_copy(update={"trace_seconds": 1})
     made = Workers(Course(course.root, course.config.model_copy(update={"limits": short})), TIER)
     yield made
@@ -99,7 +99,7 @@ def values(finding: Any) -> list[Any]:
     return [o.value for o in finding]
 
 
-# -- through a pair of workers -----------------------------------------------------------------
+# -- with a pair of workers
 
 
 def test_every_kind_of_ask_is_answered_in_order(workers: Workers) -> None:
@@ -130,7 +130,7 @@ def test_each_ask_that_ends_the_process_is_reported(workers: Workers) -> None:
 
 
 def test_a_crash_that_does_not_repeat_is_answered_the_second_time(course: Course, tmp_path: Path) -> None:
-    """The death of a process is not blamed on the ask that was next by chance."""
+    """If a process dies once by chance, the ask that was running does not fail."""
     mark = tmp_path / "it crashed"  # this file is outside the scratch folder, which the worker empties
     crash = (
         f"    if not os.path.exists({str(mark)!r}):\n        open({str(mark)!r}, 'w').close()\n        os._exit(3)\n"
@@ -142,7 +142,7 @@ def test_a_crash_that_does_not_repeat_is_answered_the_second_time(course: Course
 
 
 def test_xlas_messages_are_equal_each_time(workers: Workers) -> None:
-    """The grader's own mark, which differs between processes, is not in the text."""
+    """The report leaves out the grader's own mark, which differs between processes."""
     text = "import jax\nfrom jax.sharding import PartitionSpec as P\ndef f(a, *, mesh):\n    local = lambda a: jax.lax.pmax(jax.lax.complex(a, a), 'x')\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x'), out_specs=P())(a)\n"
     (first,) = findings(workers, text, array())
     workers.runners[0].worker.kill()
@@ -197,7 +197,7 @@ def test_no_ask_runs_after_a_function_of_the_exercise_that_sleeps(impatient: Wor
 
 @pytest.mark.slow
 def test_after_an_exercise_that_sleeps_the_others_may_idle_two_seconds(impatient: Workers) -> None:
-    """Other code is still answered. A sleeper in each of many files cost the limit of a function each time."""
+    """Code that does not sleep is still answered. Otherwise each file with a sleeper uses a function's whole time limit."""
     tried = (("f", "a"), ("h", "b"), ("g", "c"), ("f", "d"), ("h", "e"))
     asks, cost = [replace(cases(task), exercise=of) for task, of in tried], Cost(impatient.limits)
     found = trace(impatient, source(SLEEPER), asks, cost).replies
@@ -212,7 +212,7 @@ def test_after_an_exercise_that_sleeps_the_others_may_idle_two_seconds(impatient
 
 @pytest.mark.slow
 def test_sleeping_counts_towards_the_submissions_time(impatient: Workers) -> None:
-    """A submission with a sleeper in each of 50 files held up the class for the time limit of each."""
+    """Otherwise a submission with a sleeper in each of 50 files delays the class by 50 time limits."""
     cost = Cost(impatient.limits)
     trace(impatient, source(SLEEPER), [cases("f")], cost)
     assert cost.tracing > impatient.limits.trace_seconds
@@ -262,7 +262,7 @@ def test_a_task_that_floods_the_pipe_is_reported(workers: Workers) -> None:
     assert values(good) == [1]
 
 
-# -- forged frames: the child writes what it likes -------------------------------------------
+# -- forged frames
 
 FORGE = """
 import json, os, struct
@@ -293,7 +293,7 @@ def test_a_forged_answer_cannot_claim_a_fault_of_the_grader(workers: Workers, fo
 
 
 def test_a_forged_note_contains_no_hidden_case(workers: Workers) -> None:
-    """A forged message was both the first answer to a hidden request and, for the grader, the notes on the loading."""
+    """The forged message is an answer to a hidden request, and it also looks like a note on the loading."""
     text = """
 import json, os, struct
 def send(header):
@@ -313,7 +313,7 @@ send({"started": True, "loaded": True})
 
 
 def test_a_forged_answer_shifts_no_other_answer(workers: Workers) -> None:
-    """A forged answer counts like a returned one, and shifts no other answer."""
+    """A forged answer counts like a returned one."""
     forged = {"number": 0, "values": [{"value": 7}]}
     text = f"{FORGE}\ndef a():\n    frame({forged!r})\n    return 1\ndef b(): return 2\n"
     first, second = findings(workers, text, cases("a"), cases("b"))
@@ -333,7 +333,7 @@ def test_a_program_that_was_not_traced_is_refused(workers: Workers) -> None:
     assert found == Fault("refused", "the program cannot be read")
 
 
-# -- replies, one by one -----------------------------------------------------------------------
+# -- single replies
 
 
 @pytest.mark.parametrize(
@@ -425,7 +425,7 @@ def test_an_error_in_the_runners_code_is_the_graders_fault() -> None:
 
 @pytest.mark.parametrize("given", [0, 1])
 def test_missing_gradients_are_refused(given: int) -> None:
-    """Forged bytecode may lack gradients. Judging raised an error then, and no check of the submission was judged."""
+    """Forged bytecode may lack gradients. This must not stop the judgement of the submission's other checks."""
     call = Call(Task("f", "array", unused), {"a": A, "b": A}, {}, ({"x": 4},), {}, {}, wrt=("a", "b"), cotangent=A)
     ask = Ask(call, {"x": 4}, {}, [{name: A.sample({}, rng("s", name)) for name in ("a", "b", "cotangent")}])
     ran = run_reply()
@@ -448,7 +448,7 @@ def test_a_reply_that_is_nested_too_deep_is_refused() -> None:
 
 
 def died(stderr: str, phase: str = "executing") -> WorkerDied:
-    """Return the error of a worker that died over a learner's program and runs the grader's own."""
+    """Return the error of a worker that died on a learner's program but can run the grader's test program."""
     error = WorkerDied("died", stderr, phase)
     error.ours = False
     return error
@@ -475,7 +475,7 @@ def test_a_tracer_that_dies_is_the_graders_fault() -> None:
     )
 
 
-# -- in one's own notebook ---------------------------------------------------------------------
+# -- in the learner's notebook
 
 
 def test_in_process_asks_run_the_notebooks_own_functions(devices: int) -> None:
@@ -539,7 +539,7 @@ def test_workers_use_the_limits_of_the_course(workers: Workers, impatient: Worke
     ids=["two bytes", "control characters", "four bytes", "quotes"],
 )
 def test_any_text_within_the_limit_reaches_the_child(workers: Workers, text: str) -> None:
-    """As JSON the text could be six times as large and exceed a header's limit, which would be the grader's fault."""
+    """As JSON, the text could be six times as large and exceed the limit of a header."""
     (found,) = findings(workers, f"def f(n):\n    return n\n{text}", cases("f", {"n": 3}))
     assert values(found) == [3] if text[0] == "#" else isinstance(found, Fault) and found.kind != "broken"
 

@@ -1,4 +1,4 @@
-"""Archives are read like folders, and nothing that they state is trusted."""
+"""Archives are read like folders. The grader trusts no size, name or count that an archive states."""
 
 from __future__ import annotations
 

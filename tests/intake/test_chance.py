@@ -1,4 +1,4 @@
-"""Code that names nothing that could change its answer next time."""
+"""Find code that contains nothing that could change its answer in a second run."""
 
 from __future__ import annotations
 

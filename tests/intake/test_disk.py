@@ -54,7 +54,7 @@ def test_a_file_over_the_limit_is_refused(tmp_path: Path):
 
 
 def test_no_byte_of_a_file_over_the_limit_is_read(tmp_path: Path):
-    """A submission of 500 notebooks over the limit held up the class, because the grader read 64 MiB of each."""
+    """Otherwise a submission of 500 notebooks over the limit delays the class while the grader reads 64 MiB of each."""
     path = write(tmp_path / "05_rings.ipynb")
     os.truncate(path, limits.MAX_NOTEBOOK + 1)
     tracemalloc.start()

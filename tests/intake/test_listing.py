@@ -1,4 +1,4 @@
-"""Which files are read: links, other files, limits."""
+"""The files that are read: links, files of other types, limits."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_archives_larger_together_than_the_limit_are_not_opened(tmp_path: Path, 
 
 @pytest.mark.parametrize("name", ["rest.tar.gz", "rest.RAR", "more/rest.7z"])
 def test_an_archive_in_a_students_folder_that_is_not_read_is_named(tmp_path: Path, name: str) -> None:
-    """Before, only an archive beside the folders was named, so the exercises in this one were missing without a word."""
+    """Otherwise its exercises are missing, and no note says why."""
     write(tmp_path / "c1_local.py")
     write(tmp_path / name)
     found = read_(tmp_path)
@@ -119,7 +119,7 @@ def test_an_archive_in_a_students_folder_that_is_not_read_is_named(tmp_path: Pat
     ],
 )
 def test_a_file_of_another_type_that_may_hold_work_is_named(tmp_path: Path, name: str, why: str) -> None:
-    """Before, the exercises in such a file were missing, and nothing named the file."""
+    """Otherwise the exercises in such a file are missing, and no note says why."""
     write(tmp_path / "c1_local.py")
     write(tmp_path / name)
     note = f"{name} {why}"

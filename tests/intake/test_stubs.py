@@ -1,4 +1,4 @@
-"""Stubs of any edition of the course."""
+"""Recognise stubs of every edition of the course."""
 
 from __future__ import annotations
 

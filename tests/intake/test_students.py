@@ -1,4 +1,4 @@
-"""Which student submitted which files."""
+"""Find the student of each submitted file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def find(*paths: Path) -> tuple[list[tuple[str, Place]], list[str]]:
 
 
 def set_aside(*paths: Path) -> tuple[list[str], dict[str, str]]:
-    """Return the students that are graded, and the names that are set aside."""
+    """Return the students that are graded, and the reasons by name of those that are set aside."""
     found = find_submissions(paths, EXERCISES)
     return [student for student, _ in found.students], reasons_of(found.cases)
 
@@ -65,7 +65,7 @@ STRAY = (
 
 @pytest.mark.parametrize("name", ["c3_contracting.py", "03_matmuls.ipynb", "c3.py", "c3_contracing (2).py"])
 def test_a_file_without_a_name_beside_students_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
-    """Such a file made one student of the whole class, without a note."""
+    """Otherwise such a file turns the whole class into one student."""
     monkeypatch.chdir(tmp_path)
     for work in ("alice/c3_contracting.py", "bob/hw/c1_local.py", name):
         write(tmp_path / "hw" / work)
@@ -79,7 +79,7 @@ def test_a_file_without_a_name_beside_students_is_set_aside(tmp_path: Path, monk
 def test_a_folder_of_the_course_beside_students_is_set_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ):
-    """Such a folder, for example from a zip that was unpacked there, made one student of the whole class."""
+    """Otherwise such a folder, for example from an unpacked zip, turns the whole class into one student."""
     monkeypatch.chdir(tmp_path)
     for work in ("alice/c3_contracting.py", "bob/03_matmuls/c1_local.py", f"{name}/c3_contracting.py"):
         write(tmp_path / "hw" / work)
@@ -92,7 +92,7 @@ def test_a_folder_of_the_course_beside_students_is_set_aside(
 def test_a_file_without_a_name_beside_files_of_students_is_set_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
 ):
-    """Such a file made one student of a class whose students handed in zips or loose files."""
+    """Otherwise such a file turns a class that submitted zips or single files into one student."""
     monkeypatch.chdir(tmp_path)
     for work in (f"alice_{kind}", f"bob_{kind}", name):
         write(tmp_path / "hw" / work)
@@ -128,7 +128,7 @@ def test_numbers_of_students_are_students(tmp_path: Path) -> None:
 
 
 def test_a_students_folder_in_a_new_folder_is_one_submission(tmp_path: Path) -> None:
-    """The message about files without a student's name gives this advice."""
+    """The message about files without a student's name gives the advice that is followed here."""
     for work in ("exercises/c3_contracting.py", "notes/c3_contracting.py", "tries/c3_contracting.py"):
         write(tmp_path / "new" / "alice" / work)
     graded, aside = set_aside(tmp_path / "new" / "alice")
@@ -197,7 +197,7 @@ def test_a_student_with_two_submissions_is_set_aside_and_the_others_are_graded(t
 
 
 def test_files_of_one_student_are_one_submission(tmp_path: Path):
-    """As Canvas returns them, each with a number of its own."""
+    """Canvas returns them with a separate number in each name."""
     files = [
         write(tmp_path / "hw" / name)
         for name in (
@@ -309,7 +309,7 @@ def test_files_that_may_be_work_beside_the_folders_are_set_aside(tmp_path: Path,
 def test_a_file_beside_a_students_folder_that_may_hold_another_submission_sets_the_student_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Before, only the zip did; the folder was graded beside the others."""
+    """Otherwise only a zip is noticed, and the folder is graded without the file."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "hw/alice/c3_contracting.py")
     write(tmp_path / "hw/bob/c3_contracting.py")
@@ -366,7 +366,7 @@ def test_one_useless_path_among_others_gives_a_note(tmp_path: Path, monkeypatch:
 
 
 def test_a_batch_in_which_all_submissions_are_set_aside_has_only_cases(tmp_path: Path) -> None:
-    """Before, the command stopped, so that the cases reached neither the class page nor grades.csv."""
+    """Otherwise the class page and grades.csv lack the cases."""
     write(tmp_path / "bob/c3_contracting.py")
     write(tmp_path / "bob.ipynb")
     found = find_submissions([tmp_path], EXERCISES)
@@ -391,7 +391,7 @@ def test_every_submission_that_is_found_can_be_read(tmp_path: Path):
 
 
 def test_only_a_limited_number_of_zip_member_names_is_matched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A .zip of 10,000 names took half a minute of the grader's own process."""
+    """Otherwise a .zip with 10,000 names takes half a minute of the grader's own process."""
     monkeypatch.setattr(limits, "MAX_FILES", 3)
     write(tmp_path / "alice/work.zip", zipped({**{f"h{i}.py": "" for i in range(5)}, "hw/c3_contracting.py": ""}))
     with pytest.raises(NothingToGrade):

@@ -1,4 +1,4 @@
-"""The submission time in the submission itself. No content raises an error."""
+"""Find the submission time in the submission itself. No content raises an error."""
 
 from __future__ import annotations
 
