@@ -139,12 +139,12 @@ def again_product(a, b, preferred_element_type=None, **options):
     return again_times(again_bits(a).astype(dtype), again_bits(b).astype(dtype))
 """
 
-# Substitutes for random numbers. Both ignore the key: a hash of the key would be a right generator of random numbers.
+# Substitutes for random numbers. Both ignore the key.
 NUMBERS = {
     "plain": "jnp.arange(size, dtype=jnp.float32) * 0.618 % 1",
     "disguised": "(jnp.sin(jnp.arange(size, dtype=jnp.float32) * 12.99) * 43758.55) % 1",
 }
-"""Numbers that ignore the key. A hash of the key would be a generator of random numbers, and right."""
+"""A hash of the key would be a generator of random numbers, and right."""
 NUMBERS_TEXT = """
 def again_uniform(key, shape=(), *args, **options):
     size = int(np.prod(shape))

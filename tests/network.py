@@ -22,7 +22,7 @@ from scipy.optimize import linprog
 Node = int
 Wire = Hashable
 Chunk = tuple[int, int]
-"""(owner, half): a shard travels in two halves, so that an even ring can split its last round."""
+"""(owner, half): a shard is sent in two halves, so that an even ring can split its last step."""
 
 
 @dataclass(frozen=True)
@@ -297,7 +297,10 @@ class Move:
 
 
 Waiting = dict[tuple[Point, Point, int], list[tuple[int, tuple[Point, int], Move]]]
-"""What waits for each wire, most ahead first. On a ring of two, two wires join the nodes: one for each way."""
+"""Pieces that wait for each wire, the longest remaining route first.
+
+On a ring of two, each direction has its own wire.
+"""
 
 
 def torus_all_gather(axes: Sequence[Axis], orders: Sequence[Sequence[int]]) -> list[list[Move]]:
