@@ -87,7 +87,7 @@ def seconds(collective: str, n: int, size: float) -> float:
 
 
 def on_two_axes(size: float) -> float:
-    """Return the time to sum an array: each device takes in the whole array over four wires, and sends as much."""
+    """Return the time of an all-reduce over two axes. Its two passes each move the array over four wires."""
     return 2 * size / (4 * WIRE)
 
 

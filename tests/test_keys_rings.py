@@ -57,7 +57,7 @@ def hopping(collective: str, how: str, n: int, size: float, chip: str) -> float:
 
 
 def from_device_0(net: network.Network) -> float:
-    """What leaves device 0 on the wire of a one-way ring."""  # type: ignore
+    """Return the bytes that leave device 0 on the wire of a one-way ring."""  # type: ignore
     return net.sent["+", 0]
 
 
