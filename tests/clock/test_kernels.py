@@ -1,4 +1,4 @@
-"""What is fused with what and what a kernel costs; measured times of a chip as a witness."""
+"""Which operations are fused, and the costs of kernels, compared with measured times of a chip."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ KIB = 1024
 SQUARE = ((512, 512), P())
 HBM = 1e12
 
-# M, N, K and microseconds on one TPU v6e, bfloat16: the longest products of the first 300 rows of
-# scalesim/calibration_pure/gemm_pure_master_tpuv6e.csv (github.com/scalesim-project/SCALE-Sim, MIT), column latency_us_device.
+# M, N, K and microseconds on one TPU v6e, bfloat16: the longest matmuls of the first 300 rows of
+# scalesim/calibration_pure/gemm_pure_master_tpuv6e.csv (github.com/scalesim-project/SCALE-Sim, MIT), column
+# latency_us_device.
 PRODUCTS = [
     (2625, 2812, 4004, 139.57), (5073, 2038, 4403, 128.11), (5155, 3595, 1853, 107.35), (2058, 2825, 5646, 106.51),
     (5278, 2631, 3323, 111.95), (5636, 3459, 3351, 182.36), (3272, 3713, 4610, 156.56), (4913, 4631, 5573, 334.43),
@@ -70,7 +71,7 @@ def test_a_sum_joins_its_matmul_and_reads_the_other_addend() -> None:
 
 
 def test_elementwise_operations_that_meet_again_join_the_matmul() -> None:
-    """The gradient of tanh: the matmul's result is used twice and never stored."""
+    """The gradient of tanh uses the matmul's result twice and never stores it."""
     (only,) = kernels(laid(lambda a, b, y: (lambda g: g - g * y * y)(a @ b), SQUARE, SQUARE, SQUARE))
     assert only == ("dot_general + multiply + subtract", 4 * 1024, 2 * 512**3)
     first, second = kernels(laid(lambda a, b: (lambda c: c + c.T)(a @ b), SQUARE, SQUARE))
@@ -104,7 +105,7 @@ def test_a_product_does_not_wait_for_a_collective_that_only_its_sum_needs() -> N
 
 
 def test_a_barrier_does_not_keep_a_sum_apart_from_its_matmul() -> None:
-    """``late_loop_unrolled`` of F1 with a barrier around each value that a round returns."""
+    """The program is ``late_loop_unrolled`` of F1, with a barrier around each value that a round returns."""
 
     def two(a: jax.Array, b: jax.Array, kept: Callable) -> jax.Array:
         return kept(a + a @ b) + b @ a
@@ -174,7 +175,7 @@ def test_an_operation_that_no_result_needs_is_removed() -> None:
     assert laid(local, SQUARE, SQUARE).collectives == ()
 
 
-# -- what has no time --------------------------------------------------------------------------
+# -- programs without a time -------------------------------------------------------------------
 
 
 def test_a_loop_with_unknown_rounds_has_no_time() -> None:
