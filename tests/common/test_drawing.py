@@ -1,4 +1,4 @@
-"""An error in the code of a picture leaves out this picture, and nothing else."""
+"""An error in the code of a picture leaves out only this picture."""
 
 from __future__ import annotations
 
