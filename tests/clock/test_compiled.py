@@ -43,7 +43,7 @@ def laid(*instructions: Instruction) -> Timeline:
     return replayed(Schedule({"x": 8}, instructions, 10, 20, 30), ON)
 
 
-def test_a_permute_between_start_and_done_of_a_longer_product_is_hidden() -> None:
+def test_a_permute_with_a_longer_matmul_between_start_and_done_is_overlapped() -> None:
     line = laid(start(), product(150), done(), product(50))
     assert (line.step, line.busy, line.products) == (200 * US, 200 * US, 200 * US)
     assert line.shares() == {"permute": Share(100 * US, 0)}

@@ -94,7 +94,7 @@ def test_a_broadcast_that_adds_dimensions_of_size_1_is_a_reshape() -> None:
     assert memory(lambda a: a[None] + jnp.zeros((2, 512, 512)), SQUARE) == (3, 1, 2, 0)
 
 
-def test_a_product_does_not_wait_for_a_collective_that_only_its_sum_needs() -> None:
+def test_a_matmul_does_not_wait_for_a_collective_that_only_its_sum_needs() -> None:
     def local(a, b, c):
         return lax.ppermute(c, "x", [(i, (i + 1) % 8) for i in range(8)]) + a @ b
 
@@ -192,7 +192,7 @@ def mesh(n: int = 8):
     return AbstractMesh((n,), ("x",), axis_types=(AxisType.Auto,))
 
 
-def test_a_product_outside_shard_map_has_no_time() -> None:
+def test_a_matmul_outside_shard_map_has_no_time() -> None:
     program = read_global(lambda a, b: a @ b, [((512, 512), P("x")), SQUARE], mesh())
     with pytest.raises(Untimed, match="dot_general is outside shard_map"):
         timeline(program, ring_of(8))
