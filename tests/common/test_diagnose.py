@@ -66,7 +66,7 @@ def test_replicas_that_differ_are_reported() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, 1])
-def test_if_one_of_two_replicas_is_right_the_message_says_which(wrong: int) -> None:
+def test_if_one_of_two_replicas_is_right_the_message_names_it(wrong: int) -> None:
     got = sharded(A)
     got.shards[wrong] = got.shards[wrong] + 1
     right, other = ("(x=0, y=1)", "(x=0, y=0)") if wrong == 0 else ("(x=0, y=0)", "(x=0, y=1)")
