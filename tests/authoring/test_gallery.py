@@ -1,4 +1,4 @@
-"""``verify`` proves the courses in examples/courses/, so that what they show keeps working for other authors."""
+"""``verify`` proves the courses in examples/courses/, which show features that other authors need."""
 
 from __future__ import annotations
 
