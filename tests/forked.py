@@ -51,7 +51,7 @@ def become(program: str, asked: dict[str, Any]) -> None:
         opened = os.open(path, flags)
         os.dup2(opened, number)
         os.close(opened)
-    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115  the command closes them
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115  kept open
     scripts = Path(sys.executable).parent
     sys.path[0] = str(scripts) if program == "nbgrader" else asked["cwd"]
     sys.argv = [str(scripts / "nbgrader") if program == "nbgrader" else "shardlings", *asked["words"]]

@@ -30,7 +30,11 @@ class Ran:
 
 
 class Watch(Machine):
-    """An interpreter that records dependences. ``waited``: for each watched execution, the executions on which it depends."""
+    """An interpreter that records dependences.
+
+    Attributes:
+        waited: for each watched execution, the executions on which it depends.
+    """
 
     def __init__(self, module: Any, mesh: Mapping[str, int]) -> None:
         super().__init__(module, mesh)
