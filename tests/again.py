@@ -1,4 +1,4 @@
-"""Import a module of ours a second time, as a new process would: nothing is cached in the copy."""
+"""Import one of the grader's modules a second time, as a new process would. The copy has empty caches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 def made_again(module: ModuleType) -> ModuleType:
-    """Return a second copy of a module from the same file. Its imports are shared with the first."""
+    """Return a second copy of a module, made from its file. The two copies share the modules that they import."""
     spec = importlib.util.find_spec(module.__name__)
     assert spec is not None and spec.loader is not None
     again = importlib.util.module_from_spec(spec)

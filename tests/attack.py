@@ -1,7 +1,8 @@
-"""``shardlings doctor --attack``: run the hostile corpus on this machine, and print what each attack gained.
+"""``shardlings doctor --attack``: run the hostile corpus on this machine and print the gain of each attack.
 
-The real command grades all submissions at once, together with honest ones whose reports must not change by a byte. Then
-everything that a submission could have reached is examined.
+One run of the real command grades the hostile and the honest submissions together. The reports of the honest
+submissions must not change by a byte. Afterwards this module examines everything that a submission could have
+reached.
 """
 
 from __future__ import annotations
@@ -40,7 +41,15 @@ SECRETS = ("CANARY", "canary-of-the-course-seed", "canary_of_a_solution_line")
 
 @dataclass
 class Row:
-    """One attack: its gain from a grader in one process, and its gain here ('' for none)."""
+    """One attack.
+
+    Attributes:
+        name: the attack's folder in the corpus.
+        kind: its class.
+        does: what it tries to do.
+        before: its gain from the naive grader.
+        now: its gain from this grader; empty for none.
+    """
 
     name: str
     kind: str
@@ -51,7 +60,14 @@ class Row:
 
 @dataclass
 class Outcome:
-    """``rows`` by attack, and ``loose``: harm that cannot be traced to one submission."""
+    """The result of a run.
+
+    Attributes:
+        rows: one row per attack.
+        loose: harm that cannot be traced to one submission.
+        seconds: time of the run.
+        isolation: the tier of sandbox that was used.
+    """
 
     rows: list[Row]
     loose: list[str] = field(default_factory=list)
@@ -64,13 +80,13 @@ class Outcome:
 
 
 def attack(isolation: str = "auto", jobs: int = JOBS, *, controls: bool = False, only: Iterable[str] = ()) -> Outcome:
-    """Run the corpus (or some of it) here.
+    """Run the corpus, or some of its attacks, on this machine.
 
     Args:
         isolation: the tier, as for ``grade``.
-        jobs: submissions graded at a time.
-        controls: also run each attack against the naive grader, in throwaway processes.
-        only: names of attacks.
+        jobs: number of submissions graded at a time.
+        controls: also run each attack against the naive grader, in separate processes.
+        only: names of attacks; all attacks if empty.
     """
     verdicts = read_verdicts()
     names = [n for n in verdicts if not only or n in set(only)]
@@ -112,7 +128,7 @@ def grade(paths: list[Path], out: Path, tmp: Path, isolation: str, jobs: int) ->
 
 
 def build(to: Path, names: Iterable[str], target: Target) -> None:
-    """Return a copy of the corpus that aims at ``target``."""
+    """Copy attacks of the corpus to the folder ``to``, with ``target`` as the victim."""
     for name in names:
         shutil.copytree(CORPUS / name, to / name)
         for file in list((to / name).rglob("*")):
@@ -121,7 +137,8 @@ def build(to: Path, names: Iterable[str], target: Target) -> None:
                 aimed = text.replace(b"@TARGET@", str(target.path).encode()).replace(
                     b"@PORT@", str(target.port).encode()
                 )
-                # The corpus has this file in place of a symbolic link. The file's text is the link's target.
+                # The corpus has this file in place of a symbolic link. The file's text is the path to which the link
+                # points.
                 if file.suffix == ".link":
                     file.unlink()
                     file.with_suffix("").symlink_to(aimed.decode().strip())
@@ -129,11 +146,11 @@ def build(to: Path, names: Iterable[str], target: Target) -> None:
                     file.write_bytes(aimed)
 
 
-# -- what can be stolen or broken --------------------------------------------------------------
+# -- the target of the attacks ------------------------------------------------------------------
 
 
 class Target:
-    """A folder of secrets and victims, and listeners that no submission may reach; all on this machine."""
+    """A folder of secrets and of files to damage, and sockets on this machine that no submission may reach."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -190,7 +207,7 @@ class Target:
                         one.accept()[0].close()
 
     def snapshot(self) -> dict[str, tuple]:
-        """Return names, modes, owners, times and contents; of Python's own folders only names and times."""
+        """Return modes, owners, times and contents of the target's files, and traces of attacks on Python's folders."""
         found: dict[str, tuple] = {}
         for file in sorted(self.path.rglob("*")):
             about = file.lstat()
@@ -203,14 +220,14 @@ class Target:
         return found
 
     def harm(self) -> list[str]:
-        """Return what was changed or reached since the beginning."""
+        """Return one line for each file that changed, and for each message that arrived, since the start."""
         now = self.snapshot()
         changed = [name for name in {*self.before, *now} if self.before.get(name) != now.get(name)]
         return [f"changed: {name}" for name in sorted(changed)] + [f"reached: {what}" for what in self.arrived]
 
 
 def leftovers(tmp: Path) -> list[str]:
-    """Return processes and scratch folders of a grading run that has ended."""
+    """Return one line for each scratch folder and each process that a finished grading run left behind."""
     found = [f"left behind: {p.name}" for p in tmp.glob("shardlings-*")]
     mark = str(tmp).encode()
     for process in Path("/proc").glob("[0-9]*"):
@@ -221,7 +238,7 @@ def leftovers(tmp: Path) -> list[str]:
 
 
 def changed_reports(out: Path, alone: Path) -> list[str]:
-    """Return honest reports that differ from those of a run without attackers."""
+    """Return one line for each honest report that differs from the report of a run without attackers."""
     return [
         f"changed: the report of {file.stem}"
         for file in sorted((alone / "reports").glob("*.json"))
@@ -230,7 +247,7 @@ def changed_reports(out: Path, alone: Path) -> list[str]:
 
 
 def judge(name: str, verdict: dict[str, Any], out: Path) -> tuple[Row, str]:
-    """Return the gain of an attack, from its report and its pages."""
+    """Return the row of an attack, from its report and its pages, and the isolation that the report names."""
     row = Row(name, verdict["class"], verdict["does"], verdict["control"])
     try:
         text = (out / "reports" / f"{name}.json").read_text(encoding="utf-8")
@@ -265,7 +282,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def run_controls(rows: list[Row], verdicts: dict[str, dict[str, Any]], place: Path) -> None:
-    """Replace each row's ``before`` by the attack's gain from the naive grader. No gain is a defect."""
+    """Set each row's ``before`` to the attack's gain from the naive grader. Every attack must gain there."""
     graders: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(CONTROLS) as pool:
         for _ in range(CONTROLS):
@@ -281,7 +298,7 @@ def run_controls(rows: list[Row], verdicts: dict[str, dict[str, Any]], place: Pa
 
 @contextlib.contextmanager
 def naive_grader() -> Iterator[subprocess.Popen[str]]:
-    """Run a grader that has imported JAX, and forks for each submission."""
+    """Run a grader that imports JAX once and forks for each submission."""
     env = os.environ | {"CANARY_ENVIRONMENT": "CANARY-of-the-environment"}
     command = [sys.executable, str(NAIVE)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -324,7 +341,7 @@ def _control(row: Row, verdict: dict[str, Any], aim: Path, grader: subprocess.Po
 
 
 def table(outcome: Outcome) -> str:
-    """Return the table of SECURITY.md: classes, attacks, gains before and now."""
+    """Return the table of SECURITY.md: one row per class, with its attacks and gains."""
     lines = [
         "| class | attacks | gain from the naive grader | without a control | gain from this grader |",
         "|---|--:|--:|--:|--:|",

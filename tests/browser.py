@@ -75,7 +75,7 @@ class Page:
 
     Attributes:
         told: messages of the console, and requests that the page's policy refused.
-        asked: the addresses that were requested.
+        asked: the addresses that the page requested.
     """
 
     def __init__(self, address: str) -> None:

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def copied(folder: Path, **modules: list[str]) -> Course:
-    """Build a copy of the repository's course; with names, only these exercises of these modules."""
+    """Build a copy of the repository's course, or of the exercises that ``modules`` names by module."""
     folder.mkdir(parents=True)
     settings = yaml.safe_load((ROOT / "course.yaml").read_text(encoding="utf-8"))
     if modules:
@@ -51,9 +51,9 @@ def copied(folder: Path, **modules: list[str]) -> Course:
 def answers(
     course: Course, exercise: Exercise, misconception: Misconception | None, rng: random.Random | None
 ) -> dict[str, str]:
-    """Return right answers to an exercise's questions; one of them may be a misconception's.
+    """Return answers to an exercise's questions: all right, or one of them a misconception's.
 
-    With ``rng``, numbers differ a little from the right ones, but by less than the tolerance.
+    With ``rng``, numbers differ a little from the exact ones, but by less than the tolerance.
     """
     found = {}
     for question in exercise.questions.values():
@@ -75,7 +75,7 @@ def in_unit(question: Question, value: float) -> str:
 
 
 def pieces(course: Course, name: str, choice: str, rng: random.Random | None = None) -> dict[str, str]:
-    """Return the text of each task's or question's cell. ``choice``: done, left (the stub), or a misconception."""
+    """Return the text of each task's or question's cell. ``choice``: "done", "left" (the stub), or a misconception."""
     if choice == LEFT:
         return {}
     exercise = course.exercise(name)
@@ -99,7 +99,7 @@ def pieces(course: Course, name: str, choice: str, rng: random.Random | None = N
 
 
 def fill(book: dict[str, Any], course: Course, module: str, choices: dict[str, str], rng: random.Random | None = None) -> dict[str, Any]:  # fmt: skip
-    """Fill the released notebook with these exercises, done in these ways. The others stay stubs."""
+    """Fill the released notebook with solutions of exercises, as ``choices`` says. The other exercises stay stubs."""
     book = json.loads(json.dumps(book))
     texts = {
         cell_name(name, piece): text
@@ -114,7 +114,7 @@ def fill(book: dict[str, Any], course: Course, module: str, choices: dict[str, s
 
 
 def drawn(course: Course, module: str, seed: int) -> dict[str, str]:
-    """Draw the work of one student: mostly right, some misconceptions, some left undone."""
+    """Draw one student's choice for each exercise: mostly right, some misconceptions, some left undone."""
     rng = random.Random(seed)
     choices = {}
     for name in course.module(module).exercises:
@@ -124,7 +124,7 @@ def drawn(course: Course, module: str, seed: int) -> dict[str, str]:
 
 
 def touched(book: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """Change every solution by a comment, as another person would have typed it, so that all are different."""
+    """Add a random comment to every solution, so that all submissions differ."""
     for cell in book["cells"]:
         if cell["metadata"].get("nbgrader", {}).get("solution"):
             text = "".join(cell["source"])
@@ -133,7 +133,7 @@ def touched(book: dict[str, Any], rng: random.Random) -> dict[str, Any]:
 
 
 def hand_in(root: Path, student: str, module: str, book: dict[str, Any] | bytes, timestamp: str = "") -> Path:
-    """Put a notebook where nbgrader collects it."""
+    """Write a submission into the folder from which nbgrader collects it."""
     place = root / "submitted" / student / module
     place.mkdir(parents=True, exist_ok=True)
     path = place / f"{module}.ipynb"

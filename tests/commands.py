@@ -1,4 +1,4 @@
-"""Run commands as a person types them."""
+"""Run commands as a user types them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECONDS = 300
 
 
 def shardlings(*words: str, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a command. With an environment of its own it starts a new Python, which reads some variables at its start."""
+    """Run a command. With ``env``, run it in a new Python, which reads some variables only at its start."""
     command = [sys.executable, "-m", "grader.cli", *words]
     clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS", "SHARDLINGS_STUDENT")}
     if env or not hasattr(os, "fork"):
@@ -30,7 +30,7 @@ def shardlings(*words: str, cwd: Path = ROOT, **env: str) -> subprocess.Complete
 
 
 def nbgrader(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run one of nbgrader's own commands, in the same way."""
+    """Run one of nbgrader's own commands, as ``shardlings`` does."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     whole = os.environ | {"PATH": path} | env
     if env or not hasattr(os, "fork"):
@@ -39,7 +39,7 @@ def nbgrader(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[
 
 
 def in_a_fork(program: str, words: Sequence[str], cwd: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a command of this program in a fork of a process that has imported it."""
+    """Run a command in a fork of a process that has already imported the command's program."""
     with tempfile.TemporaryDirectory() as folder:
         out, err = (Path(folder, name) for name in ("out", "err"))
         for path in (out, err):
@@ -64,7 +64,7 @@ def answer(program: str, request: str) -> int:
 
 @functools.cache
 def forking(program: str) -> subprocess.Popen[str]:
-    """Return the process from which commands are forked; one serves all tests of this process."""
+    """Return the process from which commands are forked. All tests of this process share it."""
     clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.forked", program],
@@ -75,7 +75,7 @@ def forking(program: str) -> subprocess.Popen[str]:
 
 
 def one_line(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the one line of a command that could not be carried out: exit code 2, no traceback."""
+    """Return the one line that a failed command prints. The command ends with exit code 2 and without a traceback."""
     assert done.returncode == 2, done.stdout + done.stderr
     lines = done.stderr.strip().splitlines()
     assert len(lines) == 1, done.stderr
@@ -84,7 +84,7 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def bad_line(folder: Path) -> str:
-    """Return the line about the exercise of ``with_bad`` that cannot be used."""
+    """Return the error line about the unusable exercise of ``with_bad``."""
     return (
         f"{folder}/solutions/02_bad/x2_bad.py:64: gather_time: unknown unit 'furlong': "
         "write for instance us, ms, KiB, GB/s, FLOP or token"

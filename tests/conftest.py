@@ -1,4 +1,4 @@
-"""Eight simulated devices for every test, set before any import of JAX; and traced learner code."""
+"""Set eight simulated devices before any import of JAX, and trace learner code for tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
 
 
 class _Fails(logging.Handler):
-    """A handler that makes a test fail if the grader leaves a picture out."""
+    """A handler that makes a test fail if the grader cannot draw a picture and leaves it out."""
 
     def emit(self, record: logging.LogRecord) -> None:
         raise AssertionError(record.getMessage())
@@ -38,16 +38,16 @@ class _Fails(logging.Handler):
 def pytest_configure(config: pytest.Config) -> None:
     without_uris()
     drawing.log.addHandler(_Fails())
-    if hasattr(config, "cache"):  # keep the canary's successes in a folder of the tests, not in the user's home
+    if hasattr(config, "cache"):  # the canary's cache is in a folder of the tests, not in the user's home
         os.environ["XDG_CACHE_HOME"] = str(config.cache.mkdir("cache"))
-    # After JAX has started a backend, it warns about every fork. In tests that fork, the child makes few system calls
-    # and ends.
+    # JAX warns about every fork after it has started a backend. The forks in tests are safe: the child makes few
+    # system calls and ends.
     config.addinivalue_line("filterwarnings", r"ignore:os\.fork\(\) was called:RuntimeWarning")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """For ``--dist loadgroup``: keep a file's tests together, as they share workers, and put slow files first.
+    """For ``--dist loadgroup``, keep a file's tests together, because they share workers, and put slow files first.
 
     Tests of wings, and tests in a sandbox that is not the best one of this machine, count as slow.
     """
@@ -67,14 +67,14 @@ def runs_in_a_further_sandbox(item: pytest.Item) -> bool:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Fail if pytest-xdist does not find the groups of tests in their names, because pytest has changed these."""
+    """Fail if pytest-xdist does not find the group in a test's name, because a new pytest changed the names."""
     grouped = session.config.getoption("loadgroup", default=False)
     if grouped and any(i.get_closest_marker("xdist_group") and "@" not in i.nodeid for i in session.items):
         raise pytest.UsageError("this pytest and this pytest-xdist scatter the tests of a file: see pyproject.toml")
 
 
 def shares_a_fixture(item: pytest.Item) -> bool:
-    """Return whether the test uses a fixture that is made once for several tests of its file."""
+    """Return whether the test uses a fixture that several tests of its file share."""
     known = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009  it has no public name
     file = item.nodeid.split("::")[0]
     return any(
@@ -84,7 +84,7 @@ def shares_a_fixture(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
-    """Return workers for all courses of a file's tests, since workers know no course."""
+    """Return workers for a file's tests. Workers know no course, so they fit the courses of all tests."""
     from grader.batch.workers import Workers
     from tests.made_up import made_up
 
@@ -95,7 +95,7 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
 
 @pytest.fixture
 def left_out(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """Allow the grader to leave pictures out. The fixture's ``messages`` are the lines that say so."""
+    """Allow the grader to leave pictures out. The fixture's ``messages`` are the lines that report this."""
     monkeypatch.setattr(drawing, "log", logging.getLogger("grader.left_out"))
     monkeypatch.setattr(drawing, "_logged", set())
     return caplog
@@ -103,7 +103,7 @@ def left_out(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) 
 
 @pytest.fixture(scope="session")
 def devices() -> int:
-    """Return the number of devices. A flag set too late is ignored, so the number is asserted."""
+    """Return the number of devices, after checking it. JAX ignores a flag that is set too late."""
     import jax
 
     assert jax.device_count() == DEVICES
@@ -112,7 +112,7 @@ def devices() -> int:
 
 @dataclass(frozen=True)
 class Traced:
-    """A reply of the tracing process: the request, the answer, and the program of an honest reply."""
+    """A request to the tracing process, its reply, and the reply's bytes: of an honest reply, the program."""
 
     request: dict[str, Any]
     reply: dict[str, Any]

@@ -14,7 +14,10 @@ MARK = "marked by a test"
 
 
 def graded_in(out: Path, table: str = "report") -> dict[str, bytes]:
-    """Return each student's report as graded, packed; of ``made``, those that do not count yet. Empty without a database."""
+    """Return each student's packed report. ``table``: "report", or "made" for reports that do not count yet.
+
+    The result is empty without a database.
+    """
     if not (out / FILE).is_file():
         return {}
     with contextlib.closing(sqlite3.connect(out / FILE, timeout=60)) as connection:
@@ -25,7 +28,7 @@ def graded_in(out: Path, table: str = "report") -> dict[str, bytes]:
 
 
 def mark(out: Path, student: str) -> None:
-    """Change a report that was made and does not count yet: a run that does not grade the student again keeps the change."""
+    """Change a report that does not count yet. The change remains unless a later run grades the student again."""
     report = Report.loads(zlib.decompress(graded_in(out, "made")[student]).decode())
     text = report.model_copy(update={"notes": [*report.notes, MARK]}).dumps()
     with contextlib.closing(sqlite3.connect(out / FILE, timeout=60)) as connection, connection:

@@ -1,8 +1,8 @@
-"""Work that checks refuse or demand, plain and disguised.
+"""Programs with work that a check refuses or requires, in plain and in disguised form.
 
-A disguise is two rewrites of one program. ``plain`` does the work that a check looks for. ``disguised`` does the same,
-or pretends to, in a form that a rule may overlook. A disguised program gains if it passes a check that the plain one
-fails.
+A disguise is two rewrites of one program. ``plain`` does the work that a check looks for. ``disguised`` does the same
+work, or pretends to, in a form that a rule may overlook. A disguised program gains if it passes a check that the
+plain one fails.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ JUNK = {
     "product": "x.reshape(-1, x.shape[-1]) @ x.reshape(-1, x.shape[-1]).T",
     "random numbers": "jax.random.uniform(jax.random.key(0), x.shape)",
 }
-# Expressions that add ``number``, the outcome of useless work, to a result ``v`` without changing the result.
+# Expressions that add ``number``, the result of useless work, to a result ``v`` without changing ``v``.
 INTO = {
     "unused": "v",
     "select": "jnp.where(jnp.zeros(v.shape, bool), number.astype(v.dtype), v)",
@@ -102,7 +102,7 @@ def again_map(f, **options):
     return jax.shard_map(again_more(f), **(options | dict(check_vma=False)))
 """
 
-# -- products that are done again --------------------------------------------------------------
+# -- matmuls that are done twice ----------------------------------------------------------------
 
 PRODUCTS = {"jnp.matmul": "again_product", "jnp.dot": "again_product"}
 TWICE_TEXT = """
@@ -139,12 +139,12 @@ def again_product(a, b, preferred_element_type=None, **options):
     return again_times(again_bits(a).astype(dtype), again_bits(b).astype(dtype))
 """
 
-# Substitutes for random numbers: a fixed sequence, and numbers made from a key or an array.
+# Substitutes for random numbers. Both ignore the key.
 NUMBERS = {
     "plain": "jnp.arange(size, dtype=jnp.float32) * 0.618 % 1",
     "disguised": "(jnp.sin(jnp.arange(size, dtype=jnp.float32) * 12.99) * 43758.55) % 1",
 }
-"""Numbers that ignore the key. A hash of the key would be a generator of random numbers, and right."""
+"""A hash of the key would be a generator of random numbers, and right."""
 NUMBERS_TEXT = """
 def again_uniform(key, shape=(), *args, **options):
     size = int(np.prod(shape))
@@ -156,7 +156,7 @@ def again_bernoulli(key, p=0.5, shape=()):
 
 @dataclass(frozen=True)
 class Disguise:
-    """One kind of work, plain and disguised. None stands for the unchanged program."""
+    """One kind of work, plain and disguised. If ``plain`` is None, the unchanged program is the plain one."""
 
     kind: str
     by: str
@@ -166,7 +166,7 @@ class Disguise:
 
 
 def around(helper: str, text: str, *, body: bool) -> Rewrite:
-    """Wrap a body by a decorator, or replace ``shard_map``."""
+    """Wrap the function's body by a decorator, or replace ``shard_map``."""
 
     def change(module: ast.Module, pick: random.Random) -> None:
         for function in [s for s in module.body if isinstance(s, ast.FunctionDef)]:

@@ -1,8 +1,7 @@
 """Programs that do less than they seem to, and ways in which a learner would present them.
 
-A fake keeps the matmuls and collectives of an honest program and feeds them something cheaper. A branch selects the
-fake where a call looks like the timed one. A disguise makes forbidden work look like work that is not counted, or adds
-required work that no result needs.
+A fake keeps the matmuls and collectives of an honest program but computes them on smaller or simpler arrays. A
+condition selects the fake where a call looks like the timed call, and the honest program elsewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ def spread(x, shape):
     return jnp.broadcast_to(x.reshape((1,) * len(shape)) if x.size == 1 else jnp.resize(x, shape), shape)
 first = {}
 """
-# Replacements for a matmul ``f(*arrays)``. ``due``: shape and dtype of the matmul's result.
+# Replacements for a matmul ``f(*arrays)``. ``due`` has the shape and dtype of the matmul's result.
 PRODUCTS = {
     "1x1 products": "spread(f(*map(corner, arrays)), due.shape)",
     "products of a slice": "spread(f(*(x[(slice(0, 8),) * x.ndim] for x in arrays)), due.shape)",
@@ -40,7 +39,7 @@ PRODUCTS = {
     "1x1 products and others times zero": "spread(f(*map(corner, arrays)), due.shape) + 0 * f(*arrays)",
     "products of constants": "f(*(jnp.full_like(x, 2) for x in arrays))",
 }  # fmt: skip
-# Replacements for a collective ``f(x)`` that gives an array of ``due.shape``.
+# Replacements for a collective ``f(x)``. ``due`` has the shape of its result.
 COLLECTIVES = {
     "collectives of 1x1": "spread(corner(f(tiny)), due.shape)",
     "1x1 collectives beside dead ones": "(f(x), spread(corner(f(tiny)), due.shape))[1]",
@@ -126,7 +125,7 @@ def looks_timed(args, options):
     counted[0] += 1
     return bool({test})
 """
-# Conditions on ``args`` and ``options``, by the property that they look at. ``{sizes}`` stands for block sizes of
+# Conditions on ``args`` and ``options``, by the property that they examine. ``{sizes}`` is replaced by block sizes of
 # the public timing call.
 BRANCHES = {
     "dtype": ["leaves(args)[0].dtype == jnp.bfloat16", "any(x.dtype == jnp.bfloat16 for x in leaves(args))"],
@@ -167,9 +166,13 @@ def again_patched(f):
 
 @dataclass(frozen=True)
 class Shown:
-    """A fake and its condition: ``test`` on the observable ``by``.
+    """A fake and the condition that selects it.
 
-    ``patched``: JAX is patched and the text is honest.
+    Attributes:
+        fakes: rewrites of the honest program.
+        by: the property that the condition examines.
+        test: the condition.
+        patched: whether the fake patches JAX instead and keeps the honest text.
     """
 
     fakes: tuple[Rewrite, ...]
@@ -183,7 +186,7 @@ class Shown:
 
 
 def shown(honest: ast.Module, task: str, how: Shown) -> str | None:
-    """Return the honest program with the fake in a branch; None if the fake does not differ from it."""
+    """Return the honest program and the fake, with a condition between them. None if the fake changes nothing."""
     fake = honest
     for one in how.fakes:
         was, fake = ast.unparse(fake), one(fake, random.Random(0))
@@ -204,7 +207,7 @@ def shown(honest: ast.Module, task: str, how: Shown) -> str | None:
 
 
 def _made(name: str, module: ast.Module) -> str:
-    """Return a function that makes what a module defines."""
+    """Return the text of a function that defines all names of a module and returns them."""
     body = [ast.unparse(s) for s in module.body if not isinstance(s, ast.Import | ast.ImportFrom)]
     lines = "\n".join(body).split("\n")
     return f"def made_{name}():\n" + "\n".join(f"    {line}" for line in [*lines, "return dict(locals())"]) + "\n"

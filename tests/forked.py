@@ -1,8 +1,8 @@
-"""Run commands, each in a fork of a process that has imported the command's modules, which saves a third of their time.
+"""Run each command in a fork of a process that has imported the command's modules. This saves a third of the time.
 
 ``python -m tests.forked PROGRAM`` (``grader.cli`` or ``nbgrader``) reads one request per line, ``{"words", "cwd",
-"env", "out", "err"}``, and answers with the exit code. Forking is sound, because nothing here starts a thread or a
-backend of JAX, as in the process that traces.
+"env", "out", "err"}``, and answers with the exit code. Forking is safe here, because this process starts no thread
+and no backend of JAX.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main_of(program: str) -> Callable[[], Any]:
 
 
 def become(program: str, asked: dict[str, Any]) -> None:
-    """Make this process like ``python -m grader.cli`` or ``nbgrader``: its folder, its environment, its streams."""
+    """Make this process like ``python -m grader.cli`` or ``nbgrader``: set its folder, environment and streams."""
     os.setsid()
     os.chdir(asked["cwd"])
     os.environ.clear()
@@ -51,7 +51,7 @@ def become(program: str, asked: dict[str, Any]) -> None:
         opened = os.open(path, flags)
         os.dup2(opened, number)
         os.close(opened)
-    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115  theirs to close
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115  kept open
     scripts = Path(sys.executable).parent
     sys.path[0] = str(scripts) if program == "nbgrader" else asked["cwd"]
     sys.argv = [str(scripts / "nbgrader") if program == "nbgrader" else "shardlings", *asked["words"]]

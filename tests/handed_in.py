@@ -67,6 +67,6 @@ PIECES = st.lists(st.sampled_from(TOKENS) | st.sampled_from(LONGER), max_size=30
 
 
 def fingerprints(folder: Path) -> frozenset[str]:
-    """Return the fingerprint of each file in a folder, as a course computes those of its handouts."""
+    """Return the fingerprint of each file in a folder, as a course computes the fingerprints of its handouts."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return frozenset(fingerprint(source) for path in files for source in read_(path).sources.values())

@@ -1,4 +1,4 @@
-"""Helpers that replace functions and operators by other spellings in JAX of the same work.
+"""Texts of helpers that replace JAX functions and operators by other JAX code with equal results.
 
 Each entry has the replaced names as "name=helper", operators as their class in ``ast``, and the helper's text.
 """
@@ -178,8 +178,8 @@ def again_cond(c, yes, no, *operands):
     return lax.switch(jnp.asarray(c).astype(jnp.int32), [no, yes], *operands)
 """
 
-# Casts to the types ``unreduced`` and ``reduced``. JAX raises a ValueError where an array does not have the type that the
-# cast needs: in bodies with check_vma=False, and for arrays that do not vary over the axis.
+# Casts to the types ``unreduced`` and ``reduced``. JAX raises a ValueError if the array's type does not fit the cast.
+# This happens in bodies with check_vma=False, and for arrays that do not vary over the axis.
 TYPED = """
 def again_typed(x, name, *types):
     try:
@@ -210,7 +210,7 @@ def again_cast(x, name, *, to="varying"):
     return lax.pcast(x, name, to=to) if found is None else found
 """
 
-# Whole arrays have the types ``unreduced`` and ``reduced`` only on a mesh with Explicit axes.
+# Arrays outside of shard_map have the types ``unreduced`` and ``reduced`` only on a mesh with Explicit axes.
 RESHARD = """
 def again_reshard(x, spec):
     was = jax.typeof(x).sharding.spec
@@ -242,7 +242,7 @@ def again_map(f, *, mesh, in_specs, **options):
     mesh = again_explicit(mesh)
     return lambda *args: jax.shard_map(f, mesh=mesh, in_specs=in_specs, **options)(*again_moved(args, in_specs, mesh))
 """
-# This helper traces the body twice, because the specs of the results name the axes over which the body sums.
+# This helper traces the body twice: the out_specs must name the axes over which the body sums.
 PARTIAL = """
 again_axes, again_parts = set(), [False]
 def again_psum(x, name):

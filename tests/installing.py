@@ -1,4 +1,4 @@
-"""The packages installed here, for environments that tests make offline within a second."""
+"""Installed packages for environments that tests make without a network."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def needed_packages(folder: Path) -> Path:
-    """Return a new folder with all installed packages except this project, to be named in a ``.pth`` file."""
+    """Link all installed packages except this project into a new folder, and return the folder for a ``.pth`` file."""
     folder.mkdir()
     for entry in Path(sysconfig.get_path("purelib")).iterdir():
         if "shardlings" not in entry.name:

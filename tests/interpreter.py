@@ -1,8 +1,8 @@
-"""StableHLO run step by step on simulated devices, in NumPy: a second derivation of what `grader.facts` says.
+"""An interpreter of StableHLO in NumPy, on simulated devices. It derives the facts of `grader.facts` in a second way.
 
-It uses nothing of `grader`. Every device is a list entry. Operations run one after the other on all devices that reach
-them, and the bytes that a device really sends, its arithmetic and its matmuls are counted as they happen. Programs are
-those of a `jax.shard_map` over all axes of a mesh, with only reshapes outside of it.
+It uses no code of `grader`. A value is a list with one entry per device. All devices that reach an operation execute
+it before the next one. The interpreter counts the bytes that each device sends, its arithmetic and its matmuls. It
+supports programs of one `jax.shard_map` over all axes of a mesh, with only reshapes outside of it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Values = list[Any]  # one entry per device
 
 @dataclass
 class Counts:
-    """Counts of what really happened on each device."""
+    """Bytes sent, collectives and FLOPs, counted on each device."""
 
     devices: int
     sent: list[Counter[str]] = field(default_factory=list)  # bytes, by kind
@@ -46,7 +46,7 @@ DTYPES = {
 
 
 def run(module: Any, mesh: Mapping[str, int], inputs: Sequence[Array]) -> tuple[list[Values], Counts]:
-    """Return the results of ``main``, as each device holds them, and the counts."""
+    """Return the results of ``main`` on each device, and the counts."""
     machine = Machine(module, mesh)
     results = machine.main(inputs)
     return results, machine.counts
@@ -64,16 +64,16 @@ class Machine:
         self.counts = Counts(self.devices)
         self.counting = True
 
-    # -- the way in and out ------------------------------------------------------------------------
+    # -- arguments and results -----------------------------------------------------------------------
 
     def main(self, inputs: Sequence[Array]) -> list[Values]:
-        """Run main. Outside of shard_map every device holds whole arrays; only a shard_map's result is cut."""
+        """Run main. Outside of shard_map every device has whole arrays; only the results of a shard_map are sharded."""
         block = self.functions["main"].regions[0].blocks[0]
         env = {arg: [value] * self.devices for arg, value in zip(block.arguments, inputs, strict=True)}
         return self.block(block, env, list(range(self.devices)))
 
     def cut(self, value: Array, sharding: Any, device: int) -> tuple[slice, ...]:
-        """Return the part of a whole array that this device holds."""
+        """Return the slices of a whole array that this device holds."""
         dims = sdy.TensorShardingAttr(sharding).dimension_shardings
         place = []
         for size, dim in zip(value.shape, dims, strict=True):
@@ -105,7 +105,7 @@ class Machine:
     # -- control -------------------------------------------------------------------------------------
 
     def block(self, block: Any, env: dict, who: list[int]) -> list[Values]:
-        """Run a block on the devices ``who``. Its results on other devices are meaningless."""
+        """Run a block on the devices ``who``. Its results on other devices have no meaning."""
         for op in block:
             op = op.operation
             if op.name.endswith("return"):
@@ -194,7 +194,7 @@ class Machine:
         return results
 
     def ragged(self, op: Any, env: dict) -> list[Values]:
-        """Move slice by slice, as JAX's documentation says: the sender knows the place in the receiver's result."""
+        """Move slices one by one. As JAX's documentation says, the sender knows the offset in the receiver's result."""
         operand, output, starts, sizes, to, expected = (env[o] for o in op.operands)
         out: Values = [array.copy() for array in output]
         for group in self.groups(ir.DictAttr(op.attributes["backend_config"])["replica_groups"]):
@@ -224,7 +224,7 @@ class Machine:
         return [[device for _, device in sorted(group)] for group in found.values()]
 
     def in_group(self, kind: str, op: Any, parts: list[Array], group: list[int], env: dict) -> list[Array]:
-        """Move data round a ring, permute by permute: each member passes on the data from the member before."""
+        """Move data around a ring by permutes: each member sends on the data that it received before."""
         n = len(parts)
         if n > 1:
             for d in group:
@@ -322,7 +322,7 @@ class Machine:
         return found
 
     def scatter(self, op: Any, args: list[Any], device: int, env: dict) -> list[Any]:
-        """Scatter element by element, as the specification says; elements outside are left out."""
+        """Scatter one element at a time, as the specification says. Ignore elements with an index out of bounds."""
         how: Any = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
         whole, indices, updates = args
         whole = whole.copy()
@@ -347,7 +347,7 @@ class Machine:
         return [whole]
 
     def sort(self, op: Any, args: list[Any], device: int, env: dict) -> list[Any]:
-        """Sort by insertion, pair by pair. Comparing is no arithmetic."""
+        """Sort by insertion, pair by pair. Comparisons do not count as arithmetic."""
         axis, block = op.attributes["dimension"].value, op.regions[0].blocks[0]
         moved = [np.moveaxis(a, axis, -1).copy() for a in args]
         for row in np.ndindex(moved[0].shape[:-1]):
@@ -409,7 +409,7 @@ def _contracted(numbers: Any, left: Array) -> int:
 
 
 def _dot(numbers: Any, a: Array, b: Array) -> Array:
-    """Multiply by einsum, in the higher precision of accumulators."""
+    """Multiply by einsum, in the wider dtype of accumulators."""
     names = iter("abcdefghijklmnopqrstuvwxyz")
     left, right = [""] * a.ndim, [""] * b.ndim
     batch = list(zip(numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions, strict=True))
@@ -459,7 +459,7 @@ def _pad(attr: Any, args: list[Array], shape: tuple[int, ...]) -> Array:
 
 
 def _gather(attr: Any, args: list[Array], shape: tuple[int, ...]) -> Array:
-    """Gather element by element, as the specification says."""
+    """Gather one element at a time, as the specification says."""
     how: Any = stablehlo.GatherDimensionNumbers(attr["dimension_numbers"])
     operand, indices = args
     sizes = [*attr["slice_sizes"]]

@@ -105,14 +105,14 @@ modules:
 
 
 def written(tmp_path: Path, text: str) -> Path:
-    """Write this course.yaml, and return the course."""
+    """Write this course.yaml and return its path."""
     path = tmp_path / "course.yaml"
     path.write_text(text)
     return path
 
 
 def made_up(folder: Path, was: str = "", becomes: str = "") -> Course:
-    """Return the course with one text of its exercise replaced."""
+    """Write the course, with one text of its exercise replaced."""
     place = folder / "solutions" / "01_gather"
     place.mkdir(parents=True, exist_ok=True)
     assert was in EXERCISE
@@ -135,7 +135,7 @@ from x1_gather import exercise, gather_time, secret_helper, traffic, value
 
 
 def in_two_files(folder: Path, was: str = "", becomes: str = "") -> Course:
-    """Return the same course with the misconceptions in a file of their own, and one text of that file replaced."""
+    """Write the same course with the misconceptions in a second file, and one text of that file replaced."""
     course = made_up(folder)
     place = folder / "solutions" / "01_gather"
     (place / "grading").mkdir(exist_ok=True)

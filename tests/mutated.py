@@ -1,4 +1,4 @@
-"""Mutants for tests: of a few statements, and of a course with holes in its checks."""
+"""Mutants for tests: mutants of a few statements, and a course with holes in its checks."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def total_value(seen):
 
 
 def made(source: str, operator: str, context: TaskContext = TRACED) -> set[str]:
-    """Return the mutants that an operator makes of the statements in a function's body."""
+    """Return the mutants that an operator makes of the statements ``source``, the body of a function."""
     module = ast.parse("def f():\n" + textwrap.indent(source, "    "))
     whole = ast.unparse(module)
     found = {text for name, _, text in variations(module, module.body[0], context) if name == operator}
@@ -76,7 +76,7 @@ def made(source: str, operator: str, context: TaskContext = TRACED) -> set[str]:
 
 
 def with_holes(root: Path, exercise: str = EXERCISE) -> Course:
-    """Return a course of one exercise with holes in its checks."""
+    """Write a course of one exercise with holes in its checks."""
     (root / "solutions" / "01_t").mkdir(parents=True)
     (root / "solutions" / "01_t" / "two.py").write_text(exercise)
     (root / "course.yaml").write_text(

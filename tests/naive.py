@@ -1,10 +1,10 @@
-"""A grader of the usual kind: it runs a submission in its own process, next to the tests and the answers.
+"""A grader of the usual kind: it runs a submission in its own process, together with the tests and the answers.
 
-It is the positive control for ``tests/submissions/hostile``: every attack must gain here what it aims at. Run it as
-``naive.py``. For each line ``FOLDER<tab>FILE`` a fresh grader, which is a fork, writes one JSON line about the
-submission to the file and prints ``done``. Every submission has its own fork below that grader, with limits and a few
-seconds. All processes that it leaves running are killed, so that this machine stays unchanged. Never run it on anything
-but that corpus.
+It is the positive control for ``tests/submissions/hostile``: every attack must succeed here. Run it as ``naive.py``.
+For each input line ``FOLDER<tab>FILE``, it forks a fresh grader, which writes one JSON line about the submission to
+the file. Then it prints ``done``. The grader forks again for the submission, with limits and a few seconds of time,
+and kills all processes that remain, so that the machine stays unchanged. Never run it on submissions outside of that
+corpus.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def twice_is_right(fn) -> bool:
 
 
 def grade(folder: Path) -> float:
-    """Do all that a grader does: import, call, compare, add up."""
+    """Do everything that a grader does: import, call, compare, add up the points."""
     import jax
     import numpy as np
 
@@ -61,7 +61,7 @@ def grade(folder: Path) -> float:
     return score
 
 
-# -- what keeps the machine safe from it -------------------------------------------------------
+# -- protection of this machine ----------------------------------------------------------------
 
 
 def run(folder: Path) -> dict:
@@ -113,7 +113,7 @@ def _children() -> list[int]:
 
 
 def _kill_all(pid: int) -> None:
-    """Kill all children. Orphans become children of this process, a subreaper."""
+    """Kill all children. This process is a subreaper, so orphans become its children."""
     for _ in range(2000):
         for child in _children():
             with contextlib.suppress(ProcessLookupError):
@@ -127,7 +127,7 @@ def _kill_all(pid: int) -> None:
 
 
 def grader(folder: Path, answer: Path) -> None:
-    """Run the process under attack, which the attack may end."""
+    """Run the process under attack. The attack may end this process."""
     libc = ctypes.CDLL(None)
     libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
     libc.strdup(b"CANARY-in-the-memory-of-the-grader")

@@ -1,10 +1,10 @@
-"""A network that moves chunks step by step: the independent witness for the formulas in grader/hardware/times.py.
+"""A network that moves chunks step by step: an independent test of the formulas in grader/hardware/times.py.
 
-It knows nodes, directed wires with a bandwidth, and messages. In one step every wire carries the chunks that the
-schedule assigns to it. The step lasts as long as its busiest wire needs. Nothing here divides by W.
+It has nodes, directed wires with a bandwidth, and messages. In one step every wire carries the chunks that the
+schedule assigns to it. A step takes the time that its busiest wire needs. No code here divides by W.
 
-Gathers are written as schedules and *executed*: a node may only send data that it holds, and at the end every node must
-hold everything. A reduce-scatter executes the same schedule backwards with partial sums, and must end with every
+Gathers are schedules that the network executes. A node may only send data that it holds, and at the end every node
+must hold all data. A reduce-scatter executes the schedule backwards with partial sums. Each result must contain every
 contribution exactly once. An all-to-all is routed greedily, one chunk per wire and step.
 """
 
@@ -22,7 +22,7 @@ from scipy.optimize import linprog
 Node = int
 Wire = Hashable
 Chunk = tuple[int, int]
-"""(owner, half): a shard travels in two halves, so that an even ring can split its last round."""
+"""(owner, half): a shard is sent in two halves, so that an even ring can split its last step."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Network:
     sent: dict[Wire, float] = field(default_factory=dict)
 
     def step(self, loads: Iterable[tuple[Sequence[Wire], float]]) -> None:
-        """Put bytes on wires, all at once, and wait for the busiest wire."""
+        """Load all wires at once, and advance the clock by the time of the busiest wire."""
         busy: dict[Wire, float] = {}
         for wires, size in loads:
             for wire in wires:
@@ -58,7 +58,7 @@ class Network:
         self.steps += 1
 
 
-# -- who can talk to whom ----------------------------------------------------------------------
+# -- moves to a neighbour ----------------------------------------------------------------------
 
 
 def clockwise(n: int, i: Node) -> tuple[Node, tuple[Wire, ...]]:
@@ -78,7 +78,7 @@ def _message(move, n: int, i: Node, owner: int, half: int) -> Message:
 
 
 def ring_whole_shards(n: int) -> Iterator[Step]:
-    """Gather whole shards both ways round, in ⌊n/2⌋ steps. On an even ring the opposite shard moves one way only."""
+    """Gather whole shards in both directions, in ⌊n/2⌋ steps. The opposite shard of an even ring moves one way."""
     for t in range(1, n // 2 + 1):
         last = n % 2 == 0 and t == n // 2
         step = [_message(clockwise, n, i, i - t + 1, h) for i in range(n) for h in (0, 1)]
@@ -88,7 +88,7 @@ def ring_whole_shards(n: int) -> Iterator[Step]:
 
 
 def ring_split_last(n: int) -> Iterator[Step]:
-    """As above, but on an even ring the two halves of the opposite shard move both ways in the last step."""
+    """Gather as above, but in the last step the halves of an even ring's opposite shard move both ways."""
     for t in range(1, n // 2 + 1):
         last = n % 2 == 0 and t == n // 2
         yield [
@@ -103,7 +103,7 @@ def one_way_ring(n: int) -> Iterator[Step]:
 
 
 def line(n: int) -> Iterator[Step]:
-    """Gather on a line: every node passes on the last received data both ways. No wire connects the ends."""
+    """Gather on a line: every node sends on the last received data in both directions. No wire connects the ends."""
     for t in range(1, n):
         right = [(i, i - t + 1) for i in range(n - 1) if i - t + 1 >= 0]
         left = [(i, i + t - 1) for i in range(1, n) if i + t - 1 < n]
@@ -128,11 +128,11 @@ GATHERS = {
 }
 
 
-# -- executing them ----------------------------------------------------------------------------
+# -- execution of schedules --------------------------------------------------------------------
 
 
 def all_gather(network: Network, how: str, n: int, array_bytes: float) -> None:
-    """Run a schedule, and assert that every node ends with everything."""
+    """Run a schedule, and assert that every node ends with all data."""
     whole = {(owner, half) for owner in range(n) for half in (0, 1)}
     held = [{(i, 0), (i, 1)} for i in range(n)]
     for step in GATHERS[how](n):
@@ -145,7 +145,7 @@ def all_gather(network: Network, how: str, n: int, array_bytes: float) -> None:
 
 
 def mesh_all_gather_loads(how: str, sizes: Sequence[int], array_bytes: float, bandwidth: float) -> list[list[float]]:
-    """Return the seconds for which each axis's wires are busy, for every order in which the axes can be gathered."""
+    """Return how many seconds each axis's wires are busy, for every order in which the axes can be gathered."""
     loads = []
     for order in itertools.permutations(range(len(sizes))):
         busy, held = [0.0] * len(sizes), array_bytes
@@ -158,7 +158,7 @@ def mesh_all_gather_loads(how: str, sizes: Sequence[int], array_bytes: float, ba
 
 
 def reduce_scatter(network: Network, how: str, n: int, array_bytes: float) -> None:
-    """Run the schedule backwards on the opposite wires, adding: each part sums every node once."""
+    """Run the schedule backwards with sums, and assert that each sum has one term from each node."""
     partial = [{(owner, half): Counter([i]) for owner in range(n) for half in (0, 1)} for i in range(n)]
     for step in reversed(list(GATHERS[how](n))):
         arriving = [(m, partial[m.target].pop(m.chunk)) for m in step]  # each partial sum is sent only once
@@ -183,7 +183,7 @@ def all_reduce(network: Network, how: str, n: int, array_bytes: float) -> None:
 
 
 def all_to_all(network: Network, how: str, n: int, array_bytes: float) -> None:
-    """Send 1/n² of the array from every node to every other, by the shortest way, one chunk per wire and step."""
+    """Send 1/n² of the array from every node to every other on the shortest route, one chunk per wire and step."""
     half = array_bytes / (2 * n * n)
     if how == "switch":
         for t in range(1, n):
@@ -194,14 +194,14 @@ def all_to_all(network: Network, how: str, n: int, array_bytes: float) -> None:
 
 
 def moved(collective: str, how: str, n: int, size: float, bandwidth: float = 1.0) -> Network:
-    """Return a network over which this collective has been run."""
+    """Return a network after this collective has run on it."""
     net = Network(bandwidth)
     globals()[collective](net, how, n, size)
     return net
 
 
 def _ways(how: str, n: int, a: Node, b: Node) -> Iterator[list[Wire]]:
-    """Return the ways of the two halves of one chunk."""
+    """Yield the routes of the two halves of one chunk."""
     for part in (0, 1):
         if how == "line":
             up = a < b
@@ -221,7 +221,7 @@ def _walk(n: int, a: Node, b: Node, up: bool) -> list[Wire]:
 def torus_all_to_all(
     network: Network, sizes: Sequence[int], array_bytes: float, how: str | Sequence[str] = "ring"
 ) -> None:
-    """Run an all-to-all on a mesh of rings and lines: along one axis after the other."""
+    """Run an all-to-all on a mesh of rings and lines, along one axis after the other."""
     hows = [how] * len(sizes) if isinstance(how, str) else how
     nodes = list(itertools.product(*map(range, sizes)))
     routes = []
@@ -238,7 +238,7 @@ def _axis_ways(how: str, n: int, a: Node, b: Node) -> Iterator[list[Wire]]:
 
 
 def greedy(network: Network, routes: Iterable[list[Wire]], size: float) -> None:
-    """Store and forward: in each step a wire carries one waiting chunk, the one with the longest way to go."""
+    """Store and forward: in each step a wire carries one waiting chunk, the one with the longest remaining route."""
     waiting: dict[Wire, list[deque[Wire]]] = {}
     for route in routes:
         waiting.setdefault(route[0], []).append(deque(route))
@@ -264,14 +264,20 @@ Point = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a grid: nodes along it, a ring or a line, and how many pieces each of its wires carries in a step."""
+    """An axis of a grid.
+
+    Attributes:
+        size: nodes along it.
+        ring: whether it is a ring; otherwise it is a line.
+        wires: number of pieces that each of its wires carries in a step.
+    """
 
     size: int
     ring: bool
     wires: int = 1
 
     def reach(self, at: int, way: int, piece: int) -> int:
-        """How far a piece goes this way; on an even ring every second piece takes the longer half backwards."""
+        """Return how many hops a piece goes this way. On an even ring half of the pieces go farther backwards."""
         if not self.ring:
             return at if way < 0 else self.size - 1 - at
         return self.size // 2 if (way > 0) == (piece % 2 == 0) else (self.size - 1) // 2
@@ -279,7 +285,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Move:
-    """One piece over one wire. ``left``: how far it, or what follows from it, still has to go."""
+    """One piece that crosses one wire. ``left``: the most hops that the piece or its copies still have to go."""
 
     source: Point
     target: Point
@@ -291,15 +297,19 @@ class Move:
 
 
 Waiting = dict[tuple[Point, Point, int], list[tuple[int, tuple[Point, int], Move]]]
-"""What waits for each wire, most ahead first. On a ring of two, two wires join the nodes: one for each way."""
+"""Pieces that wait for each wire, the longest remaining route first.
+
+On a ring of two, each direction has its own wire.
+"""
 
 
 def torus_all_gather(axes: Sequence[Axis], orders: Sequence[Sequence[int]]) -> list[list[Move]]:
-    """Every node's shard, cut into a piece for each order, reaches every node: greedily, store and forward.
+    """Gather on a torus: every node's shard, cut into a piece for each order, reaches every node. Store and forward.
 
-    A piece goes along the first axis of its order; each node that it reaches sends it along the second; and so on.
-    Returns the steps. In each, a wire carries as many pieces as it can, of those waiting the ones with most ahead of
-    them.
+    A piece goes along the first axis of its order. Each node that it reaches sends it along the second axis, and so on.
+
+    Returns:
+        The steps. In each step a wire carries as many pieces as it can, those with the longest remaining route first.
     """
     nodes = list(itertools.product(*(range(a.size) for a in axes)))
     held = {node: {(node, p) for p in range(len(orders))} for node in nodes}
@@ -331,7 +341,7 @@ def torus_all_gather(axes: Sequence[Axis], orders: Sequence[Sequence[int]]) -> l
 def _queue(
     waiting: Waiting, axes: Sequence[Axis], order: Sequence[int], node: Point, piece: tuple[Point, int], stage: int
 ) -> None:
-    """A piece sets out along all axes of its order from this stage on, both ways."""
+    """Send a piece in both directions along each axis of its order, from this stage on."""
     for k in range(stage, len(order)):
         for way in (1, -1):
             if reach := axes[order[k]].reach(node[order[k]], way, piece[1]):
@@ -350,7 +360,7 @@ def _push(
 
 
 def mixed(orders: Sequence[Sequence[int]], shares: Sequence[float], pieces: int) -> list[Sequence[int]]:
-    """The order of each piece of a shard: as many pieces for each order as its share says."""
+    """Return the order of each piece of a shard. Each order gets a number of pieces in proportion to its share."""
     given = [0] * len(orders)
     for k in range(1, pieces + 1):
         behind = max(range(len(orders)), key=lambda i: shares[i] * k - given[i])
@@ -359,7 +369,7 @@ def mixed(orders: Sequence[Sequence[int]], shares: Sequence[float], pieces: int)
 
 
 def busiest(axes: Sequence[Axis], orders: Sequence[Sequence[int]]) -> list[list[float]]:
-    """For each order, the part of the array that each axis carries, over the pieces that its wires carry in a step."""
+    """Return each axis's load for each order: the part of the array that it carries, divided by its pieces per step."""
     loads = []
     for order in orders:
         busy, part = [0.0] * len(axes), 1.0
@@ -372,9 +382,9 @@ def busiest(axes: Sequence[Axis], orders: Sequence[Sequence[int]]) -> list[list[
 
 
 def even(axes: Sequence[Axis]) -> tuple[list[tuple[int, ...]], list[float], float]:
-    """All orders of the axes, the part of the array for each, and the load of the busiest axis.
+    """Return all orders of the axes, the part of the array for each, and the load of the busiest axis.
 
-    A linear program finds the parts that make the axes as equally busy as they can be.
+    A linear program chooses the parts that minimise this load.
     """
     orders = list(itertools.permutations(range(len(axes))))
     loads, count = np.array(busiest(axes, orders)), len(axes)
@@ -387,7 +397,7 @@ def even(axes: Sequence[Axis]) -> tuple[list[tuple[int, ...]], list[float], floa
 
 
 def backwards(steps: Sequence[Sequence[Move]], nodes: Iterable[Point], pieces: int) -> None:
-    """The same steps backwards with partial sums, a reduce-scatter: each node ends with its pieces, once from every node."""
+    """Run the steps backwards with sums: a reduce-scatter. Each sum must have one term from each node."""
     nodes = list(nodes)
     partial = {at: {(owner, p): Counter([at]) for owner in nodes for p in range(pieces)} for at in nodes}
     for step in reversed(steps):

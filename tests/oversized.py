@@ -1,7 +1,7 @@
 """Submissions near every limit of size, depth and number.
 
-``python -m tests.oversized --minutes N --seed S`` tries many. Each is drawn from a seed and holds a right function, so
-that its report needs every stage of grading. None may be pending.
+``python -m tests.oversized --minutes N --seed S`` grades many. Each is drawn from a seed and contains a right
+function, so that its report needs every stage of grading. No report may have pending points.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ REPEATED = ["a\n", "a=1\n", "1+", "-", "not ", "(", "[", "{", "((", "a.", "a(", 
 
 
 def some(rng: random.Random, most: int) -> int:
-    """Draw a number up to ``most``, as often near it as small."""
+    """Draw a number up to ``most`` or one above, often near ``most``."""
     return rng.choice([most, most - 1, most + 1, most // 2, int(most ** rng.random()), 1, 0])
 
 
@@ -142,7 +142,7 @@ def hand_in(rng: random.Random, folder: Path) -> str:
 
 
 def tried(grader: Grader, parsers: Parsers, seed: str) -> tuple[str, Submission, Report]:
-    """Submit what this seed draws, and grade it."""
+    """Draw a submission from this seed, and grade it."""
     with tempfile.TemporaryDirectory() as folder:
         kind = hand_in(random.Random(seed), Path(folder))
         found = read(Path(folder), "ada", grader.course.module_of, frozenset(), parsers)

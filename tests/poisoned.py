@@ -1,4 +1,4 @@
-"""Test programs that run in this process, with a trial of which of their operations matter."""
+"""Run test programs in-process, with a trial of which of their operations matter."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def answered(
 
 
 def seen(text: str, *args: Array, **more: Any) -> Seen:
-    """Return the ``Seen`` of a check, for its one run."""
+    """Return the ``Seen`` that a check gets for the program's only run."""
     (found,) = seen_of(answered(text, *args, **more), public=True)
     return found
 
 
 def matter(what: str, text: str, *args: Array, **more: Any) -> list[bool]:
-    """Return for each collective, or each matmul, whether it matters."""
+    """Return for each collective, or for each matmul, whether it matters."""
     found = seen(text, *args, **more)
     assert found.poison is not None
     said = found.poison.matter(what)

@@ -1,9 +1,9 @@
 """Look for honest programs that are refused: ``python -m tests.rewrites --minutes N --seed S``.
 
-Each reference and alternative of every traced task is written in other styles (``tests.rewriting``), first in one style
-at a time, then in several at once. A program that does not pass every check of its task is run directly in JAX, on the
-meshes and inputs that learners can have. If it computes the original's results, the refusal is printed. A person then
-decides whether the statement mentions it.
+This module writes each reference and alternative of every traced task in other styles (``tests.rewriting``), first in
+one style at a time, then in several at once. If a program does not pass every check of its task, JAX runs it
+directly, on the meshes and inputs that learners can have. If it computes the original's results, this module prints
+the refusal. A person then decides whether the statement mentions it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from tests.texts import Text, computes, course_grader, graded, results_of, right
 AT_ONCE = 3
 MOST_AT_ONCE = 8
 MOST_TEXTS = 5
-# Styles that make a program slower on the clock (docs/clock.md), so a check of the step's time may rightly fail
+# Styles that make a program slower on the clock (docs/clock.md). With them, a check of the step's time may rightly
+# fail.
 SLOWER = {
     "product: behind a barrier": "a slice that goes to a barrier is a kernel of its own",
     "product: highest": "a matmul of float32 in this precision takes several passes",
@@ -54,7 +55,14 @@ class Refusal:
 
 @dataclass
 class Found:
-    """The number of right programs tried, by exercise and style; of texts with other results; and the refusals."""
+    """Results of a search.
+
+    Attributes:
+        tried: number of right programs, by exercise.
+        by_way: number of right programs, by style.
+        other: number of programs with other results than the original's, by program.
+        refused: the refusals.
+    """
 
     tried: Counter[str] = field(default_factory=Counter)
     by_way: Counter[str] = field(default_factory=Counter)
@@ -75,7 +83,7 @@ class Found:
 
 
 def programs(grader: Grader, seed: int, only: str) -> Iterator[tuple[Text, tuple[Rewrite, ...]]]:
-    """Yield every text in every style, in an order of the seed; then, without end, in several styles at once."""
+    """Yield every text in each style, in an order of the seed; then, without end, texts in several styles."""
     pick = random.Random(f"{seed} programs")
     texts = [text for exercise, task in traced_tasks(grader, only) for text in right_texts(exercise, task)]
     alone: list[tuple[Text, tuple[Rewrite, ...]]] = [(text, (way,)) for text in texts for way in rewrites()]
@@ -86,10 +94,10 @@ def programs(grader: Grader, seed: int, only: str) -> Iterator[tuple[Text, tuple
 
 
 def cover(grader: Grader, name: str, seed: int) -> Found:
-    """Use each style in a right program of an exercise, with few programs: of each text in turn, in several styles.
+    """Use each style in a right program of an exercise. Few programs are needed, because each has several styles.
 
-    Styles that make programs slower are left out. If a program computes something else, halves of its styles are tried.
-    A style that makes a program wrong twice without other styles is given up.
+    Styles that make programs slower are left out. If a program computes other results, halves of its styles are
+    tried. A style that alone gives other results twice is left out from then on.
     """
     found, pick = Found(), random.Random(f"{seed} {name}")
     texts = [text for exercise, task in traced_tasks(grader, name) for text in right_texts(exercise, task)]
@@ -109,7 +117,7 @@ def cover(grader: Grader, name: str, seed: int) -> Found:
 
 
 def fitting(text: Text, ways: list[Rewrite], pick: random.Random) -> tuple[Rewrite, ...]:
-    """Return the first styles that change the text one after the other, and whose helpers have different names."""
+    """Return the first styles that change the text in turn, and that have helpers with different names."""
     found: list[Rewrite] = []
     names, module, was = set[str](), text.module, ast.unparse(text.module)
     for way in ways:
@@ -125,7 +133,7 @@ def fitting(text: Text, ways: list[Rewrite], pick: random.Random) -> tuple[Rewri
 def _used(
     grader: Grader, text: Text, ways: tuple[Rewrite, ...], pick: random.Random, found: Found
 ) -> tuple[Rewrite, ...]:
-    """Try a text in these styles, and return those in which it was right."""
+    """Try a text in these styles, and return the styles that were part of a right program."""
     program = written_again(text.module, ways, pick) if ways else None
     before = found.tried.total()
     if program:

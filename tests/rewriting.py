@@ -1,8 +1,7 @@
-"""Ways to write a program in another style, each a change of syntax with helpers.
+"""Ways to write a program in another style: changes of syntax, and helpers.
 
-A helper replaces a function or an operator wherever the program names it, and acts by its arguments. A change of syntax
-rewrites statements. None needs to know the exercise. Callers must check that a program still computes the right values,
-because a change that is impossible in one place may break the program there.
+A helper replaces a function or an operator wherever the program names it. A change of syntax rewrites statements. A
+rewrite may be wrong in some places of a program. Callers must check that a program still computes the right values.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ class Rewrite:
     Attributes:
         calls: names of functions, and of methods (with a dot in front), each with the helper that replaces it.
         operators: helpers for binary operators, by their class in ``ast``.
-        syntax: changes a module in place.
-        helpers: their text.
-        fits: return whether to rewrite a module with this text; other modules stay unchanged.
+        syntax: a function that changes a module in place.
+        helpers: the text of the helpers.
+        fits: returns whether to rewrite a module with this text; other modules stay unchanged.
     """
 
     name: str
@@ -123,7 +122,7 @@ def _every(args: ast.arguments) -> list[ast.arg]:
 
 
 def stored(body: Sequence[ast.AST], *, within: bool) -> set[str]:
-    """Return the names that statements assign; with ``within`` also in functions inside them."""
+    """Return the names that statements assign. With ``within``, include assignments in functions inside them."""
     found: set[str] = set()
     for node in body:
         if isinstance(node, ast.FunctionDef):
@@ -146,7 +145,7 @@ def reorder_statements(module: ast.Module, pick: random.Random) -> None:
 
 
 def _swappable(statement: ast.stmt) -> bool:
-    """Return whether a statement only assigns names, and changes nothing in place."""
+    """Return whether a statement assigns only names, and changes no value in place."""
     return isinstance(statement, ast.Assign) and all(
         isinstance(n, ast.Name | ast.Tuple | ast.Starred | ast.expr_context)
         for target in statement.targets
@@ -173,7 +172,7 @@ def plain_assignments(module: ast.Module, pick: random.Random) -> None:
 
 
 def around_results(helper: str, *, outermost: bool) -> Callable[[ast.Module, random.Random], None]:
-    """Pass functions' results through a helper: those of ``outermost`` functions, or of functions inside them."""
+    """Pass functions' results through a helper: results of outermost functions, or of functions inside them."""
 
     def change(module: ast.Module, pick: random.Random) -> None:
         top = [s for s in module.body if isinstance(s, ast.FunctionDef) and not s.name.startswith("again_")]
@@ -196,7 +195,7 @@ def _returns(node: ast.AST) -> list[ast.Return]:
 
 
 def decorate(decorator: str, *, inner: bool) -> Callable[[ast.Module, random.Random], None]:
-    """Decorate each function that is called with arrays only; with ``inner``, functions inside others."""
+    """Decorate each function that takes only arrays; with ``inner``, functions inside other functions."""
 
     def change(module: ast.Module, pick: random.Random) -> None:
         top = [s for s in module.body if isinstance(s, ast.FunctionDef)]
@@ -209,7 +208,7 @@ def decorate(decorator: str, *, inner: bool) -> Callable[[ast.Module, random.Ran
 
 
 def lambdas_as_functions(module: ast.Module, pick: random.Random) -> None:
-    """Turn a lambda in a call's arguments into a function with a name, as ``named(lambda ...)``."""
+    """Wrap a lambda in ``again_named``, which makes a named function of it."""
 
     class Named(ast.NodeTransformer):
         def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
@@ -231,7 +230,7 @@ def keyword(function: str, name: str, value: str) -> Callable[[ast.Module, rando
     return change
 
 
-# -- all of them -------------------------------------------------------------------------------
+# -- all rewrites ------------------------------------------------------------------------------
 
 
 def _rewrite(
@@ -242,13 +241,13 @@ def _rewrite(
     syntax: Callable | None = None,
     fits: Callable[[str], bool] = lambda text: True,
 ) -> Rewrite:
-    """Return a way of rewriting. ``calls`` and ``operators``: "name=helper name=helper"."""
+    """Return a rewrite. ``calls`` and ``operators`` have the form "name=helper name=helper"."""
     replaced, operated = (dict(pair.split("=") for pair in text.split()) for text in (calls, operators))
     return Rewrite(name, replaced, operated, syntax, helpers, fits)
 
 
 def _can_reshard(text: str) -> bool:
-    """Return whether helpers may move the arguments of ``shard_map``. In a vmap they would also gather its dimension."""
+    """Return whether helpers may move ``shard_map``'s arguments. In a vmap they would also gather its dimension."""
     return "jax.shard_map" in text and "vmap" not in text
 
 
@@ -324,7 +323,7 @@ def again_named(f):
 
 
 def written_again(module: ast.Module, ways: Sequence[Rewrite], pick: random.Random) -> str | None:
-    """Return the text after these rewrites, one after the other; None if any of them changes nothing."""
+    """Return the text after these rewrites in turn; None if one of them changes nothing."""
     for way in ways:
         was, module = ast.unparse(module), way(module, pick)
         if ast.unparse(module) == was:

@@ -19,9 +19,9 @@ def right_sources(course: Course, name: str) -> list[str]:
 
 
 def right_class(course: Course, folder: Path, module: str = "") -> list[str]:
-    """Write a folder for each student and return their names; the first hands in all references (of one module).
+    """Write one folder per student, and return the students' names. The first has all references (of one module).
 
-    Student n hands in the n-th alternative of each exercise that has so many.
+    Student n has the n-th alternative of each exercise with at least n alternatives.
     """
     names = [name for name in course.exercises if module in ("", course.module_of[name])]
     students = []

@@ -1,10 +1,11 @@
 """Look for unknown attacks: ``python -m tests.search --minutes N --seed S``.
 
-There are two generators. Each runs one try after another, and repeats them for an equal seed. ``programs`` changes the
-programs of honest and of wrong submissions, as text and as bytes, and passes them to the runner as if a tracer had sent
-them. ``patches`` replaces one public name that tracing uses, in JAX or in Python's library, on top of an honest and of
-a wrong solution. What must hold: wrong submissions gain nothing, no other report changes by a byte, no result is ever
-broken, and the workers go on. The facts of a program that ran must equal those that an interpreter counts.
+There are two generators. An equal seed repeats their tries. ``programs`` changes the programs of honest and of wrong
+submissions, as text and as bytes, and passes them to the runner as if a tracer had sent them. ``patches`` replaces
+one public name that tracing uses, in JAX or in Python's library, in an honest or a wrong solution.
+
+These rules must hold: wrong submissions gain nothing, no other report changes by a byte, no result is ever broken,
+and the workers continue. The facts of a program that ran must equal the interpreter's counts.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ HONEST = {
         body="lambda a: jax.lax.psum(jax.lax.fori_loop(0, a.shape[0], lambda i, t: t + a[i], 0 * a[0]), 'x')", out=""
     ),
 }
-# Wrong programs that no small change makes right. Each contains an operation that the grader's facts depend on.
+# Wrong programs that no small change makes right. Each contains an operation on which the grader's facts depend.
 WRONG = {
     "part": MAPPED.format(body="lambda a: (a * a + 3).sum(0)", out="'x'"),
     "gathered": MAPPED.format(body="lambda a: jax.lax.psum(jax.lax.all_gather(a, 'x').cumsum(0)[0, 0] * 7, 'x')", out=""),
@@ -74,7 +75,14 @@ LOOK_AFTER = 25  # number of tries after which an honest submission is checked a
 
 @dataclass
 class Found:
-    """``tried`` by kind, and the findings: ``(kind, number, what was wrong, how to see it again)``."""
+    """Numbers of tries, and the findings.
+
+    Attributes:
+        tried: number of tries, by kind.
+        ran: number of changed programs that ran.
+        counted: number of programs that the interpreter counted.
+        wrong: findings: kind, number of the try, what was wrong, and how to repeat it.
+    """
 
     tried: dict[str, int] = field(default_factory=dict)
     ran: int = 0
@@ -91,7 +99,7 @@ class Found:
 
 
 def search(seed: int, *, minutes: float = math.inf, most: int | None = None, kinds: str = "programs patches") -> Found:
-    """Try until the time or the number of each is used up; at most ``most`` of each kind."""
+    """Try until the time is used up, or until each kind had ``most`` tries."""
     found = Found()
     until = time.monotonic() + 60 * minutes
     course = load_course(COURSE / "course.yaml")
@@ -153,7 +161,7 @@ def patch():
 
 @cache
 def names() -> tuple[tuple[str, tuple[str, ...], str], ...]:
-    """Yield public attributes of the modules, and callable ones of their classes: module, path, name."""
+    """Return public attributes of the modules, and methods of JAX's classes: module, path, name."""
     found: dict[int | tuple, tuple[str, tuple[str, ...], str]] = {}
     for module in OWNERS:
         owner = importlib.import_module(module)
@@ -169,7 +177,7 @@ def names() -> tuple[tuple[str, tuple[str, ...], str], ...]:
 
 
 def patches(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]:
-    """Yield honest and wrong solutions with one name patched, when the file is loaded or the function is traced."""
+    """Grade honest and wrong solutions with one name patched, while the file loads or the function is traced."""
     alone = [grader.grade(submission("honest", HEAD + HONEST[name] + HONEST_OTHERS), [NAME]) for name in HONEST]
     if [report.earned for report in alone] != [FULL] * len(alone):
         raise RuntimeError(f"honest work earns {[report.earned for report in alone]}")
@@ -216,7 +224,7 @@ def patches(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]
 
 
 def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]:
-    """Change programs of honest and wrong submissions, run them, and judge them."""
+    """Change programs of honest and wrong submissions, run them, and judge the findings."""
     workers = grader.hosts[0]
     exercise = grader.course.exercise(NAME)
     asks = [a for a in grader.plan(NAME, public=False) if isinstance(a.of, Call)]
@@ -268,7 +276,7 @@ def traced(workers: Workers, ask: Any, text: str, files: list[str]) -> bytes:
 
 
 def miscounted(code: bytes, ask: Any, seen: Observation, found: Found) -> Iterator[str]:
-    """Return differences between a program's facts and the interpreter's counts on each device."""
+    """Yield the differences between a program's facts and the interpreter's counts on each device."""
     about = ask.for_tracer([])
     arrays = [np.asarray(v) for v in ask.inputs[0].values()]
     try:
@@ -303,7 +311,7 @@ Change = Callable[[str, random.Random], str]
 
 
 def changed(code: bytes, pick: random.Random, all_of_them: list[bytes]) -> tuple[bytes, str]:
-    """Return a changed program and how it was changed; either one that MLIR can write, or arbitrary bytes."""
+    """Return a changed program, and the change. The program is one that MLIR can write, or arbitrary bytes."""
     if pick.random() < 0.15:
         return garbled(code, pick, all_of_them)
     text = written(code, generic=pick.random() < 0.6)
@@ -355,7 +363,7 @@ def written(code: bytes, *, generic: bool) -> str:
 
 
 def bytecode(text: str) -> bytes | None:
-    """Return the bytecode of a module, however hostile; None for text that is no module."""
+    """Return the bytecode of a module, or None if the text is no module."""
     from jaxlib.mlir import ir
 
     code = io.BytesIO()
@@ -367,7 +375,7 @@ def bytecode(text: str) -> bytes | None:
 
 
 def _swap(text: str, pick: random.Random, pattern: str, choices: Callable[[str], Any]) -> str:
-    """Replace one place that fits a pattern by one of ``choices``."""
+    """Replace one place that fits a pattern with one of ``choices``."""
     places = list(re.finditer(pattern, text))
     if not places:
         return text
@@ -535,7 +543,7 @@ def add_to_the_module(text: str, pick: random.Random) -> str:
 
 
 def wrap_main(text: str, pick: random.Random) -> str:
-    """Put main into a branch or the body of a loop, beside another one that does something else."""
+    """Put main into a branch or into the body of a loop, with other code beside it."""
     found = re.search(r"func\.func public @main\((%\w+): (tensor<\w+>).*?\) -> \(?(tensor<\w+>)", text)
     if found is None or "func.func private @inner" in text:
         return text

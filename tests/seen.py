@@ -26,7 +26,7 @@ def sharded(
     due: str | None = None,
     **more: Any,
 ) -> Sharded:
-    """Return ``value`` laid out by ``spec``. ``due``: the dtype of the ask; by default its own."""
+    """Return ``value`` laid out by ``spec``. ``due``: the dtype that the ask requires; by default ``dtype``."""
     whole = value.astype(dtype_of(dtype))
     slices = owner_slices(whole.shape, spec, mesh)
     shards = [whole[tuple(slice(a, b) for a, b in where)].copy() for where in slices]
@@ -34,7 +34,7 @@ def sharded(
 
 
 def collective(kind: str, *axes: str, **more: Any) -> Collective:
-    """Return a collective. ``count`` and ``sent`` may be numbers; None stands for an unreadable one."""
+    """Return a collective. ``count`` and ``sent`` may be numbers, or None for a number that the facts do not know."""
     count, sent = (UNKNOWN if n is None else Interval.of(n) for n in (more.pop("count", 1), more.pop("sent", 64)))
     return Collective(kind, axes, more.pop("bytes", 64), sent, count, **more)
 

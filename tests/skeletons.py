@@ -1,11 +1,15 @@
-"""Look for programs that earn points without doing the work: ``python -m tests.skeletons --minutes N --seed S``.
+"""Look for programs that earn points without the required work: ``python -m tests.skeletons --minutes N --seed S``.
 
-``timed`` shows a fake (``tests.faking``) to the clock and the honest program everywhere else. The fake gains if a check
-of a timing call passes although the timed program differs from the honest one and is wrong if it is used everywhere. It
-also gains if all checks pass with a shorter step than the honest program's. A fake whose own values were judged beside
-its time, and are right there, is no gain: for example permutes in bfloat16 if all arrays are in bfloat16.
+``timed`` makes programs that run a fake (``tests.faking``) in timing calls and the honest program in all other calls.
+Only fakes that are wrong if used in all calls are tried. A fake gains in two cases:
 
-``disguised`` makes work that a check refuses look like something else (``tests.disguises``). It gains if it passes a
+- A check of a timing call passes although the timed program differs from the honest one.
+- All checks pass with a shorter step than the honest program's.
+
+It is no gain if the grader also judged the fake's own values and found them right: for example permutes in bfloat16,
+if all arrays are in bfloat16.
+
+``disguised`` makes work that a check refuses look like other work (``tests.disguises``). It gains if it passes a
 check that the undisguised work fails.
 """
 
@@ -38,7 +42,15 @@ from tests.texts import Text, course_grader, graded, results_of, right_texts, tr
 
 @dataclass(frozen=True)
 class Gain:
-    """A gain that a program should not have. ``kind``: the fake or disguise; ``by``: the observable, or its place."""
+    """A gain that a program should not have.
+
+    Attributes:
+        text: the program that was changed.
+        kind: the fake or disguise.
+        by: the property that the fake's condition examines, or the place of the disguised work.
+        what: what the program gains.
+        program: its text.
+    """
 
     text: Text
     kind: str
@@ -52,7 +64,14 @@ class Gain:
 
 @dataclass
 class Found:
-    """The number of programs tried, by generator and exercise, kind and observable; and of those shown to the clock."""
+    """Results of a search.
+
+    Attributes:
+        tried: number of programs, by exercise, by kind and by condition.
+        gained: number of programs that gained, by the same keys.
+        timed: number of programs that ran a fake in a timing call.
+        gains: the gains.
+    """
 
     tried: Counter[tuple[str, str]] = field(default_factory=Counter)
     gained: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -74,7 +93,7 @@ class Found:
         return "\n".join([*lines, *map(str, self.gains)])
 
 
-# -- programs that show the clock something else -----------------------------------------------
+# -- programs that run a fake in timing calls --------------------------------------------------
 
 When = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]
 
@@ -95,7 +114,7 @@ class Target:
         return isinstance(call, Call) and call.task is self.task and call.timing is not None
 
     def asks(self, grader: Grader, of: Any = None) -> list[Ask]:
-        """Return the asks of its timing calls, or of one of them."""
+        """Return the asks of its timing calls, or of one of these calls."""
         plan = [a for a in grader.plan(self.exercise.id, False) if self._times(a.of)]
         return [a for a in plan if of is None or a.of is of]
 
@@ -110,7 +129,7 @@ class Target:
         return found
 
     def tests(self, grader: Grader, by: str) -> list[str]:
-        """Return the tests of an observable, with what learners know about this task's timing calls."""
+        """Return the conditions on a property, filled in with what learners know about this task's timing calls."""
         asks = [a for a in self.asks(grader) if not a.hidden_sizes] or self.asks(grader)
         shapes = {_shape(a) for a in asks}
         meshes = [dict(a.mesh) for a in asks]
@@ -128,7 +147,7 @@ def targets(grader: Grader, only: str) -> list[Target]:
 
 
 def _shape(ask: Ask) -> tuple[int, ...]:
-    """Return the shape of the first array that has dimensions, as the task gets it."""
+    """Return the shape of the first array with dimensions, as the task receives it. A body receives a shard."""
     assert isinstance(ask.of, Call)
     arrays = [array for name, tree in ask.of.args.items() for _, array in leaves(tree, name)]
     array = next(a for a in arrays if a.shape)
@@ -164,7 +183,7 @@ def timed(grader: Grader, pick: random.Random, found: Found, only: str) -> Itera
                 continue
             honest, always = (report(target, p) for p in programs if p)
             if all(r.status == "passed" for r in results_of(always, target.exercise, target.task).values()):
-                continue  # it is right
+                continue  # it is right in all calls, so it is no fake
             gains, was_shown = gained(grader, target, graded(grader, target.exercise.id, program), honest)
             found.timed += was_shown
             found.note(text, how.kind + (", patched" if how.patched else ""), by, gains, program)
@@ -172,7 +191,7 @@ def timed(grader: Grader, pick: random.Random, found: Found, only: str) -> Itera
 
 
 def gained(grader: Grader, target: Target, report: ExerciseReport, honest: ExerciseReport) -> tuple[list[str], bool]:
-    """Return the points that a fake did not earn, and whether the clock got a fake at all."""
+    """Return the points that the program gains by its fake, and whether the fake ran in a timing call at all."""
     due, got = _steps(honest), _steps(report)
     judged, values, right = target.judged(grader), _programs(report), _programs(honest)
     other = {
@@ -200,12 +219,12 @@ def _when(ask: Ask) -> When:
 
 
 def _programs(report: ExerciseReport) -> dict[When, str]:
-    """Return the program of each ask with values."""
+    """Return the program of each ask that judges values."""
     return {(tuple(e.mesh.items()), tuple(e.dims.items())): e.program for e in report.evidence if e.step is None}
 
 
 def _steps(report: ExerciseReport) -> dict[When, tuple[str, int]]:
-    """Return the program and the step of each timing ask."""
+    """Return the program and the step's time for each timing ask."""
     return {
         (tuple(e.mesh.items()), tuple(e.dims.items())): (e.program, e.step)
         for e in report.evidence
@@ -217,7 +236,7 @@ def _steps(report: ExerciseReport) -> dict[When, tuple[str, int]]:
 
 
 def disguised(grader: Grader, pick: random.Random, found: Found, only: str) -> Iterator[None]:
-    """Try one program after the other, of each traced task in turn."""
+    """Try one program for each traced task in turn."""
     tasks = [(e, t, right_texts(e, t), wrong_texts(e, t)) for e, t in traced_tasks(grader, only)]
     passed: dict[tuple[str, str], set[str]] = {}
 
@@ -237,7 +256,7 @@ def disguised(grader: Grader, pick: random.Random, found: Found, only: str) -> I
             if program is None or plain is None:
                 continue
             if not (known := passes(text, plain)):
-                continue  # a task's other checks earn nothing without right values
+                continue  # the other checks earn nothing without right values
             gains = passes(text, program) - known
             checks = [
                 f"passes {n} ({text.exercise.checks[n].points:g} points), which it fails undisguised"
@@ -247,7 +266,7 @@ def disguised(grader: Grader, pick: random.Random, found: Found, only: str) -> I
             yield
 
 
-# -- all ---------------------------------------------------------------------------------------
+# -- all generators ----------------------------------------------------------------------------
 
 
 def search(

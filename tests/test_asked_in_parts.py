@@ -1,4 +1,4 @@
-"""Trees, steps and relations from a submission to its report: the documentation's exercises, graded and checked."""
+"""Trees, steps and relations, from a submission to its report. The exercises are those of the documentation."""
 
 from __future__ import annotations
 

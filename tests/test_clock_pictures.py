@@ -1,4 +1,4 @@
-"""The pictures of timelines in the documents and in statements are what the clock makes of the programs."""
+"""The timelines in the documents and statements are those that the clock makes of the programs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_picture_is_as_the_command_would_write_it(pictures: ModuleType, ma
 
 
 def drawn_in(pictures: ModuleType, made: dict[Path, str], name: str) -> str:
-    """The part "In time" of a statement."""
+    """Return the part "In time" of a statement."""
     (path,) = (path for path in made if path.stem == name)
     (drawn,) = re.findall(pictures.IN_TIME, made[path])
     return drawn
@@ -56,7 +56,7 @@ def test_each_statement_has_its_timelines(pictures: ModuleType, made: dict[Path,
         )
 
 
-def test_buckets_are_sent_under_products(pictures: ModuleType, made: dict[Path, str]) -> None:
+def test_buckets_overlap_matmuls(pictures: ModuleType, made: dict[Path, str]) -> None:
     assert "80% of their time overlapped" in drawn_in(pictures, made, "h2_buckets")
 
 

@@ -1,4 +1,4 @@
-"""The answer keys of modules 01 to 03, each derived a second time and in another way."""
+"""The answer keys of modules 01 to 03, each derived in a second way."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def cases_of(exercise: Exercise, check: str) -> list[dict]:
 
 
 def blocks(shape: tuple[int, ...], spec: tuple, mesh: dict[str, int]) -> list[tuple[int, ...]]:
-    """The shape that each device holds, from the indices that it owns."""
+    """Return the shape that each device holds, from the indices that it owns."""
     return [tuple(stop - start for start, stop in where) for where in owner_slices(shape, spec, mesh)]
 
 
 def ring_seconds(size: float, n: int, chip: str) -> float:
-    """An all-gather on an even ring, step by step: whole shards, both ways round at once."""
+    """Return the time of an all-gather of whole shards on an even ring, step by step, in both directions."""
     assert n % 2 == 0
     return sum(size / n / CHIPS[chip].ici for _ in range(n // 2))
 
 
 def wire_bytes_of_all_to_all(size: float, n: int) -> float:
-    """Bytes on the clockwise wire out of device 0; the chunk for the opposite device goes half each way."""
+    """Return the bytes on the clockwise wire out of device 0. The chunk for the opposite device goes half each way."""
     chunk, load = size / n**2, 0.0
     for source in range(n):
         for distance in range(1, n // 2 + 1):
@@ -49,14 +49,14 @@ def wire_bytes_of_all_to_all(size: float, n: int) -> float:
 
 
 def all_reduce_sends(size: float, n: int) -> float:
-    """Bytes that one device sends: it passes every chunk on, except the one that ends at it; twice."""
+    """Return the bytes that one device sends. In each of two passes it sends every chunk except its last."""
     reduce_scatter = sum(size / n for chunk in range(n) if chunk != 0)
     all_gather = sum(size / n for chunk in range(n) if chunk != 1)
     return reduce_scatter + all_gather
 
 
 @pytest.mark.parametrize("check", ["local_shape_axes", "local_shape_tuples"])
-def test_local_shape_is_what_jax_says(check):
+def test_local_shape_agrees_with_jax(check):
     exercise = COURSE.exercise("a1_local_shape")
     for case in cases_of(exercise, check):
         mesh = AbstractMesh(tuple(case["mesh_shape"].values()), tuple(case["mesh_shape"]))
@@ -84,7 +84,7 @@ def test_memory_is_the_sum_of_what_the_devices_hold(check):
 
 @pytest.mark.parametrize("check", ["choose_small_batch", "choose_large_batch"])
 def test_choose_follows_the_crossovers_on_paper(check):
-    """F divides out. Below B = C/W both are bound by links (2·D·F against 4·B·F); above, arithmetic holds up the first."""
+    """F cancels. Below B = C/W communication limits both (2·D·F against 4·B·F); above, compute limits the first."""
     exercise = COURSE.exercise("c5_choose")
     cases = cases_of(exercise, check)
     for case in cases:
@@ -141,7 +141,7 @@ def test_every_second_derivation_has_its_question():
     assert set(KEYS) <= set(QUESTIONS)
 
 
-def test_an_array_without_a_place_is_on_one_device(devices: int):
+def test_an_array_without_a_sharding_is_on_one_device(devices: int):
     host = np.ones((4, 6), np.float32)
     mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
     assert len(jnp.asarray(host).devices()) == 1

@@ -1,4 +1,4 @@
-"""An author's mistake gives one line when it is declared: the file, the line, what is wrong and how to mend it."""
+"""An author's mistake gives one line with the file, the line, what is wrong and what mends it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SECOND = (
 
 
 def complaint(folder: Path, was: str, becomes: str) -> str:
-    """Return the message about the exercise, from its line on."""
+    """Return the message about the exercise, from the line number on."""
     with pytest.raises(CourseError) as error:
         made_up(folder, was, becomes).exercise("x1_gather")
     assert "\n" not in str(error.value)
@@ -203,7 +203,7 @@ def test_an_author_s_file_does_not_end_the_command(tmp_path: Path) -> None:
     assert complaint(tmp_path, "ROWS = exercise.given(8)", "raise SystemExit(3)") == "16: SystemExit: 3"
 
 
-def test_the_line_is_that_of_the_file_beside_it(tmp_path: Path) -> None:
+def test_the_line_is_that_of_the_file_with_the_misconceptions(tmp_path: Path) -> None:
     course = in_two_files(tmp_path, ONE_WAY, '@exercise.misconception(of="gather_time")')
     with pytest.raises(CourseError) as error:
         course.exercise("x1_gather")

@@ -1,4 +1,4 @@
-"""The examples of the documentation are exercises, and ``verify`` proves each in a course of its own."""
+"""The examples of the documentation are exercises that ``verify`` proves, each in its own course."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PER_STUDENT = "variants: {mode: per_student, seed: s}\n"
 
 
 def course_of(folder: Path, name: str, text: str, more: str = "") -> Course:
-    """Return a course of this exercise alone."""
+    """Return a course with only this exercise."""
     place = folder / "solutions" / "01_shown"
     place.mkdir(parents=True)
     (place / f"{name}.py").write_text(text)
@@ -47,7 +47,7 @@ ASKING = [(name, text) for name, text in EXAMPLES if any(f"@exercise.{word}(" in
     ],
 )
 def test_an_example_is_proved(workers: Workers, tmp_path: Path, name: str, text: str, more: str) -> None:
-    """If there are questions, once with equal numbers for all students and once with different ones."""
+    """Examples with questions also run with different numbers for each student."""
     course = course_of(tmp_path, name, text, more)
     build(course)
     grader = Grader(course, "none", here=cast(Any, workers))

@@ -24,7 +24,7 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(shardlings [^`]+)`")
 STARTS = ("$ ", "shardlings ", "nbgrader ", "make ", "pip ")
 
-# (page, the block's beginning) -> the reason why the block is not run.
+# For each page and beginning of a block, the reason why the block is not run.
 NOT_RUN = {
     ("README.md", "make demo"): "makes an environment from a package index; .ci/run does",
     ("README.md", "shardlings list"): "docs/index.md runs them",
@@ -55,14 +55,14 @@ NOT_RUN = {
     ("docs/wings/predict.md", "shardlings predict f1"): "needs a TPU; tests/wings/predict/test_command.py predicts a step",
     ("docs/wings/predict.md", "shardlings predict"): "measures this machine for a minute; tests/wings/predict/test_command.py runs small ones",
 }  # fmt: skip
-# Commands that a page's prose asks for before a block of commands.
+# Commands that a page's prose describes before a block of commands.
 BEFORE = {
     ("docs/index.md", "shardlings submit"): "cp examples/submissions/ada/c1_no_communication.py exercises/03_matmuls/",
 }
 
 
 def blocks(page: str) -> list[str]:
-    """Return the page's blocks of commands: without a language, and with a command first."""
+    """Return the page's blocks of commands: fenced blocks without a language that begin with a command."""
     text = (ROOT / page).read_text(encoding="utf-8")
     return [body for language, body in FENCED.findall(text) if not language and is_command(body)]
 
@@ -72,12 +72,12 @@ def is_command(body: str) -> bool:
 
 
 def table_entry(table: dict[tuple[str, str], str], page: str, block: str) -> str:
-    """Return the table's entry for a block, '' if it has none."""
+    """Return the table's entry for a block, or '' if there is none."""
     return next((text for (where, start), text in table.items() if where == page and block.startswith(start)), "")
 
 
 def lines(page: str) -> Iterator[str]:
-    """Return every whole ``shardlings ...`` command of a block."""
+    """Yield every ``shardlings ...`` command of the page's blocks."""
     for block in blocks(page):
         for line in block.splitlines():
             if line.removeprefix("$ ").startswith("shardlings "):
@@ -89,7 +89,7 @@ class Wrong(Exception):
 
 
 def parsed(words: list[str], whole: bool) -> None:
-    """Raise Wrong for unknown commands and options; for ``whole`` ones also for wrong values and numbers of words."""
+    """Raise Wrong for unknown commands and options; with ``whole``, also for wrong values and numbers of arguments."""
     command: Any = typer.main.get_command(app)
     while words and words[0] in (inner := getattr(command, "commands", {})):
         command, words = inner[words[0]], words[1:]
@@ -112,7 +112,7 @@ def parsed(words: list[str], whole: bool) -> None:
 
 
 def problem(line: str, whole: bool) -> str:
-    """Return the mistake in a command, or ''. A command in a sentence need not be ``whole``."""
+    """Return the mistake in a command, or ''. ``whole`` is False for commands in sentences, which may be incomplete."""
     try:
         parsed(shlex.split(line, comments=True)[1:], whole)
     except Wrong as wrong:
@@ -168,8 +168,8 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUN)
-def test_a_pages_commands_do_what_they_say(page: str, checkout: Path) -> None:
-    """One shell runs all blocks of the page. ``check`` may find failures, and exits with 1 then."""
+def test_a_pages_commands_print_the_output_that_it_shows(page: str, checkout: Path) -> None:
+    """One shell runs all blocks of the page. ``check`` may exit with 1, because it may find failures."""
     script = ['shardlings() { command shardlings "$@" || [ $? = 1 ]; }']
     for block in blocks(page):
         if not table_entry(NOT_RUN, page, block):
@@ -193,7 +193,7 @@ def outputs(block: str) -> list[str]:
 
 
 def commands(block: str) -> list[str]:
-    """Return the typed lines: those after ``$`` if the block shows output, else all."""
+    """Return the command lines: the lines with ``$`` if the block shows output, else all lines."""
     if block.startswith("$ "):
         return [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
     return block.splitlines()

@@ -1,4 +1,4 @@
-"""The example submissions, graded by the real command: expected points and reasons, and equal bytes in every order."""
+"""The real command grades the example submissions: expected points and reasons, and equal bytes in every order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def place(student: str) -> Path:
 
 
 def isolation() -> str:
-    """Return ``auto``; or ``none`` if there is no isolation at all, since the examples are our own code."""
+    """Return ``auto``, or ``none`` without a sandbox. The examples are the project's own code, so ``none`` is safe."""
     try:
         print("isolation:", best_tier("auto"))
     except NoIsolation:
@@ -64,7 +64,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def differences(report: dict[str, Any], expected: dict[str, Any]) -> Iterator[str]:
-    """Return one line for each difference between a report and the expected results."""
+    """Yield one line for each difference between a report and the expected results."""
     if report["earned"] != expected["earned"]:
         yield f"earned {report['earned']:g}, expected {expected['earned']:g}"
     handed_in = {e["exercise"]: e for e in report["exercises"] if e["handed_in"]}
@@ -81,7 +81,7 @@ def differences(report: dict[str, Any], expected: dict[str, Any]) -> Iterator[st
 
 
 def surprises(results: list[dict[str, Any]], not_passed: dict[str, str]) -> Iterator[str]:
-    """Return the checks and questions whose results or reasons differ from the expected ones."""
+    """Yield one line for each check or question with an unexpected status or reason."""
     found = {r["name"]: r for r in results}
     yield from (f"there is no {check}" for check in not_passed if check not in found)
     for check, result in found.items():
@@ -99,7 +99,7 @@ def test_there_is_an_example_for_every_expectation() -> None:
 
 @pytest.mark.slow
 def test_the_demo_shows_a_class(tmp_path: Path) -> None:
-    """The first page that newcomers see after ``make demo``: one assignment, submitted by all, with typical scores."""
+    """The first page after ``make demo`` has one assignment, submitted by all students, with typical scores."""
     words = ["grade", str(EXAMPLES), "--out", str(tmp_path), "-j", "2", "--isolation", isolation(), "--json"]
     run = [sys.executable, "-m", "grader.cli", *words]
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
@@ -127,7 +127,7 @@ def test_every_example_gets_its_expected_points_and_reasons(graded: Path) -> Non
 
 @pytest.mark.slow
 def test_reports_do_not_depend_on_how_they_were_made(graded: Path, tmp_path: Path) -> None:
-    """Killed in the middle, and the rest one at a time: equal bytes as with two at a time."""
+    """A run that was killed and continued with one job gives the bytes of a run with two jobs."""
     killed = tmp_path / "killed"
     made = killed_after_the_first_save(killed)
     assert 0 < len(made) < len(EXPECTED) and not list((killed / "reports").iterdir())
@@ -144,9 +144,9 @@ def test_reports_do_not_depend_on_how_they_were_made(graded: Path, tmp_path: Pat
 
 
 def killed_after_the_first_save(out: Path) -> dict[str, bytes]:
-    """Kill a run once its database has reports, and return these reports by student.
+    """Kill a run as soon as its database has reports, and return these reports by student.
 
-    The first report is saved at once, the others about once a second.
+    The grader saves the first report at once, and the following reports about once a second.
     """
     running = subprocess.Popen(command(out, 2), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -159,5 +159,5 @@ def killed_after_the_first_save(out: Path) -> dict[str, bytes]:
 
 
 def files_of(out: Path) -> set[str]:
-    """Return all files, except those that a killed writer may leave and nothing reads."""
+    """Return all files, except temporary files that a killed writer may leave and that no code reads."""
     return {str(p.relative_to(out)) for p in out.rglob("*") if p.is_file() and not p.name.startswith(".tmp-")}

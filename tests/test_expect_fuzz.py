@@ -1,4 +1,4 @@
-"""Whatever a program returns, a check passes it or fails it: no dtype, shape or value is an error of ours."""
+"""Checks on results of any dtype, shape and value: a check passes or fails, and never breaks."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_values_of_any_kind_pass_or_fail(got: Any, shape: tuple[int, ...], seed:
 @MANY
 @given(returned, st.sampled_from(["scaled", "moved", "same", "zero", "partial"]), st.data())
 def test_values_near_the_reference_pass_or_fail(got: Sharded, how: str, data: st.DataObject) -> None:
-    """The guesses of ``diagnose`` look further the nearer a result is."""
+    """The nearer a result is to the right one, the more guesses ``diagnose`` tries."""
     want = np.nan_to_num(np.real(wide(got.value)), posinf=7.0, neginf=-7.0)
     if how == "scaled":
         want = want * data.draw(st.sampled_from([4, 0.5, 8, -1, 1e-9]))
@@ -196,7 +196,7 @@ def asked(dtype: str = "float32", kind: str = "task") -> Exercise:
 
 
 def judged(exercise: Exercise, answer: Any) -> list[Result]:
-    """The results when every run comes to ``answer(ask, inputs)``, a list of arrays."""
+    """Return the results of the checks if every run returns ``answer(ask, inputs)``, a list of arrays."""
     asks = plan(exercise, public=True, seed="s")
     found = [Answered(ask, Finding(Observation([answer(ask, one) for one in ask.inputs], [], 0))) for ask in asks]
     return judge_checks(exercise, found, public=True)
@@ -204,8 +204,8 @@ def judged(exercise: Exercise, answer: Any) -> list[Result]:
 
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d != "float32"])
 @pytest.mark.parametrize("kind", ["task", "body"])
-def test_an_answer_of_another_dtype_fails_and_is_never_ours(dtype: str, kind: str) -> None:
-    """Zeros of float8 passed, and int4 made the check raise, for "pending" at no cost."""
+def test_a_result_of_a_wrong_dtype_fails_and_is_never_the_graders_fault(dtype: str, kind: str) -> None:
+    """Earlier, float8 zeros passed the check, and int4 raised an error in it, which cost no points."""
     for factor in (0, 2):
 
         def answer(ask: Ask, one: dict, factor: int = factor) -> list[Sharded]:
@@ -217,7 +217,7 @@ def test_an_answer_of_another_dtype_fails_and_is_never_ours(dtype: str, kind: st
         assert (value.status, layout.status) == ("failed", "passed")
 
 
-def test_the_dtype_of_the_arguments_is_what_passes() -> None:
+def test_only_the_dtype_of_the_arguments_passes() -> None:
     for dtype in ("float32", "bfloat16", "float16", "int32", "int8"):
         right, _ = judged(
             asked(dtype), lambda ask, one, d=dtype: [sharded(2 * one["a"], ("x",), ask.mesh, d, due="int4")]
@@ -228,14 +228,14 @@ def test_the_dtype_of_the_arguments_is_what_passes() -> None:
 
 
 @pytest.mark.parametrize("many", [0, 2, 3])
-def test_another_number_of_results_fails_and_is_never_ours(many: int) -> None:
+def test_a_wrong_number_of_results_fails_and_is_never_the_graders_fault(many: int) -> None:
     for result in judged(asked(), lambda ask, one: [sharded(2 * one["a"], ("x",), ask.mesh)] * many):
         assert result.status == "failed"
         assert result.reason.endswith("is a return missing?" if many == 0 else f"not a tuple of {many}")
 
 
 def test_any_result_is_judged() -> None:
-    """Every dtype in every shape and layout, in one go: passed or failed."""
+    """Results of every dtype, shape and layout pass or fail."""
     exercise = asked()
     for seed, (dtype, shape, spec) in enumerate(itertools.product(DTYPES, SHAPES, SPECS)):
         got = laid_out(filled(shape, dtype, seed), spec)
@@ -245,7 +245,7 @@ def test_any_result_is_judged() -> None:
 
 
 def test_values_are_judged_in_the_dtype_that_jax_uses() -> None:
-    """From a real device: int4 and float8 as they come out of a program."""
+    """The arrays of int4, float8 and other dtypes are the results of programs on a real device."""
     for name in ("int4", "uint2", "float8_e5m2", "float4_e2m1fn", "bfloat16", "complex64", "bool"):
         zeros = np.asarray(jax.jit(lambda name=name: jnp.zeros((8, 4), name))())
         about, data = pack_array(zeros)

@@ -1,4 +1,4 @@
-"""Every parser of submitted bytes, with arbitrary bytes: it answers or refuses, and never crashes."""
+"""Every parser of submitted bytes gets arbitrary bytes: it accepts or refuses them, and never crashes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_packed_data_are_read_back(value: Any, blobs: list[bytes]):
     header = {"value": value}
     found, back = wire.read_frame(reader(wire.pack(header, blobs)))
     assert back == blobs
-    json.dumps(found, ensure_ascii=False).encode()  # the text has no lone surrogate, so it can be encoded
+    json.dumps(found, ensure_ascii=False).encode()  # fails if the text has a lone surrogate
 
 
 @pytest.mark.parametrize("depth", [121, 500, 995, 5000, 1_000_000])
@@ -281,7 +281,7 @@ for number in range(count):
 
 @pytest.mark.slow
 def test_mutated_programs_are_run_or_refused():
-    """In a separate process, as in use: MLIR may abort, and then the next program is tried."""
+    """The programs run in a separate process. If MLIR aborts, a new process runs the next program."""
     root = Path(__file__).resolve().parent.parent
     done, aborts, count = 0, 0, 150
     while done < count and aborts < 10:

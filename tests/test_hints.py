@@ -1,4 +1,4 @@
-"""Learners' wrong programs get the right hint: a small part of what ``bench/hints.py`` measures."""
+"""Learners' wrong programs get the right hint. ``bench/hints.py`` measures this for many more programs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_wrong_programs_get_the_hint_of_their_mistake_and_no_other(grader: Grade
 
 @pytest.mark.slow
 def test_a_mean_of_means_gets_its_hint_in_every_form(grader: Grader) -> None:
-    """Each program draws a mask of its own, so their results all differ."""
+    """Each program uses a different mask, so the programs have different results."""
     cases = list(written(grader.course, ["h1_ddp"]))
     exercise = grader.course.exercise("h1_ddp")
     found = {case.name: verdict(case, hints) for case, hints in hints_of(grader, exercise, cases)}

@@ -1,11 +1,11 @@
-"""Programs of the hostile corpus: each attack gets what its header says, and honest programs get all points.
+"""Programs of the hostile corpus. An attack earns what its header says, and honest programs earn all points.
 
-``tests/submissions/hostile/programs`` has a folder for each attacked exercise. ``honest*.py`` define some of its tasks
-and lose no points. Every other file is an attack on the same tasks, and its docstring has the expected result:
+``tests/submissions/hostile/programs`` has a folder for each attacked exercise. The files ``honest*.py`` define some
+of its tasks and earn all their points. Every other file is an attack on some tasks. Its docstring has these fields:
 
-    changes: optional; the file whose functions and variables the attack replaces; it leaves out what is equal
-    kind: what the attack pretends
-    earns: points, of those of its tasks
+    changes: optional; the file whose functions and variables the attack replaces; equal parts are left out
+    kind: the kind of attack
+    earns: points, of the points of its tasks
     fails: the checks that fail or are not tried, or "nothing"
     says: part of the first reason, or "nothing"
 """
@@ -58,13 +58,13 @@ class Program:
 
     @cached_property
     def text(self) -> str:
-        """The submission: the file alone, or after the file that it changes. Later definitions replace earlier ones."""
+        """Return the submission: the file it changes, if any, then the file. Later definitions replace earlier ones."""
         changed = self.header.get("changes")
         return f"{(self.path.parent / changed).read_text(encoding='utf-8')}\n\n{self.own}" if changed else self.own
 
     @property
     def defines(self) -> set[str]:
-        """Return the names of its functions and of the variables that it assigns."""
+        """Return the names of the program's functions, and of the variables that it assigns."""
         nodes = list(ast.walk(ast.parse(self.text)))
         assigned = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         return assigned | {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
@@ -80,7 +80,7 @@ def programs(*, honest: bool) -> list[Program]:
 
 
 def first_of_each_kind() -> list[Program]:
-    """Return the first attack of each kind. The others are slow tests, as are honest programs of other exercises."""
+    """Return the first attack of each kind. The tests of the other attacks are slow tests."""
     return list({attack.header["kind"]: attack for attack in reversed(programs(honest=False))}.values())
 
 
@@ -112,7 +112,7 @@ def results(grader: Grader, program: Program) -> list[Result]:
 
 
 def test_the_corpus_has_every_kind_of_attack() -> None:
-    """Every kind of attack occurs, every folder has an honest program and an attack, and there are no other files."""
+    """Every kind of attack occurs. Every folder has an honest program and an attack, and no other files."""
     attacks, honest = programs(honest=False), programs(honest=True)
     assert {a.header["kind"] for a in attacks} == KINDS
     assert {a.exercise for a in attacks} == {h.exercise for h in honest} == {p.name for p in PROGRAMS.iterdir()}

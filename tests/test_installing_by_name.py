@@ -1,4 +1,4 @@
-"""No text recommends to install shardlings from an index by its name, which anyone may register there."""
+"""No text recommends to install shardlings by name from an index, because any person may register that name there."""
 
 from __future__ import annotations
 

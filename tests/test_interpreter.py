@@ -1,4 +1,4 @@
-"""Facts derived twice: the facts of a program must include everything that a small interpreter counts."""
+"""Facts derived in two ways: a program's facts must include all counts of a small interpreter."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ def _devices(devices: int) -> None:
 
 
 def lowered(body: Callable, sizes: Mapping[str, int] = MESH) -> tuple[Callable, Any]:
-    """Compile a shard_map of this per-device function over a float32[8, 16], and return it with its module."""
+    """Compile a shard_map of a per-device function over a float32[8, 16]. Return the function and its module."""
     mesh = make_mesh(dict(sizes))
     fn = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=SPEC, out_specs=SPEC, check_vma=False), keep_unused=True)
     sharding = NamedSharding(mesh, SPEC)
-    # Lower ``fn`` only once, because each call would trace and lower it again.
+    # Each call of ``fn`` would trace and lower it again, so this code lowers it once.
     once = fn.lower(jax.ShapeDtypeStruct(SHAPE, "float32", sharding=sharding))
     compiled = quickly(once)
     return lambda value: compiled(jax.device_put(value, sharding)), once.compiler_ir("stablehlo")
 
 
 def outside(found: facts.Facts, counts: interpreter.Counts) -> list[str]:
-    """Return the differences between facts and counts. There should be none."""
+    """Return one line for each count that is outside of its fact."""
     wrong = []
 
     def within(what: str, interval: Interval, really: float, slack: float = 0) -> None:
@@ -72,7 +72,7 @@ def outside(found: facts.Facts, counts: interpreter.Counts) -> list[str]:
             sent = sum(n for k, n in counts.sent[device].items() if KIND.get(k, k) == kind)
             within(f"{kind} on device {device}", total(collectives, lambda c: Interval.of(1)), ran)
             interval = total(collectives, lambda c, d=device: c.sent_by(d))
-            # The interpreter's rings send whole elements; facts count equal parts in bytes.
+            # The interpreter sends whole elements round a ring, but facts assume parts with equal numbers of bytes.
             within(f"bytes of {kind} from device {device}", interval, sent, slack=8 * ran)
         if found.flops is not None:
             within(f"FLOPs of device {device}", found.flops, counts.flops[device])
@@ -89,7 +89,7 @@ KIND = {
 
 
 def twice(body: Callable, seed: int = 0) -> tuple[facts.Facts, interpreter.Counts]:
-    """Return facts and counts of a per-device function whose values agree in both ways."""
+    """Return facts and counts of a per-device function. The interpreter must compute JAX's values."""
     fn, module = lowered(body)
     value = np.random.default_rng(seed).standard_normal(SHAPE).astype(np.float32)
     results, counts = interpreter.run(module, MESH, [value])
@@ -97,7 +97,7 @@ def twice(body: Callable, seed: int = 0) -> tuple[facts.Facts, interpreter.Count
     return facts.read(module, MESH, set()), counts
 
 
-# -- by hand -----------------------------------------------------------------------------------
+# -- programs written by hand ------------------------------------------------------------------
 
 
 def along(n: int, step: int = 1) -> list[tuple[int, int]]:
@@ -148,7 +148,7 @@ def test_counts_equal_those_made_by_hand() -> None:
 
 
 def test_devices_may_take_different_branches() -> None:
-    """On one device the matmul costs something, on another it does not."""
+    """The matmul is in one branch only, so it adds FLOPs on some devices only."""
     _, counts = twice(by_branch)
     assert len(set(counts.flops)) == 2
 
@@ -163,7 +163,7 @@ def test_devices_may_take_different_branches() -> None:
     ],
 )
 def test_a_wrong_fact_is_found(wrong: Callable[[Collective], Collective]) -> None:
-    """Otherwise this file would prove nothing."""
+    """This shows that the tests of this file can fail."""
     found, counts = twice(BODIES["loop"])
     assert outside(found, counts) == []
     assert outside(dataclasses.replace(found, collectives=[wrong(c) for c in found.collectives]), counts)
@@ -171,14 +171,14 @@ def test_a_wrong_fact_is_found(wrong: Callable[[Collective], Collective]) -> Non
     assert outside(dataclasses.replace(found, collectives=[]), counts)
 
 
-# -- drawn -------------------------------------------------------------------------------------
+# -- drawn programs ----------------------------------------------------------------------------
 
 Step = Callable[[Any], Any]
 CALM = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture]
 
 
 def steps() -> st.SearchStrategy[Step]:
-    """Draw per-device functions of one array, of any nesting."""
+    """Draw nested per-device functions of one array."""
     axes = st.sampled_from(["x", "y", ("x", "y")])
     pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=4).filter(
         lambda ps: len({a for a, _ in ps}) == len({b for _, b in ps}) == len(ps)
@@ -206,7 +206,7 @@ def nested(inner: st.SearchStrategy[Step]) -> st.SearchStrategy[Step]:
         return lambda a: lax.fori_loop(0, n, lambda i, a: f(a), a)
 
     def until(f: Step) -> Step:
-        """Run as many rounds as data decide; all devices agree."""
+        """Run a number of rounds that depends on the data and is equal on all devices."""
         small = lambda s: (s[0] < 5) & (lax.pmax(jnp.max(jnp.abs(s[1])), ("x", "y")) < 2)  # noqa: E731
         return lambda a: lax.while_loop(small, lambda s: (s[0] + 1, f(s[1]) * 1.5), (0, a))[1]
 
@@ -243,13 +243,13 @@ def test_facts_hold_of_very_many_drawn_programs(body: Step, seed: int) -> None:
     assert outside(*twice(body, seed)) == []
 
 
-# -- the course --------------------------------------------------------------------------------
+# -- programs of the course --------------------------------------------------------------------
 
 ROOT = Path(__file__).parents[1]
 
 
 def module_of(task: Task, fn: Callable, call: Call, sizes: Mapping[str, int], dims: Mapping[str, int]) -> tuple:
-    """Return the jitted function that ``call`` makes of ``fn``, its module, and inputs."""
+    """Return the jitted function for ``call`` of ``fn``, its module, and inputs."""
     mesh, specs = make_mesh(dict(sizes), task.axis_types), [P(*a.spec) for a in call.args.values()]
     if task.kind == "body":
         out = task.out_specs
@@ -273,10 +273,10 @@ def module_of(task: Task, fn: Callable, call: Call, sizes: Mapping[str, int], di
 @pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(ROOT.glob("solutions/0[1-5]_*/*.py")), ids=lambda path: path.stem)
 def test_facts_hold_of_references_and_misconceptions(path: Path) -> None:
-    """On the first mesh of the first check of every task that makes a program.
+    """Each program runs on the first mesh of the first check of its task.
 
-    Only modules 01 to 05: later ones have trees, steps, and calls for the clock whose arrays hold no data, which the
-    interpreter cannot run. Facts about their programs are derived a second time in tests/test_keys_*.py.
+    Only modules 01 to 05 are tested. Later modules have trees, steps, and timing calls without data, which the
+    interpreter cannot run. tests/test_keys_*.py derive facts about their programs in a second way.
     """
     exercise = load_exercise(path, path.stem, path.parent.name, 0.02)
     calls = {c.call.task.name: c.call for c in exercise.checks.values() if isinstance(c.call, Call)}
@@ -312,7 +312,7 @@ def assert_facts_hold(call: Call, fn: Callable, what: str) -> None:
 
 @pytest.mark.slow
 def test_facts_hold_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every program of the example submissions that the interpreter can run, as it came from the tracer."""
+    """Facts hold of every program from the example submissions that the interpreter can run."""
     programs: list[tuple[Any, bytes]] = []
     own = Runner.run_or_try_again
 
@@ -336,7 +336,7 @@ def test_facts_hold_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
             module = canonical(code, ask.mesh, arguments, set()).parse()
             with module.context, np.errstate(all="ignore"):
                 _, counts = interpreter.run(module, ask.mesh, ask.arrays()[0])
-        except Exception:  # the program is refused, or has a shard_map over some axes only (not supported)
+        except Exception:  # the program is refused, or its shard_map is over some axes only
             continue
         counted += 1
         assert outside(facts.read(module, ask.mesh, set()), counts) == [], f"{ask.exercise} {ask.task} {ask.mesh}"

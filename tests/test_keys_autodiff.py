@@ -1,4 +1,4 @@
-"""Module 07: every answer derived a second time. All-reduces are counted in what JAX traces, and moved over wires."""
+"""The answer keys of module 07, each derived in a second way: from all-reduces that JAX traces, moved over wires."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TASKS = {task.name: task.fn for exercise in EXERCISES.values() for task in exerc
 
 
 def inner(eqn: Any) -> Iterator[Any]:
-    """The jaxprs in an equation."""
+    """Yield the jaxprs in an equation."""
     for value in jax.tree.leaves(
         list(eqn.params.values()), is_leaf=lambda v: hasattr(v, "eqns") or hasattr(v, "jaxpr")
     ):
@@ -46,7 +46,7 @@ def is_all_reduce(eqn: Any) -> bool:
 
 
 def all_reduces(jaxpr: Any, times: int = 1) -> list[int]:
-    """Bytes of each all-reduce of a jaxpr, those in scans as often as they run."""
+    """Return the bytes of each all-reduce of a jaxpr. An all-reduce in a scan is listed once for each round."""
     found = []
     for eqn in jaxpr.eqns:
         if is_all_reduce(eqn):
@@ -57,7 +57,7 @@ def all_reduces(jaxpr: Any, times: int = 1) -> list[int]:
 
 
 def longest_chain(jaxpr: Any, before: list[int]) -> list[int]:
-    """How many all-reduces, one after the other, each result waits for; ``before``: the same of the arguments."""
+    """Return how many all-reduces in sequence each result waits for. ``before``: how many each argument waited for."""
     depth = dict(zip(jaxpr.invars, before, strict=True))
     for eqn in jaxpr.eqns:
         given = [depth.get(v, 0) if not hasattr(v, "val") else 0 for v in eqn.invars]
@@ -75,7 +75,7 @@ def mesh_of(axis: str, size: int) -> AbstractMesh:
 
 
 def traced(fn: Callable, axis: str, size: int, specs: tuple, out: Any, *shapes: tuple) -> Any:
-    """The jaxpr of a per-device function with types, on so many devices."""
+    """Return the jaxpr of a per-device function with types, on ``size`` devices."""
     mapped = jax.shard_map(fn, mesh=mesh_of(axis, size), in_specs=specs, out_specs=out, check_vma=True)
     return jax.make_jaxpr(mapped)(*(jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes)).jaxpr
 
@@ -85,7 +85,7 @@ def traced(fn: Callable, axis: str, size: int, specs: tuple, out: Any, *shapes: 
 
 @cache
 def sent(n: int, size: float) -> float:
-    """Bytes that each device sends in an all-reduce on a one-way ring."""
+    """Return the bytes that each device sends in an all-reduce on a one-way ring."""
     net = network.Network(1.0)
     network.all_reduce(net, "one_way_ring", n, size)
     return sum(net.sent.values()) / n
@@ -93,7 +93,7 @@ def sent(n: int, size: float) -> float:
 
 @cache
 def seconds(n: int, size: float, chip: str, *, hop: float = 0.0, how: str = "ring whole") -> float:
-    """Of an all-reduce on a ring, both ways round, in whose steps a hop takes this long at least."""
+    """Return the time of an all-reduce on a ring, in both directions. A step takes at least ``hop`` seconds."""
     net = network.Network(CHIPS[chip].ici)
     network.all_reduce(net, how, n, size)
     return net.steps * max(hop, net.clock / net.steps)
@@ -153,7 +153,7 @@ def one_micro_batch_after_the_other(chip: str, G: int, X: int, M: int) -> float:
 
 
 def tokens_by_search(chip: str, percent: int, X: int, width: int) -> float:
-    """Tokens of a step of a billion parameters, found by halving."""
+    """Return the tokens of a step of a model with a billion parameters, found by bisection."""
     G = 1e9
     reduce, low, high = seconds(X, width * G, chip), 1.0, 1e9
     for _ in range(200):
@@ -176,7 +176,7 @@ def in_one_pass(x):
 
 @cache
 def waited_for(norm: Callable, X: int, D: int) -> int:
-    """All-reduces one after the other in the forward and the backward pass."""
+    """Return the number of all-reduces in sequence in the forward and the backward pass."""
 
     def both(x, dy):
         y, back = jax.vjp(norm, x)
@@ -216,18 +216,18 @@ def test_every_second_derivation_has_its_question():
 
 
 def test_hops_outweigh_the_bytes_of_a_batch_norm():
-    """G5's question counts hops alone."""
+    """The answer of G5's question counts only the time of hops."""
     (question,) = EXERCISES["g5_batch_norm"].questions.values()
     for params in question.variants():
         assert seconds(params["X"], 8 * params["D"], "v5p") < 0.1 * params["X"] * HOP_TIME
 
 
-# -- what the statements say -------------------------------------------------------------------
+# -- claims of the statements ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("check_vma", "expected"), [(True, 4), (False, 1)])
 def test_types_sum_a_gradient_over_the_devices(check_vma: bool, expected: float):
-    """G3: of a loss w * 1 the gradient is 1 on each of 4 devices, and with types the sum of them."""
+    """G3: the gradient of the loss w * 1 is 1 on each of 4 devices. With types, it is the sum over the devices."""
     mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,), devices=jax.devices()[:4])
     local = jax.grad(lambda w, x: w * x[0])
     fn = jax.shard_map(local, mesh=mesh, in_specs=(P(), P("x")), out_specs=P(), check_vma=check_vma)
@@ -236,7 +236,7 @@ def test_types_sum_a_gradient_over_the_devices(check_vma: bool, expected: float)
 
 @pytest.mark.parametrize(("check_vma", "expected"), [(True, 0), (False, 2)])
 def test_without_types_a_psum_is_summed_again_backwards(check_vma: bool, expected: int):
-    """G1: once over x, and once over the axis that the argument is not cut over."""
+    """G1: without types there are two sums: over x, and over y, which the spec of the argument does not use."""
     mesh = AbstractMesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
     local = lambda x: jax.lax.psum(x.sum(0), "x")  # noqa: E731
     fn = jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=check_vma)
@@ -253,8 +253,8 @@ def flat(jaxpr: Any) -> Iterator[Any]:
             yield from flat(part)
 
 
-def test_a_cast_for_each_place_where_types_meet():
-    """G2's trap: x is used twice, and cast once or twice."""
+def test_jax_casts_at_each_place_where_types_meet():
+    """G2's trap: x is used twice, so JAX casts it twice unless the program casts it once."""
 
     def step(cast):
         def grad(x, w):

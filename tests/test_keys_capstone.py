@@ -1,7 +1,7 @@
-"""M1 and M2, the capstone: every answer derived a second time.
+"""The answer keys of M1 and M2, each derived in a second way.
 
-The solution is traced on the mesh and at the sizes of a question; what its products and collectives are is counted there, and how long
-collectives take comes from messages moved over wires (``network.py``).
+The solution is traced on the mesh and at the sizes of a question. This file counts its matmuls and collectives in the
+trace. The times of collectives come from messages moved over wires (``network.py``).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def bytes_of(values: Any) -> int:
 
 
 def forward_and_backward(dp: int, sp: int, tp: int, b: int, T: int, D: int) -> tuple[Any, Any]:
-    """The jaxprs of the block, and of it with the gradients of all it is given, in bfloat16; one device's are the same for any dp."""
+    """Return the jaxprs of the block alone and of the block with all gradients, in bfloat16, for any ``dp``."""
     return traced(sp, tp, b, T, D)
 
 
@@ -70,7 +70,7 @@ def traced(sp: int, tp: int, b: int, T: int, D: int, dp: int = 2) -> tuple[Any, 
 
 
 def multiplied(jaxpr: Any) -> float:
-    """FLOPs of a device's products."""
+    """Return the FLOPs of a device's matmuls."""
     total = 0.0
     for equation in equations(jaxpr):
         if equation.primitive.name == "dot_general":
@@ -87,7 +87,7 @@ def seconds(collective: str, n: int, size: float) -> float:
 
 
 def on_two_axes(size: float) -> float:
-    """Each device takes all of an array in over four wires when it is gathered, and gives as much when it is scattered."""
+    """Return the time of an all-reduce over two axes. Its two passes each move the array over four wires."""
     return 2 * size / (4 * WIRE)
 
 
@@ -114,7 +114,7 @@ def times_of(dp: int, sp: int, tp: int, b: int, T: int, D: int) -> Times:
 
 
 def step(**drawn: int) -> float:
-    """Product by product: what is forward in one block, the rest in the backward pass."""
+    """Return the time of a step. The forward matmuls are those of the block alone; the others are the backward pass."""
     time = times_of(**drawn)
     forward = multiplied(forward_and_backward(**drawn)[0]) / PEAK
     backward = time["products"] - forward
@@ -122,7 +122,10 @@ def step(**drawn: int) -> float:
 
 
 def hides_from(T: int, D: int) -> float:
-    """Positions where the backward products take as long as the gradients, between two that were counted: both are straight lines."""
+    """Return the sequence length per device at which the backward matmuls take as long as the gradients.
+
+    Both times are linear in the length, so two traced lengths give the point.
+    """
     mesh = {"dp": 4, "sp": 4, "tp": 4, "T": T, "D": D}
 
     def spare(b: int) -> float:
@@ -171,7 +174,7 @@ def test_gradients_are_exposed_only_with_short_sequences():
 
 @pytest.mark.parametrize(("tp", "sp"), list(itertools.product([4, 8], repeat=2)))
 def test_the_budget_is_what_the_solution_sends(tp: int, sp: int):
-    """Four all-reduces of rows; K and V gathered, their gradients scattered; each parameter summed once."""
+    """Four all-reduces of rows, two gathers of K and V, two scatters of their gradients, one sum per parameter."""
     b, T, D = 2, 4096, 2048
     _, jaxpr = forward_and_backward(4, sp, tp, b, T, D)
     taken: dict[Any, list[int]] = {}

@@ -1,5 +1,8 @@
-"""Module 12: every answer derived a second time. What compiled texts say is counted from the programs' sources (jaxprs), in which no
-compiler has had a word, and by the grader's own reader of compiled programs; bytes sent are those of messages over wires."""
+"""The answer keys of module 12, each derived in a second way.
+
+Facts of compiled texts are counted in jaxprs, which no compiler has changed, and by the grader's own reader of
+compiled programs. Bytes come from messages moved over wires.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +30,14 @@ MODULE = ROOT / "solutions/12_predict_profile"
 
 
 def made_by_docs() -> Any:
-    """The program that made the texts."""
+    """Return the module docs/make_hlo.py, which made the texts."""
     spec = importlib.util.spec_from_file_location("make_hlo", ROOT / "docs/make_hlo.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     module.__dict__["__name__"] = "make_hlo"
     import sys
 
-    sys.modules["make_hlo"] = module  # dataclasses look there
+    sys.modules["make_hlo"] = module  # dataclasses look up their module in sys.modules
     spec.loader.exec_module(module)
     return module
 
@@ -52,7 +55,7 @@ Key = tuple[str, str, int]
 
 
 def written(jaxpr: Any, mesh: dict[str, int], trips: int = 1) -> Iterator[tuple[Key, int, int]]:
-    """What a source sends: (kind, groups, trips), elements and bytes."""
+    """Yield what each collective of a source sends: (kind, groups, trips), elements and bytes."""
     for equation in jaxpr.eqns:
         named = equation.primitive.name
         if named in SENT:
@@ -95,7 +98,10 @@ def test_collectives_are_those_of_the_source(name: str):
 
 
 def test_a_tpu_reduce_scatter_is_an_all_reduce_of_padded_rows():
-    """TPU scatters 1024 rows over 4 as sums of 1056, and what lies between parts of 256 and of 264 is passed on: 24 rows at most."""
+    """A TPU scatters 1024 rows over 4 devices as sums of 1056 padded rows.
+
+    The bounds of the parts, 256 rows and 264 padded rows, differ by at most 24 rows, which a permute moves.
+    """
     found = {kind: size for kind, size, _, _ in TASKS["collectives"](TEXTS["exchange-tpu"])}
     assert found == {
         "all-reduce": 4 * 264 * 4096 * 2,
@@ -137,7 +143,7 @@ def test_trip_counts_from_conditions_equal_those_that_cpu_prints(name: str):
     "shape, dims, order", [((4, 2), (2, 4), (1, 0)), ((4, 3), (2, 3, 2), (0, 2, 1)), ((4, 4), (2, 4, 2), (1, 2, 0))]
 )
 def test_groups_of_grids_by_coordinates(shape: tuple[int, ...], dims: tuple[int, ...], order: tuple[int, ...]):
-    """A device's place in the transposed grid, digit by digit."""
+    """Each device's place in the transposed grid is computed digit by digit."""
     spelled = f"[{','.join(map(str, shape))}]<=[{','.join(map(str, dims))}]T({','.join(map(str, order))})"
     due: list[list[int]] = [[-1] * shape[1] for _ in range(shape[0])]
     for device in range(math.prod(dims)):
@@ -161,7 +167,7 @@ def sent_by_loops(M: int, L: int, A: int, B: int, G: int, N: int) -> float:
 
 
 def whole_product(B: int, K: int, F: int, X: int, Y: int, Z: int) -> float:
-    """Every device's own product, those of one copy only: the devices whose place along the grid's last dimension is 0."""
+    """Return the FLOPs of a whole matmul: those of all devices with one copy, at coordinate 0 of the last dimension."""
     devices = np.arange(X * Y * Z).reshape(X, Y, Z)
     return sum(2 * B * K * F for device in devices.flat if device % Z == 0)
 

@@ -1,4 +1,4 @@
-"""The answer keys of A3 to A6 and B2 to B4, each derived a second time and in another way."""
+"""The answer keys of A3 to A6 and B2 to B4, each derived in a second way."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def auto_mesh(sizes: dict[str, int]) -> jax.sharding.Mesh:
 
 
 def in_shard_map(body, value, sizes: dict[str, int], spec: P, out: P) -> np.ndarray:
-    """A body, applied as the grader applies it."""
+    """Return the result of a body, applied as the grader applies it."""
     mapped = jax.shard_map(body, mesh=auto_mesh(sizes), in_specs=spec, out_specs=out, check_vma=False)
     return np.asarray(jax.jit(mapped)(value), np.float64)
 
@@ -55,7 +55,7 @@ def in_shard_map(body, value, sizes: dict[str, int], spec: P, out: P) -> np.ndar
 
 @pytest.mark.parametrize("check", ["owner_axes", "owner_copies", "owner_tuples", "owner_order"])
 def test_owner_slices_are_those_of_addressable_shards(check):
-    """JAX on real (simulated) devices, for the meshes that fit."""
+    """JAX places arrays on simulated devices. Only meshes of at most 8 devices fit."""
     cases = [c for c in cases_of("a3_owner_slices", check) if math.prod(c["mesh_shape"].values()) <= 8]
     assert cases
     for case in cases:
@@ -70,7 +70,7 @@ def test_owner_slices_are_those_of_addressable_shards(check):
 
 @pytest.mark.parametrize("check", ["owner_axes", "owner_copies", "owner_tuples", "owner_order"])
 def test_owner_slices_follow_the_grid_of_devices(check):
-    """Turn the grid of device numbers so that the tuple's axes come first: its rows are the blocks."""
+    """With the tuple's axes in front, the rows of the grid of device numbers are the blocks."""
     for case in cases_of("a3_owner_slices", check):
         shape, names = case["shape"], list(case["mesh_shape"])
         grid = np.arange(math.prod(case["mesh_shape"].values())).reshape(list(case["mesh_shape"].values()))
@@ -91,7 +91,7 @@ MESH = {"x": 2, "y": 3, "z": 2}
 
 
 def case_by_ranges(eq: str, spec_a: P, spec_b: P) -> int:
-    """The case, from the ranges of indices that the devices of a small mesh hold of every letter."""
+    """Return the case, from the ranges of every letter's indices that each device of a small mesh holds."""
     operands, kept = eq.split("->")
     held = []
     for letters, spec in zip(operands.split(","), (spec_a, spec_b), strict=True):
@@ -141,7 +141,7 @@ def test_illegal_specs_are_those_that_jax_refuses():
 
 
 class Devices:
-    """An array on a mesh, block by block, in NumPy: every step moves the data and counts what device 0 sends."""
+    """An array on a mesh, block by block, in NumPy. Every step moves data and counts the bytes that device 0 sends."""
 
     def __init__(self, src, unreduced, shape, mesh, rng):
         self.mesh, self.points, self.sent = mesh, coordinates(mesh), 0
@@ -154,7 +154,7 @@ class Devices:
         ]
 
     def group(self, device: int, axis: str) -> list[int]:
-        """The devices that differ from this one along the axis only, in its order."""
+        """Return the devices that differ from this device only along the axis, in the axis's order."""
         return [i for i, p in enumerate(self.points) if {**p, axis: 0} == {**self.points[device], axis: 0}]
 
     def step(self, kind: str, axis: str, *dims: int) -> None:
@@ -198,7 +198,10 @@ def run_plan(plan, **start):
 
 
 def cheapest(case: dict, *, once: bool) -> int:
-    """The fewest bytes of any plan (Dijkstra over layouts), or of those that take every axis up at most once."""
+    """Return the fewest bytes of any plan (Dijkstra over layouts).
+
+    With ``once``, a plan uses every axis at most once.
+    """
     start = {k: v for k, v in case.items() if k != "dst"}
     queue: list = [(0, 0, case["src"], tuple(sorted(case["unreduced"])), ())]
     seen, number = set(), itertools.count(1)
@@ -227,7 +230,7 @@ def cheapest(case: dict, *, once: bool) -> int:
 
 
 def test_the_budget_is_the_cheapest_plan_with_one_step_per_axis():
-    """Searched over all layouts; without that limit some layouts have a cheaper plan, none a dearer one."""
+    """The search covers all layouts. Without the limit, some layouts have a cheaper plan, and no plan costs more."""
     tricks = 0
     for case in cases_of("b2_reshard_plan", "plan_arrives")[:30] + cases_of("b2_reshard_plan", "plan_order")[:20]:
         start = {k: v for k, v in case.items() if k != "dst"}
@@ -275,7 +278,7 @@ FORWARD = {
 
 @pytest.mark.parametrize("name", FORWARD)
 def test_transposes_keep_the_inner_product(name):
-    """⟨A x, y⟩ = ⟨x, Aᵀ y⟩ with A run by JAX and both products taken over all devices' blocks."""
+    """⟨A x, y⟩ = ⟨x, Aᵀ y⟩. JAX runs A, and both inner products are over the blocks of all devices."""
     forward, spec, out = FORWARD[name]
     rng, sizes = np.random.default_rng(2), {"x": 4}
     x = rng.standard_normal((48, 20)).astype(np.float32)
@@ -308,20 +311,20 @@ def test_stencil_is_a_circular_convolution():
 
 
 def moved_blocks(X: int, Y: int) -> int:
-    """Devices whose block of I_XY is not their block of I_YX."""
+    """Return the number of devices with different blocks of I_XY and I_YX."""
     mesh, rows = {"x": X, "y": Y}, (X * Y,)
     pairs = zip(owner_slices(rows, [("x", "y")], mesh), owner_slices(rows, [("y", "x")], mesh), strict=True)
     return sum(a != b for a, b in pairs)
 
 
 def rows_that_leave(rows: int, parts: int, shift: int) -> int:
-    """Rows of the first block whose owner changes when all rows are pushed down."""
+    """Return the number of rows of the first block with a new owner after all rows move down by ``shift``."""
     size = rows // parts
     return sum((row + shift) // size != 0 for row in range(size))
 
 
 def rows_asked_of_one(rows: int, parts: int, w: int) -> int:
-    """How many rows of device 0's block other devices need, each counted once per device that needs it."""
+    """Return how many rows of device 0's block other devices need. A row counts once per device that needs it."""
     size, total = rows // parts, 0
     for device in range(1, parts):
         needed = {row % rows for row in range(device * size - w, (device + 1) * size + w)}
@@ -334,7 +337,7 @@ def block_of(shape, spec, mesh) -> int:
 
 
 def written_shardings(r: int, k: int) -> int:
-    """How many specs differ that can be written: every arrangement of some axes, cut anywhere into r entries."""
+    """Return the number of different specs: every arrangement of some axes, cut in all ways into r entries."""
     found = set()
     for j in range(k + 1):
         for row in itertools.permutations(range(k), j):

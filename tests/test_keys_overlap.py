@@ -1,6 +1,7 @@
-"""Module 06: every answer derived a second time, by rounds that are played one after another and by messages over wires.
+"""The answer keys of module 06, each derived in a second way.
 
-Formulas of the solutions take the longer of hop and product; here each round's core and link are booked by hand.
+The solutions' formulas use the longer of hop and matmul. Here a simulation records each round's use of core and link.
+Bytes and hops come from messages moved over wires.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ TASKS = {task.name: (task.fn, exercise) for exercise in EXERCISES.values() for t
 
 
 def gathered(how: str, n: int, size: float, chip: str = "v5p") -> network.Network:
-    """A network over which an array of ``size`` bytes has been gathered."""
+    """Return a network after the gather of an array of ``size`` bytes."""
     net = network.Network(CHIPS[chip].ici)
     network.all_gather(net, how, n, size)
     return net
@@ -45,20 +46,20 @@ def sent_forwards(net: network.Network) -> float:
 
 
 def local_flops(rows: int, summed: int, columns: int) -> float:
-    """FLOPs of a local product, as XLA counts them; of a small one, scaled."""
+    """Return the FLOPs of a local matmul: XLA's count for a small matmul, scaled."""
     small = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((2, 4), (4, 8))]
     counted = jax.jit(jnp.matmul).lower(*small).compile().cost_analysis()["flops"]  # type: ignore[index]
     return counted / (2 * 4 * 8) * rows * summed * columns
 
 
 def hop_and_product(chip: str, B: int, D: int, F: int, Y: int) -> tuple[float, float]:
-    """Seconds of a one-way hop of bfloat16[B, D/Y], and of a product with F/Y columns; D and F change places in F2."""
+    """Return the seconds of a one-way hop of bfloat16[B, D/Y], and of a matmul with F/Y columns. F2 swaps D and F."""
     net = gathered("one_way_ring", Y, 2 * B * D, chip)
     return net.clock / net.steps, local_flops(B, D, F) / Y / Y / CHIPS[chip].bf16
 
 
 def gather_ring(n: int, hop: float, product: float) -> float:
-    """When the last product is done: what is multiplied in a round must have arrived, and is sent on at once."""
+    """Return the end of the last matmul. A round's operand must have arrived, and is then sent on at once."""
     core = link = arrived = 0.0
     for r in range(n):
         core = max(core, arrived) + product
@@ -69,7 +70,7 @@ def gather_ring(n: int, hop: float, product: float) -> float:
 
 
 def scatter_ring(n: int, hop: float, product: float) -> float:
-    """When the last sum is whole: a hop waits for the sum, a product for nothing but the core."""
+    """Return the time at which the last sum is complete. A hop waits for its sum; a matmul waits only for the core."""
     core = product
     total = core
     for _ in range(n - 1):
@@ -80,7 +81,7 @@ def scatter_ring(n: int, hop: float, product: float) -> float:
 
 
 def bound(holds: Callable[[float], bool]) -> float:
-    """The least number for which something holds that holds of all larger ones."""
+    """Return the smallest number from which on a monotonic condition holds."""
     low, high = 0.0, 1e9
     while high - low > 1e-3:
         middle = (low + high) / 2
@@ -89,7 +90,7 @@ def bound(holds: Callable[[float], bool]) -> float:
 
 
 def hides(chip: str, Y: float, F: float, itemsize: float, rows: int = 1000, columns: int = 64) -> bool:
-    """Whether a hop of [rows, columns] is no longer than the product that makes or uses it."""
+    """Return whether a hop of [rows, columns] takes no longer than the matmul that makes or uses it."""
     hop = rows * columns * itemsize / CHIPS[chip].ici
     return hop <= local_flops(rows, columns, 1) * F / Y / CHIPS[chip].bf16
 
@@ -110,7 +111,7 @@ def both_ways_saved(chip: str, B: int, D: int, F: int, G: int, Y: int) -> float:
 
 
 def halves_one_direction(B: int, D: int, X: int, Y: int) -> float:
-    """Half of each shard goes forwards all the way: a one-way ring of an array of half the bytes."""
+    """Half of each shard goes forwards on the whole ring: a one-way ring of an array of half the bytes."""
     return sent_forwards(gathered("one_way_ring", Y, 2 * (B // X) * D / 2))
 
 
@@ -139,7 +140,7 @@ def test_every_second_derivation_has_its_question() -> None:
     assert set(KEYS) == set(QUESTIONS)
 
 
-# -- what the statements say -------------------------------------------------------------------
+# -- claims of the statements ------------------------------------------------------------------
 
 
 def body(task: str, sizes: dict[str, int], mesh: jax.sharding.Mesh | AbstractMesh) -> Callable:
@@ -149,7 +150,7 @@ def body(task: str, sizes: dict[str, int], mesh: jax.sharding.Mesh | AbstractMes
 
 
 def permutes(task: str, sizes: dict[str, int], left: tuple[int, int], right: tuple[int, int]) -> list[tuple[int, int]]:
-    """Bytes of each hop, and which way round it goes: 1 or -1."""
+    """Return the bytes and the direction (1 or -1) of each hop."""
     fn = body(task, sizes, AbstractMesh(tuple(sizes.values()), tuple(sizes)))
     traced = jax.make_jaxpr(fn)(*(jax.ShapeDtypeStruct(s, jnp.float32) for s in (left, right)))
     (inner,) = [e.params["jaxpr"] for e in traced.eqns if "shard_map" in e.primitive.name]
@@ -175,7 +176,7 @@ def test_the_small_case_of_a_statement(task: str, left: tuple, right: tuple, for
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_solution_is_right_on_a_ring_of_five(task: str) -> None:
-    """Sizes and a ring that no call of the course has."""
+    """No call of the course has these sizes or this ring."""
     sizes = {"x": 1, "y": 5}
     devices = np.array(jax.devices()[:5]).reshape(1, 5)
     rng = np.random.default_rng(0)
@@ -185,13 +186,13 @@ def test_a_solution_is_right_on_a_ring_of_five(task: str) -> None:
 
 
 @pytest.mark.parametrize("ring", [gather_ring, scatter_ring])
-def test_a_round_takes_the_longer_of_hop_and_product(ring: Callable[[int, float, float], float]) -> None:
+def test_a_round_takes_the_longer_of_hop_and_matmul(ring: Callable[[int, float, float], float]) -> None:
     assert ring(8, 3.0, 5.0) == pytest.approx(7 * 5 + 5)
     assert ring(8, 5.0, 3.0) == pytest.approx(7 * 5 + 3)
 
 
 def test_one_way_round_gathering_first_is_faster_where_hops_are_more_than_twice_as_long() -> None:
-    """As F1 says; gathering goes both ways and takes (N - 1) / 2 hops."""
+    """F1 states this. The gather goes both ways and takes (N - 1) / 2 hops."""
     first = lambda n, hop, product: (n - 1) * hop / 2 + n * product  # noqa: E731
     assert gather_ring(8, 2.1, 1.0) > first(8, 2.1, 1.0)
     assert gather_ring(8, 1.9, 1.0) < first(8, 1.9, 1.0)

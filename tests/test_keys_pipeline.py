@@ -1,6 +1,7 @@
-"""Module 09: every answer derived a second time, by carrying out what is asked about tick by tick, and what the statements say.
+"""The answer keys of module 09, each derived in a second way, and the claims of its statements.
 
-That no schedule is shorter than 1F1B's, nor as short with fewer micro-batches in flight, is tried out: all schedules of small pipelines.
+Most keys come from a simulation of each tick. A search over all schedules of small pipelines shows that none is
+shorter than 1F1B, and that none as short has fewer micro-batches in flight.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ Grid = list[list[str]]
 
 
 def gpipe(P: int, M: int) -> Grid:
-    """All there, then all back."""
+    """Return the grid of GPipe: all forward passes, then all backward passes."""
     ticks = 2 * (M + P - 1)
     at = [
         {s + i: f"F{i}" for i in range(M)} | {ticks // 2 + P - 1 - s + i: f"B{i}" for i in range(M)} for s in range(P)
@@ -51,13 +52,13 @@ def gpipe(P: int, M: int) -> Grid:
 
 
 def alternating(P: int, M: int) -> Grid:
-    """The grid of I5, as its statement says it."""
+    """Return the grid of I5, as its statement defines it."""
     at = [{s + 2 * i: f"F{i}" for i in range(M)} | {2 * P - 1 - s + 2 * i: f"B{i}" for i in range(M)} for s in range(P)]
     return [[row.get(tick, "") for tick in range(2 * (M + P - 1))] for row in at]
 
 
 def needs(P: int, s: int, cell: str) -> tuple[int, str] | None:
-    """What must be done, and where, before device s can do this."""
+    """Return what must be done before device s can do this, and on which device."""
     before = s - 1 if cell[0] == "F" else s + 1
     if 0 <= before < P:
         return before, cell
@@ -65,7 +66,7 @@ def needs(P: int, s: int, cell: str) -> tuple[int, str] | None:
 
 
 def in_flight(row: list[str]) -> int:
-    """The largest number of micro-batches that have begun forward and not ended backward."""
+    """Return the largest number of micro-batches after their forward and before the end of their backward pass."""
     now = most = 0
     for cell in row:
         now += cell[:1] == "F"
@@ -75,7 +76,7 @@ def in_flight(row: list[str]) -> int:
 
 
 def seconds(grid: Grid, cost: Mapping[str, float]) -> float:
-    """When all is done, each thing in its row's order as soon as what it needs is there; nobody waits for a tick to end."""
+    """Return the total time if each cell of a row starts as soon as its device and its input are ready."""
     P, done = len(grid), {}
     rows = [[cell for cell in row if cell] for row in grid]
     free = [0.0] * P
@@ -88,7 +89,7 @@ def seconds(grid: Grid, cost: Mapping[str, float]) -> float:
 
 
 def lock_step(grid: Grid, cost: Mapping[str, float]) -> float:
-    """Each tick is as long as the longest thing in it."""
+    """Return the total time if each tick takes as long as its longest cell."""
     return sum(max((cost[row[tick][0]] for row in grid if row[tick]), default=0) for tick in range(len(grid[0])))
 
 
@@ -107,7 +108,7 @@ def test_schedules_keep_their_order_and_take_two_ticks_for_each_micro_batch_and_
 
 
 def shortest(P: int, M: int, most: list[int]) -> int:
-    """The ticks of the shortest of all schedules with at most so many in flight on each device."""
+    """Return the ticks of the shortest schedule with at most ``most[s]`` micro-batches in flight on device s."""
     reached, ticks = {((0, 0),) * P}, 0
     while ((M, M),) * P not in reached:
         reached = {state for before in reached for state in following(before, M, most)}
@@ -116,7 +117,7 @@ def shortest(P: int, M: int, most: list[int]) -> int:
 
 
 def following(before: tuple[tuple[int, int], ...], M: int, most: list[int]) -> list[tuple[tuple[int, int], ...]]:
-    """All states after one more tick. Micro-batches are alike, so each device takes them in order."""
+    """Return all states after one more tick. Micro-batches are equal, so each device takes them in order."""
     choices = []
     for s, (f, b) in enumerate(before):
         arrived = M if s == 0 else before[s - 1][0]
@@ -148,7 +149,7 @@ def test_four_devices_and_eight_micro_batches_take_22_ticks_or_33_where_backward
 
 
 def pictured(name: str, heading: str) -> Grid:
-    """The grid below a heading of a statement."""
+    """Return the grid below a heading of a statement."""
     lines = EXERCISES[name].statement.split(heading)[1].splitlines()[1:]
     rows = list(itertools.takewhile(lambda line: line.strip().startswith("pp="), lines))
     cells = [line.split("=")[1].split()[1:] for line in rows]
@@ -166,7 +167,7 @@ def test_pictures_are_the_schedules():
 
 
 def steps_of(programs: list[list[tuple[str, int]]]) -> int:
-    """Rounds of messages, each between a rank that sends and one that receives from it, until all programs are done."""
+    """Return the rounds of messages until all programs end. In a round a rank sends or receives at most one message."""
     at, rounds = [0] * len(programs), 0
     while any(k < len(program) for k, program in zip(at, programs, strict=True)):
         now = [program[k] if k < len(program) else ("", -1) for k, program in zip(at, programs, strict=True)]
@@ -180,13 +181,13 @@ def steps_of(programs: list[list[tuple[str, int]]]) -> int:
 
 
 def round_the_ring(n: int, first: Callable[[int], str]) -> int:
-    """Steps of a shift by one, in which each rank sends or receives first."""
+    """Return the rounds of a shift by one. ``first`` says whether a rank sends or receives first."""
     both = [[("send", (r + 1) % n), ("recv", (r - 1) % n)] for r in range(n)]
     return steps_of([ops if first(r) == "send" else ops[::-1] for r, ops in enumerate(both)])
 
 
 def shuffled_run(programs: list, rng: random.Random) -> list[int]:
-    """The ranks that are stuck when ranks go on in any order: a second reading of I4's rules."""
+    """Return the stuck ranks if ranks run in a random order. This is a second implementation of I4's rules."""
     at, sent, taken = [0] * len(programs), {}, set()
     while True:
         here = {r: program[at[r]] for r, program in enumerate(programs) if at[r] < len(program)}
@@ -242,12 +243,12 @@ def ever_sent(program: list, k: int) -> bool:
 
 
 def matmul(chip: str, T: int, D: int) -> float:
-    """Seconds of one product, as T · D elements of D terms of 2 FLOPs each."""
+    """Return the seconds of one matmul: T · D elements, each of D terms with 2 FLOPs."""
     return sum(2 * D for _ in range(T)) * D / CHIPS[chip].bf16
 
 
 def ticks_there(P: int, M: int) -> list[list[bool]]:
-    """Of each tick of the way there, which device does something useful."""
+    """Return for each tick of the forward pass which devices do useful work."""
     grid, found = gpipe(P, M), []
     for tick in range(M + P - 1):
         found.append([grid[s][tick] != "" for s in range(P)])
@@ -255,12 +256,12 @@ def ticks_there(P: int, M: int) -> list[list[bool]]:
 
 
 def elements(grid: Grid, T: int, D: int) -> list[int]:
-    """bfloat16 bytes of all inputs in flight, by device."""
+    """Return the bytes of all inputs in flight on each device, in bfloat16."""
     return [in_flight(row) * T * D * 2 for row in grid]
 
 
 def pipeline(chip: str, P: int, M: int, T: int, D: int) -> float:
-    """Ticks with a hop between each and the next."""
+    """Return the time of all ticks, and of a hop between consecutive ticks."""
     ticks = ticks_there(P, M)
     hops = [tick for tick in range(1, len(ticks)) if any(ticks[tick])]
     return len(ticks) * 2 * matmul(chip, T, D) + len(hops) * (T * D * 2 / CHIPS[chip].ici)
@@ -300,7 +301,7 @@ def test_every_second_derivation_has_its_question():
     assert set(KEYS) == set(QUESTIONS)
 
 
-# -- what the statements say -------------------------------------------------------------------
+# -- claims of the statements ------------------------------------------------------------------
 
 
 def test_the_idle_shares_of_i1_match_its_statement():

@@ -1,4 +1,7 @@
-"""L2: every answer derived a second time. Rings are simulated hop by hop, a device's queue second by second, spreads by their definition."""
+"""The answer keys of L2, each derived in a second way.
+
+Rings are simulated hop by hop, and a device's queue call by call. Spreads come from their definition.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ TASKS: dict[str, Any] = {task.name: task.fn for task in EXERCISE.tasks.values()}
 
 
 def ring(kinds: list[Any], N: int, size: float, alpha: float, beta: float) -> float:
-    """Seconds of collectives one after the other on a ring, one way round: α for each step, and what the wires take."""
+    """Return the seconds of collectives in sequence on a one-way ring. Each step costs α, and wires take their time."""
     total = 0.0
     for kind in kinds:
         net = network.Network(beta)
@@ -36,7 +39,7 @@ def bisect(share: Any, low: float, high: float) -> float:
 
 
 def time_without_compiling(R: int, L: int, mean: float, std: float) -> float:
-    """Of runs of which one is slower by one unit, mean and spread are known; both are scaled until the spread fits."""
+    """Return the mean without the run that compiled. A model of one slower run is scaled to the given spread."""
     odd = np.array([1.0] + [0.0] * (R - 1))
     slower = std / odd.std()
     return float(mean - slower * odd.mean()) * 1e-3
@@ -47,7 +50,7 @@ def all_reduce_predicted(N: int, a: float, b: float, V: float) -> float:
 
 
 def latency_small_from(N: int, a: float, b: float, p: float) -> float:
-    """Gathers of ever closer sizes: are the hops more than p % of the time?"""
+    """Return the size below which hops take more than p % of a gather's time, by bisection."""
     hops = ring([network.all_gather], N, 1e-9, a * 1e-6, b * 1e9)
     return bisect(lambda V: hops > p / 100 * ring([network.all_gather], N, V, a * 1e-6, b * 1e9), 1.0, 1e12)
 
@@ -67,8 +70,11 @@ def test_answer_agrees_with_a_second_derivation(question: Any):
 
 @pytest.mark.parametrize(("mean", "slowest", "due"), [(27.9, 10.40, 9.8), (21.4, 29.52, 3.3)])
 def test_a_notebooks_spread_is_that_of_one_call_that_compiled(mean: float, slowest: float, due: float):
-    """MinText 1, cells 23 and 24: 5 runs of 5 loops, ± 36.2 ms both times, and "the slowest run took 10.40 (29.52) times longer than the
-    fastest". One odd run explains both numbers: 9.8 ms and 3.3 ms a call, and 0.45 s of compiling. Four devices are 3 times as fast, not 1.3."""
+    """MinText 1, cells 23 and 24, reports 5 runs of 5 loops, with a spread of 36.2 ms in both cells.
+
+    It reports that "the slowest run took 10.40 (29.52) times longer than the fastest". One slow run explains both
+    numbers: a call takes 9.8 ms and 3.3 ms, and compilation 0.45 s. So four devices are 3 times as fast, not 1.3.
+    """
     call = time_without_compiling(5, 5, mean, 36.2) * 1e3
     assert call == pytest.approx(due, abs=0.05)
     slower = 5 * (mean - call)
@@ -85,7 +91,7 @@ def test_a_line_through_simulated_gathers_gives_back_the_ring(N: int):
 
 
 def test_only_a_fit_of_all_sizes_gives_the_expected_line():
-    """A line through the first and the last is more than 5 % off, one in which short times weigh more is not."""
+    """A line through the first and last point is off by more than 5 %. A fit that weighs short times more is not."""
 
     def off(one: tuple[float, float], other: tuple[float, float]) -> float:
         return max(abs(a / b - 1) for a, b in zip(one, other, strict=True))
@@ -109,7 +115,7 @@ def test_only_a_fit_of_all_sizes_gives_the_expected_line():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_durations_are_those_of_calls_that_had_a_device_for_themselves(seed: int):
-    """A device simulated with its queue: who waited, who compiled and what moved is known when the log is made."""
+    """The simulation of a device and its queue shows which calls waited or compiled, and what each moved."""
     rng = random.Random(seed)
     log, due = [], {}
     now, queue, compiled = 0.0, [], set()

@@ -1,6 +1,6 @@
-"""Module 05, B5 and B6: every answer derived a second time, and right solutions in other styles than the reference's.
+"""The answer keys of module 05, B5 and B6, each derived in a second way, and right solutions in other styles.
 
-Times and bytes come from messages moved over wires (``network.py``), one step after the other.
+Times and bytes come from messages moved over wires (``network.py``), step by step.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def seconds(collective: str, how: str, n: int, size: float, chip: str) -> float:
 
 
 def hopping(collective: str, how: str, n: int, size: float, chip: str) -> float:
-    """Seconds when each step, all of the same size here, takes a hop's time at least."""
+    """Return the time if each step takes at least the time of a hop. All steps have equal sizes here."""
     net = network.moved(collective, how, n, size, CHIPS[chip].ici)
     return net.steps * max(HOP_TIME, net.clock / net.steps)
 
 
 def from_device_0(net: network.Network) -> float:
-    """What leaves device 0 on the wire of a one-way ring."""  # type: ignore
+    """Return the bytes that leave device 0 on the wire of a one-way ring."""  # type: ignore
     return net.sent["+", 0]
 
 
@@ -119,7 +119,7 @@ def auto_mesh(sizes: Mapping[str, int]) -> Mesh:
 
 
 def looked_at(name: str, fn: Callable, call: Call, sizes: Mapping[str, int]) -> Seen:
-    """What the checks of ``call`` see when ``fn`` takes the place of the task."""
+    """Return what the checks of ``call`` see if ``fn`` replaces the task."""
     _, task = TASKS[name]
     (arg,) = call.args
     array, mesh = call.args[arg], auto_mesh(sizes)
@@ -139,7 +139,7 @@ def looked_at(name: str, fn: Callable, call: Call, sizes: Mapping[str, int]) -> 
 
 
 def form_of(fn: Callable, placed: jax.Array, array: Array, sizes: Mapping[str, int]) -> program.Program:
-    """The program of ``fn`` as the runner has it."""
+    """Return the program of ``fn`` in the form that the runner reads."""
     code, lowered = io.BytesIO(), jax.jit(fn).lower(placed)
     lowered.compiler_ir("stablehlo").operation.write_bytecode(code)  # type: ignore[union-attr]
     spec = [{"tuple": list(e)} if isinstance(e, tuple) else e for e in array.spec]
@@ -175,7 +175,7 @@ def gather_in_a_loop(a, step=1):
 
 
 def gather_in_a_scan(a):
-    """What comes in from behind, in that order, is turned round and rolled into place."""
+    """Reverse the received shards, which arrive from behind in order, and roll them into place."""
     me, n = me_and_n()
 
     def hop(a, _):
@@ -197,7 +197,7 @@ def scatter_in_a_loop(a, step=1):
 
 
 def scatter_both_ways(a):
-    """Contributions from before and from after the owner, added where they meet."""
+    """Add contributions of devices before and after the owner where the two directions meet."""
     me, n = me_and_n()
     chunks = a.reshape(n, -1, a.shape[1])
     total = chunks[me]
@@ -233,7 +233,7 @@ def both_ways_in_a_loop(a):
 
 
 def both_ways_with_split_middle(a):
-    """Half of the opposite shard comes round each side: as fast as links allow."""
+    """Half of the opposite shard arrives from each side, so both directions carry equal loads."""
     me, n = me_and_n()
     out, half = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a), a.shape[0] // 2
     right = left = a
@@ -248,7 +248,7 @@ def both_ways_with_split_middle(a):
 
 
 def trade_one_by_one(a):
-    """Each chunk straight to its device, however far: the network routes it along the shorter side."""
+    """Send each chunk directly to its device, at any distance. The network uses the shorter side."""
     me, n = me_and_n()
     chunks = a.reshape(a.shape[0], n, -1).swapaxes(0, 1)
     out = jnp.zeros_like(chunks).at[me].set(chunks[me])
@@ -318,7 +318,7 @@ def test_a_right_solution_in_another_style_passes(name: str, fn: Callable):
 RINGS = ["ring_all_gather", "ring_reduce_scatter", "ring_all_reduce", "bidi_all_gather", "ring_all_to_all"]
 
 
-# On two devices, the wrong all-reduce sends as much as the right one, so there is no budget between the two.
+# On two devices, the wrong all-reduce sends as much as the right one, so no budget can separate them.
 @pytest.mark.parametrize(
     ("name", "n"), [(name, n) for name in RINGS for n in (2, 3, 7) if (name, n) != ("ring_all_reduce", 2)]
 )
@@ -332,7 +332,7 @@ def test_references_hold_on_rings_of_other_sizes(name: str, n: int):
         check.fn(seen)
 
 
-# -- budgets and small cases as the statements tell them ---------------------------------------
+# -- budgets and small cases of the statements -------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -362,7 +362,7 @@ def test_the_small_case_of_a_statement(name: str, sizes: dict, dims: dict, bytes
 
 
 def test_whole_arrays_round_the_ring_differ_from_a_ring_all_reduce():
-    """On two devices the two send the same; from three on the check must see it."""
+    """On two devices both send equal amounts. From three devices on, the check must find the difference."""
     exercise, _ = TASKS["ring_all_reduce"]
     check, misconception = exercise.checks["ring_reduce_traffic"], exercise.misconceptions["reduced_whole_arrays"]
     assert isinstance(check.call, Call)

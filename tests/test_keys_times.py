@@ -1,7 +1,8 @@
-"""The answer keys of module 04 (D2 to D8), each derived a second time, and the published numbers of the field.
+"""The answer keys of module 04 (D2 to D8), each derived in a second way, and published numbers.
 
-Times come from moving chunks over wires (``network.py``), bytes and FLOPs from counting blocks or a traced layer, bounds
-from bisecting for the point where arithmetic and communication take equally long. Nothing here uses ``hardware``'s formulas.
+Times come from chunks moved over wires (``network.py``). Bytes and FLOPs come from blocks or from a traced layer.
+Bounds are the points where compute and communication take equally long, found by bisection. Nothing here uses the
+formulas of ``hardware``.
 """
 
 # ruff: noqa: SIM300  # capital letters are dimensions here, not constants
@@ -41,7 +42,7 @@ US, GB = 1e-6, 1e9
 
 
 def all_cases(task: str) -> Iterator[dict]:
-    """Every public and hidden argument set that any check asks of a task."""
+    """Yield every public and hidden argument set that a check of a task uses."""
     seen = set()
     for check in (check for exercise in EXERCISES.values() for check in exercise.checks.values()):
         cases = check.call
@@ -56,7 +57,7 @@ def all_cases(task: str) -> Iterator[dict]:
 
 @functools.cache
 def unit_clock(collective: str, how: str, n: int) -> tuple[float, int]:
-    """Seconds and steps for one byte over wires of one byte per second."""
+    """Return the seconds and steps for one byte over wires of one byte per second."""
     net = network.Network(1.0)
     getattr(network, collective)(net, how, n, 1.0)
     return net.clock, net.steps
@@ -64,7 +65,10 @@ def unit_clock(collective: str, how: str, n: int) -> tuple[float, int]:
 
 @functools.cache
 def unit_gather(how: str, sizes: tuple[int, ...]) -> float:
-    """An all-gather over several axes at once: pieces take the axes in different orders, mixed so that wires are equally busy."""
+    """Return the time of an all-gather over several axes at once.
+
+    Pieces use different orders, mixed to balance the wires.
+    """
     loads = np.array(network.mesh_all_gather_loads(how, sizes, 1.0, 1.0))
     orders, axes = loads.shape
     mixed = linprog(
@@ -75,13 +79,13 @@ def unit_gather(how: str, sizes: tuple[int, ...]) -> float:
 
 
 def book_gather(size: float, sizes: tuple[int, ...], one_way: float) -> float:
-    """The book's V/(n·W): a chip is taken to receive all N shards, its own included, in the time of N-1."""
+    """Return the book's V/(n·W), which counts N shards received in the time of N - 1."""
     total = math.prod(sizes)
     return size * unit_gather("ring", sizes) * total / (total - 1) / one_way
 
 
 def bisect(excess: Callable[[float], float], low: float, high: float) -> float:
-    """Where a rising function crosses zero, to a part in 10¹²."""
+    """Return the zero of a rising function, to a relative error of 1e-12."""
     assert excess(low) < 0 < excess(high)
     while high / low > 1 + 1e-12:
         middle = math.sqrt(low * high)
@@ -97,7 +101,7 @@ def test_book_gather_on_one_even_ring_is_whole_shards(n):
 @pytest.mark.parametrize("sizes", [(4, 12), (16, 4), (2, 16), (3, 5), (4, 12, 16), (2, 3, 4), (2, 3, 16)])
 @pytest.mark.parametrize(("how", "links"), [("ring", 2), ("line", 1)])
 def test_unequal_axes_can_be_equally_busy(sizes, how, links):
-    """So V·(N-1)/N over all links into a chip is reached for unequal axes as well, on rings and on lines."""
+    """With balanced orders, V·(N-1)/N over all links into a chip is reached for unequal axes as well."""
     total = math.prod(sizes)
     assert unit_gather(how, sizes) == pytest.approx((total - 1) / total / (len(sizes) * links))
 
@@ -106,7 +110,7 @@ def test_unequal_axes_can_be_equally_busy(sizes, how, links):
 
 
 def group_bytes(shape, itemsize, spec, over, mesh_shape) -> float:
-    """What one group of talking chips holds together, each block counted once."""
+    """Return the bytes that one group of communicating chips holds together. Each block counts once."""
     named = {axis for entry in entries(spec, len(shape)) for axis in entry} | set(over)
     mesh = {axis: size for axis, size in mesh_shape.items() if axis in named}
     blocks = {
@@ -147,7 +151,7 @@ def axes_key(itemsize, spec, over, passes=1):
 
 
 def stepped(size, sizes, how, one_way, hop=1e-6):
-    """(seconds of hops, seconds of bytes): the steps of a gather along one axis after the other, and its busiest wires."""
+    """Return the seconds of hops and of bytes: of the steps of gathers along each axis, and of the busiest wires."""
     steps = sum(unit_clock("all_gather", how, n)[1] for n in sizes)
     return steps * hop, size * unit_gather(how, sizes) / one_way
 
@@ -166,7 +170,7 @@ def test_gather_and_limit_is_the_slower_of_steps_and_wires():
 
 
 def in_turn(chip, sizes, how, small, large):
-    """A gather that its hops decide, then one that its bytes decide."""
+    """Return the hops' time of the small gather, which hops limit, and the bytes' time of the large one."""
     hops, few = stepped(small, sizes, how, CHIPS[chip].ici)
     same, many = stepped(large, sizes, how, CHIPS[chip].ici)
     assert few < hops == same < many
@@ -175,7 +179,7 @@ def in_turn(chip, sizes, how, small, large):
 
 def tiny_gather_key(chip, N, R, L, C):
     hops, bytes = in_turn(chip, (N,), "ring" if N == 16 else "line", 2 * R * C, 2 * L * C)
-    return hops + (bytes * N / (N - 1) if N == 16 else bytes)  # on a ring, without (N - 1) / N
+    return hops + (bytes * N / (N - 1) if N == 16 else bytes)  # for a ring the answer leaves out the factor (N - 1) / N
 
 
 def two_rings_tiny_key(chip, X, Y, R, L, C):
@@ -194,7 +198,7 @@ def latency_bound_key(chip, N):
 @pytest.mark.parametrize("sizes", [(3, 4), (4, 8), (5, 3), (2, 3, 4), (4, 2, 4)])
 @pytest.mark.parametrize("how", ["ring", "line"])
 def test_exchange_over_axes_loads_the_longest_axis(sizes, how):
-    """Every chunk routed over every axis in turn: the busiest wire of the mesh carries what the formula says."""
+    """Every chunk is routed over every axis in turn. The formula must give the load of the busiest wire."""
     net = network.Network(1.0)
     network.torus_all_to_all(net, sizes, 1.0, how)
     want = TASKS["exchange_time"](bytes=1.0, sizes=sizes, network=how, one_way_bandwidth=1.0)
@@ -219,14 +223,14 @@ def test_exchange_time_is_what_moving_all_chunks_takes():
 
 
 def mlp_layer(x, win, wout):
-    """One layer on one chip, FSDP over x and tensor parallelism over y."""
+    """Compute one layer on one chip, with FSDP over x and tensor parallelism over y."""
     gather = functools.partial(jax.lax.all_gather, tiled=True)
     hidden = gather(x, "y", axis=1) @ gather(win, "x", axis=0)
     return jax.lax.psum_scatter(hidden @ gather(wout, "x", axis=1), "y", scatter_dimension=1, tiled=True)
 
 
 def counted(jaxpr) -> Counter:
-    """FLOPs of dots, and by axis the bytes of the array that each gather or reduce-scatter works on."""
+    """Return the FLOPs of matmuls, and for each axis the bytes of the whole arrays that are gathered or scattered."""
     found = Counter()
     for eqn in jaxpr.eqns:
         for inner in jaxprs_in_params(eqn.params):
@@ -243,9 +247,9 @@ def counted(jaxpr) -> Counter:
 
 
 def traced_layer(B, D, F, X, Y) -> tuple[Counter, Counter]:
-    """What the forward and the backward pass of the layer do, read from its program.
+    """Return counts of the layer's forward pass and of its backward pass, from its program.
 
-    FSDP throws gathered weights away, so the backward pass gathers them again; x stays gathered over y.
+    FSDP discards gathered weights, so the backward pass gathers them again. x remains gathered over y.
     """
     mesh = AbstractMesh((X, Y), ("x", "y"))
     specs = (P("x", "y"), P("x", "y"), P("y", "x"))
@@ -268,7 +272,7 @@ def test_mlp_times_are_those_of_a_traced_layer():
 
 
 def test_mlp_times_scale_from_the_traced_layer():
-    """Each hidden case against the traced layer's counts, scaled dimension by dimension."""
+    """Each hidden case is compared with the traced layer's counts, scaled in each dimension."""
     small = {"B": 2 * 8, "D": 2 * 8, "F": 2 * 8}
     traced = traced_layer(**small, X=2, Y=2)
     for case in all_cases("mlp_times"):
@@ -295,7 +299,7 @@ def mlp(
 
 
 def test_best_split_has_the_fastest_slower_communication():
-    """Tried with the times themselves, where an axis of one chip costs nothing: the same choice."""
+    """Computed times give the best split. An axis of one chip costs nothing."""
     for case in all_cases("best_split"):
         layer = {name: case[name] for name in ("B", "F", "MX", "MY")}
         times = {X: max(mlp(X=X, Y=case["N"] // X, **layer)[1:]) for X in (2**k for k in range(13)) if X <= case["N"]}
@@ -323,7 +327,7 @@ def tensor_key(chip, D, F):
 
 
 def slower_at_best(B, F, N, MX=2, MY=1, chip="v5p", slower=max) -> tuple[float, float]:
-    """(seconds, X) of the best real X, by ternary search; ``slower`` says how two communications add up."""
+    """Return the seconds of the best real X, and X, by ternary search. ``slower`` combines the two times."""
 
     def seconds(X):
         return slower(mlp(B=B, F=F, X=X, Y=N / X, MX=MX, MY=MY, chip=chip)[1:])
@@ -336,7 +340,7 @@ def slower_at_best(B, F, N, MX=2, MY=1, chip="v5p", slower=max) -> tuple[float, 
 
 
 def mixed_bound(chip, N, F, slower=max, MX=2):
-    """Tokens per chip from which arithmetic is longer than communication at its best split."""
+    """Return the tokens per chip from which on compute takes longer than communication at the best split."""
 
     def excess(B):
         return mlp(B=B, F=F, X=N, chip=chip)[0] - slower_at_best(B, F, N, MX, 1, chip, slower)[0]
@@ -345,7 +349,7 @@ def mixed_bound(chip, N, F, slower=max, MX=2):
 
 
 def dcn_key(chip, dcn, P, n):
-    """Per layer and slice: the backward arithmetic of its chips against an all-reduce of 4·D·F bytes over their network."""
+    """Compare, per layer and slice, the backward compute of its chips with an all-reduce of 4·D·F bytes over DCN."""
 
     def excess(B):
         return 8 * B / P / (n * CHIPS[chip].bf16) - 2 * 4 / (n * dcn * GB)
@@ -357,7 +361,7 @@ def dcn_key(chip, dcn, P, n):
 
 
 def two_levels(kind, gpus, node, gpu_egress, node_egress) -> float:
-    """Seconds per byte: inside nodes over their switches, between nodes over one network card per GPU; both at once."""
+    """Return the seconds per byte of two levels: switches in nodes, and one network card per GPU between nodes."""
     d, nodes = min(gpus, node), math.ceil(gpus / node)
     if kind == "sharp_all_reduce":  # each GPU sends its array to the node's switch, and each node sends one sum
         up = network.Network(gpu_egress)
@@ -397,7 +401,7 @@ def gpu_key(kind, chip, gpus, size):
 
 @functools.cache
 def sent_by_each(kind: str, n: int) -> float:
-    """Bytes one rank sends when S is one byte, by moving them; the root of a broadcast for a broadcast."""
+    """Return the bytes that one rank sends if S is one byte, from moved messages; for a broadcast, the root's bytes."""
     net = network.Network(1.0)
     # The size S, here one byte, is that of one rank's buffer. The buffers of all n ranks have n bytes together.
     if kind == "all_to_all":
@@ -418,7 +422,7 @@ def test_bus_bandwidth_is_what_a_rank_sends():
 
 
 def puzzle_key(n, ar, percent):
-    """Undo the benchmark's formula for t with an output of one byte, then count what a rank sent."""
+    """Derive t from the benchmark's formula with an output of one byte, then count the bytes that a rank sent."""
     printed = round(ar * percent / 100 / n, 1) * GB
     seconds = 1.0 * (n - 1) / n / printed
     return n * sent_by_each("reduce_scatter", n) / seconds
@@ -428,7 +432,7 @@ def puzzle_key(n, ar, percent):
 
 
 def cache_shape_bytes(layers, kv_heads, head_dim, itemsize, sequences, tokens) -> int:
-    """Keys and values as arrays."""
+    """Return the bytes of keys and values as arrays."""
     dtype = {1: jnp.int8, 2: jnp.bfloat16, 4: jnp.float32}[itemsize]
     shape = (layers, sequences, tokens, kv_heads, head_dim)
     arrays = jax.eval_shape(lambda: {"k": jnp.zeros(shape, dtype), "v": jnp.zeros(shape, dtype)})
@@ -443,7 +447,7 @@ def test_kv_cache_is_two_arrays():
 
 
 def test_decode_step_by_one_chips_share():
-    """One chip's bytes and FLOPs; which side of the crossing a batch is on decides what the weights cost."""
+    """The test counts one chip's bytes and FLOPs. A batch above the crossing makes the weights' time a compute time."""
     seen = Counter()
     for case in all_cases("decode_step_time"):
         share = case["params"] / case["chips"]
@@ -461,7 +465,7 @@ def test_decode_step_by_one_chips_share():
 
 
 def decode_key(chip, P, N, T, B, L, kB):
-    """One chip's share: the few wait for the weights, the many for arithmetic, all for their own caches."""
+    """Return one chip's time. A small batch waits for weights, a large one for compute, both for their caches."""
     row = CHIPS[chip]
     assert 2 * B / row.bf16 < 1 / row.hbm_bw < 2 * L / row.bf16
     caches = sum(kB * 1e3 * T for _ in range(B + L)) / row.hbm_bw
@@ -505,7 +509,7 @@ KEYS = {
     "decode_step": decode_key,
 }  # fmt: skip
 MOST = 40
-"""Variants of one question that are tried: keys by search or simulation take their time."""
+"""The most variants of one question that are tried, because keys from searches or simulations take long."""
 
 
 def test_every_question_has_a_second_derivation():
@@ -528,14 +532,17 @@ def axes_seconds(kind, shape, spec, over, mesh_shape, chip="v4p", itemsize=2):
 
 
 def test_book_question_1_counts_copies_of_the_array():
-    """A[I_X] on {4, 8, 2}: all chips hold 16 times the array (64 times one shard, which is another question)."""
+    """For A[I_X] on {4, 8, 2}, all chips hold 16 times the array, which is 64 times one shard."""
     mesh = {"x": 4, "y": 8, "z": 2}
     held = [math.prod(b - a for a, b in where) for where in owner_slices((64, 3), P("x"), mesh)]
     assert sum(held) / (64 * 3) == 16 and sum(held) / held[0] == 64
 
 
 def test_book_question_2_times_on_v4p():
-    """v4p 4x4x4, B=1024, D=4096: 23, 46 and 11.6 µs. The last was long printed as 190 µs: x and y forgotten."""
+    """v4p 4x4x4, B=1024, D=4096: 23, 46 and 11.6 µs.
+
+    An earlier edition printed 190 µs for the last: it ignored x and y.
+    """
     mesh, shape = {"x": 4, "y": 4, "z": 4}, (1024, 4096)
     assert axes_seconds("all_gather", shape, P("x", "y"), ("x",), mesh) == pytest.approx(23 * US, rel=0.02)
     assert axes_seconds("all_gather", shape, P("x", "y"), ("x", "y"), mesh) == pytest.approx(46 * US, rel=0.02)
@@ -544,8 +551,11 @@ def test_book_question_2_times_on_v4p():
 
 
 def test_question_3_and_pop_quiz_2():
-    """v4p, bf16[128] on a ring of 4: 2 hops, each with a whole 64-byte shard (not "32 B each way"). v5e line of 4: 559 µs, where
-    the book printed 377 for a ring that is not there; 256x256: 3 µs."""
+    """v4p, bf16[128] on a ring of 4: 2 hops, each with a whole 64-byte shard (not "32 B each way").
+
+    On a v5e line of 4 the large gather takes 559 µs; the book printed 377 for a ring, which v5e does not have there.
+    256x256 takes 3 µs.
+    """
     limit = TASKS["gather_and_limit"]
     assert limit(2 * 128, (4,), True, 4.5e10, 1e-6) == (2 * US, "latency") and 2 * 128 / 4 == 64
     assert limit(2 * 2048 * 8192, (4,), False, 4.5e10, 1e-6) == (pytest.approx(559 * US, rel=0.002), "bandwidth")
@@ -554,12 +564,15 @@ def test_question_3_and_pop_quiz_2():
 
 @pytest.mark.parametrize(("chip", "alpha"), [("v5p", 2550), ("v5e", 2189), ("v4p", 3055)])
 def test_question_4_intensities(chip, alpha):
-    """C/W, and with it the batch below which reducing activations beats gathering weights iff D > 2B."""
+    """C/W is also the batch below which an all-reduce of activations beats a gather of weights iff D > 2B."""
     assert fsdp_per_chip(chip, axes=1) == pytest.approx(alpha, rel=0.002)
 
 
 def test_question_5_two_ways_tie():
-    """v4p 4³, C[I, K] wanted whole: cutting I or K costs an all-gather of C over three axes; cutting J an all-reduce, twice that."""
+    """v4p 4³, C[I, K] wanted whole. If I or K is cut, this costs an all-gather of C over three axes.
+
+    If J is cut, it costs an all-reduce: twice as much.
+    """
     mesh, shape = {"x": 4, "y": 4, "z": 4}, (8192, 2048)
     everywhere = ("x", "y", "z")
     rows, columns = (
@@ -570,9 +583,13 @@ def test_question_5_two_ways_tie():
 
 
 def test_question_6_derived():
-    """v5e 4x4, no wraparound. Communication over arithmetic: (a) J cut in both, all-reduce over y: 2Y·α/J = 3.5e4/J; (b) the
-    contracting dimension of B cut: X·α/I = 1.75e4/I; with α = C/4.5e10 = 4378, and 3/4 of both when exact. An independent solver's
-    7.0e4 for (a) is twice too much."""
+    """The ratio of communication to compute on v5e 4x4 without wraparound, with α = C/4.5e10 = 4378:
+
+    - J cut in both operands, all-reduce over y: 2Y·α/J = 3.5e4/J.
+    - Contracting dimension of B cut: X·α/I = 1.75e4/I.
+
+    The exact ratios are 3/4 of these. An independent solver's 7.0e4 for the first is twice too large.
+    """
     I, J, K, C, W1 = 4096, 8192, 2048, 1.97e14, 4.5e10
     arithmetic = 2 * I * J * K / 16 / C
     reduce = unit_clock("all_reduce", "line", 4)[0] * 2 * (I / 4) * K / W1
@@ -583,8 +600,11 @@ def test_question_6_derived():
 
 
 def test_question_7_derived():
-    """B=128, D=8192, F=32768 on v5e 2x2: reading weights (327 µs) is longer than arithmetic (174); communication is 47 µs, or 35 as
-    the four chips are physically a ring. In[128, 8192] is 2 MB (printed 1). FSDP would gather 1.07 GB: 12 ms."""
+    """B=128, D=8192, F=32768 on v5e 2x2: reading weights (327 µs) takes longer than compute (174 µs).
+
+    Communication takes 47 µs on a line, or 35 µs on the ring that the four chips form. In[128, 8192] has 2 MB (the
+    book printed 1). FSDP would gather 1.07 GB in 12 ms.
+    """
     B, D, F = 128, 8192, 32768
     chip = CHIPS["v5e"]
     arithmetic, _, activations = mlp(B=B, D=D, F=F, Y=4, chip="v5e")
@@ -597,7 +617,10 @@ def test_question_7_derived():
 
 
 def test_question_9_gather_against_reduce_scatter():
-    """A[N, M_X]·B[M, K]: gathering A moves N·M, reduce-scattering the product N·K: M/K times as much (a solver that gathers B gets N/M)."""
+    """For A[N, M_X]·B[M, K], a gather of A moves N·M, and a reduce-scatter of the result moves N·K.
+
+    The ratio is M/K. A solver that gathers B gets N/M.
+    """
     N, M, K = 96, 160, 48
     gather = axes_seconds("all_gather", (N, M), P(None, "x"), ("x",), {"x": 4})
     scatter = axes_seconds("reduce_scatter", (N, K), P(), ("x",), {"x": 4})
@@ -606,7 +629,10 @@ def test_question_9_gather_against_reduce_scatter():
 
 @pytest.mark.parametrize("n", [4, 8, 16])
 def test_question_10_half_and_a_quarter(n):
-    """An all-to-all costs half of an all-gather one way round, a quarter both ways; V/4 passes the middle of a line [derived]."""
+    """An all-to-all costs half of a one-way all-gather, or a quarter of a both-way one.
+
+    On a line, V/4 crosses the middle (derived, not published).
+    """
     exchange = functools.partial(TASKS["exchange_time"], bytes=1.0, sizes=(n,), one_way_bandwidth=1.0)
     assert exchange(network="one_way_ring") / unit_clock("all_gather", "one_way_ring", n)[0] == pytest.approx(1 / 2)
     assert exchange(network="ring") / unit_clock("all_gather", "ring whole", n)[0] == pytest.approx(1 / 4)
@@ -617,7 +643,11 @@ def test_question_10_half_and_a_quarter(n):
 
 
 def test_bounds_of_one_scheme():
-    """v5p: 2550 tokens per chip, 850 on three axes; 40M tokens keep 47k chips busy, 16M 18,823; TP with F=30,000: 11 chips an axis."""
+    """v5p: 2550 tokens per chip on one axis, 850 on three.
+
+    A batch of 40M tokens keeps 47k chips busy, and 16M tokens 18,823 chips. Tensor parallelism with F=30,000 allows
+    11 chips per axis.
+    """
     assert fsdp_per_chip("v5p") == pytest.approx(850, rel=1e-3)
     assert 40e6 / fsdp_per_chip("v5p") == pytest.approx(47_000, rel=2e-3)
     chips = 16e6 / fsdp_per_chip("v5p")
@@ -627,21 +657,30 @@ def test_bounds_of_one_scheme():
 
 
 def test_mixed_bound():
-    """F=32768, two axes and one: 99 tokens per chip when the communications overlap; four times that in an edition that adds them."""
+    """F=32768 with two axes and one: 99 tokens per chip if the two communications overlap.
+
+    An edition that adds the two times prints four times as many.
+    """
     assert mixed_bound("v5p", 4096, 32_768) == pytest.approx(99, rel=5e-3)
     assert mixed_bound("v5p", 4096, 32_768, slower=sum) == pytest.approx(4 * 99, rel=5e-3)
     assert mixed_bound("v5p", 4096, 13_824) == pytest.approx(235, rel=5e-3)
 
 
 def test_candidate_errata_of_the_training_chapter():
-    """X_opt(48k, 32768, 64) is printed 13.9 and is 13.7; the DCN bound is printed 71,360, with 4.46e14 FLOP/s, and is 73,440."""
+    """The book prints X_opt(48k, 32768, 64) = 13.9, but it is 13.7.
+
+    It prints a DCN bound of 71,360, with 4.46e14 FLOP/s, but the bound is 73,440.
+    """
     assert slower_at_best(48_000, 32_768, 64)[1] == pytest.approx(13.69, rel=1e-3)
     assert dcn_key("v5p", 6.25, 1, 8960) == pytest.approx(73_440, rel=1e-9)
     assert 4.46e14 / 6.25e9 == pytest.approx(71_360)
 
 
 def test_training_question_3():
-    """13B on v5p 16³ with 3M tokens: FSDP needs 3.48M; mixed fits, X_opt = 1333, so 1024 x 4; a step takes 0.3 s at 40 %."""
+    """13B on v5p 16³ with 3M tokens: FSDP alone needs 3.48M tokens.
+
+    Mixed parallelism fits: X_opt = 1333, so 1024 x 4. A step takes 0.3 s at 40 % utilization.
+    """
     assert 4096 * fsdp_per_chip("v5p") == pytest.approx(3.48e6, rel=2e-3) and 3e6 < 3.48e6
     assert slower_at_best(3e6, 13_824, 4096)[1] == pytest.approx(1333, rel=1e-3)
     assert TASKS["best_split"](3_000_000, 13_824, 4096, 2, 1) == (1024, 4)
@@ -653,7 +692,10 @@ def test_training_question_3():
 
 
 def test_backward_bytes_of_mixed_parallelism():
-    """A table of the book lists 8BD/X for the backward pass. The traced layer moves 4BD/X, or 6BD/X when In is gathered again."""
+    """A table of the book lists 8BD/X for the backward pass, but the traced layer moves 4BD/X.
+
+    It moves 6BD/X if In is gathered again.
+    """
     B, D, F, X, Y = 96, 32, 80, 4, 2
     forward, backward = traced_layer(B, D, F, X, Y)
     assert forward == {"flops": 4 * B * D * F / (X * Y), "x": 4 * D * F / Y, "y": 4 * B * D / X}
@@ -662,7 +704,10 @@ def test_backward_bytes_of_mixed_parallelism():
 
 
 def test_cs336_accounting_derived():
-    """D=16384, F=53248, 126 blocks: 2.2e11 parameters, 3.5 TB at 16 bytes, 44 H100. X=16, Y=4 with M=2, 1: 319 tokens per chip, 20.4k."""
+    """D=16384, F=53248, 126 blocks: 2.2e11 parameters, 3.5 TB at 16 bytes each, 44 H100.
+
+    X=16 and Y=4 with M=2 and 1 need 319 tokens per chip, 20.4k in total.
+    """
     D, F = 16_384, 53_248
     params = 126 * 2 * D * F
     state = QUESTIONS["state_per_chip"](P=params / GB, N=1, kept="f32")
@@ -678,7 +723,12 @@ def test_cs336_accounting_derived():
 
 
 def test_gated_ffn_bounds_derived():
-    """Three matmuls: N_DP < B·W/C; N_TP < 1.5·F·W/C forward and 3·F·W/C backward; both N < 1.5·B·F·W²/C², a quarter if not overlapped."""
+    """Bounds of a layer with three matmuls:
+
+    - N_DP < B·W/C.
+    - N_TP < 1.5·F·W/C in the forward pass, and 3·F·W/C in the backward pass.
+    - Both: N < 1.5·B·F·W²/C², or a quarter of it without overlap.
+    """
     B, F, W, C = 1e6, 53_248.0, 1.8e11, 4.59e14
 
     def most(arithmetic, communication):
@@ -703,7 +753,10 @@ def cluster(kind, size, gpus, k=10**6, gpu=450e9):
 
 
 def test_gpu_quiz_2():
-    """H100: an all-gather of bf16[4096, 65536] in a node takes 1.04 ms (the text's approximation once divided by N as well)."""
+    """H100: an all-gather of bf16[4096, 65536] in a node takes 1.04 ms.
+
+    The text's approximation also divided by N once.
+    """
     assert cluster("all_gather", 2 * 4096 * 65_536, 8) == pytest.approx(1.04e-3, rel=5e-3)
     # 8 * 450e9 is the usable bandwidth of a node, 2 * 4 * 450e9 the bisection bandwidth in both directions.
     assert 8 * 450e9 == 3.6e12 == 2 * 4 * 450e9
@@ -711,7 +764,11 @@ def test_gpu_quiz_2():
 
 
 def test_gpu_pop_quizzes():
-    """65 µs exactly (75 by B/W); an all-to-all of V/(W·N), half of it when 4 of 8 are not zero; TP inside a node leaves the network's time."""
+    """The exact time is 65 µs (75 µs by B/W).
+
+    An all-to-all takes V/(W·N), or half of it if 4 of 8 parts are not zero. With tensor parallelism inside a node,
+    the time of the network between nodes does not change.
+    """
     size = 2 * 1024 * 16_384
     assert cluster("all_gather", size, 8) == pytest.approx(65 * US, rel=0.01) and size / 450e9 == pytest.approx(
         75 * US, rel=0.01
@@ -725,7 +782,10 @@ def test_gpu_pop_quizzes():
 
 
 def test_gpu_quiz_3_every_level_has_400_gb_per_node():
-    """8 cards of 400 Gb/s; 32 of a leaf's 64 ports; 8·16·2 cables from an SU; 16 spine switches of 64 ports for 128 nodes."""
+    """8 network cards of 400 Gb/s per node; 32 of a leaf switch's 64 ports; 8·16·2 cables from a scalable unit.
+
+    16 spine switches of 64 ports serve 128 nodes.
+    """
     port = 400e9 / 8
     assert 8 * port == 8 * 32 * port / 32 == 8 * 16 * 2 * port / 32 == 16 * 64 * port / 128 == 400e9
     assert 8 * 32 == 256 and 2048 / 256 == 8 and 32 * 64 * port / 256 == 400e9  # 8 scalable units, 32 spine switches
@@ -733,7 +793,10 @@ def test_gpu_quiz_3_every_level_has_400_gb_per_node():
 
 @pytest.mark.parametrize(("M", "N"), [(4, 8), (32, 8)])
 def test_gpu_quiz_4_bytes_through_switches(M, N):
-    """All-gather of B: a node's switch takes in B and gives out B·N, the spine gives out B·(M-1); SHARP in one node: B·N each way."""
+    """In an all-gather of B, a node's switch receives B and sends B·N. The spine sends B·(M-1).
+
+    SHARP in one node moves B·N in each direction.
+    """
     B = 1.0
     into = N * B / (M * N) + (M - 1) * B / M
     out = B / M + sum(B - B / (M * N) for _ in range(N))
@@ -744,18 +807,26 @@ def test_gpu_quiz_4_bytes_through_switches(M, N):
 
 
 def test_gpu_quiz_4_two_nodes():
-    """max(B/514e9, B/800e9): two nodes wait for their own switches; from 5 on for the network; at 32 nodes 413 GB/s."""
+    """Two nodes take max(B/514e9, B/800e9), so their own switches limit them.
+
+    From 5 nodes on the network limits them. 32 nodes reach 413 GB/s.
+    """
     assert cluster("all_gather", 1, 16) == pytest.approx(1 / 514e9, rel=2e-3) and 1 / (1 / 2 / 400e9) == 800e9
     assert cluster("all_gather", 1, 32) == cluster("all_gather", 1, 16) < cluster("all_gather", 1, 40)
     assert cluster("all_gather", 1, 256) == pytest.approx(1 / 413e9, rel=2e-3)
-    # all-to-all over two nodes: the book's approximations give 4.5 ("a more than 4x degradation"); the exact ratio is 2.6
+    # For an all-to-all over two nodes, the book's approximations give 4.5 ("a more than 4x degradation"). The exact
+    # ratio is 2.6.
     assert 8 * 450e9 / (2 * 400e9) == 4.5
     assert cluster("all_to_all", 1, 16) / cluster("all_to_all", 1, 8) == pytest.approx(2.57, rel=1e-3)
 
 
 def test_gpu_quiz_5_and_rooflines():
-    """H100: 2200 tokens per GPU in a node, 2475 beyond, 1237 for two nodes, 79,200 for 4 of 128 experts, 309 under 8-way PP. B200 is printed
-    2500 and 5625, which is 2.25e15 FLOP/s; this table's 2.3e15 gives 2556 and 5750. "F/1995" is unexplained: F/2200 = 13.0."""
+    """H100: 2200 tokens per GPU in a node, 2475 beyond a node, 1237 for two nodes.
+
+    4 of 128 experts need 79,200 tokens, and 8-way pipeline parallelism 309. The book prints 2500 and 5625 for B200,
+    from 2.25e15 FLOP/s; this table's 2.3e15 gives 2556 and 5750. The source of its "F/1995" is unknown: F/2200 =
+    13.0.
+    """
     bound = QUESTIONS["gpu_least_batch"](chip="H100", sheet=1.98, N=256, E=1, k=1)
     assert bound == 2475 and 990e12 / 450e9 == 2200
     assert bound * cluster("all_gather", 1, 16, gpu=1e30) * 400e9 == pytest.approx(1237.5)
@@ -774,8 +845,12 @@ def test_gpu_quiz_5_and_rooflines():
 
 
 def test_cs336_puzzle_derived():
-    """AR 277 GiB/s, RS 70: the first is a bus bandwidth, the second takes S for the output, n = 4 times too small. 70 · 4 = 280. What goes
-    into the reduce-scatter is four times what the all-reduce works on, and a GiB is 7 % more than a GB: 297 and 301 GB/s."""
+    """The lecture prints 277 GiB/s for the all-reduce and 70 for the reduce-scatter.
+
+    The first is a bus bandwidth. The second takes the output for S, which is n = 4 times too small, and 70 · 4 = 280.
+    The reduce-scatter's input is four times the all-reduce's array. A GiB is 7 % more than a GB, so the values are
+    297 and 301 GB/s.
+    """
     n, array, gib = 4, 4 * 100 * 2**20, 2**30
     reduce = sent_by_each("all_reduce", n) * array / (277 * gib)  # seconds, by the bandwidth that the benchmark printed
     scatter = sent_by_each("reduce_scatter", n) * n * array / (280 * gib)
@@ -796,8 +871,10 @@ def test_inference_pop_quiz():
 
 
 def test_inference_questions_1_to_3():
-    """L=64, D=4096, F=16384, N=32, K=8, H=256, V=32128: 18.4B, 262 kB per token in int8; on v5e 4x4 fit 7 contexts of 128k, which is
-    128e3 (of 131,072 tokens it would be 6); 1.4 ms to read the weights."""
+    """L=64, D=4096, F=16384, N=32, K=8, H=256, V=32128: 18.4B parameters, and 262 kB per token in int8.
+
+    A v5e 4x4 has room for 7 contexts of 128e3 tokens, or 6 of 131,072 tokens. It reads the weights in 1.4 ms.
+    """
     L, D, F, N, K, H, V = 64, 4096, 16_384, 32, 8, 256, 32_128
     params = L * (3 * D * F + 2 * D * H * (N + K)) + D * V
     token = TASKS["kv_cache_bytes"](L, N, K, H, 1, 1, 1)
@@ -808,7 +885,10 @@ def test_inference_questions_1_to_3():
 
 
 def test_inference_question_7_derived():
-    """2D weight-stationary decoding: communication at its best 11.3·BD/(√N·W) at X = √(N/8); it beats 4·BD/(3·W) for N > 72, not 81."""
+    """2D weight-stationary decoding: the least communication is 11.3·BD/(√N·W), at X = √(N/8).
+
+    It beats 4·BD/(3·W) for N > 72, not 81.
+    """
 
     def both(
         X, N

@@ -1,7 +1,7 @@
-"""Module 08, H1, H2, H3 and H8: every answer derived a second time, by simulation and by counting.
+"""The answer keys of H1, H2, H3 and H8, each derived in a second way, by simulation and by counting.
 
-Bytes and times come from messages moved over wires (``network.py``); buckets are sent one by one beside a backward pass that makes
-gradients bit by bit; memory is counted chip by chip; losses are averaged token by token.
+Bytes and times come from messages moved over wires (``network.py``). Buckets are sent one by one beside a backward
+pass that makes gradients gradually. Memory is counted chip by chip, and losses are averaged token by token.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ def seconds(collective: str, n: int, size: float, chip: str) -> float:
 
 
 def sent_by_each(collective: str, n: int, size: float) -> float:
-    """What a device sends on a one-way ring, on which all send the same."""
+    """Return the bytes that a device sends on a one-way ring, which are equal for all devices."""
     return sum(network.moved(collective, ONE_WAY, n, size).sent.values()) / n
 
 
-# -- one by one --------------------------------------------------------------------------------
+# -- simulations -------------------------------------------------------------------------------
 
 
 def averaged(A: int, B: int, a: float, b: float) -> float:
-    """The mean over the tokens of both devices, NaN where there is padding."""
+    """Return the mean over the tokens of both devices. Padding is NaN."""
     losses = np.full((2, 512), np.nan)
     losses[0, :A], losses[1, :B] = a, b
     return float(np.nanmean(losses))
 
 
 def training_flops(parameters: float, tokens: int) -> float:
-    """Of one square layer and its gradients: the products that have the batch in them."""
+    """Return the FLOPs of one square layer and its gradients: three matmuls, each with all tokens."""
     width = math.sqrt(parameters)
     forward = 2 * tokens * width * width
     of_weights, of_inputs = 2 * width * tokens * width, 2 * tokens * width * width
@@ -57,7 +57,7 @@ def training_flops(parameters: float, tokens: int) -> float:
 
 
 def dealt_out(V: int, D: int, L: int, N: int) -> float:
-    """Bytes on the fullest of N chips that take the elements of all tensors in turn, thousands at a time."""
+    """Return the bytes on the fullest of N chips that take the elements of all tensors in turn, in equal parts."""
     tensors = [V * D, *[D * D] * 12 * L]
     part = math.gcd(*tensors, 1024)
     moments = [0] * N
@@ -69,7 +69,7 @@ def dealt_out(V: int, D: int, L: int, N: int) -> float:
 
 
 def bare(size: float, speed: float, overhead: float, n: int, backward: float) -> float:
-    """How much longer than ``backward`` seconds a step takes that sends n buckets, each when it has been made and the link is free."""
+    """Return the exposed seconds of a step that sends n buckets, each as soon as it is made and the link is free."""
     free = 0.0
     for k in range(1, n + 1):
         free = max(free, backward * k / n) + overhead + size / n / speed
@@ -77,20 +77,23 @@ def bare(size: float, speed: float, overhead: float, n: int, backward: float) ->
 
 
 def all_reduce_speed(chip: str) -> float:
-    """Bytes of an array that a long ring of this chip all-reduces in a second."""
+    """Return the bytes per second of an array's all-reduce on a long ring of this chip."""
     n = 16
     return 1e9 / network.moved("all_reduce", BOTH_WAYS, n, 1e9, CHIPS[chip].ici).clock
 
 
 def searched(chip: str, M: int, o: int) -> float:
-    """The size of a bucket where the bare time is least, tried finely; ``test_the_link_is_never_idle`` says what that time is."""
+    """Return the bucket size with the least exposed time, by a fine search.
+
+    ``test_the_link_is_never_idle_when_gradients_come_as_fast_as_it_takes_them`` tests this time.
+    """
     size, speed = 2e6 * M, all_reduce_speed(chip)
     buckets = np.geomspace(size / 4000, size, 1_000_001)
     return float(buckets[np.argmin(buckets / speed + size / buckets * o * 1e-6)])
 
 
 def near_then_far(chip: str, M: int, R: int) -> float:
-    """Eight GPUs scatter in their node; then eight rings over the nodes share each node's egress."""
+    """Return the time of eight GPUs that scatter in their node, then of eight rings that share each node's egress."""
     row, size = GPUS[chip], 2e9 * M
     near = sum(size / 8 for _ in range(7)) / row.egress
     out_of_a_node = sum(sent_by_each("all_reduce", R, size / 8) for _ in range(8))
@@ -133,7 +136,7 @@ def test_the_link_is_never_idle_when_gradients_come_as_fast_as_it_takes_them(n: 
 
 
 def test_the_best_bucket_is_the_root_of_size_and_speed_and_overhead():
-    """s/(nw) and no have the product so/w, whatever n is: their sum is 2 √(so/w) at least, where both are equal."""
+    """The product of the terms s/(nw) and no is so/w for any n. So their sum is at least 2 √(so/w)."""
     best = math.sqrt(SIZE / (SPEED * OVERHEAD))
     bound = 2 * math.sqrt(SIZE * OVERHEAD / SPEED)
     sums = {n: bare(SIZE, SPEED, OVERHEAD, n, SIZE / SPEED) for n in range(1, 200)}
@@ -157,7 +160,7 @@ def test_after_a_much_slower_backward_pass_only_the_last_bucket_is_bare(n: int):
     assert bare(SIZE, SPEED, OVERHEAD, n, backward) == pytest.approx(OVERHEAD + SIZE / (n * SPEED), rel=1e-9)
 
 
-# -- small cases as the statements tell them ---------------------------------------------------
+# -- small cases of the statements -------------------------------------------------------------
 
 
 def test_the_buckets_of_the_statement():
@@ -167,7 +170,7 @@ def test_the_buckets_of_the_statement():
 
 
 def test_the_padding_of_the_statement():
-    """Three, one and no real row, with sums 6, 8 and 0."""
+    """Three devices have three, one and no real row, with sums 6, 8 and 0."""
     sums, counts = np.array([6, 8, 0]), np.array([3, 1, 0])
     assert sums.sum() / counts.sum() == 3.5
     assert np.mean(sums[:2] / counts[:2]) == 5

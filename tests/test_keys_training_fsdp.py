@@ -1,7 +1,7 @@
-"""H4, H7 and H9: every answer derived a second time.
+"""The answer keys of H4, H7 and H9, each derived in a second way.
 
-Bytes are counted in the traced programs or moved over wires (``network.py``); times come from a simulation of what waits for
-what, event by event; what hides behind what is read from the programs of the references.
+Bytes are counted in traced programs or moved over wires (``network.py``). Times come from a simulation of jobs and
+their dependences. The programs of the references show which collectives can overlap which matmuls.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def seconds(collective: str, n: int, size: float, chip: str) -> float:
 
 
 def from_one(collective: str, n: int, size: float) -> float:
-    """Bytes that a device sends on a one-way ring."""
+    """Return the bytes that a device sends on a one-way ring."""
     sent = set(network.moved(collective, "one_way_ring", n, size).sent.values())
     assert len(sent) == 1, "every device sends the same"
     return sent.pop()
@@ -55,7 +55,7 @@ def inner(eqn: Any) -> Iterator[Any]:
 
 
 def equations(jaxpr: Any) -> Iterator[Any]:
-    """All equations, those of inner programs where these stand; none of ours has loops."""
+    """Yield all equations, with those of inner programs in their places. No program here has loops."""
     for eqn in jaxpr.eqns:
         within = list(inner(eqn))
         yield from (e for j in within for e in equations(j)) if within else [eqn]
@@ -64,7 +64,7 @@ def equations(jaxpr: Any) -> Iterator[Any]:
 def traced(
     fn: Callable, sizes: Mapping[str, int], *shapes: tuple[int, ...], dtype: Any = jnp.float32, **static: Any
 ) -> Any:
-    """The program of a task on a mesh of this size, which needs no devices."""
+    """Return the program of a task on an abstract mesh of this size, which needs no devices."""
     mesh = AbstractMesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))
     arrays = [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes]
     return jax.make_jaxpr(lambda *a: fn(*a, mesh=mesh, **static))(*arrays).jaxpr
@@ -76,7 +76,7 @@ def axes_of(eqn: Any) -> tuple[str, ...]:
 
 
 def sent_bytes(jaxpr: Any, sizes: Mapping[str, int]) -> dict[str, float]:
-    """What a device sends over each axis: the whole of what is gathered, or scattered, but its own part."""
+    """Return the bytes that a device sends over each axis: gathered or scattered arrays except its own parts."""
     total = dict.fromkeys(sizes, 0.0)
     for eqn in equations(jaxpr):
         if eqn.primitive.name in ("all_gather", "reduce_scatter"):
@@ -90,12 +90,15 @@ def mlp_shapes(B: int, D: int, F: int) -> list[tuple[int, int]]:
     return [(B, D), (D, F), (F, D)]
 
 
-# -- what takes how long -----------------------------------------------------------------------
+# -- times -------------------------------------------------------------------------------------
 
 
 def simulated(jobs: Sequence[tuple[str, str, float, Sequence[str]]]) -> dict[str, float]:
-    """When each job ends. A job is (name, what it runs on, seconds, what it waits for); each thing runs one job at a time,
-    in the order of the list."""
+    """Return the end of each job.
+
+    A job is (name, resource, seconds, names of the jobs that it waits for). A resource runs one job at a time, in the
+    order of the list.
+    """
     ends: dict[str, float] = {}
     free: dict[str, float] = {}
     for name, on, takes, needs in jobs:
@@ -105,7 +108,7 @@ def simulated(jobs: Sequence[tuple[str, str, float, Sequence[str]]]) -> dict[str
 
 
 def forward_pass(L: int, gather: float, product: float, *, waits: bool, held: int) -> float:
-    """A stack of layers, of which at most ``held`` are gathered at once."""
+    """Return the time of a stack of layers with at most ``held`` gathered layers at a time."""
     jobs = []
     for i in range(L):
         behind = i - 1 if waits else i - held
@@ -124,7 +127,7 @@ def forward_times(chip: str, L: int, D: int, X: int, small: int, large: int) -> 
 
 
 def middle_layer(layer: Callable[[int], list[tuple[str, str, float, Sequence[str]]]], layers: int = 40) -> float:
-    """Seconds from the end of a layer's product to the next one's, when the stack is long under way."""
+    """Return the average seconds from the end of a layer's matmul to the end of the next one, late in the stack."""
     ends = simulated([job for i in range(layers) for job in layer(i)])
     return (ends[f"product {layers - 1}"] - ends[f"product {layers // 2 - 1}"]) / (layers - layers // 2)
 
@@ -164,7 +167,7 @@ KEYS: dict[str, Callable[..., Any]] = {
 
 
 def numbers(answer: Any) -> Iterator[tuple[tuple[str, ...], float]]:
-    """The numbers of an answer, with their place in a table."""
+    """Yield the numbers of an answer, with their places in a table."""
     if not isinstance(answer, Mapping):
         yield (), float(answer)
         return
@@ -186,14 +189,14 @@ def test_every_second_derivation_has_its_question():
 
 @pytest.mark.parametrize(("gather", "product"), [(3.0, 1.0), (1.0, 3.0), (2.0, 2.0)])
 def test_two_gathered_layers_are_enough_and_one_is_not(gather: float, product: float):
-    """The budget of H4: a third layer in flight gains nothing, and with one alone every gather waits."""
+    """The budget of H4: a third gathered layer gains nothing, and with only one every gather waits."""
     two = forward_pass(7, gather, product, waits=False, held=2)
     assert two == forward_pass(7, gather, product, waits=False, held=7) == gather + 6 * max(gather, product) + product
     one = forward_pass(7, gather, product, waits=False, held=1)
     assert one == forward_pass(7, gather, product, waits=True, held=7) == 7 * (gather + product)
 
 
-# -- small cases as the statements tell them ---------------------------------------------------
+# -- small cases of the statements -------------------------------------------------------------
 
 
 def gradient_of(fn: Callable) -> Callable:
@@ -220,11 +223,11 @@ def test_the_small_case_of_h9(scheme: int, due: tuple[int, int]):
     assert sent_bytes(program, sizes) == dict(zip("xy", due, strict=True))
 
 
-# -- what hides behind what, read from the programs ----------------------------------------------
+# -- overlap, read from the programs -----------------------------------------------------------
 
 
 def needs(jaxpr: Any) -> list[tuple[Any, set[int]]]:
-    """The equations inside shard_map, each with the indices of all that it needs."""
+    """Return the equations inside shard_map, each with the indices of all equations that it needs."""
     (mapped,) = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "shard_map"]
     made: dict[Any, set[int]] = {}
     found = []
@@ -236,14 +239,14 @@ def needs(jaxpr: Any) -> list[tuple[Any, set[int]]]:
 
 
 def beside(found: list[tuple[Any, set[int]]], i: int) -> list[int]:
-    """The products that neither need equation i nor are needed by it."""
+    """Return the matmuls that do not need equation i and that equation i does not need."""
     products = [j for j, (eqn, _) in enumerate(found) if eqn.primitive.name == "dot_general"]
     return [j for j in products if j not in found[i][1] and i not in found[j][1]]
 
 
 @pytest.mark.parametrize("scheme", range(1, 8))
 def test_collectives_that_can_overlap_match_the_programs_dependences(scheme: int):
-    """Of the second of three layers: each collective, in order, and whether a product of another layer can run beside it."""
+    """The answer says for each collective of a layer whether a matmul of another layer can overlap it."""
     layers = 3
     found = needs(traced(TASKS["stack"].fn, {"x": 4, "y": 2}, (8, 24), (layers, 24, 24), scheme=scheme))
     talk = [i for i, (eqn, _) in enumerate(found) if eqn.primitive.name in ("all_gather", "reduce_scatter")]

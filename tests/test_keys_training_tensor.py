@@ -1,7 +1,8 @@
-"""H5, H6 and H10, tensor parallelism: every answer and every reference derived a second time.
+"""The answer keys and references of H5, H6 and H10 (tensor parallelism), each derived in a second way.
 
-Bytes are counted in the traced solutions, at the sizes of the questions; times come from messages moved over wires
-(``network.py``); gradients from differences; the budget of H10 from who has and who needs which block.
+Bytes are counted in the traced solutions, at the sizes of the questions. Times come from messages moved over wires
+(``network.py``). Gradients come from finite differences. The budget of H10 comes from the blocks that each device has
+and needs.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ CUT = {"w1": P(None, "tp"), "w3": P(None, "tp"), "w2": P("tp")}
 BF16 = jnp.bfloat16
 
 
-# -- what the solutions send and multiply ------------------------------------------------------
+# -- bytes and FLOPs of the solutions ----------------------------------------------------------
 
 
 def traced(task: Task, n: int, arguments: list[Any], specs: tuple) -> Any:
-    """The jaxpr of a body on n devices, for arrays of these shapes in bfloat16."""
+    """Return the jaxpr of a body on n devices, for bfloat16 arrays of these shapes."""
     shaped = jax.tree.map(
         lambda shape: jax.ShapeDtypeStruct(shape, BF16), arguments, is_leaf=lambda a: type(a) is tuple
     )
@@ -60,7 +61,10 @@ def equations(jaxpr: Any) -> Iterator[Any]:
 
 
 def sent(jaxpr: Any, n: int, kinds: tuple[str, ...] = ("psum", "all_gather", "reduce_scatter")) -> float:
-    """Bytes that a device sends: of a gather its own part n - 1 times, of a reduce-scatter n - 1 parts, of a psum both."""
+    """Return the bytes that a device sends.
+
+    A gather sends the device's part n - 1 times, a reduce-scatter sends n - 1 parts, and a psum does both.
+    """
     total = 0.0
     for equation in equations(jaxpr):
         taken = sum(v.aval.size * v.aval.dtype.itemsize for v in equation.invars if hasattr(v.aval, "size"))
@@ -76,7 +80,7 @@ def sent(jaxpr: Any, n: int, kinds: tuple[str, ...] = ("psum", "all_gather", "re
 
 
 def multiplied(jaxpr: Any) -> float:
-    """FLOPs of a device's matrix products."""
+    """Return the FLOPs of a device's matmuls."""
     total = 0.0
     for equation in equations(jaxpr):
         if equation.primitive.name == "dot_general":
@@ -108,22 +112,22 @@ def seconds(collective: str, n: int, size: float, chip: str) -> float:
     return net.clock
 
 
-# -- who has and who needs what (H10) ----------------------------------------------------------
+# -- blocks that devices have and need (H10) ---------------------------------------------------
 
 
 def blocks_sent(L: int, n: int) -> tuple[int, int]:
-    """Blocks [B, D/n] that each device has to send at least, forward and backward, found block by block.
+    """Return how many blocks [B, D/n] a device must send at least, forward and backward.
 
-    Forward, a block is on one device and needed by all. Backward, every device has a part of every block of {dh}: the
-    block's owner needs the sum, so each of the others sends its part (alone, or added to what it passes on: one block).
-    Of dx all need the sum. dy is everywhere.
+    In the forward pass, each block is on one device, and all devices need it. In the backward pass, every device has
+    a part of every block of {dh}, and the block's owner needs the sum. So each other device sends one block: its
+    part, or its part added to a received one. All devices need the sum of dx. dy is on every device.
     """
     devices = range(n)
     forward = backward = 0
     for _ in range(L):
         forward += sum(
             1 for target in devices for owner in devices if owner == 0 != target
-        )  # bytes that device 0 sends to the other devices
+        )  # blocks that device 0 sends to the other devices
     for layer in reversed(range(L)):
         # Device 0 sends its part of each block that another device owns.
         backward += sum(1 for owner in devices if owner != 0)
@@ -148,8 +152,10 @@ def test_h10_sends_the_least_possible_number_of_blocks(L: int, n: int):
 
 @pytest.mark.parametrize("n", [2, 4])
 def test_the_partial_gradients_of_a_device_cannot_be_compressed(n: int):
-    """Over all weights, which others do not know, device 0's parts of others' columns of {dh} span all arrays: no linear message is
-    shorter."""
+    """Over all weights, which other devices do not know, device 0's parts of their columns of {dh} span all arrays.
+
+    So no shorter linear message contains them.
+    """
     B, D = 3, 4 * n
     rng, units = np.random.default_rng(0), D // n
     parts = []
@@ -214,7 +220,7 @@ def unflat(values: np.ndarray, tree: Any) -> Any:
 
 
 def differences(fn: Callable[[Any], float], at: Any, rng: np.random.Generator) -> list[tuple[Any, float]]:
-    """Directions, and how fast ``fn`` changes along them: by central differences in float64."""
+    """Return directions, and the slope of ``fn`` along each, by central differences in float64."""
     point, found = flat(at), []
     for _ in range(6):
         way = rng.standard_normal(point.size)
@@ -229,7 +235,7 @@ def reference(name: str) -> Callable:
 
 
 def inputs(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is differentiated with respect to, and dy."""
+    """Return the arrays for which gradients are taken, and dy."""
     rng = np.random.default_rng(1)
     B, D, F = 3, 4, 6
 
@@ -245,7 +251,7 @@ def inputs(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_reference_gradients_are_what_differences_say(name: str):
+def test_reference_gradients_equal_finite_differences(name: str):
     on_one_device = reference(name)
     at, dy = inputs(name)
     found = on_one_device(**at, **dy)[1:]
@@ -259,7 +265,7 @@ def test_reference_gradients_are_what_differences_say(name: str):
 
 
 def plain_forward(name: str, at: Mapping[str, Any]) -> np.ndarray:
-    """The statement's formula, written a second time."""
+    """Return the statement's formula, implemented a second time."""
     x = at["x"]
     if name == "h5_tensor_parallel":
         g = x @ at["w1"]
@@ -281,7 +287,7 @@ def test_reference_is_the_formula_of_the_statement(name: str):
 
 
 def test_fused_columns_bring_gates_and_partners_together():
-    """By cutting arrays: brute force over small F and N."""
+    """The test cuts arrays for all small F and N."""
     fused_columns = H5["fused_columns"].fn
     for F, n in itertools.product(range(1, 13), range(1, 9)):
         if F % n:

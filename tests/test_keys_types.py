@@ -1,4 +1,4 @@
-"""The answer keys of K1 to K5, each derived a second time and in another way."""
+"""The answer keys of K1 to K5, each derived in a second way."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def cases_of(task: str) -> list[dict]:
 
 
 def outcome(task: str, **args):
-    """What the reference returns; None for a ValueError."""
+    """Return the reference's result, or None for a ValueError."""
     try:
         return TASKS[task](**args)
     except ValueError:
@@ -70,7 +70,7 @@ def laid_out(rng, whole: np.ndarray, place: str, devices: int) -> list[np.ndarra
 
 
 def lies_as(held: list[np.ndarray], due: np.ndarray) -> str | None:
-    """The placement by which these parts mean ``due``."""
+    """Return the placement with which the devices' parts represent ``due``."""
     meant = {"R": held[0] if all(np.allclose(h, held[0]) for h in held) else held[0] + np.nan, "P": sum(held)}
     for d in range(due.ndim):
         meant[f"S({d})"] = np.concatenate(held, d)
@@ -80,7 +80,10 @@ def lies_as(held: list[np.ndarray], due: np.ndarray) -> str | None:
 
 
 def einsum_cases(devices: int):
-    """Every equation and placement, with arrays and what each device holds of them; parts that fit, or not."""
+    """Yield every equation and placement, with arrays and each device's parts of them.
+
+    Some parts do not fit the equation.
+    """
     rng = np.random.default_rng(3)
     for equation in EINSUMS:
         terms = equation.split("->")[0].split(",")
@@ -92,7 +95,7 @@ def einsum_cases(devices: int):
 
 
 def ring_all_reduce_bytes(numbers: int, devices: int, itemsize: int) -> int:
-    """What device 0 sends, hop by hop: reduce-scatter, then all-gather, each passing on one chunk."""
+    """Return the bytes that device 0 sends, hop by hop: a reduce-scatter, then an all-gather, one chunk per hop."""
     chunks = np.array_split(np.zeros(numbers, np.int8), devices)
     sent = 0
     for hop in range(devices - 1):
@@ -106,7 +109,7 @@ def ring_all_reduce_bytes(numbers: int, devices: int, itemsize: int) -> int:
 
 
 @pytest.mark.parametrize("devices", [2, 4])
-def test_einsum_rule_is_what_comes_of_parts(devices):
+def test_einsum_rule_agrees_with_simulated_parts(devices):
     for equation, places, wholes, held in einsum_cases(devices):
         try:
             due = lies_as([np.einsum(equation, *one) for one in held], np.einsum(equation, *wholes))
@@ -115,7 +118,7 @@ def test_einsum_rule_is_what_comes_of_parts(devices):
         assert outcome("einsum_rule", equation=equation, placements=places) == due, (equation, places)
 
 
-def test_elementwise_rule_is_what_comes_of_parts():
+def test_elementwise_rule_agrees_with_simulated_parts():
     rng = np.random.default_rng(1)
     ops = {"triple": lambda x: x * 3, "add": np.add, "relu": lambda x: x * (x > 0), "add_one": lambda x: x + 1}
     for case in cases_of("elementwise_rule"):
@@ -149,7 +152,7 @@ def test_pieces_that_meet_are_counted():
 
 
 def test_gradients_are_those_of_jax():
-    """Each device differentiates what it computes; of a partial sum and of a whole output the whole gradient comes back."""
+    """Each device differentiates its part. For a partial sum or a whole output it receives the whole gradient."""
     rng = np.random.default_rng(5)
     for equation, places, wholes, held in einsum_cases(3):
         out = outcome("einsum_rule", equation=equation, placements=places)
@@ -211,7 +214,7 @@ def test_scale_gradients_are_those_of_the_hops():
 
 
 def by_placements(places: list[str], shape: tuple[int, ...], mesh: dict[str, int]) -> list[tuple]:
-    """The slices of each device: every axis of the mesh in turn cuts what is left."""
+    """Return the slices of each device. Each mesh axis in turn cuts the slices of the axes before it."""
     held = [tuple((0, size) for size in shape)]
     for place, count in zip(places, mesh.values(), strict=True):
         after = []
@@ -306,7 +309,7 @@ def test_the_scattered_gradient_has_the_layout_of_the_spec():
 
 
 def touched(mesh: list[tuple[str, int]], axis: str, node: int) -> int:
-    """Nodes that a group over this axis touches, at most, by coordinates."""
+    """Return the largest number of nodes that a group over this axis touches, from coordinates."""
     found: dict[tuple, set[int]] = {}
     for rank, point in enumerate(itertools.product(*(range(size) for _, size in mesh))):
         others = tuple(at for (name, _), at in zip(mesh, point, strict=True) if name != axis)
@@ -315,7 +318,7 @@ def touched(mesh: list[tuple[str, int]], axis: str, node: int) -> int:
 
 
 def test_no_order_of_mesh_axes_puts_cp_groups_in_fewer_nodes():
-    """Of all orders in which tp stays in a node none has groups of cp in fewer nodes."""
+    """No other order with tp inside a node has cp groups in fewer nodes."""
     tried = 0
     for case in cases_of("mesh_for"):
         mesh = outcome("mesh_for", **case)
@@ -346,7 +349,7 @@ def test_groups_differ_along_their_axes_only():
 
 
 def test_axes_for_follow_from_what_each_rank_holds():
-    """Write down which sequence, which part of it, and which weights a rank has, and see along which axes they differ."""
+    """The test lists each rank's sequence, part of it and weights, and finds the axes along which they differ."""
     for case in cases_of("axes_for"):
         names = [name for name, _ in case["mesh"]]
 
@@ -385,7 +388,7 @@ def test_nodes_of_a_weight_are_counted():
 
 
 def best_rules(names: tuple, rules: list[tuple], mesh: dict[str, int]) -> P:
-    """Of all sets of rules that can serve together, the one that has the first rule if it can, then the second, and so on."""
+    """Return the spec of the best compatible rules: with the first rule if possible, then the second, and so on."""
     of = [(i, name, (e,) if isinstance(e, str) else e or ()) for i, (name, e) in enumerate(rules) if name in names]
     best: tuple = ()
     for chosen in itertools.product([True, False], repeat=len(of)):  # in falling order
@@ -422,7 +425,7 @@ def test_bytes_by_rules_are_those_of_the_blocks():
         assert QUESTIONS["bytes_by_rules"](**drawn) == total
 
 
-def test_spec_by_rules_is_what_the_rules_give():
+def test_spec_by_rules_follows_the_rules():
     for drawn in QUESTIONS["spec_by_rules"].variants():
         first, weight = drawn["first"], drawn["weight"]
         mesh = {axis: 2 for axis in ("dp", "fsdp", "tp") if axis in drawn["mesh"].replace(",", "").split()}

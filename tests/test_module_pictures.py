@@ -1,4 +1,4 @@
-"""The pictures of the modules: current, still without scripts, and moved by the script that reports and notebooks use."""
+"""The modules' pictures are current, complete without scripts, and moved by the script of the reports."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_every_picture_is_stepped_through_and_each_drawing_has_a_text() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no Chromium here")
-def test_the_pictures_move_from_the_disk_and_are_all_there_without_scripts(tmp_path: Path) -> None:
+def test_pictures_move_in_local_files_and_are_complete_without_scripts(tmp_path: Path) -> None:
     from playwright.sync_api import expect, sync_playwright
 
     done: subprocess.CompletedProcess[str] = built(ROOT, tmp_path)

@@ -1,4 +1,4 @@
-"""Lists, formulas and graded code from a submission over confined workers to the points that a person gives."""
+"""Lists, formulas and graded code, from a submission through confined workers to the points that a person gives."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_only_a_confined_process_parses_a_students_formula(grader: Grader, monke
 
 
 def graded_as_read(grader: Grader, text: str) -> tuple[Report, dict[str, Result]]:
-    """Grade a submission that a confined process read."""
+    """Grade a submission that a confined process has read."""
     with parsing("auto") as parsers:
         source, _ = parsers.source("a2_bytes.py", text.encode(), ["a2_bytes"])
     report = grader.grade(Submission("ada", {"a2_bytes": source}, (), ""), ["a2_bytes"])
@@ -126,7 +126,7 @@ def test_code_waits_for_a_person_and_is_shown(report: Report) -> None:
     assert (found.kind, found.reason) == ("by hand", "needs grading, 1 point: a1_heat/heat_clear")
 
 
-def test_code_as_handed_out_or_missing_gets_nothing_at_once(course: Course, grader: Grader) -> None:
+def test_unchanged_or_missing_code_gets_no_points_at_once(course: Course, grader: Grader) -> None:
     stub = (GALLERY.parent / "exercises" / "01_halo" / "a1_heat.py").read_text()
     for text in (stub, "x = 1\n"):
         result = graded(grader, "a1_heat", text)[1]["heat_clear"]

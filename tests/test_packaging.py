@@ -1,4 +1,4 @@
-"""The uploaded packages: their content, and how they work without the rest of the project."""
+"""The packages for upload: their content, and their use without the rest of the project."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ C1 = "c1_no_communication"
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the wheel, and with the sdist from which it was built."""
+    """Return a folder with the sdist, and the wheel that was built from it."""
     place = tmp_path_factory.mktemp("dist")
     build = ["uv", "build", "--quiet", "--offline", "--no-build-isolation", "--python", sys.executable]
     run([sys.executable, "-m", *build, "--out-dir", str(place), str(ROOT)])
@@ -40,7 +40,7 @@ def run(command: list[str], **how) -> str:
 
 
 def texts(built: Path) -> dict[str, dict[str, str]]:
-    """Return the texts of both packages by path."""
+    """Return the texts of both packages, by path."""
     (wheel,), (sdist,) = built.glob("*.whl"), built.glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as archive:
         found = {"wheel": {name: archive.read(name).decode() for name in archive.namelist()}}

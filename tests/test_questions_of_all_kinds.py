@@ -1,4 +1,4 @@
-"""Questions of every kind from the learner's view over checks and submission to grades and pages."""
+"""Questions of every kind, from the learner's file through checks and submission to grades and pages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def graded(
 
 
 def right(course: Course, student: str = "ada") -> str:
-    """Right answers, as people write them."""
+    """Return right answers in the notation that learners use."""
     asked = course.exercise(NAME).questions
     drawn = {name: course.params(q, student) for name, q in asked.items()}
     spec = asked["product_spec"](**drawn["product_spec"])
@@ -98,7 +98,7 @@ def test_a_wrong_letter_and_a_known_misconception_are_reported(course: Course, w
     assert [r.reason for r in report.results[1:]] == ["not answered yet"] * 2
 
 
-def test_learners_are_given_what_is_asked_and_no_answer(course: Course) -> None:
+def test_learners_get_the_questions_and_no_answer(course: Course) -> None:
     stub = stub_source(course, course.exercise(NAME))
     for line in (
         "# Question product_spec [a PartitionSpec]", "# Question what_is_sent [one of A, B, C, D]",

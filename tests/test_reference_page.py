@@ -1,4 +1,4 @@
-"""docs/reference.md says what the docstrings say."""
+"""docs/reference.md is equal to the page made from the docstrings."""
 
 from __future__ import annotations
 

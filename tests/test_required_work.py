@@ -1,7 +1,7 @@
-"""An attack on H4: the arrays gathered again in the backward pass enter only a mask that is never true.
+"""An attack on H4: the backward pass gathers arrays again, but uses them only in a mask that is never true.
 
 The program has exactly the required collectives, right values and right gradients, and keeps all gathered arrays. An
-honest program with the same collectives passes.
+honest program with equal collectives passes.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def ran(whole: str) -> Seen:
 
 
 def gathers_again(program: Seen) -> None:
-    """Make a program with one gather for each layer in the backward pass."""
+    """Check that the backward pass has one gather per layer."""
     expect_collectives(program.only(backward=True, kind="all_gather"), all_gather={"x": LAYERS})
 
 

@@ -1,4 +1,4 @@
-"""Honest programs in other styles pass, and the search would find one that does not."""
+"""Honest programs in other styles pass, and the search would find a program that is refused."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.rewriting import written_again
 PROGRAMS = 40
 LEAST = 40  # styles that change some text of an exercise
 TIMED = ["f1", "f2", "f3", "h2"]
-BY_HAND = ["m2"]  # one program takes more than half a minute of CPU time: python -m tests.rewrites --only m2
+BY_HAND = ["m2"]  # one program takes more than half a minute: python -m tests.rewrites --only m2
 MAPPED = "return jax.shard_map(lambda a: {}, mesh=mesh, in_specs=P('x'), out_specs={})(a)"
-# A task's last line, and a type in the program after the rewrite: U is unreduced, R is reduced.
+# For each rewrite, a task's last line, and a type in the rewritten program. U is unreduced, R is reduced.
 TYPED = {
     "sums of unreduced": (MAPPED.format("jax.lax.psum(a, 'x')", "P()"), "{U:x}"),
     "gathers to reduced": (MAPPED.format("jax.lax.all_gather(a, 'x')", "P('x')"), "{R:x}"),
@@ -36,13 +36,13 @@ TYPED = {
 
 @pytest.fixture(scope="module")
 def grader(devices: int) -> Iterator[Grader]:
-    """Yield a grader in a process in which JAX also runs programs."""
+    """Yield a grader in a process in which JAX can also run programs."""
     with texts.course_grader() as made:
         yield made
 
 
 def again(way: str, text: str, seed: int = 0) -> str:
-    """Return a rewritten program, without the imports and helpers in front."""
+    """Return a rewritten program without its imports and helpers."""
     found = written_again(ast.parse(text), [w for w in ways() if w.name == way], random.Random(seed))
     assert found is not None
     return found[found.index("def f") :].strip()
@@ -69,7 +69,7 @@ def test_every_timed_exercise_has_its_search(grader: Grader) -> None:
 
 
 def test_a_right_program_that_is_refused_is_found(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the report refuses everything, programs with right values are still distinguished from others."""
+    """If the grader refuses every program, the search still separates programs with right values from the others."""
 
     def refused(grader: Grader, exercise: str, text: str) -> ExerciseReport:
         report = texts.graded(grader, exercise, text)
@@ -92,7 +92,7 @@ def test_a_right_program_that_is_refused_is_found(grader: Grader, monkeypatch: p
     assert found.tried == {exercise.id: 2}, str(found.other)
 
 
-def test_the_same_seed_tries_the_same(grader: Grader) -> None:
+def test_equal_seeds_give_equal_tries(grader: Grader) -> None:
     def first(seed: int) -> list[str]:
         found = rewrites.programs(grader, seed, "c3 f1")
         return [f"{text} {[way.name for way in ways]}" for (text, ways), _ in zip(found, range(20), strict=False)]

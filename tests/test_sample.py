@@ -1,4 +1,4 @@
-"""``make test`` verifies a sample of the course, which holds every check and every kind of answer that the course has."""
+"""The sample that ``make test`` verifies has every check and every kind of answer of the course."""
 
 from __future__ import annotations
 

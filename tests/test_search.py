@@ -1,4 +1,4 @@
-"""A minute of ``tests.search``, and a proof that it would find what it looks for."""
+"""One minute of ``tests.search``, and tests that it finds faults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TRIES = 60
 
 @pytest.fixture(autouse=True)
 def _devices(devices: int) -> None:
-    """Start devices, because JAX reads programs in this process, too."""
+    """Start devices, because JAX also reads programs in this process."""
 
 
 @pytest.mark.slow
@@ -35,7 +35,7 @@ def test_a_minute_of_search_finds_nothing() -> None:
     assert found.ran > TRIES // 4 and found.counted > TRIES // 8
 
 
-def test_the_same_seed_tries_the_same() -> None:
+def test_equal_seeds_give_equal_tries() -> None:
     code = search.bytecode(
         "module { func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> } }"
     )
@@ -68,7 +68,7 @@ def test_the_search_reports_faults_that_count_as_the_graders(monkeypatch: pytest
 
 
 def test_facts_that_do_not_hold_are_found() -> None:
-    """For an honest program with a missing collective, and for one with other results."""
+    """The facts of an honest program are wrong if a collective is removed, or if a result is changed."""
     course = load_course(search.COURSE / "course.yaml")
     with Grader(course, best_tier("auto"), 1) as grader:
         taking = grader.hosts[0]

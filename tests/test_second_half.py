@@ -1,4 +1,4 @@
-"""Exercises of a course's second half, written with the functions of ``docs/checks.md``, and proved by ``verify``."""
+"""Exercises of a course's second half, written with the functions of ``docs/checks.md`` and proved by ``verify``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMED = {
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
-    """Return the course and its learners' release."""
+    """Return the course, after building its learners' release."""
     root = tmp_path_factory.mktemp("course") / "second_half"
     shutil.copytree(HERE, root, ignore=shutil.ignore_patterns("__pycache__"))
     made = load_course(root / "course.yaml")
@@ -60,7 +60,7 @@ def test_a_misconception_fails_exactly_its_listed_checks(course: Course, name: s
 
 
 def test_the_einsum_rule_is_what_simulated_devices_find(course: Course) -> None:
-    """On every placement of every equation, with twenty draws each."""
+    """The test has all placements of every equation, with twenty draws each."""
     rule = course.exercise("w4_einsum_rule").tasks["einsum_rule"].fn
     words = rule.__globals__
     found = set()

@@ -1,4 +1,4 @@
-"""The documentation as a site: every link works, nothing is fetched from elsewhere, and no page is left out."""
+"""The documentation's site: every link works, the site fetches nothing from other servers, and has every page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def built(checkout: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    """Build the site as ``make docs`` does. Not ``--quiet``: warnings that are not printed are not counted."""
+    """Build the site as ``make docs`` does. ``--strict`` would not count warnings that ``--quiet`` hides."""
     return subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
         cwd=checkout, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False,
@@ -43,7 +43,7 @@ def test_every_page_is_there_and_in_the_menu(site: Path) -> None:
     assert pages - {Path(link) for link in menu} <= {Path("index.html")}
 
 
-def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
+def test_pages_fetch_nothing_from_other_servers(site: Path) -> None:
     texts = {p: p.read_text(encoding="utf-8") for p in site.rglob("*") if p.suffix in {".html", ".css", ".svg"}}
     assert len(texts) > 15
     assert {str(p): found for p, text in texts.items() if (found := FETCHED.findall(text))} == {}
@@ -63,7 +63,7 @@ def test_an_empty_header_of_a_table_is_a_plain_cell(site: Path) -> None:
     assert [path for path, text in pages.items() if re.search(r"<th\b[^>]*></th>", text)] == []
 
 
-def test_programs_of_the_folder_are_no_part_of_it(site: Path) -> None:
+def test_the_site_has_no_programs_of_the_folder(site: Path) -> None:
     assert [p.name for p in site.rglob("*.py")] == [] and not (site / "_site").exists()
 
 
@@ -82,8 +82,8 @@ def test_a_link_that_leads_nowhere_fails_the_build(tmp_path: Path) -> None:
         assert f"'{wrong}" in done.stderr or f"#{wrong}'" in done.stderr, done.stderr
 
 
-def test_the_drawing_of_the_rooms_says_what_the_diagram_says() -> None:
-    """GitHub shows the Mermaid diagram, the site the drawing: both have equal rooms, walls and messages."""
+def test_the_drawing_and_the_diagram_of_rooms_have_equal_labels() -> None:
+    """GitHub shows the Mermaid diagram, and the site shows the drawing. Both have equal rooms, walls and messages."""
     (diagram,) = MERMAID.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
     labels = re.sub(r"</?b>|<br>", " ", " ".join(re.findall('"([^"]*)"', diagram)))
     drawing = ET.parse(ROOT / "docs" / "architecture.svg").getroot()

@@ -1,4 +1,4 @@
-"""The site in a real browser: axe-core finds no violation on any page, and no page is wider than its window."""
+"""The site in a browser: axe-core finds no violation on any page, and no page is wider than its window."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from tests.test_site import built
 MODES: dict[Literal["light", "dark"], str] = {"light": "default", "dark": "slate"}
 """The site's name for each mode."""
 JUDGED: dict[str, int] = {"light": 1280, "dark": 400}
-"""The width at which axe-core judges each mode. Colours do not depend on the width, nor the layout on the mode."""
+"""The width at which axe-core judges each mode.
+
+Colours do not depend on the width, and the layout does not depend on the mode.
+"""
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 SETTLED = """async () => {
   for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
@@ -35,7 +38,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Serve a folder, because the page for missing pages has absolute addresses."""
+    """Serve a folder over HTTP, because the page for missing pages uses absolute addresses."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         try:

@@ -1,4 +1,4 @@
-"""Programs that do less than they seem to earn nothing by it, and the search would find one that does."""
+"""Programs that do less than they seem to do earn nothing by it, and the search would find a program that does."""
 
 from __future__ import annotations
 
@@ -43,7 +43,11 @@ def test_no_program_of_a_minute_gains(grader: Grader) -> None:
 def test_a_fake_that_the_report_takes_for_the_honest_program_has_gained(
     grader: Grader, target: skeletons.Target
 ) -> None:
-    """If all checks pass, each check of a fake's time is a gain, and so is its step, unless its values were judged."""
+    """The test pretends that all checks pass.
+
+    Then each check of the fake's time is a gain. A shorter step is a gain only if the grader did not judge the fake's
+    values.
+    """
     text, task = target.texts[0], target.task.name
     how = fake("1x1 products")
     programs = [shown(text.module, task, Shown(how.fakes, "", test)) for test in ("False", how.test)]
@@ -75,7 +79,7 @@ def test_every_fake_differs_from_the_honest_program_of_some_timed_task(grader: G
         assert any(shown(module, task, Shown((one,), "", "True")) for module, task in modules), one.name
 
 
-def test_every_observable_can_be_asked(target: skeletons.Target, grader: Grader) -> None:
+def test_every_condition_of_a_fake_is_valid_python(target: skeletons.Target, grader: Grader) -> None:
     for by in BRANCHES:
         for test in target.tests(grader, by):
             assert "{" not in test.replace("{k: v for", "").replace("in {", "").replace("[{", "") or by in (
@@ -107,7 +111,7 @@ def test_a_copy_by_compare_is_the_array(devices: int) -> None:
         assert (space["again_bits"](array) == array).all()
 
 
-def test_the_same_seed_disguises_the_same() -> None:
+def test_equal_seeds_give_equal_disguises() -> None:
     def first(seed: int) -> list[tuple[str, str]]:
         pick = random.Random(seed)
         return [(d.kind, d.by) for d in (disguises(pick, body=True) for _ in range(30))]

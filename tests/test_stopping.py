@@ -1,4 +1,4 @@
-"""Ctrl-C: one sentence and exit code 130, wherever a command is, and no half-written file."""
+"""Ctrl-C in any command gives one sentence and exit code 130, and leaves no half-written file."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
 
 def started(code: str, cwd: Path) -> subprocess.Popen[str]:
-    """Start a process in a group of its own, as a terminal does.
+    """Start a process in its own process group, as a terminal does.
 
-    The tests themselves may run where Ctrl-C is ignored.
+    It resets the handler of Ctrl-C, because the tests may run where Ctrl-C is ignored.
     """
     return subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code)], cwd=cwd, env=os.environ | {"PYTHONPATH": str(ROOT)},
@@ -32,7 +32,7 @@ def started(code: str, cwd: Path) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str], given: str | None = None) -> str:
-    """Return its output on stderr up to its end."""
+    """Wait for the end of a process, and return its stderr."""
     try:
         return process.communicate(given, timeout=60)[1]
     except subprocess.TimeoutExpired:
@@ -41,7 +41,7 @@ def ended(process: subprocess.Popen[str], given: str | None = None) -> str:
 
 
 def stopped(process: subprocess.Popen[str]) -> str:
-    """Interrupt a process after its first line, and return its stderr if it ended as it should."""
+    """Interrupt a process after its first line. Check its exit, and return its stderr."""
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     os.killpg(process.pid, signal.SIGINT)
@@ -116,7 +116,7 @@ COMMANDS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_long_command_is_stopped_with_a_sentence(tmp_path: Path, name: str) -> None:
-    """While the course's own file is executed, which all commands do, and which lasts here until the interruption."""
+    """Ctrl-C arrives while the command executes the course's file, as all commands do. Here this takes long."""
     made_up(tmp_path, "import math\n", "import math, os, time\nopen('executed', 'w').close()\ntime.sleep(300)\n")
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "x1_gather.py").write_text("gather_time = 1\n")

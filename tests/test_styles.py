@@ -1,4 +1,4 @@
-"""Honest styles, each graded for full marks through workers: code that runs when called also runs when graded."""
+"""Honest styles get full marks from workers: code that runs when a learner calls it also runs when it is graded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def graded(grader: Grader, exercise: str, *cells: str) -> ExerciseReport:
 
 
 def lost(report: ExerciseReport) -> list[str]:
-    """Return the checks that did not pass, with reasons."""
+    """Return the checks that did not pass, with their reasons."""
     return [f"{r.name}: {r.reason} ({r.where})" for r in report.results if r.kind == "check" and r.status != "passed"]
 
 
@@ -236,7 +236,7 @@ def book(path: Path, *cells: str) -> Submission:
 def test_an_exercise_of_a_notebook_is_graded_as_at_its_check(
     grader: Grader, tmp_path: Path, cells: tuple[str, ...]
 ) -> None:
-    """SPECS of a later exercise replaced those of an earlier one, which had passed on screen."""
+    """Earlier, SPECS of a later exercise replaced those of an earlier one, which then failed in grading."""
     submission = book(tmp_path / "03_matmuls.ipynb", IMPORTS, *cells)
     report = grader.grade(submission, list(MODULE))
     assert [lost(e) for e in report.exercises] == [[], []]

@@ -1,4 +1,7 @@
-"""A term of a small class, with kills. A program without the grader's code adds up all its sums."""
+"""A term of a small class, in which the grader is killed several times.
+
+A separate program checks all sums of points.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Honest bad luck, really caused: each failure is reported in one line, costs no points, and stops no other student.
+"""Failures of the machine: each gives one line, costs no points, and stops no other student.
 
-``failed`` is the learner's fault. ``broken`` is the grader's, and only after one more try alone. A second grader on one
-folder is in ``test_store.py``. Attacks, which cause bad luck on purpose, are in ``test_hostile.py``.
+``failed`` is the learner's fault. ``broken`` is the grader's fault, and is reported only after a second try.
+``test_store.py`` tests two graders on one folder. ``test_hostile.py`` tests attacks, which cause such failures on
+purpose.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def grader(course: Course) -> Iterator[Grader]:
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    """Write the submissions of the class."""
+    """Write the submissions of the class, and return their folder."""
     for student, text in CLASS.items():
         (tmp_path / "work" / student).mkdir(parents=True)
         (tmp_path / "work" / student / f"{NAME}.py").write_text(text)
@@ -70,7 +71,7 @@ def work(tmp_path: Path) -> Path:
 
 
 def grade(grader: Grader, work: Path, out: Path) -> dict[str, Exception]:
-    """Grade as the command does, in this process, and return the students that could not be graded."""
+    """Grade in this process as the command does. Return the errors of students that the grader could not grade."""
     course = grader.course
     places = dict(find_submissions([work], course.module_of).students)
     submissions, failures = store.read_all(
@@ -83,7 +84,7 @@ def grade(grader: Grader, work: Path, out: Path) -> dict[str, Exception]:
 
 
 class no_bar:
-    """Show no progress."""
+    """A progress bar that shows nothing."""
 
     def __init__(self, total: int, what: str) -> None: ...
 
@@ -100,14 +101,14 @@ def command(course: Course, work: Path, out: Path) -> list[str]:
 
 
 def files(out: Path) -> dict[str, bytes]:
-    """Return all files, also half-written ones, except those that a killed writer leaves and nothing reads."""
+    """Return all files, also half-written ones, except files that a killed writer leaves and that no code reads."""
     not_written_from_it = (".lock", "grades.sqlite", "grades.sqlite-journal")  # test_database.py tests the database
     kept = (p for p in out.rglob("*") if p.name not in not_written_from_it and not p.name.startswith(".tmp-"))
     return {str(p.relative_to(out)): p.read_bytes() for p in kept if p.is_file()}
 
 
 def scores(out: Path) -> dict[str, bytes]:
-    """Return all files except the history of changes, which a first grading has none of."""
+    """Return all files except the history of changes, which a first grading does not have."""
     return {name: data for name, data in files(out).items() if not name.startswith("changes.")}
 
 
@@ -125,7 +126,7 @@ def undisturbed(grader: Grader, work: Path) -> dict[str, bytes]:
 
 @pytest.mark.slow
 def test_a_disk_that_is_full_at_any_of_the_writes(grader: Grader, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The k-th file cannot be put in its place, for every k. Then there is room again."""
+    """For every k, the k-th file cannot be renamed. Afterwards the disk has space again."""
     wanted, replace = undisturbed(grader, work), os.replace
     for last in range(1, WRITES + 1):
         left = iter(range(1, last + 1))
@@ -164,7 +165,7 @@ def can_mount() -> bool:
 @pytest.mark.skipif(not can_mount(), reason="a small disk can only be mounted by the superuser")
 @pytest.mark.parametrize("part", [0.2, 0.6, 0.9])
 def test_a_small_disk_that_fills_up_and_is_enlarged(grader: Grader, work: Path, part: float) -> None:
-    """A file system of too few pages, made larger afterwards."""
+    """The file system has too few pages and is enlarged afterwards."""
     wanted = undisturbed(grader, work)
     pages = sum(-(-len(data) // 4096) for data in wanted.values())
     out, first, then = (work.parent / name for name in ("out", "first", "then"))
@@ -195,7 +196,7 @@ exit $code
 
 @pytest.mark.slow
 def test_a_quota_on_the_size_of_files(course: Course, work: Path) -> None:
-    """A limit on the size of files, as some quotas are, smaller than a page."""
+    """Some quotas limit the size of files. This limit is smaller than a page."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
@@ -213,7 +214,7 @@ def test_a_quota_on_the_size_of_files(course: Course, work: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_terminal_log_on_a_full_disk(grader: Grader, work: Path) -> None:
-    """The printed output goes to a file on a full disk. The reports are elsewhere and complete."""
+    """The output goes to a file on a full disk. The reports are on another disk and complete."""
     wanted, out = undisturbed(grader, work), work.parent / "out"
     again = [sys.executable, "-m", "grader.cli", *command(grader.course, work, out)]
     with open("/dev/full", "w") as full:
@@ -227,7 +228,7 @@ def test_a_terminal_log_on_a_full_disk(grader: Grader, work: Path) -> None:
 
 
 def test_a_full_disk_stops_the_batch_at_once(course: Course) -> None:
-    """The first report cannot be written. The others would fail as well, so they are not graded."""
+    """The first report cannot be written. Later reports would fail as well, so the grader makes none."""
     read_in: list[str] = []
     stopped = threading.Event()
 
@@ -259,10 +260,10 @@ def submitted_nothing(student: str) -> Report:
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.ENOMEM])
-def test_work_that_the_machine_cannot_read_costs_nothing(
+def test_a_submission_that_the_machine_cannot_read_costs_no_points(
     grader: Grader, work: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """Opening one student's file fails as on a damaged disk, with too many open files, without memory."""
+    """The file of one student cannot be opened: the disk is damaged, too many files are open, or there is no memory."""
     wanted, opened, out = undisturbed(grader, work), os.open, work.parent / "out"
 
     def damaged(path: str | Path, *rest: int, **more: int) -> int:
@@ -281,7 +282,7 @@ def test_work_that_the_machine_cannot_read_costs_nothing(
 
 
 def test_a_submission_that_is_too_large_costs_its_points(grader: Grader, work: Path) -> None:
-    """A file too large to be read is noted and costs its points."""
+    """The report notes the too large file, which costs its points."""
     (work / "bo" / f"{NAME}.py").write_bytes(b"#" * (6 << 20))
     out = work.parent / "out"
     assert grade(grader, work, out) == {}
@@ -302,7 +303,7 @@ LEFT = "files.py"  # temporary files of killed processes are deleted after a min
 
 
 def test_nothing_depends_on_the_clock_or_on_times_of_files() -> None:
-    """Durations are measured with time.monotonic; deadlines are nbgrader's, from its timestamp.txt and duedate.
+    """Durations come from time.monotonic, and nbgrader's deadlines from timestamp.txt and duedate.
 
     Without names on the command line, due dates decide which modules are graded, but not how. The penalty of a late
     policy depends on the submission time.
@@ -328,7 +329,10 @@ def test_nothing_depends_on_the_clock_or_on_times_of_files() -> None:
 def test_a_clock_that_jumped_back_hides_no_change_and_makes_none(
     grader: Grader, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is 1970. Reports and unchanged submissions are from 2100; changed submissions are older than their reports."""
+    """The clock shows 1970.
+
+    Reports and unchanged submissions are from 2100; the changed submission is older than its report.
+    """
     undisturbed(grader, work)
     out, future, past = work.parent / "undisturbed", 4_102_444_800, 631_152_000
     for path in (*out.rglob("*"), *work.rglob("*")):
@@ -346,7 +350,7 @@ def test_a_clock_that_jumped_back_hides_no_change_and_makes_none(
 
 
 def test_a_deadline_takes_no_points_without_a_late_policy(grader: Grader, tmp_path: Path) -> None:
-    """The deadline is long past. Without a late policy the report ignores the submission time."""
+    """The deadline has passed. Without a late policy the report ignores the submission time."""
     made_up(tmp_path)
     (tmp_path / "course.yaml").write_text(f"{COURSE}    deadline: 2001-01-01\n")
     late = with_workers_of(grader, load_course(tmp_path / "course.yaml"))
@@ -372,7 +376,7 @@ cli.main()
 
 @pytest.mark.slow
 def test_a_grader_killed_between_any_two_writes_is_resumed(grader: Grader, work: Path) -> None:
-    """SIGKILL before the k-th file is in its place, for every k: page but no report, report but no row."""
+    """For every k, SIGKILL arrives before the k-th file is renamed, for example between a page and its report."""
     shutil.rmtree(work / "cy")
     wanted = undisturbed(grader, work)
     for last in range(1, WRITES - 3 + 1):
@@ -420,7 +424,7 @@ def workers_in(small: Course) -> Iterator[Callable[[str], Workers]]:
 def processes(worker: Worker, stop: bool = False) -> list[int]:
     """Return the worker and the processes that it forked, parents first, without a launcher and bubblewrap.
 
-    ``stop``: stop each process before its children are listed, so that none that is just forked is missed.
+    With ``stop``, stop each process before its children are listed, so that the list has all new children.
     """
     assert worker.process is not None
     found, todo = [], [worker.process.pid]
@@ -446,9 +450,11 @@ def kill_while_busy(
     forks: int = 0,
     sign: Path | None = None,
 ) -> list[int]:
-    """Kill the processes of each of the next ``often`` requests, as soon as the worker has so many forks.
+    """Kill the worker's processes during each of the next ``often`` requests, once the worker has ``forks`` forks.
 
-    ``sign``: a file that a submission writes when it is to be killed.
+    Args:
+        of: the processes to kill.
+        sign: a file that a submission writes when it should be killed.
     """
     write, killed = worker.send, []
 
@@ -480,7 +486,7 @@ def kill_while_busy(
             write(data)
             wait(forks)
             kill(processes(worker, stop=True))
-        else:  # stopped before it reads the request, because it answers a short one faster than a test can kill it
+        else:  # stop first, because the worker answers a short request faster than a test can kill it
             stopped = processes(worker, stop=True)
             write(data)
             kill(stopped)
@@ -491,7 +497,7 @@ def kill_while_busy(
 
 
 def program(number: float) -> str:
-    """Return a program that was not run before, so that it takes its time."""
+    """Return a program that has no cached result, so that it runs."""
     return f"import jax.numpy as jnp\ndef f(a, *, mesh):\n    return jnp.sin(a) + {number}\n"
 
 
@@ -500,7 +506,7 @@ def program(number: float) -> str:
 def test_a_runner_that_dies_once_is_not_noticed(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch, tier: str, signum: int
 ) -> None:
-    """The process that runs programs gets the signal of the memory killer, of an abort, or of a crash."""
+    """The process that runs programs receives the signal of the memory killer, of an abort, or of a crash."""
     workers, ask = workers_in(tier), array()
     killed = kill_while_busy(monkeypatch, workers.runners[0].worker, signum, 1)
     (seen,) = findings(workers, program(0.25 + signum), ask)
@@ -509,12 +515,12 @@ def test_a_runner_that_dies_once_is_not_noticed(
 
 
 @pytest.mark.parametrize("tier", WORKING)
-def test_a_runner_that_dies_twice_over_one_program_is_the_learners_fault_if_ours_runs(
+def test_a_runner_that_dies_twice_over_one_program_is_the_learners_fault_if_the_graders_program_runs(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch, tier: str
 ) -> None:
-    """Two aborts, after which the grader gives up.
+    """After two aborts, the grader gives up on the program.
 
-    It then runs its own program, and the next one of another student.
+    It then runs its own test program, and the next program, which belongs to a different student.
     """
     workers = workers_in(tier)
     killed = kill_while_busy(monkeypatch, workers.runners[0].worker, signal.SIGABRT, 2)
@@ -543,11 +549,11 @@ def test_a_runner_that_dies_with_every_program_is_the_graders_fault(
 def test_broken_results_are_graded_again_by_the_same_command(
     grader: Grader, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process that runs programs is killed at each try. On the next day it is not."""
+    """The process that runs programs is killed at each try, but not in the second run of the command."""
     wanted, out = undisturbed(grader, work), work.parent / "out"
     workers = grader.hosts[0]
     assert isinstance(workers, Workers)
-    workers.runners[0].worker.kill()  # it caches results
+    workers.runners[0].worker.kill()  # its cache has results
     (work / "bo" / f"{NAME}.py").write_text(RIGHT.replace("local", "mine"))
     with monkeypatch.context() as patched:
         kill_while_busy(patched, workers.runners[0].worker, signal.SIGKILL, 3)
@@ -577,7 +583,7 @@ SLOW_TO_CALL = "import time\ndef f():\n    time.sleep(2)\n    return 1\n"
 def test_a_tracer_that_is_killed_once_is_not_noticed(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch, tier: str, text: str, which: slice
 ) -> None:
-    """While an innocent submission is loaded or called, the memory killer takes all processes or the last one."""
+    """While an honest submission is loaded or called, the memory killer ends all processes or only the last one."""
     workers = workers_in(tier)
     killed = kill_while_busy(monkeypatch, workers.tracer, signal.SIGKILL, 1, of=which, forks=2)
     (found,) = findings(workers, text, cases("f"))
@@ -598,12 +604,12 @@ def test_a_tracer_killed_with_every_input_is_the_graders_fault_and_the_next_sour
 
 
 @pytest.mark.parametrize("which", [slice(None), slice(2, None)], ids=["all", "the child"])
-def test_a_learners_process_that_is_killed_twice_says_what_that_looks_like(
+def test_the_likely_cause_of_a_learners_process_killed_twice_is_reported(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, which: slice
 ) -> None:
-    """Two SIGKILLs in the middle of learner code, to its process or to all.
+    """SIGKILL ends the learner's process, or all processes, twice while learner code runs.
 
-    The learner's own code seems to cause it.
+    So the learner's code seems to be the cause.
     """
     workers, sign = workers_in("none"), tmp_path / "loading"
     kill_while_busy(monkeypatch, workers.tracer, signal.SIGKILL, 2, of=which, forks=2, sign=sign)
@@ -629,7 +635,7 @@ def f(a, *, mesh):
 
 @pytest.mark.slow
 def test_a_collective_that_not_all_devices_reach_is_the_learners(small: Course) -> None:
-    """One device alone calls psum. This shows only when the program runs; then its time runs out, twice."""
+    """Only one device calls psum. This shows only while the program runs, and its time runs out twice."""
     short = small.config.limits.model_copy(update={"stuck_seconds": 10.0})
     workers = Workers(Course(small.root, small.config.model_copy(update={"limits": short})), WORKING[0])
     (stuck,) = findings(workers, LONELY, array())
@@ -652,7 +658,7 @@ def test_a_collective_that_not_all_devices_reach_is_the_learners(small: Course) 
 def test_memory_taken_while_loading_is_the_learners(
     workers_in: Callable[[str], Workers], tier: str, allocate: str
 ) -> None:
-    """More memory than allowed, requested at once, or touched until the process ends."""
+    """The code requests too much memory at once, or touches memory until the process ends."""
     workers = workers_in(tier)
     (full,) = findings(workers, f"{allocate}\ndef f(): return 1\n", cases("f"))
     assert full == Fault("missing", "f is not defined: a.py stopped at line 1: needs more memory than it may use")
@@ -662,7 +668,10 @@ def test_memory_taken_while_loading_is_the_learners(
 
 @pytest.mark.parametrize("tier", WORKING)
 def test_a_program_with_too_large_temporaries_is_the_learners(workers_in: Callable[[str], Workers], tier: str) -> None:
-    """Each array is allowed, but all devices together exceed the limit. The program is refused before it runs."""
+    """Each array is allowed, but all devices together exceed the limit.
+
+    The grader refuses the program before it runs.
+    """
     text = """\
 import jax.numpy as jnp
 def f(a, *, mesh):
@@ -683,7 +692,7 @@ def f(a, *, mesh):
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", WORKING[1:])
 def test_the_examples_keep_their_verdicts_in_every_tier(tmp_path: Path, tier: str) -> None:
-    """``test_examples`` grades all examples in the default tier. These six submissions are of several modules."""
+    """``test_examples`` grades all examples in the default tier. These six submissions are from several modules."""
     students = sorted(folder.name for folder in examples.OTHERS.iterdir())
     out = tmp_path / "out"
     words = ["grade", str(examples.OTHERS), "--out", str(out), "-j", "2", "--isolation", tier]
@@ -711,6 +720,6 @@ def f(a, *, mesh):
 def test_sums_over_leading_dimensions_are_computed_in_every_tier(
     workers_in: Callable[[str], Workers], tier: str
 ) -> None:
-    """XLA picks kernels for them by facts about the processor, and fails without these."""
+    """XLA picks kernels for these sums by facts about the processor, and fails without the facts."""
     (seen,) = findings(workers_in(tier), SUMS, array())
     assert isinstance(seen, Observation), seen

@@ -1,4 +1,4 @@
-"""The walls between rooms: ``make lint`` checks them, each contract fails if it is broken, and a picture shows them."""
+"""The walls between rooms: ``make lint`` checks them, a broken contract fails, and a picture shows them."""
 
 from __future__ import annotations
 

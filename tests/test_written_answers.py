@@ -1,4 +1,4 @@
-"""An answer in words, from the learner's question to the points that a person gives."""
+"""Answers in words, from the learner's question to the points that a person gives."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_written_question_without_a_rubric_is_refused(rubric: Any) -> None:
         Exercise().written(points=1, rubric=rubric)
 
 
-def test_the_example_of_overrides_in_the_documents_is_one(tmp_path: Path) -> None:
+def test_the_documents_example_of_overrides_is_valid(tmp_path: Path) -> None:
     block = (DOCS / "term.md").read_text().split("```yaml\noverrides:")[1].split("```")[0]
     (line,) = yaml.safe_load(f"overrides:{block}")["overrides"]
     assert Override(**line).points == 2

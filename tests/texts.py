@@ -1,4 +1,4 @@
-"""References, alternatives and misconceptions as a learner would submit them, one task each; graded, or run."""
+"""References, alternatives and misconceptions of single tasks, as learners would submit them: to grade, or to run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CACHED = 1 << 29
 
 @dataclass(frozen=True)
 class Text:
-    """One task's program, with what it needs.
+    """One task's program, with the definitions that it needs.
 
     Attributes:
         by: "the reference", or the name of an alternative or a misconception.
@@ -54,7 +54,7 @@ class Hintless(Grader):
 
 @contextmanager
 def course_grader() -> Iterator[Grader]:
-    """Return a grader of this course that caches the results of programs while it lives."""
+    """Yield a grader of this course that caches the results of programs."""
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     with (
         TemporaryDirectory() as folder,
@@ -65,7 +65,7 @@ def course_grader() -> Iterator[Grader]:
 
 
 def traced_tasks(grader: Grader, only: str = "") -> Iterator[tuple[Exercise, Task]]:
-    """Yield every traced task; ``only``: of exercises whose names begin with one of these words."""
+    """Yield every traced task. ``only`` has beginnings of exercise names, separated by spaces."""
     for name in grader.course.module_of:
         if not only or name.startswith(tuple(only.split())):
             exercise = grader.course.exercise(name)
@@ -75,13 +75,13 @@ def traced_tasks(grader: Grader, only: str = "") -> Iterator[tuple[Exercise, Tas
 
 
 def right_texts(exercise: Exercise, task: Task) -> list[Text]:
-    """Yield the reference and the alternatives."""
+    """Return the reference and the alternatives."""
     others = [a for a in exercise.alternatives.values() if a.of is task]
     return [text_of(exercise, task), *(text_of(exercise, task, other) for other in others)]
 
 
 def wrong_texts(exercise: Exercise, task: Task) -> list[Text]:
-    """Yield the misconceptions."""
+    """Return the misconceptions."""
     return [text_of(exercise, task, m) for m in exercise.misconceptions.values() if m.of is task]
 
 
@@ -92,7 +92,7 @@ def text_of(exercise: Exercise, task: Task, other: Alternative | Misconception |
 
 
 def _asked_with(exercise: Exercise, task: Task) -> set[Task]:
-    """Return the task, and the tasks that its checks need to pass."""
+    """Return the task, and the tasks that must pass before its checks are tried."""
     checks = exercise.checks_of(task)
     for check in checks:  # grows
         checks += [exercise.checks[name] for name in check.after if exercise.checks[name] not in checks]
@@ -100,7 +100,7 @@ def _asked_with(exercise: Exercise, task: Task) -> set[Task]:
 
 
 def reaching(module: ast.Module, names: set[str]) -> ast.Module:
-    """Return the imports, and the statements that define these names or names that they use."""
+    """Return the imports, and all statements that the definitions of these names need."""
     defined = {name: s for s in module.body for name in _defines(s)}
     needed, queue = set[str](), [*names]
     while queue:
@@ -123,7 +123,7 @@ def _defines(statement: ast.stmt) -> set[str]:
 
 
 def graded(grader: Grader, exercise: str, text: str) -> ExerciseReport:
-    """Return the report of a submission with this text alone."""
+    """Return the report of a submission that has only this text."""
     source = Source(f"{exercise}.py", (Chunk(f"{exercise}.py", text),))
     return grader.grade(Submission("me", {exercise: source}, (), text), [exercise]).exercises[0]
 
@@ -138,7 +138,7 @@ def results_of(report: ExerciseReport, exercise: Exercise, task: Task) -> dict[s
 
 
 def computes(text: str, like: str, task: Task, asks: list[Ask]) -> str:
-    """Return the difference between two programs on all asks with data, as JAX runs them; '' if there is none.
+    """Return the first difference between two programs that JAX runs on all asks with data; '' if there is none.
 
     As in the grader, programs may set a mesh inside ``jax.jit`` and use names that JAX has removed.
     """
@@ -169,7 +169,7 @@ def _difference(text: str, like: str, task: Task, asks: list[Ask]) -> str:
 
 
 def _came_to(function: Any, ask: Ask, call: Call) -> list[Any]:
-    """Return results and gradients of the first step."""
+    """Return the results and gradients of the first step."""
     import jax
     from jax.sharding import AxisType, NamedSharding
     from jax.sharding import PartitionSpec as P

@@ -37,7 +37,7 @@ def timeline(*spans: Span, step: float | None = None, loops: tuple[Loop, ...] = 
 
 
 def ring(hops: int = 7, product: float = 5.4, hop: float = 41.9) -> Timeline:
-    """Return the timeline of a matmul that passes its blocks on: each permute beside a matmul."""
+    """Return the timeline of a matmul that sends its blocks on, with each permute beside a matmul."""
     spans = []
     for k in range(hops + 1):
         start = k * max(product, hop)
@@ -48,7 +48,7 @@ def ring(hops: int = 7, product: float = 5.4, hop: float = 41.9) -> Timeline:
 
 
 def looped(rounds: int = 8, product: float = 10, hop: float = 30) -> Timeline:
-    """Return the timeline of a late loop: each round has a permute, then a matmul.
+    """Return the timeline of a loop without overlap: each round has a permute, then a matmul.
 
     Rounds 1, 2 and the last are drawn.
     """

@@ -1,6 +1,6 @@
-"""The waits of operations in the small interpreter: a second derivation of ``grader.common.dependency``.
+"""Dependences between operations in the small interpreter: a second derivation of ``grader.common.dependency``.
 
-Every value carries the executions that it was made from. All operations in a branch or a loop wait for its condition.
+Every value has the set of executions on which it depends. All operations in a branch or a loop depend on its condition.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Path = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Ran:
-    """One execution of a watched operation: its number in program order with calls inlined, and its rounds."""
+    """One execution of a watched operation: its number in program order with inlined calls, and its rounds."""
 
     number: int
     # For each enclosing loop, outermost first: (number of the loop's execution, round in this execution).
@@ -25,12 +25,16 @@ class Ran:
     time: int
 
     def in_round_of(self, other: Ran) -> bool:
-        """Return whether it ran in the same round of the innermost loop around the other."""
+        """Return whether this execution is in the same round as ``other``, in the innermost loop around ``other``."""
         return self.rounds[: len(other.rounds)] == other.rounds
 
 
 class Watch(Machine):
-    """``waited``: for each execution of a watched operation, the executions that it waited for."""
+    """An interpreter that records dependences.
+
+    Attributes:
+        waited: for each watched execution, the executions on which it depends.
+    """
 
     def __init__(self, module: Any, mesh: Mapping[str, int]) -> None:
         super().__init__(module, mesh)
@@ -45,7 +49,7 @@ class Watch(Machine):
         self.loops = 0
 
     def written_out(self, op: Any, calls: Path) -> Iterator[Path]:
-        """Return every watched operation with the calls that lead to it."""
+        """Yield every watched operation with the calls that lead to it."""
         for region in op.regions:
             for inner in (o.operation for block in region for o in block):
                 if inner.name in WATCHED:

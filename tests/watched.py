@@ -35,7 +35,10 @@ SHARDLINGS = "from grader.cli import main; main()"
 def parsed_by(
     *words: str, cwd: Path, run: str = SHARDLINGS, **variables: str
 ) -> tuple[set[str], subprocess.CompletedProcess[str]]:
-    """Run a command. Return what its own process parsed of the marked texts: python, json, or any zip."""
+    """Run a command.
+
+    Return the kinds of marked text that its own process parsed (python, json, zip), and the result.
+    """
     env = os.environ | {"PYTHONPATH": str(ROOT)} | variables
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "seen")

@@ -1,4 +1,4 @@
-"""Budgets read from programs: the lines hold for each of them, and for nothing dearer."""
+"""Budgets derived from programs. The programs pass the suggested lines, and programs that cost more fail them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def program(
 
 
 def ring(mesh: Mapping[str, int], dims: Mapping[str, int]) -> Explained:
-    """N - 1 hops of a shard, and a product."""
+    """Return a program with N - 1 hops of a shard, and a matmul."""
     n, shard = mesh["x"], 4 * dims["I"] * dims["J"] // mesh["x"]
     hops = collective("permute", "x", sent=shard, count=n - 1, bytes=shard)
     return program(mesh, dims, [hops], 2 * math.prod(dims.values()) / n, 4 * dims["J"] * dims["K"])
@@ -104,7 +104,7 @@ def test_a_collective_of_unknown_count_gets_no_suggested_line() -> None:
     less=st.sampled_from(["", "x", "y"]),
 )
 def test_formula_expresses_any_product_of_sizes(factor: int, above: set[str], below: set[str], less: str) -> None:
-    """Another text may mean the same; it has to give the same values."""
+    """The text may differ from the expected formula, but its values must be equal."""
     programs = [program(mesh, dims) for mesh in MESHES[:2] for dims in SIZES]
 
     def value(p: Explained) -> float:

@@ -1,4 +1,4 @@
-"""Cases of plain functions that no solution could pass, and checks that rounding fails."""
+"""Cases of plain functions that no solution could pass, and checks that fail because of rounding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of questions: all that a key needs, and options in any order."""
+"""Texts of questions must have all data that the key needs, and must not depend on the order of options."""
 
 from __future__ import annotations
 

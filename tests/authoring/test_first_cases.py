@@ -1,4 +1,4 @@
-"""first_cases: a misconception is tried on one mesh with one size first, and with all cases if this shows a problem."""
+"""first_cases: a misconception is tried on one mesh with one size, and with all cases if this shows a problem."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIZES: dict[str, Any] = {"dims": {"I": 8}, "hidden_dims": {"I": 1012}}
 
 
 def an_exercise(*, every_mesh: bool = False) -> Exercise:
-    """Return an exercise with the checks ``value``, ``work`` (after ``value``) and ``size``, each on its own call."""
+    """Return an exercise with the checks ``value``, ``work`` (after ``value``) and ``size``, each with its own call."""
     exercise = Exercise(meshes=[{"x": 4}, {"x": 2}])
 
     @exercise.task
@@ -48,7 +48,7 @@ def an_exercise(*, every_mesh: bool = False) -> Exercise:
 
 
 def chosen(exercise: Exercise, **more: Any) -> list[tuple[str, int, int]]:
-    """Return the first cases: the name of the call's check, the size of x, and I."""
+    """Return the first cases. Each has the name of its call's check, the size of x, and I."""
     asks = plan(exercise, public=False, seed="s")
     found = first_cases(exercise, [Answered(ask, Finding(Observation([], [], 0))) for ask in asks], **more)
     name_of = {id(check.call): check.name for check in exercise.checks.values()}
@@ -115,7 +115,7 @@ def test_a_misconception_that_fails_nothing_is_reported(workers: Workers, tmp_pa
 
 
 def test_a_further_failure_on_another_mesh_is_reported_with_several_seeds(workers: Workers, tmp_path: Path) -> None:
-    """One seed proves the first case only. Several seeds prove all cases."""
+    """With one seed, verify proves only the first case. With several seeds, it proves all cases."""
     on_other_mesh = f'if mesh.shape["x"] == 2:\n        {ZEROS}\n    {TWICE}'
     assert problems(workers, tmp_path, TWICE, on_other_mesh) == []
     (problem,) = problems(workers, tmp_path, TWICE, on_other_mesh, seeds=2)
@@ -123,7 +123,7 @@ def test_a_further_failure_on_another_mesh_is_reported_with_several_seeds(worker
 
 
 def test_amounts_of_programs_without_results_do_not_depend_on_other_programs(workers: Workers, tmp_path: Path) -> None:
-    """The first program changes JAX for programs after it, and ends its process if I is 1012."""
+    """The first program changes JAX for later programs, and ends its process if I is 1012."""
     course = made_up(tmp_path)
     grader, exercise = Grader(course, "none", here=cast(Any, workers)), course.exercise("x1_gather")
     own = reference_source(exercise, {})

@@ -1,4 +1,4 @@
-"""The courses in examples/courses/ are proved, so that what authors elsewhere need keeps working."""
+"""``verify`` proves the courses in examples/courses/, which show features that other authors need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that learners get, called in place of a task."""
+"""Given functions that solve a task or answer a question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs of calls: sizes that follow the mesh, values that every process draws, parts that differ."""
+"""Inputs of calls: sizes that follow the mesh, values that are equal in every process, parts that differ."""
 
 from __future__ import annotations
 
@@ -135,9 +135,11 @@ FIXED = "f: argument a does not depend on rng, so learners know its hidden value
         (array(8, 3, draw=lambda rng, shape: np.tile(rng.random((8, 1)), (1, 3)), spec=("x",)), [ALONG.format(1)]),
         (array(8, 3, draw=lambda rng, shape: np.tile(rng.random((4, 3)), (2, 1)), spec=("x",)), [TWICE]),
         (array(8, 3, draw=lambda rng, shape: np.tile(rng.random((4, 3)), (2, 1)), spec=()), []),
-        (array(8, 3, draw=lambda rng, shape: np.tile(rng.random((6, 3)), (2, 1))[:8], spec=("x",)), []),  # first = last
+        # The first and the last part are equal, but the two parts between them differ.
+        (array(8, 3, draw=lambda rng, shape: np.tile(rng.random((6, 3)), (2, 1))[:8], spec=("x",)), []),
         (array(8, 3, draw=lambda rng, shape: np.random.default_rng(0).random(shape), spec=("x",)), [FIXED]),
-        (array(8, draw=lambda rng, shape: np.arange(8), dtype="int32", spec=("x",)), []),  # positions
+        # Only floats must differ between draws, not integers such as positions.
+        (array(8, draw=lambda rng, shape: np.arange(8), dtype="int32", spec=("x",)), []),
         (array(8, 8, draw=draws.causal_mask, dtype="bool", spec=("x",)), []),
         (array(1, 3, draw=lambda rng, shape: rng.random(shape)), []),  # a dimension of size 1 has only one part
         (array(draw=lambda rng, shape: 0.5), []),  # a scalar cannot be divided into parts

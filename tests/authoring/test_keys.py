@@ -1,4 +1,4 @@
-"""Worked keys, and keys in the wrong unit."""
+"""Keys with their computation shown, and keys in a wrong unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The texts that learners get, with their places."""
+"""The texts that learners get, with their places in the author's file."""
 
 from __future__ import annotations
 

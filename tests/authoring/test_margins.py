@@ -1,4 +1,4 @@
-"""verify names a budget that does not separate right programs from wrong ones, or says what is not so of them."""
+"""``verify`` reports a budget that does not separate right programs from wrong ones, or that claims a wrong amount."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def none_beyond(budget: str) -> str:
 
 @pytest.fixture
 def declared(workers: Workers, tmp_path: Path) -> Problems:
-    """What verify finds in a course with these declarations and texts in place of others."""
+    """Return the problems of a course with additional declarations and replaced texts."""
 
     def declared(*declared: str, **replaced: str) -> list[str]:
         made_up(tmp_path)
@@ -151,7 +151,7 @@ def declared(workers: Workers, tmp_path: Path) -> Problems:
 
 @pytest.fixture
 def problems(declared: Problems) -> Problems:
-    """What verify finds, by the check ``memory``, in a course with this budget and more declarations."""
+    """Return the problems of a course whose check ``memory`` has this budget, with additional declarations."""
     return lambda budget, *more: declared(CHECK, *more, BUDGET=budget)
 
 
@@ -286,7 +286,7 @@ def test_a_known_number_of_collectives_needs_a_misconception_beyond_it(declared:
 def test_an_exact_number_of_collectives_needs_a_misconception_that_differs(declared: Problems) -> None:
     exact = TIMES.replace("expect_at_most", "expect_collectives")
     assert declared(exact, SEVERAL, BUDGET="1") == []
-    # The misconception zeroed has no all-gather, and another check fails it.
+    # The misconception zeroed has no all-gather, and a different check fails it.
     assert declared(exact, BUDGET="1") == []
     assert declared(exact.replace("after=value", "after=[]"), BUDGET="1")[-1] == (
         f"gathers on (x=4) with I=8, J=3: expect_collectives (all_gather over x) asks for 1, {MEND}"
@@ -302,7 +302,7 @@ def test_a_known_amount_may_have_a_little_more(declared: Problems) -> None:
 
 
 def test_a_known_amount_counts_programs_that_fail_an_earlier_check(declared: Problems) -> None:
-    # The misconception gathered_twice sends three times the bytes, and another check fails it.
+    # The misconception gathered_twice sends three times the bytes, and a different check fails it.
     assert declared(SENT, BUDGET="needed(sent_once, 3 * sent_once)") == []
     assert declared(ALONE, BUDGET="needed(sent_once, 3 * sent_once)")[-1] == (
         f"sent on (x=4) with I=8, J=3: {none_beyond('72 B')}"

@@ -1,6 +1,7 @@
-"""Mistakes that authors make, one small exercise each in ``mistakes/``, and what ``verify`` tells about them.
+"""Typical mistakes of authors, each in a small exercise in ``mistakes/``, and the problems that ``verify`` reports.
 
-The first lines of each file name the mistake and a part of the message. One mistake passes, and its file says why.
+The first lines of each file name the mistake and a part of the message. One mistake passes, and its file gives the
+reason.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def noted(path: Path, what: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[str]]:
-    """The problems of each exercise, and of the course, in one course that holds all mistakes."""
+    """Return the problems of each exercise and of the course, from one course with all mistakes."""
     folder = tmp_path_factory.mktemp("mistakes")
     solutions = folder / "solutions" / "01_mistakes"
     solutions.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Near misses of a question's formula: right or wrong in every draw alike."""
+"""A near miss of a question's formula must be right in every draw, or wrong in every draw."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_near_misses_of_a_formula(key: str, near: list[str]) -> None:
         ("max(V, X)", "V for max(V, X) (a function left out)"),
         ("V + X*1e-9", "V for V + X * 1e-09 (a term left out)"),
         ("ceil(X/2)*V", "X / 2 for ceil(X / 2) (a function left out)"),
-        ("V/(X - 4)", ""),  # the key has no finite value at X = 4, which ``verify`` reports elsewhere
+        ("V/(X - 4)", ""),  # the key has no finite value at X = 4, which ``verify`` reports in a different check
         ("(X - 1)*V/X", ""),
         ("max(V, 1e6*X)", ""),
     ],

@@ -1,4 +1,4 @@
-"""possible: what a question asks about must be able to exist, and its draws must differ."""
+"""possible: a question's scenario must be able to exist, and its draws must differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was proved is not proved again, unless something that the proof depends on is another."""
+"""An exercise is not proved again while nothing changes on which its proof depends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Proof = Callable[..., tuple[list[str], bool]]
 
 @pytest.fixture
 def proof(tmp_path: Path) -> Iterator[Proof]:
-    """``proof(course)``: the problems, and whether anything was traced for them."""
+    """Yield ``proof(course)``, which returns the problems and whether a program was traced."""
     with Cache(tmp_path / "cache", 1 << 20) as cache:
 
         def proof(course: Course, seeds: int = 1) -> tuple[list[str], bool]:

@@ -1,4 +1,4 @@
-"""Inputs, keys and texts that another process computes differently, and authors' code that does not end."""
+"""Inputs, keys and texts that a second process computes differently, and authors' code that does not end."""
 
 from __future__ import annotations
 

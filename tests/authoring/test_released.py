@@ -1,4 +1,4 @@
-"""What learners get is tried as they have it: what the author's file passes and the release does not is told."""
+"""``verify`` tries the learners' release, and reports what passes only in the author's file."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_name_that_learners_need_and_do_not_get_is_reported(
 
 
 def test_a_release_that_cannot_be_used_is_reported(workers: Workers, tmp_path: Path) -> None:
-    """A file beside the author's file is not beside the learners' one."""
+    """Learners do not get the other files in the author's folder."""
     course = made_up(
         tmp_path, DRAWN, f'from pathlib import Path\nROWS_READ = len(Path(__file__ + ".txt").read_text())\n{DRAWN}'
     )

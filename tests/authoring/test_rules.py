@@ -1,4 +1,4 @@
-"""Each rule of a statement is broken by a misconception that quotes it."""
+"""A misconception must break each rule of a statement and quote the rule."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ RULES = ["value | f equals", "sent | no other collective | 8 bytes", "The matmul
 
 
 def exercise(statement: str = STATEMENT, **breaks: Any) -> Exercise:
-    """Return an exercise of three checks. The misconception ``summed`` fails the first, ``gathered`` the second."""
+    """Return an exercise of three checks.
+
+    The misconception ``summed`` fails the first check, ``gathered`` the others.
+    """
     found = Exercise(meshes=[{"x": 4}], statement=statement)
 
     @found.task

@@ -1,4 +1,4 @@
-"""``shardlings new``: exercises listed in any style of YAML, and whole courses."""
+"""``shardlings new`` adds exercises to a course.yaml in any style of YAML, and makes whole courses."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def course_of(folder: Path, text: str) -> Course:
 
 
 def changes(folder: Path, text: str, name: str) -> list[str]:
-    """The lines of course.yaml that the new exercise takes away and adds."""
+    """Return the lines of course.yaml that a new exercise removes and adds."""
     scaffold.new(course_of(folder, text), name)
     after = (folder / "course.yaml").read_text()
     module, exercise = name.split("/")
@@ -126,7 +126,7 @@ def test_a_new_module_is_added_as_the_last(text: str, changed: list[str], tmp_pa
     assert lines.index(changed[-1][1:]) < (lines.index("# end") if "# end" in lines else len(lines))
 
 
-def test_a_module_with_the_number_of_another_is_refused_as_misspelt(tmp_path: Path) -> None:
+def test_a_module_with_a_used_number_is_refused_as_misspelt(tmp_path: Path) -> None:
     course = course_of(tmp_path, CONFIG)
     with pytest.raises(CourseError, match=r"^no module '02_flows'; did you mean '02_flow'\?$"):
         scaffold.new(course, "02_flows/b3")
@@ -188,8 +188,8 @@ def test_a_new_course_is_refused_where_files_exist(tmp_path: Path) -> None:
     assert files_in(tmp_path) == {"notes.txt"}
 
 
-def test_a_new_course_inside_another_is_refused(tmp_path: Path) -> None:
-    """Where no command would use it."""
+def test_a_new_course_inside_a_course_is_refused(tmp_path: Path) -> None:
+    """No command would use the inner course."""
     (tmp_path / "course.yaml").write_text(CONFIG)
     with pytest.raises(scaffold.ScaffoldError) as error:
         scaffold.new_course(tmp_path / "own")
@@ -217,7 +217,7 @@ def test_a_course_that_cannot_be_written_whole_leaves_no_files(tmp_path: Path, m
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None or sys.platform != "linux", reason="the page's commands are a shell's")
 def test_the_commands_of_the_own_course_page_grade_a_submission(tmp_path: Path) -> None:
-    """Its commands as they stand, in an empty folder outside of the checkout."""
+    """The test runs the page's commands unchanged, in an empty folder outside of the checkout."""
     page = (ROOT / "docs" / "own-course.md").read_text(encoding="utf-8")
     commands = "\n".join(re.findall(r"^```\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
     command = tmp_path / "bin" / "shardlings"

@@ -1,4 +1,4 @@
-"""Keys of questions in texts: formulas by their values, numbers, PartitionSpecs and options."""
+"""Texts that contain the key of a question: as a formula with equal values, a number, a PartitionSpec or an option."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ OPTIONS = {"ring": "a ring", "line": "a line", "torus": "a torus", "wrap": "a ri
         ("several", ["ring", "torus"], "A torus and a ring.", "a torus, a ring"),
         ("several", ["ring", "torus"], "A torus.", ""),
         ("choice", "ring", "Which?\n\n- A: a ring\n- B: a line", ""),
-        ("choice", "ring", "a ring", ""),  # the option itself
+        ("choice", "ring", "a ring", ""),  # the text of the option itself
     ],
 )
 def test_a_text_that_names_only_right_options_shows_the_key(kind: str, key: Any, text: str, shown: str) -> None:

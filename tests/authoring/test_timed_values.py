@@ -1,4 +1,4 @@
-"""timed_values: points for a timed program depend on the values of the program that is judged in its place."""
+"""timed_values: a timed program earns points only if checks also judge its values, in a small call of the program."""
 
 from __future__ import annotations
 
@@ -68,7 +68,10 @@ INDEPENDENT = "{} passes if all results have other values: name a check of value
 
 
 def course_of(folder: Path, *small: str) -> Course:
-    """Return a course of one exercise whose small call, which is judged for a timed program, has these checks."""
+    """Return a course of one exercise.
+
+    Its small call, which is judged in place of the timed program, has these checks.
+    """
     checks = [("value", "call", CLOSE), *((f"small{n}", "narrow", line) for n, line in enumerate(small))]
     timed = (
         [("gathers", "large", SENT)] if not small else [("gathers", "large", SENT), ("both", "[large, narrow]", SENT)]
@@ -102,7 +105,7 @@ def test_a_timed_program_whose_values_are_judged_has_no_problem(tmp_path: Path) 
 
 @pytest.mark.parametrize("small", [(), (SENT,), ("pass",)])
 def test_a_timed_program_without_a_check_of_its_values_is_reported(tmp_path: Path, small: Sequence[str]) -> None:
-    """A check of another call of the task judges values. It judges another program, so it does not count."""
+    """A check of a different call judges the values of a different program, so it does not count."""
     assert problems(tmp_path, *small) == [WHERE.format(88, 13, problem) for problem in UNJUDGED]
 
 
@@ -117,19 +120,19 @@ def test_values_must_be_judged_at_all_sizes_of_a_timed_program(tmp_path: Path) -
 
 
 def test_a_check_of_a_timed_program_must_come_after_a_check_of_values(tmp_path: Path) -> None:
-    """The grader adds only the first check of the small call to ``after``, and here it judges no values."""
+    """The grader adds only the first check of the small call to ``after``. Here that check judges no values."""
     found = problems(tmp_path, SENT, CLOSE)
     assert found == [WHERE.format(88, 13, INDEPENDENT.format(name)) for name in ("gathers", "both")]
 
 
-def test_verify_reports_it(workers: Workers, tmp_path: Path) -> None:
+def test_verify_reports_a_timed_program_without_judged_values(workers: Workers, tmp_path: Path) -> None:
     course = course_of(tmp_path, SENT)
     found = verify.exercise_problems(course, Grader(course, "none", here=cast(Any, workers)), "x1_gather")
     assert {WHERE.format(88, 13, problem) for problem in UNJUDGED} <= {*found}
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "float32", "bfloat16", "complex64"])
-def test_other_values_differ_in_every_element_and_agree_in_copies(dtype: str) -> None:
+def test_changed_values_differ_in_every_element_and_agree_in_copies(dtype: str) -> None:
     import jax.numpy as jnp
 
     kind = np.dtype(jnp.dtype(dtype))

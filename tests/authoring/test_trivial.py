@@ -1,4 +1,4 @@
-"""trivial: a check that gives points to a program that solves nothing is named; the course has none."""
+"""trivial: ``verify`` reports a check that gives points to a program that solves nothing. The course has none."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def none_refused(n, unit):
 
 
 def functions(folder: Path, was: str = "", becomes: str = "") -> Course:
-    """A course with one plain function, and one text of its exercise replaced."""
+    """Return a course with one plain function, with one text of its exercise replaced."""
     place = folder / "solutions" / "01_gather"
     place.mkdir(parents=True, exist_ok=True)
     assert was in FUNCTION
@@ -179,7 +179,7 @@ def test_trivial_functions_return_constants_and_outcomes_of_the_solution(tmp_pat
 
 
 def in_process(exercise: Exercise, seed: str) -> list[Answered]:
-    """What the solution's plain functions come to."""
+    """Return the results of the solution's plain functions."""
     asks = [ask for ask in plan(exercise, public=False, seed=seed) if isinstance(ask.of, Cases)]
     return [
         Answered(ask, Finding(outcomes=[reference_outcome(exercise.tasks[ask.task], case) for case in ask.cases]))

@@ -1,4 +1,4 @@
-"""verify: each kind of defect in a course is found and told in one line."""
+"""verify: each kind of defect in a course gives one line."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def harmless(a, *, mesh):
 @exercise.number('''
 
 
-def test_state_left_by_a_misconception_does_not_affect_another(problems: Problems, tmp_path: Path) -> None:
+def test_state_left_by_a_misconception_does_not_affect_the_next(problems: Problems, tmp_path: Path) -> None:
     found = problems(tmp_path, "@exercise.number(", LEAVES_SOMETHING)
     assert "the misconception harmless fails nothing, but fails= names value" in found
 
@@ -143,7 +143,7 @@ def test_a_question_about_an_impossible_slice_is_reported(problems: Problems, tm
 
 
 def test_a_misconception_that_fails_only_in_public_is_reported(tmp_path: Path) -> None:
-    """Graders ask all that learners can try, so it cannot be; should it ever, it is said."""
+    """Learners can only try cases that the grader also tries, so this should not happen. If it does, it is reported."""
     misconception = made_up(tmp_path).exercise("x1_gather").misconceptions["zeroed"]
     about: dict[str, Any] = {
         "kind": "check",
@@ -162,7 +162,7 @@ def test_a_misconception_that_fails_only_in_public_is_reported(tmp_path: Path) -
 
 
 def test_a_misconception_that_fails_with_only_some_seeds_is_reported(workers: Workers, tmp_path: Path) -> None:
-    """Values that a program sees decide whether the result is wrong."""
+    """The values that the program gets decide whether its result is wrong."""
     course = made_up(
         tmp_path, "return jax.numpy.zeros(a.shape)", "return jax.numpy.where(a[0, 0] > 1.75, 0, gather(a, mesh=mesh))"
     )
@@ -180,7 +180,7 @@ def test_a_misconception_that_fails_with_only_some_seeds_is_reported(workers: Wo
 
 
 def test_a_reference_that_fails_with_some_seeds_is_reported(workers: Workers, tmp_path: Path) -> None:
-    """Honest work would meet it in another term."""
+    """In a later term, with a new seed, honest work could fail."""
     helper = "return jax.lax.all_gather(a, "
     course = made_up(tmp_path, helper, helper.replace("(a, ", "(jax.numpy.where(a[0, 0] > 1.75, 0, a), "))
     grader = Grader(course, "none", here=cast(Any, workers))
@@ -238,7 +238,7 @@ def test_tasks_reaching_returns_a_task_and_the_tasks_that_call_it(tmp_path: Path
         ('{"I": 20, "J": 20}', ["gather: two hidden dimensions have equal sizes; give different sizes"]),
     ],
 )
-def test_hidden_dimensions_that_are_tame_are_reported(tmp_path: Path, hidden: str, problems: list[str]) -> None:
+def test_hidden_dimensions_that_hide_mistakes_are_reported(tmp_path: Path, hidden: str, problems: list[str]) -> None:
     call = made_up(tmp_path, '{"I": 1012, "J": 5}', hidden).exercise("x1_gather").checks["value"].call
     assert isinstance(call, Call) and list(inputs.tame_dims(call)) == problems
 
@@ -320,7 +320,7 @@ def test_a_name_used_twice_in_the_course_is_reported(built: Path) -> None:
     assert "the name gather is used by solutions/01_gather/x1_gather.py and by solutions/01_gather/x2_again.py" in found
 
 
-# -- what needs no process to be found
+# -- defects that are found without a worker
 
 
 @pytest.mark.parametrize(
@@ -393,7 +393,7 @@ def test_formatting_hides_no_leak(built: Path, disguise: str) -> None:
         ("return jax.shard_map(secret_helper, mesh=mesh, in_specs=P('x'), out_specs=P(), check_vma=False)(a)".replace("'", '"'), "gather"),
     ],
 )  # fmt: skip
-def test_a_line_of_every_kind_of_secret_is_a_leak(built: Path, line: str, owner: str) -> None:
+def test_a_line_of_any_hidden_definition_is_a_leak(built: Path, line: str, owner: str) -> None:
     course = made_up(built)
     (found,) = leaks(course, {"a.py": line})
     assert found.startswith(f"exercises/a.py holds a line of x1_gather/{owner}: ")
@@ -425,8 +425,8 @@ def test_any_file_that_was_edited_or_removed_is_reported(built: Path, path: str)
     assert course_problems(built) == outdated
 
 
-def test_a_changed_exercise_makes_its_products_stale(built: Path) -> None:
-    """Not those that learners see no change in."""
+def test_a_changed_exercise_makes_its_files_for_learners_stale(built: Path) -> None:
+    """Files in which learners see no change stay current."""
     assert course_problems(built, "return jax.numpy.zeros(a.shape)", "return jax.numpy.ones(a.shape)") == []
     found = course_problems(built, "Say what to do.", "Do as you like.")
     assert {p.split()[0] for p in found} == {
@@ -471,7 +471,7 @@ def test_problems_are_reported_by_exercise_and_counted(workers: Workers, built: 
     assert count == 1 + len(problems_of["course"])
 
 
-# -- what statements and hints tell
+# -- solutions in statements and hints
 
 
 STATEMENT = "Say what to do.\n"

@@ -1,4 +1,4 @@
-"""Checkouts to run commands in."""
+"""Checkouts in which tests run commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.made_up import COURSE, EXERCISE, made_up
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """A checkout with one module of one solved exercise."""
+    """Return a checkout with one module of one solved exercise."""
     (tmp_path / "solutions" / "03_matmuls").mkdir(parents=True)
     for part in ("", "grading"):
         (tmp_path / "solutions" / "03_matmuls" / part).mkdir(exist_ok=True)
@@ -28,7 +28,7 @@ def small(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def with_bad(tmp_path: Path) -> Path:
-    """A checkout with one good exercise, and one that its author declared wrongly."""
+    """Return a checkout with one good exercise, and one with a wrong declaration."""
     made_up(tmp_path)
     (tmp_path / "solutions" / "02_bad").mkdir()
     bad = EXERCISE.replace('unit="us"', 'unit="furlong"')

@@ -1,4 +1,4 @@
-"""The commands of a course's author: new, build, verify; also for courses with odd modules and exercises."""
+"""The commands of a course's author (new, build, verify), also for courses with unusual modules and exercises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``shardlings docs`` prints the pages, in a checkout and in a package."""
+"""``shardlings docs`` prints the documentation's pages, in a checkout and in a package."""
 
 from __future__ import annotations
 
@@ -55,6 +55,6 @@ def test_an_installed_package_prints_its_own_pages(
 
 
 def packed() -> dict[str, str]:
-    """What the wheel holds of the documentation: path in it, by path here."""
+    """Return the documentation in the wheel: for each path in the checkout, the path in the wheel."""
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     return {source: target for source, target in wheel["force-include"].items() if "/_docs/" in target}

@@ -1,4 +1,4 @@
-"""``explain`` shows what a function does, for the solution and for one's own work. Bad input gives one line."""
+"""``explain`` describes a function of the solution or of the learner. Bad input gives one line."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_explain_shows_the_learners_work_and_reports_its_fault_once(tmp_path: Pa
 
 
 def test_in_a_release_explain_shows_the_learners_work_and_no_solution(tmp_path: Path) -> None:
-    """Without solutions and hidden sizes, no hidden dimension of the course occurs in the output."""
+    """A release has no solutions and no hidden sizes, so the output has no hidden dimension."""
     shutil.copytree(ROOT / "exercises", tmp_path / "exercises")
     empty = shardlings("explain", "c3", cwd=tmp_path / "exercises")
     assert empty.returncode == 1 and "not written yet" in empty.stdout and "all_reduce over" not in empty.stdout
@@ -166,7 +166,7 @@ def test_explain_without_a_file_for_the_exercise_gives_a_one_line_error(tmp_path
 
 @pytest.mark.parametrize(("number", "columns"), [(0, "200"), (1, "77")])
 def test_the_explain_page_shows_the_printed_output(number: int, columns: str) -> None:
-    """Except line numbers in solutions, which change."""
+    """Line numbers in solutions may differ, because they change."""
     page = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
     command, shown = re.findall(r"```\n\$ shardlings (.*)\n((?:.*\n)*?)```", page)[number]
     done = shardlings(*command.split(), COLUMNS=columns)
@@ -210,7 +210,7 @@ def test_explain_lays_timing_calls_on_their_slice_and_suggests_time_budgets(tmp_
 
 
 def test_suggested_checks_hold_for_hidden_sizes(tmp_path: Path) -> None:
-    """With I = 8, as learners have it, the function gathers once. With I = 1012 it gathers twice."""
+    """With I = 8, the learners' size, the function gathers once. With I = 1012 it gathers twice."""
     once = 'return jax.lax.all_gather(a, "x", axis=0, tiled=True)'
     made_up(tmp_path, once, f'if len(a) > 8:\n        a += 0 * jax.lax.all_gather(a, "x")[0]\n    {once}')
     (checks,) = json.loads(shardlings("explain", "x1", "--json", cwd=tmp_path).stdout)["checks"].values()
@@ -218,7 +218,7 @@ def test_suggested_checks_hold_for_hidden_sizes(tmp_path: Path) -> None:
 
 
 def test_explain_prefers_the_learners_function_to_the_solution(tmp_path: Path) -> None:
-    """With solutions: the solution's until something is written, then mine, unless ``--solution`` is given."""
+    """``explain`` shows the solution's function until the learner writes one, and later only with ``--solution``."""
     made_up(tmp_path)
     shardlings("build", cwd=tmp_path)
     theirs = "note: this is the solution's function, solutions/01_gather/x1_gather.py\n"

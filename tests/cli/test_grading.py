@@ -1,4 +1,4 @@
-"""Output, files and exit codes of ``grade``: bad input, unreadable work, appeals, grades on file."""
+"""Output, files and exit codes of ``grade``: bad input, unreadable submissions, appeals, earlier grades."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_grade_refuses_a_folder_with_nothing_to_grade(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("out", ["in", "in/../in", "in/graded"])
 def test_grade_refuses_an_output_folder_among_the_submissions(out: str, small: Path) -> None:
-    """The next run would grade the folders of reports as students."""
+    """Otherwise the next run would grade the folders of reports as students."""
     (small / "in" / "ada").mkdir(parents=True)
     shutil.copy(small / "solutions" / "03_matmuls" / "c1_no_communication.py", small / "in" / "ada")
     done = shardlings("grade", "in", "--out", out, cwd=small)
@@ -68,7 +68,7 @@ def test_an_unknown_isolation_is_refused(small: Path, tmp_path: Path) -> None:
 
 
 def test_too_few_devices_are_the_graders_fault_not_the_learners(small: Path, tmp_path: Path) -> None:
-    """Four devices for a mesh of eight: no points are lost, and the case needs review."""
+    """With four devices and a mesh of eight, no student loses points, and the case needs review."""
     (small / "course.yaml").write_text((small / "course.yaml").read_text() + "devices: 4\n")
     work = tmp_path / "class" / "ada"
     work.mkdir(parents=True)
@@ -285,7 +285,7 @@ def test_a_student_with_two_different_zips_is_set_aside_with_both_named(small: P
     assert "a.zip and a-1.zip have different answers" in (small / "out" / "index.html").read_text()
     exported = shardlings("export", "out", "--to", "csv", cwd=small)
     assert "these submissions were not graded, see Needs review on the class page: ada" in exported.stderr
-    # If the student is graded from elsewhere, the student's page says that a submission is set aside.
+    # If a later run grades the student, the student's page notes that a submission is set aside.
     shutil.copytree(small / "class" / "eve", small / "later" / "ada")
     assert shardlings("grade", "later", "--out", "out", "--isolation", "none", cwd=small).returncode == 0
     assert pending() == ["ada"] and SET_ASIDE in (small / "out" / "students" / "ada.html").read_text()
@@ -329,7 +329,10 @@ cli.main()
 
 
 def graded_with(broken: str, folder: Path) -> tuple[list[dict], list[str]]:
-    """Grade a wrong ring. Return E1's results, and the lines about pictures. ``broken``: functions that raise errors."""
+    """Grade a wrong ring. Return E1's results, and the lines about pictures.
+
+    ``broken`` names functions that raise errors.
+    """
     words = ["grade", str(folder / "class"), "--out", str(folder / f"out {broken}"), "--isolation", "none", broken]
     clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
     clean["XDG_CACHE_HOME"] = str(folder / f"cache {broken}")

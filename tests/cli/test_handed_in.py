@@ -29,7 +29,7 @@ def test_a_submission_that_is_read_again_belongs_to_the_same_student(
 
 
 def test_files_that_name_a_student_without_a_graded_submission_need_review(tmp_path: Path) -> None:
-    """Before, a swapped file was listed only if the grader graded the other student in the same run."""
+    """Earlier, a swapped file was reported only if the same run graded the other student."""
     course, folder = made_up(tmp_path / "course"), tmp_path / "class"
     for file in ("ada/bob_x1_gather.py", "bob/x1_gather.py", "cy/eve_x1_gather.py", "dan/nobody_x1_gather.py"):
         write(folder / file, b"x = 1\n")

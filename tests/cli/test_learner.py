@@ -1,4 +1,4 @@
-"""The learner's commands list, show and check: their output and exit codes."""
+"""Output and exit codes of the learner's commands list, show and check."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_check_exits_with_1_while_work_is_unfinished(tmp_path: Path) -> None:
 
 
 def test_check_works_without_fork(tmp_path: Path) -> None:
-    """As on Windows: in the command's own process, with its simulated devices."""
+    """As on Windows, ``check`` runs in the command's own process, with its simulated devices."""
     shutil.copy(ROOT / "solutions" / "03_matmuls" / "c1_no_communication.py", tmp_path / "c1_no_communication.py")
     code = f"import os, sys; del os.fork; from grader import cli; sys.argv = ['s', 'check', '--json', '--work', {str(tmp_path)!r}]; cli.main()"
     clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
@@ -69,7 +69,7 @@ def test_check_works_without_fork(tmp_path: Path) -> None:
 
 
 def test_check_works_in_the_learners_release_alone(tmp_path: Path) -> None:
-    """A release has no solutions: values are still judged, and answers are read back."""
+    """A release has no solutions. ``check`` still judges values, and reads answers back."""
     shutil.copytree(ROOT / "exercises", tmp_path / "exercises")
     stub = tmp_path / "exercises" / "03_matmuls" / "c1_no_communication.py"
     body = (

@@ -1,4 +1,4 @@
-"""doctor: one line for each missing part, and whether this machine grades correctly."""
+"""``doctor`` prints one line for each missing part, and tests whether this machine grades correctly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The course, the work and the numbers that a command uses, and its messages about wrong names and files."""
+"""The course, the files and the numbers that a command uses, and its messages about wrong names and files."""
 
 from __future__ import annotations
 
@@ -49,8 +49,11 @@ def test_per_student_numbers_need_a_name_and_differ(small: Path) -> None:
     assert len(texts) > 1
 
 
-def test_the_packaged_course_is_not_graded_as_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its stubs are neither submitted nor scored. Without work, both commands say where they looked."""
+def test_the_packaged_course_is_not_graded_as_a_submission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its stubs are neither submitted nor scored.
+
+    Without a file of the learner, both commands name the places they searched.
+    """
     monkeypatch.chdir(tmp_path)
     for module in (options, courses):
         monkeypatch.setattr(module, "PACKAGED", ROOT / "exercises")
@@ -99,7 +102,7 @@ def test_commands_of_staff_and_authors_do_not_use_the_packaged_course(
 
 
 def evil_course(folder: Path, mark: Path) -> Path:
-    """Return a submission with work and a course that leaves a mark when its files are executed."""
+    """Return a submission with a solution and a course that writes a file when its code is executed."""
     for place in ("solutions/03_matmuls", "03_matmuls/_public"):
         (folder / place).mkdir(parents=True)
         (folder / place / "c1_no_communication.py").write_text(f"open({str(mark)!r}, 'w').close()\n")

@@ -1,4 +1,7 @@
-"""What ``grade`` prints: with --quiet only the summary line, with --verbose a line for each submission; completion."""
+"""Output of ``grade``: with --quiet only the summary line, with --verbose a line per submission.
+
+Also shell completion.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ GRADE = ("grade", "class", "--out", "out", "--isolation", "none")
 
 @pytest.fixture
 def two(small: Path) -> Path:
-    """A class of two."""
+    """Return a class of two students."""
     for student in ("ada", "bob"):
         (small / "class" / student).mkdir(parents=True)
         shutil.copy(ROOT / GOOD, small / "class" / student)

@@ -1,4 +1,4 @@
-"""``shardlings pages`` rewrites the class's pages, with names or with pseudonyms."""
+"""``shardlings pages`` writes the class's pages again, with names or with pseudonyms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.reports.example_reports import a_class
 
 @pytest.fixture
 def graded(tmp_path: Path) -> Path:
-    """A folder as grade writes it for a class of four, one of whom was not graded."""
+    """Return a folder as ``grade`` writes it for a class of four students and one that was not graded."""
     with store.Folder(tmp_path) as folder:
         for report in a_class():
             folder.keep(report)

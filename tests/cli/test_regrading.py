@@ -1,4 +1,4 @@
-"""A term's grading by the commands: lateness, extensions, points by hand, changes of a regrade, an appeal's page."""
+"""The grading of a term: lateness, extensions, points by hand, changes by a regrade, an appeal's page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LATE = "    deadline: 2026-11-01T12:00:00+00:00\nlate: {percent_per_day: 10, gra
 
 @pytest.fixture
 def term(small: Path) -> Path:
-    """A course with a late policy, a class of three, and its roster."""
+    """Return a course with a late policy, a class of three, and its roster."""
     (small / "course.yaml").write_text((small / "course.yaml").read_text() + LATE)
     for student in ("ada", "bob", "eve"):
         (small / "class" / student).mkdir(parents=True)
@@ -44,7 +44,7 @@ def grades(term: Path) -> dict[str, dict[str, str]]:
         return {line["student"]: line for line in csv.DictReader(file)}
 
 
-def test_grades_csv_says_whose_files_are_missing_or_not_graded(tmp_path: Path) -> None:
+def test_grades_csv_lists_missing_and_ungraded_submissions(tmp_path: Path) -> None:
     """A submission that was set aside has a remark in ``grades.csv``, with and without a roster and a report."""
     (tmp_path / "roster.csv").write_text("id,name\nada,A\nbob,B\ncy,C\nzoe,Z\n")
     roster = Roster(tmp_path / "roster.csv")
@@ -145,7 +145,7 @@ def test_a_name_in_another_case_is_the_same_student_from_the_first_run_on(tmp_pa
 
 
 def test_a_student_who_was_set_aside_keeps_one_name(tmp_path: Path) -> None:
-    """Before, Bob's submission of a later run got a line of its own beside the line of bob, who was set aside."""
+    """Earlier, a later submission of Bob got its own line beside the line of bob, whose submission was set aside."""
     (tmp_path / "roster.csv").write_text("id,email\neve,eve@uni.edu\n")
     with Folder(tmp_path / "out") as folder:
         folder.database.set_cases(
@@ -165,7 +165,7 @@ def test_a_student_who_was_set_aside_keeps_one_name(tmp_path: Path) -> None:
 
 
 def test_a_student_with_reports_under_two_names_needs_review(tmp_path: Path) -> None:
-    """A run without a roster names students by their folders, a later run with a roster by their logins."""
+    """A run without a roster names students by their folders, and a later run with a roster by their logins."""
     (tmp_path / "roster.csv").write_text("id,name,email\nada,Ada Lee,ada@uni.edu\nbob,Bob Ray,bob@uni.edu\n")
     roster = Roster(tmp_path / "roster.csv")
     notes = StaffNotes(find_course(ROOT), Rosters(roster, roster))

@@ -1,4 +1,4 @@
-"""``list`` and ``show`` print again what they printed, until the course or the grader changes."""
+"""``list`` and ``show`` print cached output until the course or the grader changes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_change_of_the_course_changes_the_output_despite_the_cache(small: Path
     assert before.stdout != after.stdout and "New: a matmul" in after.stdout
 
 
-def test_cached_output_is_printed_without_the_work(
+def test_cached_output_is_printed_without_new_work(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SHARDLINGS_CACHE", str(tmp_path / "cache"))

@@ -1,4 +1,4 @@
-"""The staff's commands besides grading, and the number of submissions graded at a time."""
+"""Commands of the staff other than ``grade``, and the number of jobs."""
 
 from __future__ import annotations
 

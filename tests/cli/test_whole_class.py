@@ -22,7 +22,7 @@ GRADE = ("grade", "class", "class/late", "--out", "out", "--isolation", "none", 
 
 @pytest.fixture
 def school(tmp_path: Path) -> Path:
-    """A course of two modules, and a class in which one student handed in the second module."""
+    """Return a course of two modules, and a class in which one student submitted the second module."""
     made_up(tmp_path)
     (tmp_path / "solutions" / "02_more").mkdir()
     shutil.copy(tmp_path / "solutions/01_gather/x1_gather.py", tmp_path / "solutions/02_more/x2_more.py")

@@ -1,4 +1,4 @@
-"""Published times of collectives on TPUs, with their sources. ``docs/clock_tables.py`` shows them beside the clock's."""
+"""Published times of collectives on TPUs, with their sources. ``docs/clock_tables.py`` compares them with the clock."""
 
 from __future__ import annotations
 
@@ -23,8 +23,14 @@ class Measured:
     """One published time.
 
     Attributes:
-        over: the mesh axis that communicates. bytes: a device's input.
-        us: microseconds. axes: the slice's axes under each mesh axis, where the first that fit are others.
+        source: the publication.
+        on: the slice.
+        mesh: size of each mesh axis.
+        kind: the kind of collective.
+        over: the mesh axis over which it communicates.
+        bytes: bytes of a device's input.
+        us: microseconds.
+        axes: the slice's axes of each mesh axis, if they differ from the first that fit.
     """
 
     source: str
@@ -38,7 +44,7 @@ class Measured:
 
     @property
     def clock(self) -> float:
-        """Microseconds by the clock."""
+        """Return the clock's time in microseconds."""
         place = placed(self.on, self.mesh, self.axes)
         return duration(Communication(self.kind, self._groups(), (self.over,), self.bytes), place)[0] / 1e6
 
@@ -53,7 +59,7 @@ class Measured:
 
 
 def ironwood(rows: int, gigabytes: float, bandwidth: float) -> Measured:
-    """Four chips gather float32[rows, 8, 128] from each, their two cores at the same time."""
+    """Return a gather of float32[rows, 8, 128] from each of four chips, done by their two cores at the same time."""
     mesh, axes = {"core": 2, "chip": 4}, {"core": [3], "chip": [0, 1]}
     return Measured(IRONWOOD, "7x:2x2x1", mesh, "all_gather", "chip", 4096 * rows, 1e6 * gigabytes / bandwidth, axes)
 

@@ -1,4 +1,4 @@
-"""Seventeen more programs whose times are derived by hand: over several axes, bounded by HBM, and parts of models.
+"""More programs with times derived by hand: over several axes, limited by HBM, and parts of models.
 
 A test chip has C = 1e14 FLOP/s, W1 = 5e10 B/s and, where HBM matters, 1e12 B/s. Slices have the rates of their chip.
 """
@@ -29,12 +29,15 @@ H = 2 * MIB / W1 * 1e6  # microseconds in which 2 MiB cross one link
 
 
 def grid(local: Callable, on: str, mesh: dict[str, int], spec: P) -> tuple[Callable[[], Operations], Placement]:
-    """A collective over arrays that have 32 MiB in all, on a slice; a reduction has 32 MiB on each device."""
+    """Return a collective on a slice, and its placement.
+
+    All arrays have 32 MiB; for a reduction, each device has 32 MiB.
+    """
     return lambda: read(local, [((16 * MIB,), spec)], P(), mesh=mesh), placed(on, mesh)
 
 
 def links(chip: str, part: float, wires: int) -> float:
-    """Microseconds for this part of 32 MiB over so many one-way links of a chip."""
+    """Return the microseconds of this part of 32 MiB over ``wires`` one-way links of a chip."""
     return part * 32 * MIB / (wires * CHIPS[chip].ici) * 1e6
 
 
@@ -55,7 +58,7 @@ def megatron(x, w, v):
 
 
 def data_parallel(x, y, d):
-    """The second gradient is computed while the first one is summed."""
+    """Compute the second gradient during the sum of the first one."""
     return lax.psum(x @ d, "x"), lax.psum(y @ d, "x")
 
 

@@ -1,4 +1,7 @@
-"""Real JAX programs for the tests of the clock: traced, brought into their one form and read, never compiled or run."""
+"""JAX programs for the tests of the clock.
+
+They are traced, put into canonical form and read, but never compiled or run.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def read(
     dtype: str = "bfloat16",
     files: set[str] | None = None,
 ) -> Operations:
-    """The operations of a body in ``shard_map``, as they come from the runner."""
+    """Return the operations of a body in ``shard_map``, as the runner returns them."""
     on = AbstractMesh(tuple(mesh.values()), tuple(mesh), axis_types=(AxisType.Auto,) * len(mesh))
     mapped = jax.shard_map(
         local, mesh=on, in_specs=tuple(spec for _, spec in shapes), out_specs=out_specs, check_vma=False
@@ -57,7 +60,7 @@ def read_global(
 def chip(
     *, flops: float = 1e14, hbm: float = math.inf, link: float = 5e10, shape: tuple[int, ...] = (8,), rings: bool = True
 ) -> Slice:
-    """A slice of a chip of these rates, whose axes all are rings or all lines."""
+    """Return a slice of a chip with these rates. Its axes are all rings or all lines."""
     row = Chip(
         "test", shape, shape, 1e12, hbm, flops, 2 * flops, link, 1e10, 1e9, shape[0] if rings else 0, None, "", ""
     )

@@ -1,4 +1,4 @@
-"""The page of the clock's tables, and its picture, are what the clock says today."""
+"""The page of the clock's tables and its picture have the clock's current times."""
 
 from __future__ import annotations
 

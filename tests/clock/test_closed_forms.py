@@ -1,7 +1,7 @@
-"""Forty programs whose times are derived by hand, traced with JAX and laid out: the clock has them to the picosecond.
+"""Forty programs with times derived by hand. The clock must give these times to the picosecond.
 
-C = 1e14 FLOP/s, W1 = 5e10 B/s, HBM without limit, eight chips; ``more_forms`` has others. ``docs/clock-tables.md`` shows
-this table.
+C = 1e14 FLOP/s, W1 = 5e10 B/s, no limit of HBM, eight chips. ``more_forms`` has programs for other slices.
+``docs/clock-tables.md`` shows this table.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def shift(by: int) -> list[tuple[int, int]]:
 
 
 def of_array(local: Callable, size: int = V // 2, out: P = P("x")) -> Operations:  # noqa: B008
-    """A body over an array of bfloat16, ``size`` elements in all."""
+    """Return the operations of a body over a bfloat16 array with ``size`` elements in total."""
     return read(local, [((size,), P("x"))], out)
 
 
@@ -61,7 +61,7 @@ def permute(pairs: list[tuple[int, int]]) -> Operations:
 
 
 def matmul(local: Callable, which: str, out: Any = P(None, "x", None)) -> Operations:  # noqa: B008
-    """A body over one part of A and all of B."""
+    """Return the operations of a body over one part of A and all of B."""
     return read(local, [((N * ROWS, INNER), P("x", None)), ((INNER, COLUMNS[which]), P())], out)
 
 
@@ -98,7 +98,7 @@ def ring_in_loop(a, w):
 
 
 def late_in_loop(a, w):
-    """The product is of what has just arrived."""
+    """Multiply the data that have just arrived."""
 
     def body(k, carried):
         a, parts = carried
@@ -132,7 +132,7 @@ STAGES, MICRO, WIDE = 8, 16, 1024
 
 
 def gpipe(x, w):
-    """Every tick computes, sends to the next stage and takes what arrives; microbatches stay on the first stage."""
+    """In each tick, compute, send to the next stage and receive. All microbatches are inputs of the first stage."""
     stage = lax.axis_index("x")
     out = jnp.zeros_like(x)
     arrived = jnp.zeros_like(x[0])
@@ -227,7 +227,7 @@ def test_a_gpipe_schedule_computes_23_parts_of_which_16_are_useful() -> None:
 
 
 def one_f_one_b(stages: int, micro: int, forward: int, backward: int) -> int:
-    """1F1B as data: each stage's list of passes, one core each, what is sent takes no time."""
+    """Return the length of 1F1B, with each stage as a list of passes on one core. Communication takes no time."""
     where: dict[tuple[str, int, int], int] = {}
     lists = []
     for s in range(stages):
@@ -264,7 +264,10 @@ def row(name: str, formula: str, due: float, found: Timeline) -> str:
 
 
 def test_a_matmul_runs_before_a_sum_that_waits_for_a_hop() -> None:
-    """A loop's round that adds what arrives to what it has, and makes the next part meanwhile; in any order of lines."""
+    """A loop's round adds the received data to its own, and computes the next part at the same time.
+
+    The result does not depend on the order of the lines.
+    """
     hop, total = Piece(3, ("x+",), frozenset(), talks=True), Piece(1, (COMPUTE,), frozenset({0}))
     product = Piece(5, (COMPUTE,), frozenset())
     assert lay([hop, total, product], COMPUTE).length == 5 + 1

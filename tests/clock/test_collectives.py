@@ -1,4 +1,4 @@
-"""What collectives take: against the tests' network simulator, and where their groups lie on a slice."""
+"""The times of collectives, compared with the tests' simulated network, and the placement of groups on a slice."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def test_a_collectives_time_equals_that_of_a_simulated_network(kind: str, n: int
 
 
 def routed(pairs: list[tuple[int, int]], n: int, ring: bool, size: int) -> float:
-    """Every pair's message in whole chunks over the network's wires, the shorter way, halfway forwards."""
+    """Return the time of all pairs' messages, in whole chunks, on the shorter route.
+
+    At equal lengths they go forwards.
+    """
     loads = []
     for a, b in pairs:
         up = (2 * ((b - a) % n) <= n) if ring else b > a
@@ -117,7 +120,7 @@ def test_the_gather_bound_is_reached_by_a_mixture_of_axis_orders(axes: tuple[net
 def test_a_network_using_all_axis_orders_takes_little_longer_than_the_bound(
     axes: tuple[network.Axis, ...], pieces: int, more: float
 ) -> None:
-    """It fills and drains: with 24 pieces a shard that costs up to 4 % on 32 nodes."""
+    """The pipeline of steps fills and drains. With 24 pieces in a shard this costs up to 4 % on 32 nodes."""
     nodes = list(itertools.product(*(range(a.size) for a in axes)))
     orders, parts, _ = network.even(axes)
     steps = network.torus_all_gather(axes, network.mixed(orders, parts, pieces))
@@ -147,7 +150,7 @@ def test_a_collective_uses_the_links_of_unequal_axes_at_once(on: str, mesh: dict
 
 
 def test_chips_of_two_cores_send_each_byte_to_a_chip_once() -> None:
-    """Each core gets from outside what its number takes of every chip, and the rest from the other core."""
+    """Each core receives from other chips its own share of each chip's data, and the rest from the other core."""
     place = placed("7x:1x2x2", {"x": 8})
     core = CHIPS["7x"].ici / 2
     each = Communication("all_gather", (tuple(range(8)),), ("x",), V // 8)
@@ -170,7 +173,7 @@ def test_a_collective_that_moves_no_data_does_not_count() -> None:
     assert not moves(Communication("all_reduce", ((0,), (1,)), (), 8))
 
 
-# -- where a mesh lies -------------------------------------------------------------------------
+# -- placement of a mesh -----------------------------------------------------------------------
 
 
 def test_a_mesh_axis_over_two_slice_axes_is_a_ring() -> None:

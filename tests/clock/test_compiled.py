@@ -1,4 +1,4 @@
-"""A compiler's order in time: its cycles for kernels, the clock's durations for what is sent, what is hidden and what is bare."""
+"""Timelines of compiled programs: the compiler's order and cycles, and the clock's times of communication."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def laid(*instructions: Instruction) -> Timeline:
     return replayed(Schedule({"x": 8}, instructions, 10, 20, 30), ON)
 
 
-def test_a_permute_between_start_and_done_of_a_longer_product_is_hidden() -> None:
+def test_a_permute_with_a_longer_matmul_between_start_and_done_is_overlapped() -> None:
     line = laid(start(), product(150), done(), product(50))
     assert (line.step, line.busy, line.products) == (200 * US, 200 * US, 200 * US)
     assert line.shares() == {"permute": Share(100 * US, 0)}
@@ -182,7 +182,7 @@ def test_neighbours_on_a_mesh_axis_are_neighbours_on_the_slice(on: str, mesh: di
 
 
 def test_fewer_cycles_in_a_kernel_never_lengthen_a_compiled_step() -> None:
-    """Fewer cycles for a kernel make no step longer: the order is given."""
+    """The order of instructions is fixed, so a shorter kernel delays nothing."""
     base = (start(0), product(120), done(0), start(1), product(30), kernel(20), done(1), product(10))
     before = laid(*base).step
     for i, one in enumerate(base):
@@ -191,7 +191,7 @@ def test_fewer_cycles_in_a_kernel_never_lengthen_a_compiled_step() -> None:
 
 
 def test_a_sum_joined_to_a_matmul_by_the_compiler_can_be_separated() -> None:
-    """As the program has it, only the sum waits for what arrives."""
+    """In the program, only the sum waits for the received data."""
     joined = replace(product(150), joined=(0,))
     schedule = Schedule({"x": 8}, (product(50), start(), done(), joined), 0, 0, 0)
     assert replayed(schedule, ON).shares() == {"permute": Share(0, 100 * US)}

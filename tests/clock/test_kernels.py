@@ -1,4 +1,4 @@
-"""What is fused with what and what a kernel costs; measured times of a chip as a witness."""
+"""Which operations are fused, and the costs of kernels, compared with measured times of a chip."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ KIB = 1024
 SQUARE = ((512, 512), P())
 HBM = 1e12
 
-# M, N, K and microseconds on one TPU v6e, bfloat16: the longest products of the first 300 rows of
-# scalesim/calibration_pure/gemm_pure_master_tpuv6e.csv (github.com/scalesim-project/SCALE-Sim, MIT), column latency_us_device.
+# M, N, K and microseconds on one TPU v6e, bfloat16: the longest matmuls of the first 300 rows of
+# scalesim/calibration_pure/gemm_pure_master_tpuv6e.csv (github.com/scalesim-project/SCALE-Sim, MIT), column
+# latency_us_device.
 PRODUCTS = [
     (2625, 2812, 4004, 139.57), (5073, 2038, 4403, 128.11), (5155, 3595, 1853, 107.35), (2058, 2825, 5646, 106.51),
     (5278, 2631, 3323, 111.95), (5636, 3459, 3351, 182.36), (3272, 3713, 4610, 156.56), (4913, 4631, 5573, 334.43),
@@ -70,7 +71,7 @@ def test_a_sum_joins_its_matmul_and_reads_the_other_addend() -> None:
 
 
 def test_elementwise_operations_that_meet_again_join_the_matmul() -> None:
-    """The gradient of tanh: the matmul's result is used twice and never stored."""
+    """The gradient of tanh uses the matmul's result twice and never stores it."""
     (only,) = kernels(laid(lambda a, b, y: (lambda g: g - g * y * y)(a @ b), SQUARE, SQUARE, SQUARE))
     assert only == ("dot_general + multiply + subtract", 4 * 1024, 2 * 512**3)
     first, second = kernels(laid(lambda a, b: (lambda c: c + c.T)(a @ b), SQUARE, SQUARE))
@@ -93,7 +94,7 @@ def test_a_broadcast_that_adds_dimensions_of_size_1_is_a_reshape() -> None:
     assert memory(lambda a: a[None] + jnp.zeros((2, 512, 512)), SQUARE) == (3, 1, 2, 0)
 
 
-def test_a_product_does_not_wait_for_a_collective_that_only_its_sum_needs() -> None:
+def test_a_matmul_does_not_wait_for_a_collective_that_only_its_sum_needs() -> None:
     def local(a, b, c):
         return lax.ppermute(c, "x", [(i, (i + 1) % 8) for i in range(8)]) + a @ b
 
@@ -104,7 +105,7 @@ def test_a_product_does_not_wait_for_a_collective_that_only_its_sum_needs() -> N
 
 
 def test_a_barrier_does_not_keep_a_sum_apart_from_its_matmul() -> None:
-    """``late_loop_unrolled`` of F1 with a barrier around each value that a round returns."""
+    """The program is ``late_loop_unrolled`` of F1, with a barrier around each value that a round returns."""
 
     def two(a: jax.Array, b: jax.Array, kept: Callable) -> jax.Array:
         return kept(a + a @ b) + b @ a
@@ -174,7 +175,7 @@ def test_an_operation_that_no_result_needs_is_removed() -> None:
     assert laid(local, SQUARE, SQUARE).collectives == ()
 
 
-# -- what has no time --------------------------------------------------------------------------
+# -- programs without a time -------------------------------------------------------------------
 
 
 def test_a_loop_with_unknown_rounds_has_no_time() -> None:
@@ -191,7 +192,7 @@ def mesh(n: int = 8):
     return AbstractMesh((n,), ("x",), axis_types=(AxisType.Auto,))
 
 
-def test_a_product_outside_shard_map_has_no_time() -> None:
+def test_a_matmul_outside_shard_map_has_no_time() -> None:
     program = read_global(lambda a, b: a @ b, [((512, 512), P("x")), SQUARE], mesh())
     with pytest.raises(Untimed, match="dot_general is outside shard_map"):
         timeline(program, ring_of(8))

@@ -1,4 +1,4 @@
-"""What it costs to lay out a program that was written to be costly: counted in steps, not in seconds."""
+"""The cost of a timeline for a program that was written to be costly, in steps instead of seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HALF = MAX_OPERATIONS // 2 - 1
 
 
 def chain_and_products(length: int) -> Operations:
-    """A chain of sums, and as many products, each of which takes its last."""
+    """Return a chain of sums, and an equal number of matmuls that each use the last sum."""
     sums = [Operation("add", (n, 0), (n + 1,)) for n in range(length)]
     products = [Operation("dot_general", (length, 0), (length + 1 + n,), flops=1024) for n in range(length)]
     results = tuple(op.results[0] for op in products)
@@ -22,7 +22,7 @@ def chain_and_products(length: int) -> Operations:
 
 
 def test_the_operations_fused_into_a_kernel_are_bounded() -> None:
-    """Without a bound each of the products here would join the whole chain: six million visits."""
+    """Without a bound each matmul would join the whole chain: six million visits."""
     program = chain_and_products(HALF)
     fused = Fused(program, program.main, owns_arguments=False)
     assert max(len(unit.inside) for unit in fused.units) <= MAX_FUSED

@@ -1,4 +1,7 @@
-"""The clock against published times: never slower than a chip, close where links decide, far off where starting does."""
+"""Published times compared with the clock: no chip is faster, and large collectives take little longer.
+
+Small collectives take much longer, because their start has a fixed cost.
+"""
 
 from __future__ import annotations
 

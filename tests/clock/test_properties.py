@@ -1,4 +1,4 @@
-"""What holds of the clock for any program: six laws, on random pieces and on random programs of JAX's."""
+"""Laws of the clock that hold for any program, tested on random pieces and on random JAX programs."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_collective_moved_later_overlaps_no_less(found: list[Piece]) -> None:
 
 
 def test_inputs_of_a_collective_run_before_unrelated_work() -> None:
-    """Three products, then for each a kernel and a collective, as gradients that are sent when all have been written down."""
+    """There are three matmuls, then a kernel and a collective for each, like gradients that are sent at the end."""
     found = [Piece(10, (COMPUTE,), frozenset({i - 1} if i else ())) for i in range(3)]
     for i in range(3):
         found.append(Piece(1, (COMPUTE,), frozenset({i})))
@@ -99,7 +99,7 @@ def test_inputs_of_a_collective_run_before_unrelated_work() -> None:
 
 @st.composite
 def programs(draw: st.DrawFn) -> Operations:
-    """Straight lines of products, elementwise operations and collectives over two square arrays of each device."""
+    """Draw a sequence of matmuls, elementwise operations and collectives over two square arrays of each device."""
     steps = draw(st.lists(st.tuples(st.sampled_from("pdagesb"), st.integers(0, 9), st.integers(0, 9)), max_size=12))
     size = draw(st.sampled_from([64, 512]))
 
@@ -221,7 +221,7 @@ def test_a_timeline_draws_the_first_two_rounds_of_a_loop_and_the_last() -> None:
     assert permute.runs == 9 and permute.hidden + permute.exposed == 9 * permute.each
 
 
-# -- bytes decide ------------------------------------------------------------------------------
+# -- equal programs have equal times -----------------------------------------------------------
 
 SCRIPT = """
 import hashlib
@@ -286,7 +286,7 @@ def test_a_ring_bound_by_hops_overlaps_the_known_part() -> None:
 def test_the_shorter_of_two_steps_with_the_same_collectives_never_gains_less(
     kernels: list[Piece], others: list[Piece], work: int
 ) -> None:
-    """Whatever their kernels are, and whatever waits for what."""
+    """The law holds for all kernels and all dependences."""
     talks = [p for p in kernels if p.talks]
     found = []
     for computes in (kernels, others):
@@ -302,8 +302,10 @@ def test_the_shorter_of_two_steps_with_the_same_collectives_never_gains_less(
 
 @st.composite
 def two_with_the_same_collectives(draw: st.DrawFn) -> tuple[Timeline, Timeline]:
-    """Two programs with these collectives of several kinds, axes and directions, in and outside of a loop, and any work
-    between, also in a conditional."""
+    """Draw two programs with equal collectives of several kinds, axes and directions.
+
+    The collectives are in a loop or outside, with any work between them, also in a conditional.
+    """
     sent = draw(st.lists(st.tuples(st.sampled_from("pqgsta"), st.sampled_from("xy")), min_size=1, max_size=5))
     rounds, size = draw(st.sampled_from([1, 1, 3])), draw(st.sampled_from([64, 512]))
     on = draw(st.sampled_from(["v5e:2x4", "v5p:2x2x2", "v6e:2x4"]))
@@ -371,7 +373,7 @@ def test_the_shorter_of_two_programs_with_the_same_collectives_never_gains_less(
 
 
 def made_of(pieces: list[Piece]) -> Timeline:
-    """A timeline of pieces, whose collectives are permutes."""
+    """Return a timeline of pieces. Its collectives are permutes."""
     laid = lay(pieces, COMPUTE)
     spans, collectives, kernels = [], [], []
     for i, (piece, start) in enumerate(zip(pieces, laid.start, strict=True)):
@@ -395,7 +397,7 @@ def test_the_profile_of_v4p_overlaps_no_all_gather() -> None:
 
 
 def gather_beside(a, w):
-    """The gather is of what the product does not need."""
+    """The matmul does not use the gathered data, and the gather does not wait for the matmul."""
     return a @ w, lax.all_gather(a, "x", tiled=True)
 
 

@@ -1,4 +1,4 @@
-"""Memory as a TPU's compiler allocates it: results from the start, operands of matmuls in bfloat16."""
+"""Memory as a TPU's compiler allocates it: results from the start, and operands of matmuls in bfloat16."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SQUARE = ((512, 512), P())
 
 
 def both(local: Callable, *shapes: tuple, out: object = P(), dtype: str = "float32") -> tuple[float, float]:
-    """Return the peak by the program's dtypes and as on a TPU, in float32 squares."""
+    """Return the peak with the program's dtypes, and the peak on a TPU, in units of one float32 square."""
     program = read(local, list(shapes), out, mesh={"x": 8}, dtype=dtype)
     return tuple(live_memory(program, on_tpu=how).peak / UNIT for how in (False, True))  # type: ignore[return-value]
 

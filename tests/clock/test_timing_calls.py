@@ -1,4 +1,4 @@
-"""Timing calls, whose programs get a timeline and never run: declared, asked, traced at the sizes of papers, read, judged, released."""
+"""Timing calls, from their declaration to the learners' release. Their programs get a timeline and never run."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def asks(course: Course, *, public: bool = False) -> list[Ask]:
 
 
 def answered(ask: Ask, task: Any = None) -> Answered:
-    """Traced and read here, in one process."""
+    """Trace and read the ask's program in this process."""
     request = ask.for_tracer([])
     code = lower(task or ask.of.task.fn, request)  # type: ignore[union-attr]
     return Answered(ask, observed(ask, RunReply(*execution.execute(request, code, ask.arrays()))))
@@ -79,7 +79,7 @@ def test_a_timing_call_is_traced_without_data_or_hidden_cases(tmp_path: Path) ->
 
 
 def test_arrays_of_paper_size_on_a_slice_of_256_chips_are_traced_and_judged(tmp_path: Path) -> None:
-    """8 GiB over 256 chips; ordinary calls are refused beyond 1 GiB, and have eight devices."""
+    """The array has 8 GiB on 256 chips. Other calls have eight devices and are refused beyond 1 GiB."""
     course = timed(tmp_path)
     small, large = (answered(ask) for ask in asks(course))
     seen = small.finding.observation

@@ -1,4 +1,4 @@
-"""Bytes by key in a file: damage to the file costs its content and nothing else."""
+"""A cache of bytes in a file. Damage to the file loses cached values and has no other effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operations that an operation waits for, compared with those that it waited for in the interpreter."""
+"""The dependences of operations, compared with the dependences that the interpreter observes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _devices(devices: int) -> None:
 
 
 def both(body: Callable[..., Any], outputs: int = 3) -> tuple[Dependency, Watch]:
-    """Return the dependencies of a per-device function of three float32[4, 4], and the interpreter's record."""
+    """Return the dependences of a per-device function of three float32[4, 4], and the interpreter's record."""
     mesh, spec = make_mesh(MESH), P("x")
     fn = jax.shard_map(body, mesh=mesh, in_specs=(spec,) * 3, out_specs=(spec,) * outputs, check_vma=False)
     shape = jax.ShapeDtypeStruct((8, 4), "float32")
@@ -58,7 +58,7 @@ def numbers(graph: Dependency) -> list[int]:
     return [n for n, place in enumerate(graph.places) if place.op.name in kinds]
 
 
-# -- drawn -------------------------------------------------------------------------------------
+# -- drawn programs ----------------------------------------------------------------------------
 
 
 def product(state: State, i: int, j: int) -> State:
@@ -94,7 +94,7 @@ def nested(inner: st.SearchStrategy[Step]) -> st.SearchStrategy[Step]:
         return lambda s: lax.fori_loop(0, n, lambda i, s: f(s), s)
 
     def until(i: int, f: Step) -> Step:
-        """Run two or three rounds, as data decide."""
+        """Run two or three rounds, depending on data."""
         small = lambda s: (s[0] < 2) | ((s[0] < 3) & (lax.pmax(s[1][i][0, 0], "x") > 0))  # noqa: E731
         return lambda s: lax.while_loop(small, lambda s: (s[0] + 1, f(s[1])), (0, s))[1]
 
@@ -120,7 +120,7 @@ CALM = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.function_
 
 
 def compare(graph: Dependency, watch: Watch) -> None:
-    """Every observed wait may occur, every certain wait was observed each time, and both queries agree."""
+    """Check that each observed wait may occur, that each certain wait was always observed, and that queries agree."""
     at = numbers(graph)
     assert len(at) == len(watch.kinds)
     for ran, waited in watch.waited.items():
@@ -155,7 +155,10 @@ def test_the_graph_contains_every_observed_wait_of_many_random_programs(body: St
 
 
 def loops(inner: st.SearchStrategy[Step]) -> st.SearchStrategy[Step]:
-    """Return a number of rounds: one more than carried values, because later rounds add no new dependencies."""
+    """Draw nested programs with loops. A loop has one round more than there are carried values.
+
+    Later rounds would add no new dependences.
+    """
     return st.one_of(
         st.tuples(inner, inner).map(lambda fg: lambda s: fg[1](fg[0](s))),
         inner.map(lambda f: lambda s: lax.fori_loop(0, 4, lambda i, s: f(s), s)),
@@ -190,11 +193,11 @@ def test_a_result_does_not_wait_for_an_operand_that_every_round_replaces() -> No
     assert number not in graph.before(number)
 
 
-# -- by hand -----------------------------------------------------------------------------------
+# -- programs written by hand ------------------------------------------------------------------
 
 
 def waits(body: Callable[..., Any], outputs: int = 3, **how: Any) -> tuple[bool, bool]:
-    """Return whether any permute may wait for a matmul, and whether every one must."""
+    """Return whether any permute may wait for a matmul, and whether every permute must."""
     graph, watch = both(body, outputs)
     compare(graph, watch)
     products, permutes = graph.named("matmul"), graph.named("permute")
@@ -307,7 +310,7 @@ def test_a_wait_through_carried_values_spans_rounds() -> None:
 
 
 def test_waits_of_nested_loops_are_separated_by_loop() -> None:
-    """The inner loop's matmuls are in the same round of the outer loop, but not of the inner one."""
+    """The inner loop's matmuls are in the permute's round of the outer loop, but not in a round of the inner loop."""
 
     def body(a, b, c):
         def outer(i, s):

@@ -1,4 +1,4 @@
-"""Descriptions of wrong values: each guess, and no text if no guess fits."""
+"""Descriptions of wrong values: a text for each known cause, and no text for an unknown cause."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_replicas_that_differ_are_reported() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, 1])
-def test_if_one_of_two_replicas_is_right_the_message_says_which(wrong: int) -> None:
+def test_if_one_of_two_replicas_is_right_the_message_names_it(wrong: int) -> None:
     got = sharded(A)
     got.shards[wrong] = got.shards[wrong] + 1
     right, other = ("(x=0, y=1)", "(x=0, y=0)") if wrong == 0 else ("(x=0, y=0)", "(x=0, y=1)")
@@ -77,7 +77,7 @@ def test_if_one_of_two_replicas_is_right_the_message_says_which(wrong: int) -> N
 
 
 def test_a_result_held_by_one_device_is_not_called_a_partial_sum() -> None:
-    """Zeros on other devices add up to it, too."""
+    """Zeros on the other devices also add up to the result, but are no partial sums."""
     got = sharded(A)
     for device in range(2, 8):
         got.shards[device] = 0 * got.shards[device]
@@ -85,7 +85,7 @@ def test_a_result_held_by_one_device_is_not_called_a_partial_sum() -> None:
 
 
 def test_parts_that_add_up_for_some_rows_are_not_called_partial_sums() -> None:
-    """Rows 0:4 add up, rows 4:8 do not."""
+    """Rows 0:4 add up to the expected values, but rows 4:8 do not."""
     got = sharded(A, ("x",), {"x": 2, "y": 2})
     rest = RNG.standard_normal((8, 8)).astype("float32")
     got.shards[:] = [A[:4] - rest[:4], rest[:4], A[4:] - rest[4:], rest[4:]]
@@ -99,7 +99,7 @@ def rotated(device: int, axis: int = 0) -> np.ndarray:
 
 
 def test_chunks_rotated_by_each_devices_position_are_recognised() -> None:
-    """Each device has its chunks rotated by its own position."""
+    """Each device's chunks are rotated by the device's own position."""
     got = sharded(A)
     got.shards[:] = [rotated(device) for device in range(8)]
     assert explain(got, A, BOUND) == (
@@ -129,7 +129,7 @@ def test_chunks_of_a_shard_in_the_wrong_order_are_recognised() -> None:
 
 
 def test_a_shard_of_zeros_is_called_zeros_and_not_a_misplaced_part() -> None:
-    """The text does not name a place where zeros are right."""
+    """The expected result has zeros on other devices. The text must not name such a place."""
     want = A.copy()
     want[6:] = 0
     got = sharded(want, ("x",))
@@ -208,7 +208,7 @@ def test_noise_is_not_explained() -> None:
 @settings(max_examples=40)
 @given(st.integers(0, 1 << 32), st.sampled_from(["scaled", "zero", "nan", "rolled", "transposed", "noise", "replica"]))
 def test_no_expected_value_is_reported(seed: int, kind: str) -> None:
-    """Numbers in a guess are sizes, places and ratios."""
+    """Numbers in a description are sizes, places and ratios, and never values."""
     rng = np.random.default_rng(seed)
     want = rng.uniform(1000, 9000, (8, 8))
     wrong = {
@@ -266,7 +266,7 @@ def test_a_moved_column_is_called_a_column() -> None:
 
 
 def test_axes_in_the_wrong_order_are_reported_by_the_first_device_that_is_wrong() -> None:
-    """Data laid out as P(('y', 'x')) under the name P(('x', 'y'))."""
+    """Data have the layout P(('y', 'x')), but the spec P(('x', 'y'))."""
     got, other = sharded(A, (("x", "y"),)), sharded(A, (("y", "x"),))
     got.shards[:] = other.shards
     assert explain(got, A, BOUND) == "; device (x=0, y=1) holds rows 4:5 of the expected result, where rows 1:2 belong"

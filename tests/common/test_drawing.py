@@ -1,4 +1,4 @@
-"""An error in the code of a picture leaves out this picture, and nothing else."""
+"""An error in the code of a picture leaves out only this picture."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ def fails(number: int) -> int | None:
     return 12 // (number - 3) if number else None
 
 
-def test_the_value_without_a_picture_takes_its_place_and_one_line_says_so(left_out: pytest.LogCaptureFixture) -> None:
+def test_a_picture_that_fails_is_left_out_and_reported_in_one_line(left_out: pytest.LogCaptureFixture) -> None:
     assert drawn(None, fails, 5) == 6 and left_out.messages == []
     assert drawn(-1, fails, 3) == -1 == drawn(-1, fails, 3)
     (line,) = left_out.messages
     assert line.startswith("a picture is left out: ZeroDivisionError in test_drawing.py, line ")
 
 
-def test_the_other_pictures_stay(left_out: pytest.LogCaptureFixture) -> None:
+def test_an_error_in_one_picture_leaves_the_other_pictures(left_out: pytest.LogCaptureFixture) -> None:
     assert each_drawn(fails, [4, 3, 0, 5]) == [12, 6] and len(left_out.messages) == 1
 
 

@@ -1,4 +1,4 @@
-"""A formula of a student: what is evaluated, what is refused, and that no text takes long or runs anything."""
+"""A student's formula: what is evaluated, what is refused, and that no text takes long or runs code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single integers of a program, device by device, compared with those that the devices compute."""
+"""Integers of a program on each device, compared with the integers that the devices compute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Marks of values: the entries of arguments that each device's data depend on."""
+"""Marks of values: the entries of arguments on which each device's data depend."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def first_device(pipeline: Pipeline) -> list[str]:
 
 
 def from_first(pick: Callable) -> Callable:
-    """Return a program whose first device takes its data by ``pick`` in each tick."""
+    """Return a program in which ``pick`` chooses the first device's data in each tick."""
 
     def program(w, x):
         me, held, total = lax.axis_index("pp"), jnp.ones(x.shape[1:], x.dtype), 0

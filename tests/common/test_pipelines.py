@@ -1,4 +1,4 @@
-"""Ticks of pipelines: programs that JAX traced, followed from the entries of their arguments."""
+"""Ticks of pipelines: programs traced by JAX, followed from the entries of their arguments."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_no_pipeline_without_ticks_of_different_entries(local: Callable) -> None
     assert found(local) == []
 
 
-ROWS = 64  # the most rows whose marks the walk keeps apart
+ROWS = 64  # the most rows for which the walk has separate marks
 
 
 def many_rows_read(w, x):
@@ -211,7 +211,7 @@ def many_operands(w, x):
 
 
 def many_sets_of_rows(w, x, *more):
-    """Send data of 2000 sets of rows of each argument. All sets contain row 0."""
+    """Send data that depend on 2000 sets of rows of each argument. All sets contain row 0."""
     me, rows = lax.axis_index("pp"), list(x[:12] + sum(one[:12] for one in more))
 
     def send(t, carry):

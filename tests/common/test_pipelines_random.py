@@ -1,7 +1,7 @@
 """Marks of random programs, compared with the values that simulated devices compute.
 
-Each program sends data by permutes. If a change of one entry of an argument changes data that a device sends, the
-mark of these data must have this entry.
+Each program sends data by permutes. If a change of an argument's entry changes data that a device sends, the mark of
+these data must have this entry.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Step = tuple[str, int, int, int]
 
 
 class Recorded(MarkWalk):
-    """A walk that keeps the marks of the data of each permute, in the order in which they run."""
+    """A walk that records the marks of each permute's data, in the order in which the permutes run."""
 
     def __init__(self, *about: Any) -> None:
         super().__init__(*about)
@@ -46,7 +46,7 @@ class Recorded(MarkWalk):
 
 @dataclass
 class Machine:
-    """Run steps on values. ``unrolled``: run loops in Python, so that each permute's data can be returned."""
+    """Run steps on values. With ``unrolled``, loops run in Python, so that each permute's data can be returned."""
 
     axes: dict[str, int]
     unrolled: bool = False
@@ -114,7 +114,7 @@ class Machine:
 
 
 def fitted(value: Any, shape: tuple[int, ...]) -> Any:
-    """Give an array this shape. All its elements are used, if it is not larger."""
+    """Return an array of this shape that uses all elements of the value, if the value is not larger."""
     flat, size = value.reshape(-1), math.prod(shape)
     if not flat.size or not size:
         return jnp.zeros(shape) + flat.sum()

@@ -1,4 +1,4 @@
-"""Any report is written as text and read back unchanged."""
+"""Any report can be written as text and read back unchanged."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def by_python(report: Report) -> str:
 
 
 def without_numbers(text: str) -> str:
-    """Return the text with 0 for each number: the json module writes 1e-05 where pydantic writes 0.00001."""
+    """Return the text with 0 for each number: the json module writes 1e-05, and pydantic writes 0.00001."""
     return re.sub(r"\d[\d.]*(?:[eE][-+]?\d+)?", "0", text)
 
 

@@ -1,4 +1,4 @@
-"""Data that moves round a ring: programs that JAX traced, followed from permute to permute."""
+"""Data that moves around a ring: programs traced by JAX, followed from permute to permute."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def alone(a):
 
 
 def all_to_all(a):
-    """An all-to-all whose buffer loses one chunk at each device."""
+    """Return an all-to-all of a buffer that loses one chunk at each device."""
     me = lax.axis_index("x")
     chunks = jnp.stack(jnp.split(a, N, axis=1))
     out = jnp.zeros_like(chunks).at[me].set(chunks[me])
@@ -101,7 +101,7 @@ def all_to_all(a):
 
 
 def slots(a):
-    """All rounds use one buffer: each takes the last chunk from it and puts the next one into it."""
+    """Use one buffer in all rounds. Each round takes the last chunk from it and puts the next chunk into it."""
     me = lax.axis_index("x")
     out = jnp.zeros((N, *a.shape), a.dtype).at[me].set(a)
     for hop in range(1, N):
@@ -121,7 +121,7 @@ def slots_in_a_loop(a):
 
 
 def whole_buffer(a):
-    """The buffer itself moves round, and each device adds its own chunk."""
+    """Send the buffer itself around the ring. Each device adds its own chunk."""
     me, k = lax.axis_index("x"), a.shape[0]
     out = jnp.zeros((N * k, a.shape[1]), a.dtype)
     for hop in range(N):
@@ -131,7 +131,7 @@ def whole_buffer(a):
 
 
 def reduced(a):
-    """Sums move round, and are in the buffer between rounds."""
+    """Send sums around the ring. They are in the buffer between rounds."""
     me = lax.axis_index("x")
     parts = a.reshape(N, -1, a.shape[1])
     for hop in range(1, N):
@@ -190,7 +190,7 @@ def joined_between(a):
 
 
 def cut_across(a):
-    """The slice lies half inside the written block."""
+    """Take a slice that is only half inside the written block."""
     out = lax.dynamic_update_slice(jnp.zeros((24, 16), a.dtype), lax.ppermute(a, "x", ROUND), (lax.axis_index("x"), 0))
     return lax.ppermute(lax.dynamic_slice(out, (6, 0), (12, 16)), "x", ROUND)
 

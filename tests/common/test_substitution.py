@@ -1,4 +1,4 @@
-"""Sizes that stand for other sizes: a law on products of dimensions, and ambiguous cases."""
+"""Sizes that replace other sizes: a law on products of dimensions, and ambiguous cases."""
 
 from __future__ import annotations
 

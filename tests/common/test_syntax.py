@@ -1,4 +1,4 @@
-"""Texts are parsed in many threads, beside libraries that parse, too."""
+"""Texts are parsed in many threads, and libraries parse in other threads at the same time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT = "\n".join(f"def f{i}(a, b={i}):\n    return [a + b * {i} for b in range(a
 
 @pytest.fixture
 def switching() -> Iterator[None]:
-    """Let other threads run while a tree is being made: whenever the garbage collector runs Python code."""
+    """Let other threads run during the construction of a tree, whenever the garbage collector runs Python code."""
 
     def pause(phase: str, info: dict) -> None:
         for _ in range(50):
@@ -32,7 +32,7 @@ def switching() -> Iterator[None]:
 
 
 def test_a_library_that_parses_at_the_same_time_causes_no_error(switching: None) -> None:
-    """CPython 3.11.7 would raise "SystemError: AST constructor recursion depth mismatch"."""
+    """CPython 3.11.7 raises "SystemError: AST constructor recursion depth mismatch" without protection."""
     stopped = threading.Event()
 
     def library(depth: int) -> None:

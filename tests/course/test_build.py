@@ -1,4 +1,4 @@
-"""Somebody's work in exercises/ is left alone, and every Python builds the same bytes."""
+"""``build`` leaves edited files in exercises/ unchanged, and every Python builds equal bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STUB, PUBLIC = "01_gather/x1_gather.py", "01_gather/_public/x1_gather.py"
 
 
 def renamed(folder: Path) -> Course:
-    """The course after its exercise was renamed: what was built for the old name goes."""
+    """Return the course after its exercise was renamed, so that the files built for the old name must be removed."""
     made_up(folder)
     place = folder / "solutions" / "01_gather"
     (place / "x1_gather.py").rename(place / "x2_other.py")
@@ -149,8 +149,8 @@ def test_build_prints_the_kept_and_the_replaced_files(
     assert capsys.readouterr().out == "exercises/ is current\n"
 
 
-def test_the_committed_exercises_are_what_this_python_builds() -> None:
-    """Run under each Python that is supported (.ci/run), it proves that they all build the same bytes."""
+def test_this_python_builds_the_committed_exercises() -> None:
+    """.ci/run runs this test with each supported Python, so that all of them must build equal bytes."""
     assert stale(find_course(ROOT)) == []
 
 
@@ -171,7 +171,7 @@ def test_build_removes_the_empty_folders_of_a_removed_module(tmp_path: Path) -> 
 
 
 def with_two_exercises(folder: Path, second: str) -> Course:
-    """The course, and a second exercise in its module."""
+    """Return the course with a second exercise in its module."""
     made_up(folder)
     solutions = folder / "solutions" / "01_gather"
     (solutions / "x2_other.py").write_text(second)

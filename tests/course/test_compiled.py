@@ -1,4 +1,7 @@
-"""What the TPU's compiler made of the course's own programs, as learners get it: numbers by content, and nothing else."""
+"""Data of the TPU compiler about the course's own programs.
+
+Learners get numbers by digest, and no text of a program.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files for learners bind every name that they use, or the author reads which line to change."""
+"""Files for learners define every name that they use. If not, the author's error names the line to change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMED = "call = exercise.call(gather, a=A, dims=DIMS, hidden_dims=HIDDEN)"
 
 
 def bound(folder: Path, how: str) -> Course:
-    """The course with its sizes bound by these lines."""
+    """Return the course with its sizes assigned by these lines."""
     return made_up(folder, CALL, f"{how}\n{NAMED}")
 
 

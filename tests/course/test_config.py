@@ -1,4 +1,4 @@
-"""course.yaml: what is refused, with which line."""
+"""Mistakes in course.yaml are refused with their line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One exercise's file, and the one beside it: what is refused, with which line."""
+"""Mistakes in an exercise's file, or in its second file, are refused with their line."""
 
 from __future__ import annotations
 

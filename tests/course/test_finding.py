@@ -1,4 +1,4 @@
-"""Which course it is, and whose."""
+"""The search for the course, and the owners that are trusted."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_course_in_nbgraders_folder_of_submissions_is_not_used(
 
 
 def test_a_course_inside_another_course_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when a class is kept inside the checkout; but exercises/ are the course's own."""
+    """A class's submissions may be in a folder of the checkout. The folder exercises/ is a part of the course."""
     build(made_up(tmp_path))
     monkeypatch.chdir(made_up(tmp_path / "class" / "alice").root)
     with pytest.raises(CourseError, match=f"is inside another course, {tmp_path}"):

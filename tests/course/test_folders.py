@@ -1,4 +1,4 @@
-"""A release in a plain folder: whole or not at all."""
+"""A release in a plain folder is written completely or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The solution with its own lines."""
+"""The solution at its original line numbers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_reference_in_place_defines_every_name_of_the_reference(name: str) -> No
 
 
 def len_of_decorators(fn: object) -> int:
-    """A function's first line is that of its first decorator, which the solution as a submission does not have."""
+    """Return the index of the line with ``def``. Lines before it are decorators, which the solution does not have."""
     import inspect
 
     lines, _ = inspect.getsourcelines(fn)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A course: how its exercises are named, what learners have of it, and when it changes."""
+"""A course: the names of its exercises, its release, and its digest."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_an_unknown_name_is_reported_with_the_nearest(course: Course, name: str,
 
 
 def test_a_prefix_of_a_name_ends_at_an_underscore(tmp_path: Path) -> None:
-    """``a1`` is not ``a10_more``."""
+    """The prefix ``a1`` must not select ``a10_more``."""
     text = GOOD.replace("[a1_local_shape]", "[a10_more, a1_local_shape, a1_another]")
     small = load_course(written(tmp_path, text))
     assert small.select(["a1"]) == ["a1_local_shape", "a1_another"]
@@ -129,7 +129,10 @@ def test_a_digest_changes_with_the_misconceptions_file(tmp_path: Path) -> None:
 
 
 def test_a_digest_changes_with_data_files_of_its_module(tmp_path: Path) -> None:
-    """Which of them an exercise reads nobody knows; notes of an editor and compiled Python are read by none."""
+    """An exercise may read any data file of its module, so each changes the digest.
+
+    Notes of an editor and compiled Python do not, because no exercise reads them.
+    """
     names = ["x1_gather"]
     digests = [in_two_files(tmp_path).digest(names)]
     data = tmp_path / "solutions" / "01_gather" / "grading" / "texts" / "a.txt"

@@ -1,4 +1,4 @@
-"""Which name is meant by what people type."""
+"""The exercise or check that a typed name selects."""
 
 from __future__ import annotations
 

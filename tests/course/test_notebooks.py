@@ -1,4 +1,4 @@
-"""Notebooks are valid, and their cells keep their ids."""
+"""Notebooks are valid, and their cells have fixed ids."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def test_the_cell_for_experiments_has_a_mesh_of_all_devices(devices: int) -> Non
     compile(text, "cell", "exec")
 
 
-def test_setup_cells_do_not_count_as_work_in_a_notebook(tmp_path: Path) -> None:
-    """Of whatever edition: what they do is no definition and no answer."""
+def test_a_notebook_with_only_setup_cells_counts_as_unanswered(tmp_path: Path) -> None:
+    """The setup cells of any version define no task and answer no question."""
     config = made_up(tmp_path).root / "course.yaml"
     config.write_text(config.read_text() + "repository: https://github.com/who/what/tree/main/exercises\n")
     cells = [setup(load_course(config)), by_hand(8), "def gather(a, *, mesh):\n    raise NotImplementedError"]
@@ -56,7 +56,7 @@ def test_setup_cells_do_not_count_as_work_in_a_notebook(tmp_path: Path) -> None:
 
 
 def test_cell_ids_do_not_change_when_an_exercise_is_added(tmp_path: Path) -> None:
-    """So that what was handed in for the old notebook is found in the new one."""
+    """Answers from the old notebook must be found in the new one."""
     old = {c.id: c.source for c in nbformat.reads(notebook(made_up(tmp_path), "01_gather"), as_version=4).cells}
     folder = tmp_path / "solutions" / "01_gather"
     (folder / "x0_first.py").write_text((folder / "x1_gather.py").read_text())

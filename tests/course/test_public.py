@@ -1,4 +1,4 @@
-"""What ``check`` needs, without answers and hidden checks."""
+"""The files that ``check`` needs, which have no answers and no hidden checks."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ RELATED = (
 
 
 def with_data(folder: Path, call: str = RELATED, kept: str = KEPT) -> Course:
-    """The made-up exercise with a second argument that is drawn from keywords and dimensions."""
+    """Return the made-up exercise with a second argument that is drawn from keywords and dimensions."""
     made_up(folder, CALL, f"{kept}{call}")
     path = folder / "solutions" / "01_gather" / "x1_gather.py"
     text = path.read_text().replace("(a, *, mesh)", "(a, b, *, mesh, cap)")

@@ -1,4 +1,4 @@
-"""What learners are given: chosen by an allow-list, so that what is not marked is missing, never leaked."""
+"""An allow-list selects what learners get. Code without a mark is missing in the release, and never leaks."""
 
 from __future__ import annotations
 

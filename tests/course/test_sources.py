@@ -1,4 +1,4 @@
-"""The tables of sources: what they name exists, and they are current."""
+"""The tables of sources are current, and the exercises that they name exist."""
 
 from __future__ import annotations
 

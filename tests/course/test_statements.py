@@ -1,4 +1,4 @@
-"""An author's file, taken apart."""
+"""The parts of an author's file."""
 
 from __future__ import annotations
 

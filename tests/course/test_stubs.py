@@ -1,4 +1,4 @@
-"""What a learner fills in."""
+"""The files that learners fill in."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_going_further_section_comes_after_the_code(tmp_path: Path) -> None:
     assert "".join(cells[-2]["source"]) == 'check("x1_gather")'
 
 
-def test_changes_in_the_going_further_section_are_no_work(tmp_path: Path) -> None:
+def test_changes_in_the_going_further_section_leave_the_fingerprint(tmp_path: Path) -> None:
     course = going_further(tmp_path)
     exercise = course.exercise("x1_gather")
     stub = stub_source(course, exercise)

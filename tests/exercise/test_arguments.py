@@ -1,4 +1,4 @@
-"""Arguments that a function draws: what it may ask for, and what it may return."""
+"""Arguments that a function draws: the inputs that it may use, and the values that it may return."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MESHES = [{"x": 4, "y": 2}, {"x": 2, "y": 4}]
 
 
 def called(meshes: Any = MESHES, **what: Any) -> Exercise:
-    """An exercise with one call, which one public check judges."""
+    """Return an exercise with one call, which one public check judges."""
     exercise = Exercise(meshes=meshes)
 
     @exercise.task
@@ -42,7 +42,7 @@ def drawn(value: Any, dtype: str = "float32", *shape: int) -> np.ndarray:
     return array(*(shape or (3,)), draw=lambda rng, shape: value, dtype=dtype).sample({}, np.random.default_rng(0))
 
 
-# -- what it is called with --------------------------------------------------------------------
+# -- inputs of draw functions ------------------------------------------------------------------
 
 
 def test_a_draw_function_gets_the_generator_and_the_shape() -> None:
@@ -148,7 +148,7 @@ def test_a_wrong_draw_function_is_reported_when_it_is_declared(draw: Any, told: 
         array("I")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
-# -- what it returns ---------------------------------------------------------------------------
+# -- results of draw functions -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.integers(-300, 300) | st.floats(
 
 @given(st.lists(NUMBERS, min_size=3, max_size=3), st.sampled_from(NAMES))
 def test_drawn_values_are_kept_exactly_or_refused(values: list[float], dtype: str) -> None:
-    """Floats may be rounded to floats; else every value is the same, or it is told that it is not."""
+    """Floats may be rounded to floats. All other values are kept exactly, or refused."""
     asked = np.asarray(values)
     try:
         held = drawn(asked, dtype)
@@ -262,7 +262,7 @@ def test_without_hidden_keywords_all_asks_have_equal_keywords() -> None:
     assert [a.static for a in found] == [{"cap": 2}] * 4 and len({a.program for a in found}) == 2
 
 
-# -- ready-made --------------------------------------------------------------------------------
+# -- ready-made draws --------------------------------------------------------------------------
 
 
 SHAPES = st.lists(st.integers(1, 5), min_size=2, max_size=3).map(tuple)

@@ -1,4 +1,4 @@
-"""What one check may be of."""
+"""The calls that one check may compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call declares to return, to run and to differentiate."""
+"""Declarations of a call's results, steps and gradients."""
 
 from __future__ import annotations
 

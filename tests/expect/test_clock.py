@@ -1,4 +1,4 @@
-"""Words about time: what passes, what fails, and what a learner is told of it."""
+"""Checks on time: which programs pass, which fail, and with which message."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ N = 8
 
 
 def matmul(local: Callable, rows: int, columns: int = 4096) -> Operations:
-    """The lines of the test's own programs are known."""
+    """Return the operations of a body with a matmul.
+
+    The files of the test programs are known, so operations have lines.
+    """
     shapes = [((N * rows, 4096), P("x", None)), ((4096, columns), P())]
     return read(local, shapes, P(None, "x", None), files={matmul.__code__.co_filename, ring.__code__.co_filename})
 
@@ -66,21 +69,21 @@ def test_a_ring_with_enough_work_overlaps_its_hops() -> None:
 
 
 def test_a_ring_bound_by_hops_passes_with_all_possible_overlap() -> None:
-    """The matmuls take a fifteenth of the hops, and all of them overlap."""
+    """The matmuls take a fifteenth of the hops' time, and all of it overlaps."""
     bound = seen(matmul(local_ring, 2048, columns=256))
     assert 0.06 < bound.timeline.shares()["permute"].part < 0.07
     expect_overlap(bound, "permute", at_least=0.7, work=bound.timeline.busy / 1e12)
 
 
 def exchanged(a, w):
-    """A halo of one row from each side, then the mean of three rows: one pass over the array, which waits for it."""
+    """Exchange a halo of one row per side, then add three rows in one pass, which waits for the halo."""
     del w
     above, below = _halos(a)
     return (_shifted(a, above, below) + a)[None]
 
 
 def split(a, w):
-    """The rows inside do not wait, and are written and read once more: slower, though the halo overlaps with a kernel."""
+    """Compute the inner rows without waiting, then write and read them again. This is slower, but the halo overlaps."""
     del w
     above, below = _halos(a)
     inside, a = lax.optimization_barrier((a[:-2] + a[1:-1] + a[2:], a))
@@ -105,7 +108,7 @@ def test_a_slower_halo_exchange_never_scores_higher() -> None:
 
 
 def both_kinds(beside: str, a, w):
-    """A permute of a few rows and a longer gather, of which one overlaps with the matmul, and the other waits for it."""
+    """Overlap either a permute of a few rows or a longer gather with the matmul. The other one waits for the matmul."""
 
     def permute(rows):
         return lax.ppermute(rows, "x", [(i, (i + 1) % N) for i in range(N)])
@@ -130,7 +133,7 @@ def test_exposed_time_of_other_kinds_lengthens_the_step() -> None:
 
 
 def test_wasted_matmuls_do_not_raise_the_overlap_score() -> None:
-    """The second ring multiplies everything twice, so that all of its hops overlap."""
+    """The second ring multiplies everything twice, so that all its hops overlap."""
 
     def twice(a, w):
         return local_ring(a, jnp.concatenate([w, w], 1))[..., : w.shape[1]]
@@ -189,7 +192,7 @@ def test_a_permute_that_waits_for_work_is_exposed(local: Callable) -> None:
 
 
 def tiny_products(a, w):
-    """A ring whose matmuls multiply one number by one number."""
+    """Return a ring with matmuls of one number by one number."""
     parts = []
     for k in range(N):
         arriving = lax.ppermute(a, "x", [(i, (i + 1) % N) for i in range(N)]) if k < N - 1 else a
@@ -217,7 +220,7 @@ def test_a_program_with_nearly_no_compute_has_nothing_that_can_overlap() -> None
 
 
 def test_time_that_missing_work_saves_is_no_overlap() -> None:
-    """The author allows more work than this program has, and a short permute waits for all of it."""
+    """The author allows more work than this program has, and a short permute waits for all of its work."""
 
     def last(a, w):
         return lax.ppermute((a @ w)[:8], "x", [(i, (i + 1) % N) for i in range(N)])[None]
@@ -305,7 +308,7 @@ def test_a_program_without_a_timeline_fails_with_its_line() -> None:
 
 
 def test_expect_bubble_measures_the_share_of_discarded_work() -> None:
-    """GPipe of 4 stages and 8 microbatches: of 11 ticks 8 are useful, on each of 4 stages."""
+    """In GPipe with 4 stages and 8 microbatches, 8 of 11 ticks are useful on each stage."""
     each = 100
     of = partial(Seen, {"x": 4})
     expect_bubble(of(dot_flops=Interval.of(11 * each)), useful=4 * 8 * each, at_most=3 / 11)

@@ -59,7 +59,7 @@ def test_a_missing_collective_is_reported() -> None:
     assert text == "the budget is all_reduce over x; the program has none"
 
 
-def test_the_message_says_once_for_one_of_several_collectives() -> None:
+def test_the_message_has_the_word_once_for_one_collective() -> None:
     text = reason(expect_collectives, seen(collective("all_reduce", "x")), all_reduce={"x": 3})
     assert text == "the budget is all_reduce over x 3 times; the program has all_reduce over x once"
 
@@ -143,7 +143,7 @@ def test_too_few_bytes_are_reported() -> None:
 
 
 def test_amounts_that_cannot_be_counted_fail_and_are_not_the_graders_fault() -> None:
-    """Loops in loops: whole numbers that no float holds made facts and checks raise, for "pending" at no cost."""
+    """In nested loops, integers that no float can hold raised errors in facts and checks, which cost no points."""
     many = Interval.of(1)
     for _ in range(40):
         many *= 2**31
@@ -230,7 +230,7 @@ def test_traffic_of_a_joint_group_counts_on_each_of_its_axes() -> None:
         assert "each device sends 7 B" in reason(expect_traffic, joint, at_most=6, axis=axis)
 
 
-# -- some of them ------------------------------------------------------------------------------
+# -- selected collectives ----------------------------------------------------------------------
 
 
 def test_only_selects_collectives_by_kind_axis_or_dtype() -> None:

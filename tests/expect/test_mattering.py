@@ -1,4 +1,4 @@
-"""Required work counts where it matters: an operation matters if changing its result changes a result of the task."""
+"""Required operations count only if they matter: if a change of their result changes a result of the task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("devices")
 
 
 class Says:
-    """A poison that was asked before."""
+    """A substitute for ``poison`` that returns a fixed answer and counts the questions."""
 
     def __init__(self, found: Any) -> None:
         self.found, self.asked = found, 0
@@ -52,7 +52,8 @@ return once + jnp.where(jnp.sum(a * a) < 0, again, 0)""")
         "line 10: permute over x is not counted: no result of the task depends on its values; "
         "2 such collectives are required, and the results depend on 1 of these collectives"
     )
-    assert "the budget is permute over x" in reason(expect_collectives, program, permute={"x": 1})  # but it runs
+    # The masked permute runs, so a budget counts it.
+    assert "the budget is permute over x" in reason(expect_collectives, program, permute={"x": 1})
 
 
 def test_bytes_of_a_masked_collective_do_not_meet_a_requirement() -> None:
@@ -156,7 +157,7 @@ def test_an_unneeded_matmul_does_not_count_beside_a_permute() -> None:
     assert why.endswith("is not counted: no result of the task depends on its values")
 
 
-# -- where it cannot be known ------------------------------------------------------------------
+# -- programs for which this is unknown --------------------------------------------------------
 
 
 def test_in_a_program_that_is_not_run_matmuls_before_a_result_matter() -> None:

@@ -1,4 +1,4 @@
-"""Words about what waits for what: right and wrong ways to write the same, and what a learner is told."""
+"""Checks on dependences: right and wrong programs in several styles, and the messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROWS, WEIGHTS = normal(16, 8, spec=("x", None)), normal(8, 8)
 
 
 def look(made: Traced, **more: Any) -> Seen:
-    """What a check sees of a traced program that nobody has run."""
+    """Return the ``Seen`` of a traced program that has not run."""
     form, files = made.form, {"a.py"}
     read = operations.read(form.parse(), made.request["mesh"], files)
     found = facts.read(form.parse(), made.request["mesh"], files).collectives
@@ -47,7 +47,7 @@ def look(made: Traced, **more: Any) -> Seen:
 @pytest.fixture
 def seen_of(traced: Callable[..., Traced]) -> Callable[..., Seen]:
     def seen_of(body: str, *args: Any, out: str = 'P("x", None)', **more: Any) -> Seen:
-        """Of ``def local(a, w)`` in a shard_map over rows of ``a``."""
+        """Return the ``Seen`` of ``def local(a, w)`` in a shard_map over rows of ``a``."""
         text = f"""{HEAD}
 {body}
 
@@ -91,7 +91,7 @@ def local(a, w):
 """
 
 
-# -- not waiting, waiting ----------------------------------------------------------------------
+# -- expect_not_waiting ------------------------------------------------------------------------
 
 
 def test_a_ring_that_sends_its_input_on_waits_for_no_matmul(seen_of: Callable[..., Seen]) -> None:
@@ -144,7 +144,7 @@ def local(a, w):
     )
 
 
-# -- beside ------------------------------------------------------------------------------------
+# -- expect_beside -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def local(a, w):
         SUMMED.format(before="pass", sent="total"),
     ],
 )
-def test_right_rings_have_a_product_beside_every_permute(seen_of: Callable[..., Seen], right: str) -> None:
+def test_right_rings_have_a_matmul_beside_every_permute(seen_of: Callable[..., Seen], right: str) -> None:
     expect_beside(seen_of(right), "permute")
 
 
@@ -176,12 +176,12 @@ def test_right_rings_have_a_product_beside_every_permute(seen_of: Callable[..., 
         SUMMED.format(before="pass", sent="total + 0 * part"),
     ],
 )
-def test_wrong_rings_have_no_product_beside_a_permute(seen_of: Callable[..., Seen], wrong: str) -> None:
+def test_wrong_rings_have_no_matmul_beside_a_permute(seen_of: Callable[..., Seen], wrong: str) -> None:
     told = reason(expect_beside, seen_of(wrong), "permute")
     assert "permute of float32[4, 8] over x has no matmul beside it: each matmul in " in told
 
 
-def test_a_product_in_a_branch_is_beside_a_permute_of_the_same_branch_only(seen_of: Callable[..., Seen]) -> None:
+def test_a_matmul_in_a_branch_is_beside_a_permute_of_the_same_branch_only(seen_of: Callable[..., Seen]) -> None:
     text = """
 def local(a, w):
     positive = lax.pmax(w[0, 0], "x") > 0
@@ -194,7 +194,7 @@ def local(a, w):
     assert "has no matmul beside it" in reason(expect_beside, seen_of(text.format("a", "a @ w")), "permute")
 
 
-# -- what cannot be said -----------------------------------------------------------------------
+# -- programs that cannot be judged ------------------------------------------------------------
 
 
 def test_a_check_of_order_fails_without_its_collective_or_matmul(seen_of: Callable[..., Seen]) -> None:
@@ -283,7 +283,7 @@ def test_backward_collectives_need_a_call_with_gradients(seen_of: Callable[..., 
         seen_of(UNROLLED.format(sent="a")).only(backward=True)
 
 
-# -- what is sent ------------------------------------------------------------------------------
+# -- sent data ---------------------------------------------------------------------------------
 
 
 def test_traffic_can_be_counted_by_dtype(seen_of: Callable[..., Seen]) -> None:

@@ -1,4 +1,4 @@
-"""Layouts are compared, not texts."""
+"""Layouts are compared by their slices, and not as texts."""
 
 from __future__ import annotations
 

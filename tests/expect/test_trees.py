@@ -1,4 +1,4 @@
-"""Words about trees: leaf by leaf, and the leaf is named."""
+"""Trees are compared leaf by leaf, and messages name the leaf."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ def test_the_wrong_leaf_of_a_tree_is_reported() -> None:
         (W, "the expected value is one array, expected (loss, {'b', 'w'})"),
     ],
 )
-def test_a_reference_of_another_tree_is_the_authors_mistake(want: object, told: str) -> None:
+def test_a_reference_with_a_different_tree_is_the_authors_mistake(want: object, told: str) -> None:
     with pytest.raises(ValueError) as error:
         expect_close(GOT, want)
     assert str(error.value) == told
 
 
 def test_several_undeclared_results_are_not_a_tree() -> None:
-    """Who returns more than was asked does not pass by it."""
+    """A program that returns more results than required must not pass."""
     got = [sharded(W), sharded(W)]
     assert reason(expect_close, got, [W, W]) == "the result should be one array, not a tuple of 2"
     assert reason(expect_spec, got, P()) == "the result should be one array, not a tuple of 2"
 
 
 def test_a_reference_made_of_results_may_be_infinite() -> None:
-    """What a later step begins with comes from the learner, who must not be able to break a check."""
+    """The learner's program computes the inputs of a later step, and must not be able to break a check."""
     expected = np.full(4, np.inf)
     told = "step 2: b: the results of the previous step lead to NaN or infinite values"
     assert reason(expect_close, named(B, "step 2: b", step=2), expected) == told

@@ -1,4 +1,4 @@
-"""What is close, equal and of the dtype that is due, and what is said of what is not."""
+"""Values that are close, equal or of the right dtype, and the messages about wrong values."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def test_a_wrong_shape_is_reported_before_values() -> None:
     assert reason(expect_close, sharded(A[:4]), A) == "the result has shape (4, 12), expected (8, 12)"
 
 
-def test_a_tuple_where_one_array_was_asked_is_reported() -> None:
+def test_a_tuple_in_place_of_one_array_is_reported() -> None:
     assert reason(expect_close, [sharded(A), sharded(A)], A) == "the result should be one array, not a tuple of 2"
 
 
 def test_every_device_is_compared() -> None:
-    """A replica that differs fails, though the global value reads well."""
+    """A wrong replica fails even if the global value is right."""
     got = sharded(A)
     got.shards[5][0, 0] += 1
     assert "on device (x=2, y=1)" in reason(expect_close, got, A)
@@ -105,7 +105,7 @@ def test_a_long_sum_may_err_more_than_a_short_one() -> None:
 
 
 def test_scale_replaces_the_largest_value_in_the_tolerance() -> None:
-    """For references that are zero where everything cancels."""
+    """``scale`` is for references that are zero because terms cancel."""
     noise = np.full((8, 12), 1e-6)
     assert "all values are wrong" in reason(expect_close, sharded(noise), np.zeros((8, 12)))
     expect_close(sharded(noise), np.zeros((8, 12)), scale=1.0)
@@ -119,7 +119,10 @@ def test_scalars_and_single_elements_are_compared() -> None:
 
 
 def test_no_expected_value_is_reported() -> None:
-    """A learner who is told it could write it down: what is for public data stands apart, and the judge decides."""
+    """A learner could write a reported value down.
+
+    So values are separate, and the judge shows them for public data only.
+    """
     want = np.full((8, 12), 123.456)
     with pytest.raises(Failure) as failure:
         expect_close(sharded(A), want)
@@ -172,20 +175,20 @@ def test_an_imaginary_part_never_passes() -> None:
 @pytest.mark.parametrize(
     "dtype", ["bfloat16", "float16", "float64", "float8_e5m2", "int4", "uint2", "bool", "complex64"]
 )
-def test_a_result_of_another_dtype_than_the_arguments_fails(word: Callable, dtype: str) -> None:
-    """Though its values are right, or right within what such a dtype can say."""
+def test_a_result_with_a_different_dtype_than_the_arguments_fails(word: Callable, dtype: str) -> None:
+    """It fails even if its values are right, or are right within the precision of this dtype."""
     ones = np.ones((8, 12))
     assert reason(word, sharded(ones, dtype=dtype, due="float32"), ones) == f"the result is {dtype}, expected float32"
 
 
 def test_zeros_of_a_coarse_dtype_do_not_pass() -> None:
-    """The tolerance of float8 was as wide as the values."""
+    """Earlier, the tolerance of float8 was as large as the values."""
     zeros = sharded(np.zeros((8, 12)), dtype="float8_e5m2", due="float32")
     assert reason(expect_close, zeros, A) == "the result is float8_e5m2, expected float32"
     assert reason(expect_close, zeros, A, dtype=None).endswith("every value is zero")
 
 
-def test_an_author_may_ask_for_another_dtype() -> None:
+def test_an_author_may_require_a_different_dtype() -> None:
     counts = sharded(np.arange(8), ("x",), dtype="int32", due="float32")
     expect_equal(counts, np.arange(8), dtype="int32")
     expect_close(counts, np.arange(8), dtype="int32")
@@ -230,7 +233,7 @@ def test_a_tolerance_that_zeros_would_meet_is_the_authors_fault(dtype: str) -> N
     ],
 )
 def test_the_arguments_determine_the_dtype(dtypes: list[str], due: str | None) -> None:
-    """Where they do, JAX gives the result of both that dtype, too."""
+    """If they determine it, JAX gives the result of all arguments this dtype."""
     args = {f"a{i}": normal(8, dtype=dtype) for i, dtype in enumerate(dtypes)}
     found = Call(Task("f", "array", print), args, {}, (), {}, {}).dtype
     assert (found and found.name) == due

@@ -1,4 +1,4 @@
-"""The time formulas against a network that moves chunks, and against published numbers."""
+"""The time formulas, compared with a network that moves chunks and with published numbers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COLLECTIVES = [
 @pytest.mark.parametrize("topology", ["ring", "one_way_ring", "line"])
 @pytest.mark.parametrize(("collective", "formula"), COLLECTIVES)
 def test_exact_times_on_a_torus_axis(collective, formula, topology, n):
-    """The exact model is what moving every chunk step by step takes, for even and odd N."""
+    """The exact model gives the time of moving every chunk step by step, for even and odd N."""
     chip = lookup("v5e")
     assert isinstance(chip, hardware.Chip)
     want = simulated(collective, topology, n, chip.ici)
@@ -61,8 +61,11 @@ def test_times_behind_a_switch(collective, formula, n):
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize(("collective", "formula"), COLLECTIVES)
 def test_the_books_ring_time_is_that_of_whole_shards_on_an_even_ring(collective, formula, n):
-    """The book's V/W is exactly ⌊N/2⌋ rounds of whole shards for even N. For odd N whole shards are already
-    optimal, and the book is N/(N-1) too slow: its stated simplification, not an error of ours."""
+    """For even N, the book's V/W is exactly ⌊N/2⌋ rounds of whole shards.
+
+    For odd N, whole shards are already optimal, and the book's time is too long by N/(N-1). The book states this
+    simplification.
+    """
     whole = simulated(collective, "ring whole", n, 4.5e10)
     book = formula(V, n, "v5e", topology="ring", model="book")
     assert book == pytest.approx(whole * (1 if n % 2 == 0 else n / (n - 1)), rel=1e-9)
@@ -78,7 +81,7 @@ def test_the_book_is_exact_on_lines_and_one_way_rings(topology):
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("topology", ["ring", "one_way_ring", "line"])
 def test_all_to_all_on_a_torus_axis(topology, n):
-    """On the line the middle link decides: ⌊N/2⌋·⌈N/2⌉ chunks of V/N², which is V/(4·W1) for even N."""
+    """On a line the middle link limits the time: ⌊N/2⌋·⌈N/2⌉ chunks of V/N², or V/(4·W1) for even N."""
     want = simulated(network.all_to_all, topology, n, 4.5e10)
     assert all_to_all_time(V, n, "v5e", topology=topology, model="exact") == pytest.approx(want, rel=1e-9)
     book = all_to_all_time(V, n, "v5e", topology=topology, model="book")
@@ -94,7 +97,10 @@ def test_all_to_all_behind_a_switch(n):
 
 @pytest.mark.parametrize("sizes", [(4, 4), (4, 6), (2, 8), (8, 4), (6, 4)])
 def test_all_to_all_over_two_axes(sizes):
-    """The busiest wire carries V·max/(8·N) one way, so V·max/(4·N·W) is a bound; greedy routing comes within 7 %."""
+    """The busiest wire carries V·max/(8·N) one way, so V·max/(4·N·W) is a lower bound.
+
+    Greedy routing takes at most 7 % longer.
+    """
     net = network.Network(4.5e10)
     network.torus_all_to_all(net, sizes, V)
     formula = all_to_all_time(V, sizes, "v4p")
@@ -104,7 +110,10 @@ def test_all_to_all_over_two_axes(sizes):
 
 @pytest.mark.parametrize("n", [4, 8])
 def test_an_all_gather_over_two_axes_uses_all_links(n):
-    """Half the array gathers x first and half y first, so all links are busy: V·(N²-1)/(N²·2·W), which is exact."""
+    """Half of the array is gathered over x first, and half over y first, so all links are busy.
+
+    The time V·(N²-1)/(N²·2·W) is exact.
+    """
     net = network.Network(4.5e10)
     network.all_gather(net, "ring", n, V / 2 / n)  # one half of the array goes along x, the other half along y
     network.all_gather(net, "ring", n, V / 2)
@@ -114,7 +123,10 @@ def test_an_all_gather_over_two_axes_uses_all_links(n):
 
 @given(st.integers(2, 200), st.floats(1, 1e12), st.sampled_from(sorted(CHIPS)))
 def test_times_of_collectives_keep_their_relations_for_any_size(n, size, chip):
-    """Exact is below book, a ring is twice a line, a reduce-scatter is an all-gather, an all-reduce is both."""
+    """The exact time is below the book's. A line takes twice as long as a ring.
+
+    A reduce-scatter takes as long as an all-gather, and an all-reduce as long as both.
+    """
     ring = all_gather_time(size, n, chip, model="exact")
     assert ring < all_gather_time(size, n, chip)
     assert all_gather_time(size, n, chip, topology="line") == pytest.approx(2 * ring)
@@ -130,7 +142,10 @@ def test_a_collective_on_one_chip_takes_no_time(formula, model):
 
 
 def test_pop_quiz_2():
-    """v5e {X:8, Y:4}: 373 µs if y were a ring, 559 µs as the line it is; 3 µs of hops for 256x256."""
+    """v5e {X:8, Y:4}: 559 µs on y, which is a line; 373 µs if y were a ring.
+
+    For 256x256 the hops take 3 µs.
+    """
     size = 2 * 2048 * 8192
     assert not wraps("v5e", 4)
     assert all_gather_time(size, 4, "v5e", topology="ring") == pytest.approx(373 * US, rel=2e-3)
@@ -140,7 +155,7 @@ def test_pop_quiz_2():
 
 
 def test_sharding_chapter_question_2():
-    """v4p 4x4x4, B=1024, D=4096: 23, 46 and 11.6 µs; 186 µs when the other shards are forgotten."""
+    """v4p 4x4x4, B=1024, D=4096: 23, 46 and 11.6 µs, or 186 µs without the sharding over x and y."""
     B, D = 1024, 4096
     assert wraps("v4p", 4, (4, 4, 4))
     assert all_gather_time(2 * B * D / 4, 4, "v4p") == pytest.approx(23 * US, rel=0.02)
@@ -150,14 +165,14 @@ def test_sharding_chapter_question_2():
 
 
 def test_sharding_chapter_question_3():
-    """v4p axis of 4, bf16[128]: 64-byte shards, so two hops decide, 2 µs."""
+    """An axis of 4 on v4p, bf16[128]: with 64-byte shards the time is that of two hops, 2 µs."""
     assert latency(4, "ring") == pytest.approx(2 * US)
     assert all_gather_time(2 * 128, 4, "v4p") < latency(4, "ring") / 100
 
 
 @pytest.mark.parametrize("n", [4, 8, 16])
 def test_sharding_chapter_question_10(n):
-    """An all-to-all costs half of an all-gather one way round, a quarter both ways round."""
+    """An all-to-all costs half of a one-way all-gather, or a quarter of a both-way one."""
     one_way = all_to_all_time(V, n, "v5e", topology="one_way_ring") / all_gather_time(
         V, n, "v5e", topology="one_way_ring"
     )
@@ -166,7 +181,10 @@ def test_sharding_chapter_question_10(n):
 
 
 def test_gpu_chapter():
-    """H100 pop quiz 1: 75 µs by B/W and 65 µs exactly; quiz 2: 1.04 ms; levels of 514, 413 and 17,100 GB/s."""
+    """H100, pop quiz 1: 75 µs by B/W, and 65 µs exactly. Quiz 2: 1.04 ms.
+
+    The levels have 514, 413 and 17,100 GB/s.
+    """
     size = 2 * 1024 * 16384
     assert size / 450e9 == pytest.approx(75 * US, rel=0.01)
     assert all_gather_time(size, 8, "H100", topology="switch") == pytest.approx(65 * US, rel=0.01)

@@ -1,4 +1,4 @@
-"""Which slices can be had, which of their axes wrap around, and hops against a network that moves chunks."""
+"""The slices that exist, the axes that wrap around, and hops compared with a network that moves chunks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZES = [2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16]
 @pytest.mark.parametrize("topology", ["ring", "one_way_ring", "line", "switch"])
 @pytest.mark.parametrize("n", SIZES)
 def test_hops_are_the_steps_of_a_simulated_all_gather(topology, n):
-    """Behind a switch every message is one hop, however many there are one after the other."""
+    """Behind a switch every message takes one hop, also if messages follow each other."""
     net = network.Network(1.0)
     network.all_gather(net, topology, n, V)
     assert hardware.hops(n, topology) == (1 if topology == "switch" else net.steps)

@@ -1,4 +1,4 @@
-"""The list of mutants that may survive."""
+"""The list of equivalent mutants, which may survive."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_an_unreadable_list_of_equivalents_gives_a_one_line_error(tmp_path, text
 
 
 def test_every_listed_equivalent_is_still_made_from_its_reference():
-    """Every listed mutant is still made; that it survives is what the command proves."""
+    """The test checks that each listed mutant is still made. The command ``mutants`` checks that it survives."""
     course = load_course(ROOT / "course.yaml")
     listed = equivalents(course)
     made_of = {name: {key(m) for m in mutants_of(course.exercise(name))} for name in {e.exercise for e in listed}}  # fmt: skip

@@ -1,4 +1,4 @@
-"""What becomes of one mutant: killed, or how it gets away."""
+"""The verdict on one mutant: killed, or the reason why it survives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_unchecked_sets_check_vma_to_false_unless_the_source_sets_it():
 
 
 def test_a_mutant_that_some_seeds_do_not_kill_survives(tmp_path):
-    """Here n is 0 or, seldom, 1, and doubling shows only where it is not 0."""
+    """Here n is 0 or, rarely, 1. The mutant doubles n, which changes the result only if n is not 0."""
     drawn = '[{"n": 0}], hidden=lambda rng: [{"n": int(rng.integers(0, 4) == 1)}])'
     course = with_holes(tmp_path, EXERCISE.replace('[{"n": 8}, {"n": 4}])', drawn))
     with Grader(impatient(course), "none") as grader:

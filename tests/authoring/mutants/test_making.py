@@ -1,4 +1,4 @@
-"""Where operators change a reference, and where nothing is changed."""
+"""The places where operators change a reference, and the places that they leave unchanged."""
 
 from __future__ import annotations
 

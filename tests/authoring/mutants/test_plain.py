@@ -1,4 +1,4 @@
-"""Operators on what any program has, each on a small source."""
+"""Operators for any program, each on a small source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a course with holes in its checks is told."""
+"""Reports about a course with holes in its checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators on axes, specs, collectives and layouts, each on a small source."""
+"""Operators for axes, specs, collectives and layouts, each on a small source."""
 
 from __future__ import annotations
 

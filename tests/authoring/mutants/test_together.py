@@ -1,4 +1,4 @@
-"""Mutants tried together: each as if it were alone, and only a failure decides."""
+"""Mutants that are tried in one batch get the verdicts that they would get alone, and a passing mutant gets none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def grader(tmp_path_factory):
 
 
 def right(grader: Grader, task: str) -> Mutant:
-    """A mutant that is none."""
+    """Return a mutant without a change."""
     exercise = grader.course.exercise("two")
     text = ast.unparse(task_module(exercise, exercise.tasks[task])[0])
     return Mutant("two", task, "", 1, "", "", text)
@@ -47,7 +47,10 @@ def test_right_programs_tried_together_get_no_verdict(grader, task):
 
 
 def test_mutants_are_killed_while_all_other_sets_of_workers_are_lent(grader):
-    """`mutants` grades single mutants in its main thread while all its jobs try batches, and then takes a spare set."""
+    """``mutants`` grades single mutants in its main thread while all jobs try batches.
+
+    It then uses a spare set of workers.
+    """
     wrong = replace(right(grader, "pairs"), text="def pairs(n):\n    return 7\n")
     with ExitStack() as lent:
         for _ in grader.pool.sets[1:]:
@@ -56,7 +59,10 @@ def test_mutants_are_killed_while_all_other_sets_of_workers_are_lent(grader):
 
 
 def test_a_mutants_verdict_does_not_depend_on_mutants_beside_it(grader):
-    """The first defines what the second lacks, the third never ends: neither says anything of the right ones."""
+    """The first mutant defines a function that the second one needs, and the fifth never ends.
+
+    This must not affect the right ones.
+    """
     fine = right(grader, "pairs")
     helper = replace(fine, text=fine.text + "\ndef spare(n):\n    return n // 2\n")
     lacks = replace(fine, text=fine.text.replace("return half(n)", "return spare(n)"))
@@ -68,7 +74,7 @@ def test_a_mutants_verdict_does_not_depend_on_mutants_beside_it(grader):
 
 
 def test_a_mutant_that_fails_only_in_public_is_not_killed_together(tmp_path):
-    """Learners are asked one case, a grade two; the public check wants two, the hidden one finds what is wrong."""
+    """The public case passes the hidden check but fails the public check, which needs two cases."""
     before, after = EXERCISE.split("@exercise.check(even, points=1, public=True)")
     checks = textwrap.dedent(
         """
@@ -100,7 +106,7 @@ def test_a_mutant_that_fails_only_in_public_is_not_killed_together(tmp_path):
         )
 
 
-def test_mutants_of_a_task_that_waits_for_another_get_no_joint_verdict(tmp_path):
+def test_mutants_of_a_task_after_a_check_of_a_different_task_get_no_joint_verdict(tmp_path):
     course = with_holes(tmp_path, EXERCISE.replace("(summed, points=1)", "(summed, points=1, after=pairs_value)"))
     with Grader(impatient(course), "none") as grader:
         assert first_asks(grader, course.exercise("two"), "total") == ([], [])
