@@ -440,6 +440,29 @@ def processes(worker: Worker, stop: bool = False) -> list[int]:
     return found
 
 
+def wait_for_forks(worker: Worker, forks: int, sign: Path | None) -> None:
+    """Wait until the worker has this many forks, and until the file ``sign`` exists. Delete the file."""
+    until = time.monotonic() + 20
+    while len(processes(worker)) < 1 + forks and time.monotonic() < until:
+        time.sleep(0.005)
+    while sign and not sign.exists() and time.monotonic() < until:
+        time.sleep(0.005)
+    if sign:
+        sign.unlink()
+
+
+def kill_stopped(stopped: list[int], signum: int, of: slice) -> list[int]:
+    """Send the signal to the stopped processes ``stopped[of]``, and let all of them continue. Return those killed."""
+    for pid in stopped[of]:
+        # The process may have ended, because an earlier process of the loop was killed.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signum)
+    for pid in stopped:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+    return stopped[of]
+
+
 def kill_while_busy(
     monkeypatch: pytest.MonkeyPatch,
     worker: Worker,
@@ -458,25 +481,6 @@ def kill_while_busy(
     """
     write, killed = worker.send, []
 
-    def wait(forks: int) -> None:
-        until = time.monotonic() + 20
-        while len(processes(worker)) < 1 + forks and time.monotonic() < until:
-            time.sleep(0.005)
-        while sign and not sign.exists() and time.monotonic() < until:
-            time.sleep(0.005)
-        if sign:
-            sign.unlink()
-
-    def kill(stopped: list[int]) -> None:
-        for pid in stopped[of]:
-            # The process may have ended, because an earlier process of the loop was killed.
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signum)
-            killed.append(pid)
-        for pid in stopped:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
-
     def write_and_kill(data: bytes) -> None:
         if len(asked) >= often or (sign and str(sign).encode() not in data):
             write(data)
@@ -484,12 +488,12 @@ def kill_while_busy(
         asked.append(1)
         if forks and b"sleep" in data:
             write(data)
-            wait(forks)
-            kill(processes(worker, stop=True))
-        else:  # stop first, because the worker answers a short request faster than a test can kill it
+            wait_for_forks(worker, forks, sign)
+            stopped = processes(worker, stop=True)
+        else:  # stopped before it reads the request, because it answers a short one faster than a test can kill it
             stopped = processes(worker, stop=True)
             write(data)
-            kill(stopped)
+        killed.extend(kill_stopped(stopped, signum, of))
 
     asked: list[int] = []
     monkeypatch.setattr(worker, "send", write_and_kill)
