@@ -81,8 +81,8 @@ class Wanted:
         on: the slice for the timeline, such as "v5e:2x4"; "" for the slice that the call itself declares, if any.
         profile: a key of ``clock.ASYNCHRONOUS``, such as "ideal". It decides which collectives the timeline overlaps
             with compute.
-        paper: True to run nothing, which needs ``on``. Then the mesh may be as large as the slice, and arrays may have
-            any size.
+        paper: True to run no program. This option needs ``on``. The mesh may then be as large as the slice, and arrays
+            may have any size.
     """
 
     mesh: Mapping[str, int] | None = None

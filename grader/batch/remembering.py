@@ -175,7 +175,7 @@ class Kind(Generic[T]):
     Attributes:
         pack: returns the value as bytes; None if the cache must not keep the value.
         unpack: returns the value; None if a part of the value is missing in the cache or unreadable.
-        size: estimates the size of a value in memory.
+        size: estimates the size of a value in memory, in bytes. For ``CHECKED`` the size is 1, which counts values.
         most: limit on the sum of the sizes of all values in memory.
     """
 

@@ -90,8 +90,8 @@ class Folder:
         self.changes: list[Change] = []
         self.rules = ChangedRules()
         self.taken = TakenOver()
-        # Students who have a report file but no report in the database. The grader does not know the changes in their
-        # results.
+        # Students who have a report file but no report in the database. The grader cannot compare their new reports
+        # with earlier reports.
         self.unread: list[str] = []
         # Names of report files that belong to no report in the database.
         self.uncounted: list[str] = []
