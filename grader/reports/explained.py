@@ -116,7 +116,7 @@ class Explained:
 
 
 def alike(programs: Iterable[Explained]) -> list[Explained]:
-    """Return the programs of one task. If all programs have one fault, return only the first program."""
+    """Return the programs of one task. If all programs have equal faults, return only the first program."""
     found = list(programs)
     return found[:1] if found[0].fault is not None and len({p.fault for p in found}) == 1 else found
 
