@@ -133,7 +133,7 @@ def _adds_up(got: Sharded, want: np.ndarray, axis: str, bound: float) -> bool:
 
 
 def _misplaced(got: Sharded, device: int, part: np.ndarray, bound: float) -> str:
-    """Describe a shard whose chunks along a dimension are in the wrong order or partly zero; '' for other shards."""
+    """Describe a shard of zeros, or a shard with chunks that are zero or in the wrong order; '' for other shards."""
     shard, where = wide(got.shards[device]), got.slices[device]
     if not shard.any():
         return "only zeros"

@@ -1,8 +1,8 @@
 """Results of checks and questions, and the Report of a submission.
 
-The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no file path, no memory
-address and, apart from submission times in a course with a late policy, no time. So equal submissions, equal courses
-and equal software give reports with equal bytes.
+``docs/report-schema.md`` documents the JSON form, schema version 2. A report holds no file path and no memory address.
+It holds times only in a course with a late policy: the submission times. So equal submissions, equal courses and equal
+software give reports with equal bytes.
 """
 
 from __future__ import annotations
