@@ -301,7 +301,7 @@ def _is_one_student(
 
 
 def _is_of_course(folder: Path, exercises: Mapping[str, str]) -> bool:
-    """Return True if a folder has the name of a module, or of the folder with all modules, and not of a student."""
+    """Return True if a folder's name is ``exercises`` or a module's id, so that it is no student's folder."""
     return folder.name.lower() in {"exercises", *(module.lower() for module in exercises.values())}
 
 
