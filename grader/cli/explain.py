@@ -47,8 +47,8 @@ from grader.reports.trace import trace_json
 from grader.sandbox.tiers import best_tier
 
 CHECK_LINES = """\
-lines to copy into checks; the limits fit these meshes and the sizes of hidden inputs. Add the amount that a wrong \
-program needs to each at_most: needed(right, wrong), or between(right, wrong) for a time:"""
+lines to copy into checks; the limits fit these meshes and the sizes of hidden inputs. In each at_most, also write the \
+amount that a wrong program needs: needed(right, wrong), or between(right, wrong) for a time:"""
 Profile = Annotated[
     str,
     typer.Option(

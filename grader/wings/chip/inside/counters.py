@@ -65,7 +65,7 @@ def count_rounds(
 def _needed(lines: Computation, of: set[str]) -> set[int]:
     """Return which elements of a computation's parameter (a tuple) the values ``of`` depend on, as indices.
 
-    An empty ``of`` stands for the computation's result.
+    If ``of`` is empty, the function uses the computation's result.
     """
     by_name = {one.name: one for one in lines}
     left, seen, found = list(of or {lines[-1].name}), set(), set()
