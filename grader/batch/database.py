@@ -152,7 +152,7 @@ class Database:
         if version > SCHEMA:
             raise CourseError(
                 f"{self.path} was written by a newer shardlings (schema {version}, and this version reads {SCHEMA}); "
-                "install that version"
+                "install the newer version"
             )
         if version == SCHEMA and self._one("PRAGMA application_id")[0] == APPLICATION:
             return

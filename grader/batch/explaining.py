@@ -136,8 +136,10 @@ def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: W
 def with_hidden_sizes(asks: Iterable[Ask]) -> list[Ask]:
     """Return these requests with hidden sizes in place of public sizes. Only authors may see hidden sizes.
 
-    A request is left out if the user gave its sizes, if its hidden and public sizes are equal, or if an array with
-    hidden sizes does not divide evenly on the mesh.
+    A request is left out in these cases:
+    - The user gave its sizes.
+    - Its hidden and public sizes are equal.
+    - An array with hidden sizes does not divide evenly on the mesh.
     """
     found = []
     for ask in asks:

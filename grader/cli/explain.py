@@ -84,7 +84,7 @@ def explain(
 ) -> None:
     """Explain what a function does: collectives, bytes, memory, FLOPs, shardings.
 
-    The command explains my function if I have written any of it, and otherwise the solution's function, if the
+    The command explains my function if I have written any of it. Otherwise it explains the solution's function, if the
     solutions are here. The first line names the function's file.
     """
     found, tier = course_at(course, [work] if work else [], packaged=True), best_tier(isolation)

@@ -44,8 +44,10 @@ def compiled(ask: dict[str, Any], code: bytes, on: dict[str, Any]) -> dict[str, 
         on: the slice's name and options for libtpu, and its devices' coordinates (see ``compiling.topology_of``).
 
     Returns:
-        A dict with one of these keys: ``schedule``; ``fault`` for an error that the learner caused; or ``too_large``,
-        with [needed, available] in bytes, for a program that does not fit into a chip's memory.
+        A dict with one of these keys:
+        - ``schedule``: the compiler's schedule as JSON data.
+        - ``fault``: an error that the learner caused.
+        - ``too_large``: [needed, available] in bytes, for a program that does not fit into a chip's memory.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
