@@ -37,7 +37,7 @@ FILE = "overrides.yaml"
 
 
 class Override(Strict):
-    """One entry of ``overrides.yaml``. ``check`` is a name as in ``check_named``."""
+    """One entry of ``overrides.yaml``. ``check`` is a name such as ``c3/val`` (see ``check_named``), or an exercise."""
 
     student: str = Field(min_length=1)
     check: str = Field(pattern=r"^\w+(/\w+)?$")

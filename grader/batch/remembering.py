@@ -7,7 +7,7 @@
 | ``POISON`` | a run and a kind of operation | which operations of this kind matter, see ``Matters`` |
 | ``CHECKED`` | all replies to an exercise's requests, and the exercise | the results of its checks |
 
-``Keys`` makes the keys. A key is SHA-256 over all that the value depends on: the column "key" of the table, the
+``Keys`` makes the keys. A key is SHA-256 over everything that the value depends on: the column "key" of the table, the
 grader's code, all versions, the machine, the isolation and the limits.
 
 Only the grader's own process, which runs no learner's code, reads or writes the store. A learner's process can affect

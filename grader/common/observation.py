@@ -280,7 +280,7 @@ def _no_clock(**_: Any) -> Any:
 
 @dataclass(frozen=True)
 class Seen:
-    """All that a check sees of a program. An argument ``a`` of the call is ``seen.a``: a NumPy array or a tree.
+    """The data that a check gets about a program. An argument ``a`` of the call is ``seen.a``: an array or a tree.
 
     Inputs have the widest dtype of their kind, such as float64 or int64. Authors' references compute with this dtype.
 

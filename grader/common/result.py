@@ -201,7 +201,7 @@ class Report(BaseModel):
         points: the points that can be earned in all exercises that are not extensions (bonus exercises).
         earned: the earned points, after late penalties, with extensions.
         pending: points that are not final (see ``Result.waits``).
-        fingerprint: SHA-256 over all that the verdicts depend on.
+        fingerprint: SHA-256 over everything that the verdicts depend on.
         backend: the devices that ran programs in addition to simulated devices, such as ``gpu: 1 x NVIDIA H200``; else
             ``cpu``.
         notes: remarks on the submission that a person should read.

@@ -49,7 +49,7 @@ def find_submissions(
     """Find the students and their submissions.
 
     A file's name without the exercise or module is the student's name: alice for "alice_c3_contracting.py". Several
-    ``.py`` files or notebooks with one student's name are one submission.
+    ``.py`` files or notebooks with the name of one student are one submission.
 
     A folder belongs to one student, and has the student's name, if it directly contains one of these:
 

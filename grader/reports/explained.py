@@ -108,7 +108,7 @@ class Explained:
 
     @property
     def alike(self) -> list[tuple[Collective, Interval]]:
-        """Pairs (collective, number of runs). Collectives with one source line, kind, axes and bytes share a pair."""
+        """Pairs (collective, number of runs). Collectives with equal lines, kinds, axes and bytes share a pair."""
         groups: dict[tuple, list[Collective]] = {}
         for c in self.collectives:
             groups.setdefault((c.kind, c.over, c.bytes, c.sent, c.file, c.line, c.shift, c.by_compiler), []).append(c)

@@ -136,7 +136,7 @@ def number(module: Any, program: Program) -> tuple[list[tuple[str, int] | None],
 
 
 def layouts(made: Any, program: Program, mesh: Mesh) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
-    """Return which part of each result is on each device, in mesh order; () if unknown.
+    """Return the part of each result on each device, with devices in mesh order; () if unknown.
 
     A part is a pair (start, stop) for each dimension.
     """
