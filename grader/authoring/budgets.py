@@ -145,7 +145,7 @@ def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, floa
 
 
 def formula(programs: Sequence[Explained], values: Sequence[float]) -> str:
-    """Return Python code for a product of sizes that equals ``values``, one for each program; '' if no product does.
+    """Return Python code for a product of sizes that has the value ``values[i]`` in ``programs[i]``; '' if none has.
 
     If several products fit, return the one with the smallest constant factor. A large constant may contain a size,
     which belongs in the formula.

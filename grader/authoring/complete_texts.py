@@ -1,4 +1,4 @@
-"""Check that a question's text has all that its answer needs, and that its options make sense in any order."""
+"""Check that a question's text states everything that its answer needs, and that options make sense in any order."""
 
 from __future__ import annotations
 

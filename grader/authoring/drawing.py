@@ -1,4 +1,4 @@
-"""Convert all values that an exercise computes for students to texts, to compare the values of two processes.
+"""Write all values that an exercise computes for students as texts, to compare the values of two processes.
 
 ``python -m grader.authoring.drawing COURSE SECONDS NAME ...`` runs the authors' code within limits of time and memory.
 It prints two JSON objects for each exercise: ``{"began": name}`` before the exercise's code runs, and then
@@ -161,7 +161,7 @@ def _digest(text: str) -> str:
 
 
 class _TooLong(BaseException):
-    """An exercise's code ran longer than a limit allows. ``except Exception`` in this code does not catch it."""
+    """An exercise's code ran longer than a limit allows. ``except Exception`` does not catch this exception."""
 
 
 def _limited() -> None:

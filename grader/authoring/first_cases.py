@@ -1,6 +1,6 @@
 """Choose the first cases with which ``verify`` tries a wrong program, because trying all cases takes long.
 
-A case is one call of a task, on one mesh and with one choice of sizes. A wrong program fails in most cases, so a few
+A case is a call of a task on one mesh, with one choice of sizes. A wrong program fails in most cases, so a few
 cases usually show that it fails the checks that its author named. If they do not show this, ``verify`` runs the program
 with all cases.
 """

@@ -23,13 +23,13 @@ NAMES_ALONE = re.compile(r"[\w\s,]*")  # a line with only names, such as argumen
 READ = ast.Name | ast.Attribute | ast.Subscript | ast.Constant | ast.expr_context
 """Syntax nodes of an expression that looks up a value and computes nothing, such as ``mesh.shape["x"]``."""
 EXPRESSION = re.compile(r"\{\{\s*[A-Za-z_][^{}]*\}\}|\{%[^{}]*%\}")
-"""A statement or an expression of a template, unlike the groups {{0,1},{2,3}} of a compiled program."""
+"""A statement or an expression of a template. The groups {{0,1},{2,3}} of a compiled program do not match."""
 MEND = "learners read this line, so leave it out or move it to the last hint"
 SIGNS = ASCII | str.maketrans("'", '"')
 
 
 def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
-    """Yield a problem for each secret line or part of a solution in learners' files, and for the course's seed in them.
+    """Yield a problem for each secret in learners' files: a secret line, a part of a solution, or the course's seed.
 
     Args:
         made: the text of each file that learners get, by path.

@@ -56,7 +56,7 @@ def _in_reports(exercise: Exercise) -> Iterator[Text]:
 
 
 def _of_file(course: Course, path: str, text: str) -> Iterator[tuple[str, Text]]:
-    """Yield (exercise, text) for each text of a file. Texts of a module's file belong to each of its exercises."""
+    """Yield (exercise, text) for each text of a file. A module's file belongs to each exercise of the module."""
     place = PurePosixPath(path)
     if place.stem in course.module_of and place.suffix == ".py":
         yield from ((place.stem, one) for one in _of_python(text))

@@ -90,7 +90,8 @@ class Measured:
 
     Attributes:
         budget: the budget on the first mesh on which it is not 0; 0 if it is 0 on all meshes.
-        right: the amounts that right programs need, on meshes with a budget that is not 0 if there are such meshes.
+        right: the amounts that right programs need, on the meshes with a budget above 0. If there are no such meshes,
+            the amounts on all meshes.
         wrong: the amounts that misconceptions need, if their author says that they fail the check. Misconceptions that
             fail before the comparison are left out, unless the budget is declared with ``needed``.
         earlier: these amounts, and the amounts of misconceptions that fail an earlier check.

@@ -61,7 +61,10 @@ def rule_problems(exercise: Exercise) -> Iterator[str]:
 
 
 def listed_rules(exercise: Exercise) -> Iterator[str]:
-    """Yield a line for each rule, then for each misconception that breaks it, with failed checks and lost points."""
+    """Yield a line for each rule. Below it, yield a line for each misconception that breaks the rule.
+
+    A misconception's line shows the checks that it fails and the points that it loses.
+    """
     for rule in rules_of(exercise):
         yield rule.text
         for wrong in rule.broken_by:

@@ -81,8 +81,8 @@ def keys_of(question: Question) -> list[Key]:
 def _values(question: Question) -> tuple[list[str], list[list[float]], list[list[float]]]:
     """Return the names of numeric parameters, the parameters' values in each draw, and the numbers in right answers.
 
-    A formula question has symbols in place of parameters. Each entry of a table gives two lists with a number for each
-    draw: in base units, and in the entry's unit. A single number counts as one entry.
+    A formula question has symbols in place of parameters. Each entry of a table gives two lists, with one number for
+    each draw: the first list is in base units, the second in the entry's unit. A single number counts as one entry.
     """
     known, units = keys_of(question), units_of(question)
     if isinstance(question.answer, Formula):

@@ -1,6 +1,6 @@
 """Check that points for a timed program depend on the values of the program that is judged in its place.
 
-A timed program never runs. Its values count as right because it equals a small program up to sizes (see
+A timed program never runs. Its values count as right because it differs from a small program only in sizes (see
 ``judging.same_program``). If no check judges the small program's values, a submission can time a program that computes
 something else. So this module changes the results of the reference solution. At least one check must then fail.
 """
@@ -88,9 +88,9 @@ def _changed(found: Observation, numbers: Collection[int]) -> Observation:
 
 
 def _moved(result: Sharded) -> Sharded:
-    """Return an array of other values: its largest magnitude (or 1, if this is 0) is added to each element.
+    """Return an array of other values: add the array's largest magnitude to each element, and negate booleans.
 
-    Copies of an element on several devices stay equal.
+    If all elements are 0, add 1. Copies of an element on several devices stay equal.
     """
     if result.dtype == bool:
         return replace(result, shards=[~part for part in result.shards])

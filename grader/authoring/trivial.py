@@ -91,7 +91,7 @@ def trivial_programs(
 def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callable[[Mapping], Outcome]]:
     """Return trivial functions for a plain Python task, by a description such as "returns 0".
 
-    A trivial function always has one outcome (of ``CONSTANTS`` or of the reference solution), or returns its first
+    A trivial function always has the same outcome (of ``CONSTANTS`` or of the reference solution), or returns its first
     argument.
     """
     some = [outcome for a in reference for outcome in a.finding.outcomes]

@@ -51,7 +51,7 @@ def _names(exercises: Iterable[Exercise]) -> Iterator[str]:
     for exercise in exercises:
         for name in [*exercise.tasks, *exercise.questions]:
             if name in owner:
-                yield f"the name {name} is used by {owner[name]} and by {_file(exercise)}"
+                yield f"the name {name} is used by {owner[name]} and by {_file(exercise)}: rename one of them"
             owner[name] = _file(exercise)
 
 

@@ -36,7 +36,7 @@ SAID = {
 NOT_SAID = "no known cause: the report on file does not record the course and versions that graded it"
 FAILED_BEFORE = "the grader itself failed in the earlier run"
 FAILS_NOW = "the grader itself failed in this run"
-NOTHING = "no known cause: submission, course and versions are unchanged; review it with shardlings appeal"
+NOTHING = "no known cause: submission, course and versions are unchanged; review the check with shardlings appeal"
 
 
 @dataclass(frozen=True, slots=True)

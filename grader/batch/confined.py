@@ -47,7 +47,7 @@ SOURCE, PYTHON, ARCHIVE = TypeAdapter(_Source), TypeAdapter(_Python), TypeAdapte
 CELLS, STAMP, FLAG = TypeAdapter(list[ParsedCell]), TypeAdapter(Stamp), TypeAdapter(bool)
 T = TypeVar("T")
 SMALL = 200_000
-"""A size in bytes. If the kernel kills the process while it reads less, the machine is at fault, not the submission."""
+"""A size in bytes. If the kernel kills the process while it reads fewer bytes, the fault is the machine's."""
 
 
 class OutOfTime(Exception):

@@ -9,11 +9,11 @@ The tables of the database:
 - ``run``: a row for each run that changed something: time, summary, suspicious answers, students without a report
 - ``roster``: the contents of the last class list (a CSV with a column ``id``) that a command used
 - ``person``: students' names and sections from the class list; ``shown`` is 1 once the pages show them
-- ``review``: the submissions that were set aside (``graded`` is 0), and the submissions and files that a person must
-  review; ``paths`` is a JSON list of paths relative to the database's folder
+- ``review``: the submissions that were set aside, and the submissions and files that a person must review; ``paths`` is
+  a JSON list of paths relative to the database's folder
 
 The database uses SQLite's rollback journal, which works on network disks and keeps everything in one file. A killed
-process leaves at most a journal beside the database. The next process that opens the database rolls back the journal.
+process leaves at most a journal beside the database. With the journal, the next process undoes the unfinished write.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _PERSON = (
 _REVIEW = (
     "CREATE TABLE review (student TEXT NOT NULL, reason TEXT NOT NULL, paths TEXT NOT NULL, graded INTEGER NOT NULL)"
 )
-_GRADED, _FOLLOWED = 1, 2  # the two bits of an integer in the column ``graded`` of the table ``review``
+_GRADED, _FOLLOWED = 1, 2  # the bits in the column ``graded`` of the table ``review``, see ``Case``
 _TABLES = (
     "CREATE TABLE report (student TEXT PRIMARY KEY, graded BLOB NOT NULL, counts BLOB)",
     "CREATE TABLE made (student TEXT PRIMARY KEY, graded BLOB NOT NULL)",
@@ -152,7 +152,7 @@ class Database:
         if version > SCHEMA:
             raise CourseError(
                 f"{self.path} was written by a newer shardlings (schema {version}, and this version reads {SCHEMA}); "
-                "install that version"
+                "install the newer version"
             )
         if version == SCHEMA and self._one("PRAGMA application_id")[0] == APPLICATION:
             return

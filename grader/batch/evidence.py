@@ -72,7 +72,7 @@ def asked_for(ask: Ask) -> str:
 def _failing(page: Appeal, group: Together, run: int, said: str) -> Appeal:
     """Return the page with the inputs and outputs of a failed run.
 
-    ``run``: the number of the failed run, from 0. ``said``: the reason why the run failed.
+    ``run``: the number of the failed run, from 0. ``said``: a line with the call, the run, and why it failed.
     """
     inputs: list[ShownArray] = []
     outputs: list[ShownArray] = []

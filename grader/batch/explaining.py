@@ -81,8 +81,8 @@ class Wanted:
         on: the slice for the timeline, such as "v5e:2x4"; "" for the slice that the call itself declares, if any.
         profile: a key of ``clock.ASYNCHRONOUS``, such as "ideal". It decides which collectives the timeline overlaps
             with compute.
-        paper: True to run nothing, which needs ``on``. Then the mesh may be as large as the slice, and arrays may have
-            any size.
+        paper: True to run no program. This option needs ``on``. The mesh may then be as large as the slice, and arrays
+            may have any size.
     """
 
     mesh: Mapping[str, int] | None = None
@@ -136,8 +136,10 @@ def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: W
 def with_hidden_sizes(asks: Iterable[Ask]) -> list[Ask]:
     """Return these requests with hidden sizes in place of public sizes. Only authors may see hidden sizes.
 
-    A request is left out if the user gave its sizes, if its hidden and public sizes are equal, or if an array with
-    hidden sizes does not divide evenly on the mesh.
+    A request is left out in these cases:
+    - The user gave its sizes.
+    - Its hidden and public sizes are equal.
+    - An array with hidden sizes does not divide evenly on the mesh.
     """
     found = []
     for ask in asks:

@@ -1,4 +1,4 @@
-"""Read what worker processes send: untrusted replies from the tracer, and observations of programs from the runner.
+"""Read the messages of worker processes: untrusted replies of the tracer, and the runner's observations of programs.
 
 The tracer is the worker that runs learner code, and the runner is the worker that runs programs. A learner's process
 can never report a fault of the grader. An unreadable answer of the runner is the grader's fault, because no learner

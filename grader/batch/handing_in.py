@@ -52,8 +52,8 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
 
     If several lines are about one student and module, the latest time counts.
 
-    Raises CourseError if the file cannot be read, if a required column is missing, or if a line has no student, no
-    valid time, or a module that the course lacks.
+    Raises CourseError if the file cannot be read or lacks a required column. Also raises CourseError for a line without
+    a student, without a valid time, or with a module that the course lacks.
     """
     try:
         lines = list(csv.reader(io.StringIO(composed(path.read_text(encoding="utf-8-sig")))))

@@ -37,7 +37,7 @@ FILE = "overrides.yaml"
 
 
 class Override(Strict):
-    """One entry of ``overrides.yaml``. ``check`` is a name as in ``check_named``."""
+    """One entry of ``overrides.yaml``. ``check`` is a name such as ``c3/val`` (see ``check_named``), or an exercise."""
 
     student: str = Field(min_length=1)
     check: str = Field(pattern=r"^\w+(/\w+)?$")
@@ -230,7 +230,7 @@ def _set_before(old: Report | None) -> dict[str, ByHand]:
 
 
 def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
-    """Return what the report records about an override: who gave the points and why, and what the grader gave.
+    """Return the report's record of an override: the person, the reason, and the points that the grader gave.
 
     In the result, ``graded`` has the points that the grader gives now. ``was`` has the points in the override's line
     ``graded``, or else the points that the grader gave when it first used the override. A change of ``by`` or

@@ -7,7 +7,7 @@
 | ``POISON`` | a run and a kind of operation | which operations of this kind matter, see ``Matters`` |
 | ``CHECKED`` | all replies to an exercise's requests, and the exercise | the results of its checks |
 
-``Keys`` makes the keys. A key is SHA-256 over all that the value depends on: the column "key" of the table, the
+``Keys`` makes the keys. A key is SHA-256 over everything that the value depends on: the column "key" of the table, the
 grader's code, all versions, the machine, the isolation and the limits.
 
 Only the grader's own process, which runs no learner's code, reads or writes the store. A learner's process can affect
@@ -175,7 +175,7 @@ class Kind(Generic[T]):
     Attributes:
         pack: returns the value as bytes; None if the cache must not keep the value.
         unpack: returns the value; None if a part of the value is missing in the cache or unreadable.
-        size: estimates the size of a value in memory.
+        size: estimates the size of a value in memory, in bytes. For ``CHECKED`` the size is 1, which counts values.
         most: limit on the sum of the sizes of all values in memory.
     """
 

@@ -138,7 +138,10 @@ class Basis:
         return self.course.handed_out
 
     def of(self, submission: Submission, name: str) -> dict[str, str]:
-        """Return all that one exercise's results depend on, so that a regrade can say why a result changed."""
+        """Return digests and versions, by name, of everything that one exercise's results depend on.
+
+        From these, a regrade finds the reason why a result changed.
+        """
         source = submission.sources.get(name)
         digests = {
             "submission": source_digest(source) if source else "",

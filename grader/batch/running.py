@@ -65,9 +65,9 @@ def _plain(workers: Workers, ask: Ask, reply: Reply) -> Finding:
 def evaluated(workers: Workers, ask: Ask, finding: Finding) -> Finding:
     """Return ``finding``, the answer to a formula question, with the formula's values added.
 
-    A point has one value for each variable. The formula is evaluated at each point of ``points_of``. The answer comes
+    The formula is evaluated at each point of ``points_of``. A point has one value for each variable. The answer comes
     from a learner's process and may have any form. If the answer is no formula, the returned finding has a message in
-    place of the values. If the grader fails, a fault is returned.
+    place of the values. If the grader fails, the returned finding has a fault.
 
     A fault, an empty answer, and the answer to any other kind of question are returned unchanged.
     """
@@ -145,7 +145,7 @@ class Runs:
             return Finding(fault=run_fault(died, seconds))
 
     def _elsewhere(self, ask: Ask, seen: Observation, request: dict[str, Any], program: bytes) -> Observation:
-        """Return ``seen`` with the program's results, and perhaps times, from devices that are not simulated."""
+        """Return ``seen`` with the program's results on devices that are not simulated, and its times if measured."""
         devices, task = self._workers.devices, (ask.exercise, ask.task)
         if devices is None:
             return seen
@@ -190,7 +190,7 @@ class Trial:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """Add the time limit of a run to the cost if the program in the block reaches it."""
+        """Add the time limit of a run to the cost if the program in the block reaches the limit."""
         try:
             yield
         except WorkerDied as died:

@@ -90,8 +90,8 @@ class Folder:
         self.changes: list[Change] = []
         self.rules = ChangedRules()
         self.taken = TakenOver()
-        # Students who have a report file but no report in the database. The grader does not know the changes in their
-        # results.
+        # Students who have a report file but no report in the database. The grader cannot compare their new reports
+        # with earlier reports.
         self.unread: list[str] = []
         # Names of report files that belong to no report in the database.
         self.uncounted: list[str] = []
@@ -142,8 +142,8 @@ class Folder:
     def kept(self, student: str, fingerprint: str, names: Sequence[str]) -> Report | None:
         """Return the student's report without adjustments; None if the exercises ``names`` must be graded again.
 
-        A report is returned only if its fingerprint (a digest of everything that it depends on) is current, and no
-        result for ``names`` is ``broken`` (a failure of the grader). The report may come from a killed run.
+        The report's fingerprint (a digest of everything that the report depends on) must be current. No result for
+        ``names`` may be ``broken`` (a failure of the grader). The report may come from a killed run.
         """
         there = self._graded(student)
         wanted = _fingerprint(fingerprint, self._others(there, names))

@@ -57,7 +57,7 @@ def why(
 
     Args:
         tier: the isolation of the workers, as for ``grade``.
-        where: the check or question, by a name as in ``check_named``.
+        where: the name of the check or question, such as ``c3/val`` (see ``check_named``).
         kept: the student's stored report; None if there is none.
         make: returns a new grader, which must have no cache. The default grader uses simulated devices only.
         overrides: all overrides in ``overrides.yaml``. ``Why.lines`` shows the overrides of this check.
@@ -164,7 +164,7 @@ def laid_open(course: Course, name: str, check: str, student: str, answered: lis
 
 
 def find_check(course: Course, where: str) -> tuple[str, str]:
-    """Return (exercise, check or question) for a name as in ``check_named``.
+    """Return (exercise, check or question) for a name such as ``c3/val`` (see ``check_named``).
 
     Raises CourseError if the name means no check, several checks, or an exercise as a whole.
     """

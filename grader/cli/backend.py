@@ -32,6 +32,9 @@ def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: b
     if (name, processes) == ("cpu", 1):
         return None
     if name.startswith("tpu:"):
-        raise CourseError(f"to see how a slice's compiler schedules a function: shardlings chip NAME --on {name[4:]}")
+        raise CourseError(
+            f"this command cannot use --backend {name}; to see how the slice's compiler schedules a function: "
+            f"shardlings chip NAME --on {name[4:]}"
+        )
     option = f"--backend {name}" if processes == 1 else f"--processes {processes}"
     return wing.needed("devices", option)(name, processes, course, tier, quiet=quiet)

@@ -91,7 +91,9 @@ def _print_whole(found: Course, chosen: Sequence[str], graded: Report) -> None:
 
 
 def traced_and_wrong(course: Course, graded: Report) -> list[str]:
-    """Return the exercises whose first failure is a failed check of a task with a program, which ``explain`` can show.
+    """Return the exercises with a failure that ``explain`` can show: a failed check of a task with a program.
+
+    Only the first failure of each exercise counts.
 
     Questions, unfinished tasks and tasks of the kind "function" have no program.
     """

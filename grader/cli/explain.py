@@ -47,8 +47,8 @@ from grader.reports.trace import trace_json
 from grader.sandbox.tiers import best_tier
 
 CHECK_LINES = """\
-lines to copy into checks; the limits fit these meshes and the sizes of hidden inputs. Add the amount that a wrong \
-program needs to each at_most: needed(right, wrong), or between(right, wrong) for a time:"""
+lines to copy into checks; the limits fit these meshes and the sizes of hidden inputs. In each at_most, also write the \
+amount that a wrong program needs: needed(right, wrong), or between(right, wrong) for a time:"""
 Profile = Annotated[
     str,
     typer.Option(
@@ -84,7 +84,7 @@ def explain(
 ) -> None:
     """Explain what a function does: collectives, bytes, memory, FLOPs, shardings.
 
-    The command explains my function if I have written any of it, and otherwise the solution's function, if the
+    The command explains my function if I have written any of it. Otherwise it explains the solution's function, if the
     solutions are here. The first line names the function's file.
     """
     found, tier = course_at(course, [work] if work else [], packaged=True), best_tier(isolation)

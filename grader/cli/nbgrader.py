@@ -44,7 +44,7 @@ def nbgrader_scan(
     folder: Annotated[Path, typer.Argument(help="nbgrader's course folder")],
     course: CourseOption = None,
 ) -> None:
-    """Search all that nbgrader made or collected for content that students must not get.
+    """Search nbgrader's folders for content that students must not get.
 
     Without --course, the folder's nbgrader_config.py names the course.
     """

@@ -123,7 +123,7 @@ def adjustments(
 
 
 def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
-    """Return a function that maps a name to a student's name by ``login``, spelled as in the student's report or case.
+    """Return a function that converts a name with ``login``, and spells the result as in the student's report or case.
 
     Two spellings of a name may differ in case or in Unicode form. The grader treats such spellings as one name, because
     each report is a file, and some file systems treat such spellings as one file name.

@@ -39,7 +39,7 @@ def _zero(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _scaled(got: Sharded, want: np.ndarray, bound: float) -> str:
-    """Detect values that are all wrong by one factor, for example because a mean replaced a sum."""
+    """Detect a constant factor between actual and expected values, for example because a mean replaced a sum."""
     weight = float(np.vdot(want, want).real)
     ratio = np.vdot(want, wide(got.value)) / weight if weight else 0.0
     if abs(ratio.imag) > 1e-3 * abs(ratio) or abs(ratio) < 1e-6 or abs(ratio - 1) < 1e-3:
@@ -65,7 +65,7 @@ def _conjugate(got: Sharded, want: np.ndarray, bound: float) -> str:
 
 
 def _axes_by_size(got: Sharded) -> dict[int, list[tuple[str, ...]]]:
-    """Return all sets of mesh axes by their number of devices. Axes of size 1 are left out."""
+    """Return all sets of mesh axes, by the product of the axes' sizes. Axes of size 1 are left out."""
     real = [a for a, n in got.mesh.items() if n > 1]
     found: dict[int, list[tuple[str, ...]]] = {}
     for count in range(1, len(real) + 1):
@@ -133,7 +133,7 @@ def _adds_up(got: Sharded, want: np.ndarray, axis: str, bound: float) -> bool:
 
 
 def _misplaced(got: Sharded, device: int, part: np.ndarray, bound: float) -> str:
-    """Describe a shard whose chunks along a dimension are in the wrong order or partly zero; '' for other shards."""
+    """Describe a shard of zeros, or a shard with chunks that are zero or in the wrong order; '' for other shards."""
     shard, where = wide(got.shards[device]), got.slices[device]
     if not shard.any():
         return "only zeros"

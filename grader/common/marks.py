@@ -105,7 +105,7 @@ class MarkWalk:
     def entries_in(self, marks: int, argument: int) -> tuple[int, bool]:
         """Return the marked entries of one argument, as bits, and whether they are exact.
 
-        They are not exact if ``marks`` has the argument's vague mark, which may stand for entries that are not used.
+        They are not exact if ``marks`` has the argument's vague mark. Then some of these entries may not be used.
         """
         start, stop = self.first[argument : argument + 2]
         found, vague = marks >> start & (1 << stop - start) - 1, 1 << stop - start - 1

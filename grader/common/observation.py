@@ -54,7 +54,7 @@ class Sharded(np.lib.mixins.NDArrayOperatorsMixin):
         slices: for each device, the place of its part in the array.
         on_chip: each device's slices as a TPU's compiler chose them; None if this compiler did not run.
         due: the dtype that the author's declaration requires of the array, or None; a check may require another dtype.
-        per_device: whether the task is a ``shard_map`` body, so each shard is what the body returned on one device.
+        per_device: whether the task is a ``shard_map`` body, so that each shard is the body's result on one device.
         name: the array's name if a call has several results, such as ``step 2: grads['w1']``.
         step: number of the step, from 1, in a call of several steps; later steps use results of earlier steps.
         factors: the machine epsilon of the dtype to which the devices round a matmul's operands; 0 without rounding.
@@ -253,7 +253,8 @@ class Fault:
             code) or broken (a fault of the grader).
         message: one line for the learner.
         line: line in the learner's source, if known.
-        ran: True if the task's program was traced and can run, and the grader found the fault in a later comparison.
+        ran: True if the task's program was traced, and the fault came later: in a run, in a compilation for a chip, or
+            in a comparison of programs.
     """
 
     kind: str
@@ -279,7 +280,7 @@ def _no_clock(**_: Any) -> Any:
 
 @dataclass(frozen=True)
 class Seen:
-    """All that a check sees of a program. An argument ``a`` of the call is ``seen.a``: a NumPy array or a tree.
+    """The data that a check gets about a program. An argument ``a`` of the call is ``seen.a``: an array or a tree.
 
     Inputs have the widest dtype of their kind, such as float64 or int64. Authors' references compute with this dtype.
 

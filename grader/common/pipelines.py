@@ -79,8 +79,10 @@ def pipelines(program: Operations, names: Sequence[str]) -> list[Pipeline]:
 
 
 def _lanes(walk: MarkWalk) -> list[list[Sent]]:
-    """Return chains of values that permutes send. In a chain, each value depends on the previous one on
-    at least one path through the program."""
+    """Return chains of values that permutes send.
+
+    In a chain, each value depends on the previous value on at least one path through the program.
+    """
     found: list[list[Sent]] = []
     latest: list[int] = []  # for each chain, the marks of the chain's last value
     for sent in (sent for sent in walk.sent if sent.permutes):

@@ -1,8 +1,8 @@
 """Results of checks and questions, and the Report of a submission.
 
-The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no file path, no memory
-address and, apart from submission times in a course with a late policy, no time. So equal submissions, equal courses
-and equal software give reports with equal bytes.
+``docs/report-schema.md`` documents the JSON form, schema version 2. A report holds no file path and no memory address.
+It holds times only in a course with a late policy: the submission times. So equal submissions, equal courses and equal
+software give reports with equal bytes.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class Report(BaseModel):
         points: the points that can be earned in all exercises that are not extensions (bonus exercises).
         earned: the earned points, after late penalties, with extensions.
         pending: points that are not final (see ``Result.waits``).
-        fingerprint: SHA-256 over all that the verdicts depend on.
+        fingerprint: SHA-256 over everything that the verdicts depend on.
         backend: the devices that ran programs in addition to simulated devices, such as ``gpu: 1 x NVIDIA H200``; else
             ``cpu``.
         notes: remarks on the submission that a person should read.

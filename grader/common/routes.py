@@ -64,7 +64,7 @@ class Route:
 
 
 def routes(program: Operations) -> list[Route]:
-    """Return the routes of two or more rounds, in program order, without repeats; none if the program is too long."""
+    """Return the routes of two or more rounds, in program order, without repeats; [] if the program is too long."""
     walk = _RouteWalk(program, math.prod(program.mesh.values()))
     try:
         walk.body(program.main, [walk.own] * len(program.main.arguments))

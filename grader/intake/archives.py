@@ -46,8 +46,7 @@ class OpenArchive:
     """An archive, opened from its bytes. Raises Refused if the bytes are not an archive."""
 
     def __init__(self, data: bytes) -> None:
-        # Count the members here, because ZipFile makes an object for each member before this code could check their
-        # number, and the number that the zip states can be wrong.
+        # Count the members before ZipFile makes an object for each member. The number that the zip states may be wrong.
         if data.count(b"PK\x01\x02") > limits.MAX_ENTRIES:
             raise Refused(f"holds more than {limits.MAX_ENTRIES} files and was not read; hand in only your work")
         try:

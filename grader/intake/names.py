@@ -67,7 +67,7 @@ def _without_copy_mark(stem: str) -> str:
 
 
 def _position(stem: str, name: str) -> re.Match[str] | None:
-    """Find the id ``name``, in upper or lower case, as whole words in a file name."""
+    """Return the place of the id ``name`` in a file name, as whole words in upper or lower case; None for no place."""
     return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", stem, re.IGNORECASE | re.ASCII)
 
 

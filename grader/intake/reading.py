@@ -15,8 +15,9 @@ exercise, these rules decide, in this order:
 - A file called final is preferred to any other file.
 - The shallowest, then the shortest, then the alphabetically first path is preferred.
 
-Names do not show which of two zips a student handed in last. So if two zips have different answers to an exercise, and
-neither is called old or final, ``read`` raises Unreadable, unless a file outside zips is preferred to both.
+Names do not show which of two zips a student handed in last. So ``read`` raises Unreadable if two zips have different
+answers to an exercise, and neither zip is called old or final. If a file outside zips is preferred to both, ``read``
+uses this file.
 
 A note names each changed file that was not used, and the file that was used.
 """

@@ -49,7 +49,7 @@ def find_submissions(
     """Find the students and their submissions.
 
     A file's name without the exercise or module is the student's name: alice for "alice_c3_contracting.py". Several
-    ``.py`` files or notebooks with one student's name are one submission.
+    ``.py`` files or notebooks with the name of one student are one submission.
 
     A folder belongs to one student, and has the student's name, if it directly contains one of these:
 
@@ -60,8 +60,8 @@ def find_submissions(
     In any other folder, each folder, each ``.zip`` and each file with a student's name belongs to one student. A file
     beside the submissions of several students is graded only if its name has a student's name (see ``_strays``).
 
-    If a student has several submissions, or one submission and a file that may hold another (``_sort_others``), the
-    student is set aside, because nothing shows which submission was handed in last.
+    A student with several submissions is set aside, because nothing shows which submission was handed in last. A file
+    that may hold a submission (``_sort_others``) counts as a submission.
 
     Args:
         login: a function from a name in another system, such as Canvas, to the student's name.
@@ -301,7 +301,7 @@ def _is_one_student(
 
 
 def _is_of_course(folder: Path, exercises: Mapping[str, str]) -> bool:
-    """Return True if a folder has the name of a module, or of the folder with all modules, and not of a student."""
+    """Return True if a folder's name is ``exercises`` or a module's id, so that it is no student's folder."""
     return folder.name.lower() in {"exercises", *(module.lower() for module in exercises.values())}
 
 
@@ -309,9 +309,12 @@ def _strays(entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) 
     """Return the files and folders without a student's name that are beside the submissions of several students.
 
     If such a file or folder were graded, it would merge the submissions of all students into one submission. There are
-    several students if at least two files have students' names, or if at least two other folders hold submitted files
-    and these folders outnumber the course's own folders. Folders and files called old or final do not count. Versions
-    of a loose file (``_is_version``) do not count either.
+    several students in two cases:
+
+    - At least two files have students' names.
+    - At least two other folders hold submitted files, and these folders outnumber the course's own folders.
+
+    Folders and files called old or final do not count. Versions of a loose file (``_is_version``) do not count either.
     """
     course = [folder for folder in entries.folders if _is_of_course(folder, exercises)]
     unsigned = [*course, *(file for file in entries.named if is_unsigned(file.stem, exercises))]

@@ -60,7 +60,7 @@ class Roster:
         self._by_mail = _rows_by(self.rows, lambda row: {name.split("@")[0] for name in _names_of(row)})
 
     def _expect_own_addresses(self, rows: Sequence[tuple[int, dict[str, str]]]) -> None:
-        """Raise CourseError if two lines have one e-mail address, or if a line's address is the id of another line.
+        """Raise CourseError if two lines have equal e-mail addresses, or if a line's address is another line's id.
 
         Such an address could join the results of two students. Only a plain roster has ids that the staff wrote.
         """

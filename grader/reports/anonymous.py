@@ -62,7 +62,7 @@ class Anonymous:
         self._pattern = _pattern([*names, *others])
 
     def report(self, report: Report) -> Report:
-        """Return the report without names and without fingerprint, which other pages may show beside the name."""
+        """Return the report without names and fingerprint. Other pages may show the fingerprint beside a name."""
         exercises = [self._exercise(e) for e in report.exercises]
         costs = [HandIn(module=one.module, submitted="", source="", penalty=one.penalty) for one in report.hand_ins]
         changes = {"student": self._names[report.student], "exercises": exercises, "fingerprint": "", "hand_ins": costs}

@@ -36,7 +36,14 @@ class ShownArray:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the check. ``reason`` is empty if the run passed."""
+    """One run of the check.
+
+    Attributes:
+        asked: the call in words, such as ``gather on x=4 with I=8, J=3``.
+        secret: True for hidden inputs.
+        number: the number of the run, from 1.
+        reason: the reason why the run failed; empty if the run passed.
+    """
 
     asked: str
     secret: bool
@@ -54,7 +61,7 @@ class Appeal:
         whole: all code that the student submitted for the exercise.
         failed_on: the first run that failed on inputs that are not hidden; "" for none.
         inputs, outputs: the arrays of the run that ``failed_on`` names.
-        facts: what ``shardlings explain`` shows about each program on inputs that are not hidden.
+        facts: the facts of ``shardlings explain`` about each program that ran on public inputs.
         lines: all findings, as ``shardlings appeal`` prints them.
         differs: differences from the student's stored report.
         on_file: True if the student has a stored report.

@@ -126,9 +126,9 @@ def _not_found(report: Report) -> str:
 
     A report needs review in each of these cases:
 
-    - An exercise that is no extension was not handed in, and the submission has a file that the grader could not read,
-      or that belongs to no exercise. This file may hold the exercise. If other files were graded, a document counts
-      only if its name contains a missing exercise or module, because many students add notes.
+    - An exercise that is no extension was not handed in, but the submission has an unread file. The grader could not
+      read this file, or the file belongs to no exercise. The file may hold the missing exercise. If other files were
+      graded, a document counts only if its name contains a missing exercise or module: many students add notes.
     - A file is a symbolic link, which the grader does not follow.
     """
     missing = [e.exercise for e in report.exercises if not e.extension and not e.handed_in]

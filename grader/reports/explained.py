@@ -108,7 +108,7 @@ class Explained:
 
     @property
     def alike(self) -> list[tuple[Collective, Interval]]:
-        """Pairs (collective, number of runs). Collectives with one source line, kind, axes and bytes share a pair."""
+        """Pairs (collective, number of runs). Collectives with equal lines, kinds, axes and bytes share a pair."""
         groups: dict[tuple, list[Collective]] = {}
         for c in self.collectives:
             groups.setdefault((c.kind, c.over, c.bytes, c.sent, c.file, c.line, c.shift, c.by_compiler), []).append(c)
@@ -116,7 +116,7 @@ class Explained:
 
 
 def alike(programs: Iterable[Explained]) -> list[Explained]:
-    """Return the programs of one task. If all programs have one fault, return only the first program."""
+    """Return the programs of one task. If all programs have equal faults, return only the first program."""
     found = list(programs)
     return found[:1] if found[0].fault is not None and len({p.fault for p in found}) == 1 else found
 

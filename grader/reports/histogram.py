@@ -14,7 +14,7 @@ _TOP, _GAP = 20.0, 3.0
 
 @dataclass(frozen=True)
 class BarSegment:
-    """A part of a column. ``kind``: right, misconception, other or count; decides pattern and colour."""
+    """A part of a column. Its ``kind`` (right, misconception, other or count) decides its pattern and colour."""
 
     kind: str
     y: float
@@ -56,9 +56,9 @@ def score_histogram(percents: Iterable[float]) -> Histogram:
 
 
 def answer_histogram(answers: Answers) -> Histogram:
-    """Draw a column for each range of answer / right answer, on a logarithmic scale.
+    """Draw a column for each range of the ratio answer / right answer, on a logarithmic scale.
 
-    A letter above a column marks a misconception of answers in the column.
+    Letters above a column name the misconceptions of the answers in the column.
     """
     stacks = [
         [

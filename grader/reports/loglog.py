@@ -26,6 +26,8 @@ class MeasuredPoint:
 
 @dataclass(frozen=True)
 class PlotMark:
+    """A drawn point. ``look``: the index of its colour and outline in ``Plot.looks``. ``text``: the point in words."""
+
     x: float
     y: float
     look: int

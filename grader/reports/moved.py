@@ -72,8 +72,9 @@ class Effect:
 
     @property
     def is_large(self) -> bool:
-        """Whether the rule changes the points of many students (more than the fraction ``MANY``), or the class mean by
-        more than ``FAR`` percentage points.
+        """True if the rule changes the points of many students, or moves the class mean far.
+
+        Many: more than the fraction ``MANY`` of the students. Far: more than ``FAR`` percentage points.
         """
         was, now = (one.percent / max(one.students, 1) for one in (self.before, self.after))
         return self.changed > MANY * self.students or abs(was - now) > FAR + 1e-6

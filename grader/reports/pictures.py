@@ -127,7 +127,10 @@ def wrong_mark(picture: Picture, block: Block) -> str:
 
 
 def holders(picture: Picture, devices: tuple[int, ...]) -> list[str]:
-    """Return the coordinates of some devices, such as ``["x=1", "y=0..1"]``, or else the number of devices, as text."""
+    """Return the coordinates of some devices, such as ``["x=1", "y=0..1"]``.
+
+    If ranges of coordinates cannot describe the devices, return a text with the number of devices.
+    """
     points = [coordinates(picture.mesh)[d] for d in devices]
     if len(points) == len(picture.slices) > 1:
         return ["all", f"{len(points)} devices"]

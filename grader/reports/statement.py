@@ -1,4 +1,4 @@
-"""Print an exercise's statement, which is Markdown, on a terminal, with tables that cut no word off."""
+"""Print an exercise's statement (Markdown) on a terminal. Tables cut no word off."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class WholeTable(TableElement):
 
 
 def _widths(columns: list[tuple[Text, ...]], room: int) -> list[int] | None:
-    """Return column widths that cut no word and whose sum is at most ``room``, or None if the words need more room."""
+    """Return column widths that cut no word, with a sum of at most ``room``; None if the words need more room."""
     widths = [max(map(_longest_word, column)) for column in columns]
     wanted = [max(cell.cell_len for cell in column) for column in columns]
     spare = room - sum(widths)

@@ -48,7 +48,7 @@ class Svg:
 
 @dataclass(frozen=True)
 class _Frame:
-    """The rectangle that stands for the array: place, drawn size, and the array's numbers of rows and columns."""
+    """The rectangle that represents the array: place, drawn size, and the array's numbers of rows and columns."""
 
     left: float
     top: float

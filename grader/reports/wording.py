@@ -140,8 +140,9 @@ def class_percent_of(report: Report) -> float | None:
 
 
 def score_of(report: Report) -> str:
-    """Return a score such as ``2 / 8 + 1.5 bonus points``; for a report with only extensions, a text such as
-    ``1.5 of 4 bonus points``.
+    """Return a score such as ``2 / 8 + 1.5 bonus points``.
+
+    If the report has only extensions, return a text such as ``1.5 of 4 bonus points``.
     """
     bonus = sum(e.points for e in report.exercises if e.extension)
     if report.points <= 0 and bonus > 0:

@@ -317,7 +317,10 @@ def test_a_name_used_twice_in_the_course_is_reported(built: Path) -> None:
     text = (built / "course.yaml").read_text().replace("[x1_gather]", "[x1_gather, x2_again]")
     (built / "course.yaml").write_text(text)
     found = list(verify.course_problems(load_course(built / "course.yaml")))
-    assert "the name gather is used by solutions/01_gather/x1_gather.py and by solutions/01_gather/x2_again.py" in found
+    assert (
+        "the name gather is used by solutions/01_gather/x1_gather.py and by solutions/01_gather/x2_again.py: rename one of them"
+        in found
+    )
 
 
 # -- defects that are found without a worker
@@ -456,7 +459,7 @@ def test_a_task_and_a_question_of_one_name_in_two_exercises_are_reported(built: 
     )
     found = list(verify.course_problems(load_course(built / "course.yaml")))
     assert [p for p in found if p.startswith("the name")] == [
-        "the name gather_time is used by solutions/01_gather/x1_gather.py and by solutions/01_gather/x2_again.py"
+        "the name gather_time is used by solutions/01_gather/x1_gather.py and by solutions/01_gather/x2_again.py: rename one of them"
     ]
 
 

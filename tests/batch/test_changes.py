@@ -58,7 +58,7 @@ PASSED, FAILED = result("value", points=2), result("value", "failed", points=2)
             {"submission": "t", "course": "d"},
             "the submission changed, the course changed (exercise, checks or course.yaml)",
         ),
-        ({}, "no known cause: submission, course and versions are unchanged; review it with shardlings appeal"),
+        ({}, "no known cause: submission, course and versions are unchanged; review the check with shardlings appeal"),
     ],
 )
 def test_a_changed_score_names_the_check_and_the_cause(changed: dict[str, str], why: str) -> None:

@@ -16,7 +16,7 @@ COLLECTIVES = {
     "psum", "pmean", "pmax", "pmin", "all_gather", "psum_scatter", "all_to_all", "ppermute", "pshuffle",
     "pbroadcast", "ragged_all_to_all",
 }  # fmt: skip
-COUNTED = {"axis_index": 0, "axis_size": 1}  # What these functions return on a single device.
+COUNTED = {"axis_index": 0, "axis_size": 1}  # The values of these functions on a single device.
 # For each collective: the name of the dimension argument, and this argument's position. The default dimension is 0.
 DIMENSION = {"all_gather": ("axis", 3), "psum_scatter": ("scatter_dimension", 2)}
 

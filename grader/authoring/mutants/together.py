@@ -1,6 +1,6 @@
 """Run many mutants of one task in one process, with only the first inputs. Most mutants already fail with these inputs.
 
-In a shared process, the grader starts fewer processes and traces fewer programs. If a mutant passes, or if other
+Sharing a process saves time: fewer processes start, and fewer programs are traced. If a mutant passes, or if other
 mutants in the process may have changed its result, ``judge_mutant`` grades the mutant alone with all inputs.
 """
 

@@ -73,7 +73,7 @@ def _drawn(shown: str) -> tuple[str, str]:
 
 
 def comment(exercise: ExerciseReport, task: str) -> str | None:
-    """Return the comment on a task's or question's cell; None if all its checks passed."""
+    """Return the comment on the cell of a task or question; None if all checks of the task passed."""
     results = [r for r in exercise.results if r.task == task and r.status != "passed"]
     failed = [r for r in results if r.status != "blocked"]
     lines = [f"- {_line(r)}" for r in failed or results]

@@ -93,7 +93,7 @@ def _attention(outcome: BatchOutcome) -> list[Attention]:
 
 
 def _read_shown(place: Path) -> dict[str, _Shown]:
-    """Return what the last run showed, by student; {} if the file ``SHOWN`` is missing or invalid."""
+    """Return the digests from the last run, by student; {} if the file ``SHOWN`` is missing or invalid."""
     try:
         return _SHOWN.validate_json((place / SHOWN).read_bytes())
     except (OSError, ValidationError):

@@ -95,7 +95,7 @@ def names_of(gradebook: Gradebook) -> dict[str, str]:
 
 
 def annotate(submitted: Any, autograder: Shardlings, book: StudentNotebook, report: Report) -> None:
-    """Add to a notebook's rows what nbgrader does not save: reasons, extra credit and flags for manual grading.
+    """Add data to a notebook's rows that nbgrader does not save: reasons, extra credit, flags for manual grading.
 
     The reasons are saved as comments. Scores and comments by people never change. The caller must commit the changes.
 

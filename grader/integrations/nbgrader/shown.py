@@ -1,7 +1,7 @@
 """Show students' text on nbgrader's pages: no script runs in a browser, and long cells do not hold up the pages.
 
 nbgrader's pages run in the session of the person who opens them. So the HTML of a Markdown cell may contain only the
-tags, attributes and kinds of links that are listed here, whatever nbconvert makes of the cell.
+tags, attributes and kinds of links that are listed here.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class PageLoop(WatchLoop):
         # Create the server before workers start, because its creation may raise an error.
         self.server = Server(self.regions, self.act, self.timeline, port, at)
         super().__init__(session, make, PageScreen(session, console, self.regions))
-        self._pictured: object = None  # What the newest pictures show: an exercise, a function, a source and a slice.
+        self._pictured: object = None  # The exercise, function, source and slice that the newest pictures show.
         self._drawing: Work | None = None  # The newest request for pictures.
 
     def run(self, *, anywhere: bool) -> None:

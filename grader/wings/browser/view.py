@@ -35,7 +35,7 @@ _PLACE = re.compile(r"(?:(cell \d+), )?line (\d+)")
 
 @dataclass
 class PageState:
-    """What the page shows in addition to the state of ``watch``.
+    """The page's own state, in addition to the state of ``watch``.
 
     Attributes:
         status: a line about the last check.

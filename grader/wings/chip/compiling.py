@@ -63,7 +63,7 @@ SETTINGS = {
 
 
 def extra() -> Extra:
-    """Return what the sandbox must allow the compiling process: the compiler's files and environment variables."""
+    """Return the access that the compiling process needs in the sandbox: the compiler's files and settings."""
     return Extra(
         rooms=("wings/chip/inside",),
         serves="grader.wings.chip.inside.serve",
@@ -129,7 +129,7 @@ def _near(text: str) -> str:
 
 
 def topology_of(place: Placement) -> dict[str, Any]:
-    """Return what libtpu needs to know about a slice: its name, options, and the coordinates of devices.
+    """Return the description of a slice for libtpu: the slice's name, options, and the coordinates of its devices.
 
     The devices are in mesh order. A device has the coordinates of its chip. If chips have several devices, a fourth
     number is the device's index within its chip.

@@ -1,3 +1,1 @@
-"""Run programs on real devices too, after the simulated devices of a CPU, so that checks also judge the real devices'
-values.
-"""
+"""Run programs on real devices after the simulated devices, so that checks also judge the real devices' values."""

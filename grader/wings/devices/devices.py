@@ -116,7 +116,7 @@ class RealDevices:
             ask: the request, with the inputs of the program.
             request: ``ask`` as JSON data, without the values of inputs, for the process that runs programs.
             program: the traced program as MLIR bytecode.
-            seen: what was observed of the program on simulated devices.
+            seen: the observation of the program on simulated devices.
         """
         need = prod(ask.mesh.values())
         if need > self.count:
@@ -132,7 +132,7 @@ class RealDevices:
         return found
 
     def seconds(self, ask: Ask, request: dict[str, Any], program: bytes) -> tuple[float, ...] | str:
-        """Return measured seconds of one call in the slowest process, or the reason why it was not timed."""
+        """Return the seconds of one call in the slowest process, one number per round; or why it was not timed."""
         if (need := prod(ask.mesh.values())) > self.count:
             return f"needs {need} devices, {self.count} here"
         rounds, found = (2, 1), ()  # the first timing is a trial, which shows how many calls a round needs

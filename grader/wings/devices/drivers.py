@@ -18,7 +18,7 @@ from grader.wings.devices.backends import CPU, Backend
 
 @dataclass(frozen=True)
 class Driver:
-    """What a driver needs.
+    """The packages, files and environment variables that a driver needs.
 
     Attributes:
         packages: names of the packages of the driver's JAX plugin.
@@ -55,7 +55,7 @@ DRIVERS = {
 
 
 def extra_of(backend: Backend) -> Extra:
-    """Return what the sandbox must allow a process that runs programs on devices of this backend."""
+    """Return the access that a process needs in the sandbox to run programs on devices of this backend."""
     if backend.name not in DRIVERS:
         return Extra(platform=backend.platform, unlimited=backend is not CPU)
     return Extra(

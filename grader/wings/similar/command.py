@@ -150,7 +150,7 @@ def _parts(course: Course, submission: Submission, names: list[str]) -> Mapping[
 
 
 def _visible(text: str) -> str:
-    """Return code without invisible characters, also without those at the ends of lines.
+    """Return code without invisible characters and without blanks at the ends of lines.
 
     The lexer's time grows with the square of the number of successive lines that have only blanks.
     """

@@ -22,7 +22,7 @@ WORDS = TypeAdapter(list[tuple[str, int, int]])
 
 
 def access() -> Extra:
-    """Return what the sandbox must allow the process: to read this wing and the lexers of pygments."""
+    """Return the access that the process needs in the sandbox: it reads this wing and the lexers of pygments."""
     spec = importlib.util.find_spec("pygments")
     lexers = tuple(spec.submodule_search_locations or ()) if spec else ()
     return Extra(rooms=("wings/similar",), serves="grader.wings.similar.inside", readable=lexers)

@@ -63,9 +63,9 @@ def count_rounds(
 
 
 def _needed(lines: Computation, of: set[str]) -> set[int]:
-    """Return which elements of a computation's parameter (a tuple) the values ``of`` depend on, as indices.
+    """Return the indices of the elements in a computation's parameter (a tuple) on which the values ``of`` depend.
 
-    An empty ``of`` stands for the computation's result.
+    If ``of`` is empty, the function uses the computation's result.
     """
     by_name = {one.name: one for one in lines}
     left, seen, found = list(of or {lines[-1].name}), set(), set()
@@ -82,7 +82,7 @@ def _needed(lines: Computation, of: set[str]) -> set[int]:
 
 
 def unchanged(computations: Mapping[str, Computation], body: str, first: Mapping[int, int]) -> dict[int, int]:
-    """Return those integers in ``first`` that no round of the loop changes.
+    """Return the integers in ``first`` that no round of the loop changes.
 
     ``first``: the known integers that the loop carries into its first round, by index in the carry (a tuple).
     """

@@ -44,8 +44,10 @@ def compiled(ask: dict[str, Any], code: bytes, on: dict[str, Any]) -> dict[str, 
         on: the slice's name and options for libtpu, and its devices' coordinates (see ``compiling.topology_of``).
 
     Returns:
-        A dict with one of these keys: ``schedule``; ``fault`` for an error that the learner caused; or ``too_large``,
-        with [needed, available] in bytes, for a program that does not fit into a chip's memory.
+        A dict with one of these keys:
+        - ``schedule``: the compiler's schedule as JSON data.
+        - ``fault``: an error that the learner caused.
+        - ``too_large``: [needed, available] in bytes, for a program that does not fit into a chip's memory.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
@@ -134,7 +136,7 @@ def number(module: Any, program: Program) -> tuple[list[tuple[str, int] | None],
 
 
 def layouts(made: Any, program: Program, mesh: Mesh) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
-    """Return which part of each result is on each device, in mesh order; () if unknown.
+    """Return the part of each result on each device, with devices in mesh order; () if unknown.
 
     A part is a pair (start, stop) for each dimension.
     """
