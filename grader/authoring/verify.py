@@ -99,10 +99,10 @@ def verify(
             proved.keep(name)
         return problems
 
-    of_course = list(course_problems(course, reported=names))
-    own = {name: [problem for problem in of_course if problem.startswith(f"{name}: ")] for name in names}
     with pool_of(grader.jobs) as pool:
         proofs = {pool.submit(proof, name): name for name in reversed(names)}
+        of_course = list(course_problems(course, reported=names))  # while the workers are busy
+        own = {name: [problem for problem in of_course if problem.startswith(f"{name}: ")] for name in names}
         for future in as_completed(proofs):
             name = proofs[future]
             problems = [*future.result(), *own[name]]
