@@ -197,7 +197,7 @@ def test_no_ask_runs_after_a_function_of_the_exercise_that_sleeps(impatient: Wor
 
 @pytest.mark.slow
 def test_after_an_exercise_that_sleeps_the_others_may_idle_two_seconds(impatient: Workers) -> None:
-    """Code that does not sleep is still answered. Otherwise each file with a sleeper uses a function's whole time limit."""
+    """Code that does not sleep is still answered. Otherwise each file with a sleeper uses a whole time limit."""
     tried = (("f", "a"), ("h", "b"), ("g", "c"), ("f", "d"), ("h", "e"))
     asks, cost = [replace(cases(task), exercise=of) for task, of in tried], Cost(impatient.limits)
     found = trace(impatient, source(SLEEPER), asks, cost).replies
