@@ -120,7 +120,7 @@ def test_a_known_misconception_gets_its_hint():
 
 
 def test_the_nearest_misconception_gives_the_hint():
-    """Both misconceptions are within tolerance of both answers; the nearer one speaks."""
+    """Both misconceptions are within tolerance of both answers. The nearer one gives the hint."""
     assert verdict(559 / 2 * 1.002).misconception == "both_ways"
     assert verdict(559 / 2 * 1.013).misconception == "nearly_both_ways"
 

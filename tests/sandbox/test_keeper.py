@@ -44,7 +44,7 @@ def seen():
 """
 
 
-def test_secret_asks_are_answered_last_with_consecutive_numbers(worker: Worker) -> None:
+def test_asks_with_hidden_inputs_are_answered_last_with_consecutive_numbers(worker: Worker) -> None:
     frames = staged(worker, "def f(n): return n", [call("f", n=1), call("f", n=2)], [call("f", n=3)])
     assert [f["body"].get("number") for f in frames[:-1]] == [None, None, 0, 1, 2]
     assert answers(frames) == [1, 2, 3] and frames[-1]["end"] == "done"
@@ -52,7 +52,7 @@ def test_secret_asks_are_answered_last_with_consecutive_numbers(worker: Worker) 
     assert staged(worker, "def f(n): return n", [], [])[-1]["end"] == "done"
 
 
-def test_secret_inputs_reach_a_process_only_after_all_other_asks(worker: Worker) -> None:
+def test_hidden_inputs_reach_a_process_only_after_all_other_asks(worker: Worker) -> None:
     """Neither in its memory nor in the pipe, while the source is loaded and while the other asks are answered."""
     text = f"{SEARCH}\nearly = seen()\ndef f(n): return [early, seen()]\ndef g(n): return n"
     public, secret = call("f", n=1), call("g", n=HIDDEN)
