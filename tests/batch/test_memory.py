@@ -226,7 +226,7 @@ def test_the_cache_folder_is_named_turned_off_or_the_users_default(
     assert list(tmp_path.iterdir()) == []
 
 
-# -- cached values and their keys
+# -- cached values and their keys --------------------------------------------------------------
 
 CALL, PLAIN, NUMBER = array("f"), cases("g"), question("q")
 ASKS: list[Ask] = [CALL, PLAIN, NUMBER]

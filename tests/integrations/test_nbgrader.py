@@ -491,7 +491,7 @@ def test_comments_are_escaped_for_markdown_and_html() -> None:
     assert "$" not in page and "alert(1)" in page
 
 
-# -- the exchange and zips
+# -- the exchange and zips ---------------------------------------------------------------------
 
 
 def with_exchange(root: Path, place: Path) -> dict[str, str]:
@@ -570,7 +570,7 @@ def test_validate_reports_success_or_failed_checks(course: Course, root: Path) -
     assert "Success" in nbgrader(place, "validate", f"{MODULE}.ipynb")
 
 
-# -- leaks, kills and full disks
+# -- leaks, kills and full disks ---------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -694,7 +694,7 @@ def test_a_submission_reaches_no_file_and_no_kernel(course: Course, root: Path, 
     assert "not answered yet" in comments(root, "eve")[folder.cell_name(C1, "flops_per_device")]
 
 
-# -- needs review
+# -- needs review ------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -836,7 +836,7 @@ def test_folders_that_cannot_be_graded_stop_no_other(course: Course, root: Path)
     assert not any(scores(root, "mallory").values()) and scores(root, "zoe")[C1] > 0
 
 
-# -- links, and files of other students
+# -- links, and files of other students --------------------------------------------------------
 
 
 def with_links(root: Path) -> Path:

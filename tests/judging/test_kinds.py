@@ -455,7 +455,7 @@ def test_only_tables_are_compared_with_other_students_answers() -> None:
     assert others_of("sent", "A: an all-reduce", ORDERED, {"bo": {**ORDERED, "n": 4}}) == []
 
 
-# -- declarations of authors
+# -- declarations of authors -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ def test_other_shapes_do_not_match() -> None:
     assert hint(ran(lambda a: 7 * a[:4]), cut=ran(lambda a: 3 * a[:4])) == ["cut"]
 
 
-# -- collectives, memory and reasons
+# -- collectives, memory and reasons -----------------------------------------------------------
 
 
 def test_collectives_match_by_kind_axes_and_count() -> None:
@@ -299,7 +299,7 @@ def test_a_misconception_that_fails_what_the_submission_passes_does_not_fit() ->
     assert hint(ran(lambda a: 5 * a, memory=4000), "memory", kept=ran(memory=4000)) == ["kept"]
 
 
-# -- several misconceptions that fit
+# -- several misconceptions that fit -----------------------------------------------------------
 
 
 def test_other_results_decide_between_several_misconceptions() -> None:

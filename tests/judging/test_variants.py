@@ -128,7 +128,7 @@ def test_each_draw_is_computed_once_for_all_students():
     assert len(asked) == 8 and any(found)
 
 
-# -- the exercise D1
+# -- the exercise D1 --------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
