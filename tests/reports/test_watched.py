@@ -1,4 +1,4 @@
-"""An exercise that is redrawn whenever it is saved."""
+"""The view of an exercise that is drawn again after each save."""
 
 from __future__ import annotations
 
