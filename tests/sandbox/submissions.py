@@ -1,4 +1,4 @@
-"""Requests of the tests of workers, in every tier that works on this machine."""
+"""Requests to workers, for tests in every tier that works on this machine."""
 
 from __future__ import annotations
 

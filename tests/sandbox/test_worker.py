@@ -1,4 +1,4 @@
-"""Workers in every tier that works here: they answer, and they leave nothing when they die."""
+"""Workers in every tier that works on this machine: they answer, and leave no process and no folder."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_killed_worker_leaves_no_process_and_no_folder() -> None:
 
 @pytest.mark.skipif("sandlock" not in WORKING, reason="sandlock does not work here")
 def test_a_launcher_that_is_retired_ends_after_all_processes_in_its_sandbox() -> None:
-    """A killed launcher would leave a keeper that waits for the launcher's answer, and learner code that runs on."""
+    """If the launcher were killed, its keeper would wait for an answer, and learner code would continue to run."""
     with Worker("trace", "sandlock", 2, LIMITS) as worker:
         frames = worker.trace({"name": "a.py", "chunks": [["a.py", "while True: pass"]]}, [])
         next(frames)
