@@ -30,7 +30,7 @@ ALL_ONES = (1 << 64) - 1
 NUMBERS = [*range(601), *range(1000, 1010)]
 NEVER_RETURN = {"exit", "exit_group", "rt_sigreturn"}
 PROBES = {335, 336}
-"""uretprobe and uprobe of x86_64: the kernel asks no filter about them, and kills a process that calls them itself."""
+"""uretprobe and uprobe of x86_64. The kernel does not ask a filter about them, and kills processes that call them."""
 
 
 # -- the filter, interpreted as the kernel does -----------------------------------------------
