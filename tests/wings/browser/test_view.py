@@ -1,4 +1,4 @@
-"""The parts of the page, from a session and what `explain` found."""
+"""Make the parts of the page from a session and the result of ``explain``."""
 
 from __future__ import annotations
 
