@@ -214,7 +214,7 @@ def statuses(results: dict[str, Result]) -> list[str]:
     return [r.status for r in results.values()]
 
 
-def test_right_work_earns_everything() -> None:
+def test_a_right_submission_earns_everything() -> None:
     results = judged(an_exercise(), observed)
     assert statuses(results) == ["passed"] * 4
     assert sum(r.earned for r in results.values()) == 5

@@ -68,7 +68,7 @@ def test_each_profile_is_compared_with_the_right_other_one(profile: str, other: 
         (0, 0, -2, "the core waits for "),
     ],
 )
-def test_the_part_that_differs_most_in_the_direction_of_the_step(
+def test_the_text_names_the_part_that_differs_most_in_the_direction_of_the_step(
     matmuls: int, other: int, waiting: int, text: str
 ) -> None:
     """``matmuls``, ``other`` and ``waiting`` are differences from the clock's times, in microseconds."""

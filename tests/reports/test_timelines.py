@@ -68,7 +68,7 @@ def test_every_kind_of_collective_has_a_letter_of_its_own() -> None:
     assert len(set(timelines.LETTERS.values())) == len(timelines.LETTERS)
 
 
-def test_totals_say_step_hidden_part_and_memory() -> None:
+def test_totals_show_step_overlapped_part_and_memory() -> None:
     drawn = timeline(
         span(COMPUTE, "product", 0, 30, 1), span("x+", "permute", 0, 40, 2, bytes=8), span("x-", "all_gather", 0, 20, 3)
     )

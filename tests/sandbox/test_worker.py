@@ -203,7 +203,7 @@ def test_a_worker_whose_folder_cannot_be_emptied_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("tier", WORKING)
-def test_a_program_is_ended_by_its_cpu_time_and_its_death_tells_the_phase(tier: str) -> None:
+def test_a_program_is_ended_by_its_cpu_time_and_the_error_names_the_phase(tier: str) -> None:
     text = """
 import jax.numpy as jnp
 from jax import lax

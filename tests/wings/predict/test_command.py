@@ -105,7 +105,7 @@ def test_predicted_measured_and_drawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_prediction_is_about_the_devices_that_were_there(tmp_path: Path) -> None:
+def test_a_prediction_for_other_devices_does_not_count(tmp_path: Path) -> None:
     work = ("--work", str(tmp_path))
     done = shardlings("predict", "l2", *NUMBERS, *work, XLA_FLAGS="--xla_force_host_platform_device_count=1")
     assert "all_gather" not in done.stdout and "your prediction for 1 simulated device is saved" in done.stdout

@@ -64,7 +64,7 @@ def test_a_copy_in_a_notebook_is_found_and_shown_beside_its_original(small: Path
     assert (data["works"], data["pairs"][0]["students"]) == (9, ["copier", "s3"])
 
 
-def test_work_is_read_and_never_run(small: Path) -> None:
+def test_submissions_are_read_and_never_run(small: Path) -> None:
     trap = f"open({str(small / 'ran')!r}, 'w')\n"
     hand_in(small, a=trap + honest(1), b=trap + honest(1), c="def broken(:\n" + honest(2))
     assert run(small).exit_code == 0

@@ -5,8 +5,7 @@ and sends the result to the next device.
 
 **Task.** Write the forward pass. Device s applies `tanh(a @ w[s])` to the micro-batch that arrives and sends the result
 to device s + 1. Return float32[P, M, B, D], sharded over `pp`. The last device's part is the result, and all other
-parts
-are zeros.
+parts are zeros.
 
 **Budget.** M + P - 1 ticks, and permutes only. A device does a matmul in every tick, also before useful data arrives: M
 of its M + P - 1 matmuls are useful.

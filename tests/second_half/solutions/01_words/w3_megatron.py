@@ -24,8 +24,7 @@ SPECS = (P(), {"x": P(), "w_in": P(None, "tp"), "w_out": P("tp")})
 @exercise.task(hints=["Which of the arrays is whole on a device, and which is a part of a sum?"])
 def block(x, w_in, w_out, dy, *, mesh):
     """x, dy float32[B, D] on every device, w_in float32[D, F] sharded P(None, 'tp'), w_out float32[F, D] sharded
-    P('tp')
-    -> (y, {"x", "w_in", "w_out"}). Each gradient is sharded like its argument.
+    P('tp') -> (y, {"x", "w_in", "w_out"}). Each gradient is sharded like its argument.
     """
 
     def local(x, w_in, w_out, dy):

@@ -4,14 +4,13 @@ Along one mesh axis, an array has a *placement*:
 
 - `"R"`: every device holds the whole array.
 - `"S(d)"`: dimension `d` of the array is sharded.
-- `"P"`: every device holds an array of the full shape, a partial sum, and the sum of all of them is meant.
+- `"P"`: every device holds an array of the full shape, a partial sum. The array is the sum of all of them.
 
-Every device runs an einsum on its own parts. Which placement has the result?
+Every device runs an einsum on its own parts. Which placement does the result have?
 
 **Task.** Write `einsum_rule(equation, placements)`. Return the placement of the result if all arrays with these
 placements give one; otherwise raise `ValueError`. No operand has a letter twice, and every letter is in the output or
-in
-two operands.
+in two operands.
 
 **Small case.** For `"ij,jk->ik"`, `["S(0)", "R"]` gives `"S(0)"`, and `["S(1)", "S(0)"]` gives `"P"`. With
 `["S(1)", "R"]` the shapes do not fit.

@@ -1,9 +1,8 @@
 """# W5 Model FLOPs utilization
 
 *Model FLOPs utilization* (MFU) is the useful FLOPs of a training step, divided by the FLOPs that the chips can do in
-the
-time of the step. Useful are 6 FLOPs for each parameter and token. FLOPs that the backward pass repeats are not useful.
-All arithmetic is in bfloat16; 1 TFLOP is 10^12 FLOP.
+the time of the step. Useful are 6 FLOPs for each parameter and token. FLOPs that the backward pass repeats are not
+useful. All arithmetic is in bfloat16; 1 TFLOP is 10^12 FLOP.
 """
 
 from grader.exercise import Exercise, Scenario
@@ -42,9 +41,9 @@ def forward_only(N, T):
 )
 def utilization(chip, N, T, slow):
     """256 {{ chip }} chips train a model of {{ N }} billion parameters on {{ T }} million tokens a step. They compute
-    every layer again for the backward pass, so 8 FLOPs are executed for each parameter and token. A step takes {{ slow }}
-    times as
-    long as these FLOPs take at the peak rate. What is the useful arithmetic of a step, its time, and the MFU?
+    every layer again for the backward pass, so 8 FLOPs are executed for each parameter and token. A step takes
+    {{ slow }} times as long as these FLOPs take at the peak rate. What is the useful arithmetic of a step, its time, and
+    the MFU?
     """
     useful, peak = 6 * N * 1e9 * T * 1e6, 256 * CHIPS[chip].bf16
     time = slow * useful * 8 / 6 / peak

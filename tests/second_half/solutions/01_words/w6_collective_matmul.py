@@ -1,15 +1,13 @@
 """# W6 A gather that overlaps with the matmul
 
 In `A[I_X, J] @ B[J, K_X]`, every device needs all rows of A, but the matmul can begin before all rows arrive. Multiply
-the
-rows on the device while the next rows arrive.
+the rows on the device while the next rows arrive.
 
 **Task.** Write `ring_matmul(a, b)`. Return float32[I, K], sharded P(None, 'x'). Send one shard in each of N - 1
 permutes.
 
 **Budget.** As many bytes as an all-gather of A. On a slice of 8 v5e chips, overlap saves at least eight tenths of the
-time
-that it can save.
+time that it can save.
 """
 
 import jax

@@ -4,8 +4,7 @@ Every device has all parameters and a part of the batch. The state of the optimi
 its part of the parameters and gathers the other parts.
 
 **Task.** Write `step(params, momentum, x, y)`, and return (params, momentum, loss). Do one step of gradient descent
-with
-momentum, `m = 0.9 m + g`, `p = p - 0.01 m`, for the loss `sum((tanh(x @ a) @ b - y)^2)` over the whole batch.
+with momentum, `m = 0.9 m + g`, `p = p - 0.01 m`, for the loss `sum((tanh(x @ a) @ b - y)^2)` over the whole batch.
 
 **Budget.** One reduce-scatter and one all-gather for each parameter, and one all-reduce of the loss. Each device keeps
 1/N of the state.
