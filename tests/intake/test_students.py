@@ -293,7 +293,9 @@ def test_links_among_submissions_are_set_aside(tmp_path: Path, monkeypatch: pyte
     assert aside["loop"] == "hw/loop is a link and was not followed; put the files themselves there"
 
 
-def test_files_that_may_be_submissions_beside_the_folders_are_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_files_that_may_be_submissions_beside_the_folders_are_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "hw/alice/c3_contracting.py")
     for name in ("bob", "carol.tar.gz", "dan_c3_contracting.RAR", "eve.py", "03_matmuls.7z"):

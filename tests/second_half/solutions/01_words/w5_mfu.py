@@ -42,8 +42,8 @@ def forward_only(N, T):
 def utilization(chip, N, T, slow):
     """256 {{ chip }} chips train a model of {{ N }} billion parameters on {{ T }} million tokens a step. They compute
     every layer again for the backward pass, so 8 FLOPs are executed for each parameter and token. A step takes
-    {{ slow }} times as long as these FLOPs take at the peak rate. What is the useful arithmetic of a step, its time, and
-    the MFU?
+    {{ slow }} times as long as these FLOPs take at the peak rate. What is the useful arithmetic of a step, its time,
+    and the MFU?
     """
     useful, peak = 6 * N * 1e9 * T * 1e6, 256 * CHIPS[chip].bf16
     time = slow * useful * 8 / 6 / peak
