@@ -48,7 +48,7 @@ def with_workers_of(grader: Grader, course: Course) -> Grader:
 
 @pytest.fixture
 def broken(grader: Grader, tmp_path: Path) -> Grader:
-    """Return a grader of a course whose reference fails its own check."""
+    """Return a grader of a course with a reference that fails its own check."""
     return with_workers_of(grader, made_up(tmp_path / "broken", *WRONG_REFERENCE))
 
 

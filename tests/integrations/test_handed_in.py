@@ -1,4 +1,4 @@
-"""The grader never follows links in submissions, and refuses an nbgrader whose copying it cannot replace."""
+"""The grader never follows links in submissions, and refuses an nbgrader if it cannot replace the copying."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ Change = Callable[[np.ndarray], Any]
 def an_exercise(
     dtype: str = "float32", due: Change = lambda a: 2 * a, compare: Callable[..., None] = expect_close
 ) -> Exercise:
-    """Return an exercise with a task, whose values, collectives and memory are checked, and a function."""
+    """Return an exercise with a function and a task. Checks judge the task's values, collectives and memory."""
     exercise = Exercise(meshes=[{"x": 4, "y": 2}])
 
     @exercise.task

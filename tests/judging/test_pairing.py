@@ -1,4 +1,4 @@
-"""Compare a timed program with the program whose values are judged, and share their faults."""
+"""Compare a timed program with the small program that is judged by its values, and share their faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draw a learner's parameters, find the student whose question an answer fits, and test the questions of D1."""
+"""Draw a learner's parameters, find the student that an answer belongs to, and test the questions of D1."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from jax.sharding import NamedSharding, PartitionSpec as P
 
 
 def text_of(body: str, specs: str = "P('x', 'y')", out: str = "P('x', 'y')") -> str:
-    """Return a submission whose per-device function has this body."""
+    """Return a submission with this body of its per-device function."""
     local = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
     return (
         f"{IMPORTS}\ndef local(a):\n{local}\n\ndef f(a, *, mesh):\n"
@@ -852,7 +852,7 @@ def test_hlo_bytes_of_shapes(shape: str, size: int) -> None:
 
 
 def program(*lines: str, more: str = "") -> str:
-    """Return a compiled program whose only computation has these lines after f32[2,4] %p and f32[2] %q."""
+    """Return a compiled program with one computation, which has these lines after f32[2,4] %p and f32[2] %q."""
     inside = ["%p = f32[2,4]{1,0} parameter(0)", "%q = f32[2]{0} parameter(1)", *lines]
     return (
         "HloModule m\n" + more + "\nENTRY %main (p: f32[2,4], q: f32[2]) -> f32[] {\n  " + "\n  ".join(inside) + "\n}\n"

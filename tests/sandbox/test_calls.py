@@ -190,7 +190,7 @@ def filters_at(folder: str) -> set[int]:
 
 @pytest.mark.parametrize("tier", CONFINED)
 def test_the_process_that_runs_programs_has_the_filter_in_all_threads(tier: str) -> None:
-    """sandlock has one filter of its own. The worker that forks the children of submissions has no other filter."""
+    """sandlock has one filter itself. The worker that forks the children of submissions has no other filter."""
     own = {"sandlock": 1, "bwrap": 0}[tier]
     with Worker("run", tier, 2, LIMITS) as one:
         assert one.runs()

@@ -60,7 +60,7 @@ def test_nothing_outlives_its_submission(worker: Worker) -> None:
 
 
 def _at_home(worker: Worker) -> set[str]:
-    """Return the processes whose folder is the scratch folder of a worker."""
+    """Return the processes that work in the scratch folder of a worker."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -142,7 +142,7 @@ def test_a_dead_worker_raises_an_error_and_starts_again() -> None:
 def killed_at(
     worker: Worker, monkeypatch: pytest.MonkeyPatch, frame: str, text: str = "def f(): return 1"
 ) -> list[dict]:
-    """Return the reply to a submission whose worker is killed as soon as this frame of its child arrives."""
+    """Return the reply to a submission. Its worker is killed as soon as this frame of its child arrives."""
     read, done = worker.receive, []
 
     def read_and_kill(deadline: float) -> tuple[dict, list[bytes]]:

@@ -48,7 +48,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(problem), reason=problem
 NAME = "collective_matmul.py"
 TEXT = (ROOT / "docs" / NAME).read_text(encoding="utf-8")
 SOURCE = Source(NAME, (Chunk(NAME, TEXT),))
-DIMS = {"I": 4096, "J": 4096, "K": 4096}  # large enough that a matmul takes as long as a hop: 80 us
+DIMS = {"I": 4096, "J": 4096, "K": 4096}  # large enough that a matmul takes as long as a permute: 80 us
 NARROW = {"I": 88, "J": 13, "K": 17}  # small sizes, at which the program could run
 
 

@@ -128,7 +128,7 @@ def test_every_student_is_graded_once_by_any_number_of_workers(count: int) -> No
     cluster = Cluster(**{f"w{n}": Worker(threads=n + 1) for n in range(count)})
     assert Batch(cluster, *STUDENTS).run().whole
     assert all(w.graded for w in cluster.there.values()) and sum(len(w.graded) for w in cluster.there.values()) == 20
-    assert sorted(cluster.left) == sorted(cluster.there)  # the batch told every worker to delete the course
+    assert sorted(cluster.left) == sorted(cluster.there)  # the batch asked every worker to delete the course
 
 
 def test_a_worker_that_is_killed_loses_nothing() -> None:
