@@ -794,7 +794,7 @@ def test_a_notebook_the_grader_may_not_read_is_not_graded(course: Course, root: 
 
 @pytest.mark.slow
 def test_the_grade_command_grades_a_released_notebook_without_notes(course: Course, root: Path) -> None:
-    """The notebook has nbgrader's check cells, and a notebook of a different module is beside it."""
+    """The notebook imports nbgrader's ``check``, and a notebook of a different module is beside it."""
     place = root / "hw" / "ada"
     place.mkdir(parents=True)
     (place / f"{MODULE}.ipynb").write_text(json.dumps(classroom.fill(book_of(root), course, MODULE, ALL_DONE)))
