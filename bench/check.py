@@ -88,7 +88,7 @@ def warm(course: Course) -> None:
     with grade.Grader(course, "none") as grader:
 
         def ours(number: int) -> None:
-            plan.PUBLIC_SEED = f"bench {number}"  # a new seed makes new inputs, whose results are not cached
+            plan.PUBLIC_SEED = f"bench {number}"  # a new seed makes new inputs, so no result comes from the cache
             grader._plans.clear()
             report = grader.grade(submission, names, public=True)
             assert all(r.status == "passed" for e in report.exercises for r in e.results if r.kind == "check")

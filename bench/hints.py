@@ -42,7 +42,7 @@ AT_ONCE = 12
 
 @dataclass(frozen=True)
 class Case:
-    """A wrong program. ``is_``: the known misconceptions that the program has; may be empty."""
+    """A wrong program. ``is_`` names its known misconceptions, and may be empty."""
 
     exercise: str
     task: str
@@ -54,8 +54,8 @@ class Case:
 def written(course: Course, names: Iterable[str]) -> Iterator[Case]:
     """Yield the programs in ``bench/wrong``: functions with a docstring ``task: misconception, misconception``.
 
-    A name that no misconception has stands for a mistake without a hint. A docstring ``question: misconception`` marks a
-    function that returns a wrong answer, see ``answered``.
+    A name in the docstring that no misconception has means a mistake without a hint. A docstring ``question:
+    misconception`` marks a function that returns a wrong answer, see ``answered``.
     """
     for path in sorted(WRONG.glob("*.py")):
         if path.stem not in names:

@@ -60,11 +60,11 @@ SECONDS = 3600.0
 
 
 class ByHand:
-    """Grades sources without the grader's processes (by hand), and does each distinct piece of work once.
+    """Grades sources without the grader's processes (by hand), and does each distinct step once.
 
     Attributes:
-        spent: CPU seconds by kind of work.
-        done: number of pieces of work, by kind of work.
+        spent: CPU seconds by kind of step.
+        done: number of steps, by kind of step.
     """
 
     def __init__(self, course: Course, names: list[str]) -> None:

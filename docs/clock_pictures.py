@@ -215,7 +215,10 @@ def timelines(grader: Grader, source: Source, asks: list, headings: Sequence[str
 
 
 def in_time(course: Course, grader: Grader, name: str, picture: Picture) -> str:
-    """Return the part "In time" of a statement: a sentence, each timeline on one scale, and the overlapped part of the longest collective."""
+    """Return the part "In time" of a statement.
+
+    The part has a sentence, and each timeline on one scale with the overlapped part of its longest collective.
+    """
     shown = {heading: timeline_of(course, grader, name, one, picture) for heading, one in picture.shown.items()}
     named = words(list(kinds(shown.values())))
     first = next(iter(shown.values()))

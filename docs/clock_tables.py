@@ -32,7 +32,7 @@ from tests.clock.measured import MEASURED  # noqa: E402
 
 PAGE, PICTURE = ROOT / "docs" / "clock-tables.md", ROOT / "docs" / "clock-measured.svg"
 V = 67_108_864
-# Number of pieces into which a shard is cut: 24 if the network has at most 64 nodes, and 8 if it has more.
+# Number of pieces of a shard: 24 if the network has at most 64 nodes, and 8 if it has more.
 PIECES = {True: 24, False: 8}
 MOST_ROUTED = 32  # largest network on which an all-to-all is simulated chunk by chunk
 GRIDS = (

@@ -523,7 +523,7 @@ def clock_table(course: Course, compiled: Compiled) -> str:
     return "\n".join([*rows, "", f"{error_text(errors)} {longer_text(longer)}".rstrip(), ""])
 
 
-# Exercises whose references have bfloat16 matmuls at the sizes of REFERENCES. Other references have float32 matmuls.
+# References of these exercises have bfloat16 matmuls at the sizes of REFERENCES. Other references have float32 matmuls.
 BFLOAT16 = (
     "f1_",
     "f2_",

@@ -198,7 +198,7 @@ def array(mesh: Any, shape: tuple[int, ...], spec: Any, dtype: str = "float32") 
     return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, PartitionSpec(*spec)))
 
 
-# -- what is taken out -------------------------------------------------------------------------
+# -- removed parts -----------------------------------------------------------------------------
 
 
 def shortened(text: str) -> str:
@@ -224,7 +224,7 @@ def without(line: str, attribute: str, but: str = "\0") -> str:
     return line if but in line[start:end] else line[:start] + line[end + 1 :]
 
 
-# -- by which compiler -------------------------------------------------------------------------
+# -- devices of the compilers ------------------------------------------------------------------
 
 
 def devices(platform: str) -> tuple[list[Any], str]:

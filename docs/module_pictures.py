@@ -39,7 +39,7 @@ RING = {"x": 4}
 
 @dataclass(frozen=True)
 class Maker:
-    """What pictures are made of: the course, a grader, and the functions of docs/ideas.py."""
+    """The course, a grader, and the functions of docs/ideas.py, from which pictures are made."""
 
     course: Course
     grader: Grader

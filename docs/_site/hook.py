@@ -39,7 +39,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def _kept(entries: list[Any], there: set[str], named: set[str]) -> list[Any]:
-    """Return the menu's entries whose files are in ``there``, and add these files to ``named``."""
+    """Return the menu's entries for files in ``there``, and add these files to ``named``."""
     kept = []
     for entry in entries:
         ((title, target),) = entry.items()

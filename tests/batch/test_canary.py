@@ -48,7 +48,7 @@ def with_workers_of(grader: Grader, course: Course) -> Grader:
 
 @pytest.fixture
 def broken(grader: Grader, tmp_path: Path) -> Grader:
-    """Return a grader of a course whose reference fails its own check."""
+    """Return a grader of a course with a reference that fails its own check."""
     return with_workers_of(grader, made_up(tmp_path / "broken", *WRONG_REFERENCE))
 
 
@@ -165,7 +165,7 @@ def test_one_of_each_kind_covers_every_kind_of_task_and_answer() -> None:
     assert len(chosen) <= 3 + len(asked)
 
 
-# -- a canary that fails
+# -- a canary that fails -----------------------------------------------------------------------
 
 
 def test_a_reference_without_full_marks_stops_the_batch_with_one_line(broken: Grader) -> None:
@@ -209,7 +209,7 @@ def test_an_exception_in_the_grader_fails_the_canary(grader: Grader, monkeypatch
         canary.prove(grader, [NAME])
 
 
-# -- the canary before a class is graded
+# -- the canary before a class is graded -------------------------------------------------------
 
 
 def batch(grader: Grader, out: Path) -> list[str]:

@@ -50,7 +50,7 @@ def same(place: Path, parsers: Parsers) -> Submission:
     return there
 
 
-# -- equal results
+# -- equal results -----------------------------------------------------------------------------
 
 
 def test_the_confined_process_reads_submissions_as_this_process_does(tmp_path: Path, parsers: Confined) -> None:
@@ -119,7 +119,7 @@ def test_a_page_that_takes_too_long_to_read_is_refused(
     assert read.text(place) == "" and read.lines(place) == []
 
 
-# -- limits
+# -- limits ------------------------------------------------------------------------------------
 
 
 def test_code_that_takes_all_memory_to_parse_is_graded_without_its_facts(tmp_path: Path, parsers: Confined) -> None:
@@ -269,7 +269,7 @@ def test_no_size_depth_or_number_leaves_points_pending(tmp_path: Path) -> None:
             assert not report.broken and not report.pending, (seed, kind)
 
 
-# -- no parsing in processes of the staff
+# -- no parsing in processes of the staff ------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", ["grade", "appeal", "similar"])

@@ -74,7 +74,7 @@ def in_a_child(work: Callable[[], None]) -> int:
 
 
 def killed_at(number: int, out: Path) -> bool:
-    """Grade in a child that SIGKILL ends before its ``number``-th SQL statement or file. Return whether it was killed."""
+    """Grade in a child that SIGKILL ends before its ``number``-th statement or file. Return whether it was killed."""
 
     def work() -> None:
         left = iter(range(number))

@@ -67,7 +67,7 @@ def right_answer(grader: Grader, student: str = "ada") -> str:
     return "\n".join(f"{n} = {v!r}" for n, v in answers(grader.course, exercise, student).items())
 
 
-# -- points
+# -- points ------------------------------------------------------------------------------------
 
 
 def test_a_right_submission_earns_all_points(grader: Grader) -> None:
@@ -370,7 +370,7 @@ def test_reports_for_learners_lack_what_hidden_checks_expect(grader: Grader) -> 
     assert [r.reason for r in student.values()] == [r.reason for r in staff.values()]
 
 
-# -- hidden inputs
+# -- hidden inputs -----------------------------------------------------------------------------
 
 # Submissions that put information about their inputs into places that a report could show.
 TELLERS = {
@@ -488,7 +488,7 @@ def test_the_evidence_of_a_verdict_is_reported_to_staff_only(grader: Grader) -> 
     assert report.for_student().exercises[0].evidence == []
 
 
-# -- time limit
+# -- time limit --------------------------------------------------------------------------------
 
 
 def of_exercises(folder: Path, names: list[str]) -> Course:

@@ -1,4 +1,4 @@
-"""The staff's record of submission times replaces all other times. The grader never reads one from a student's folder."""
+"""The staff's record of submission times replaces other times. The grader reads none from a student's folder."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_submitted_csv_overrides_file_dates_and_its_latest_line_counts(course: C
     times, notes = times_of(course, {"ada": place}, work, stated, [MODULE])
     assert times == {"ada": {MODULE: Handed(datetime(2026, 11, 2, 10, tzinfo=UTC), STATED)}}
     assert notes == [f"{STATED} names students without a graded submission: bo"]
-    assert times_of(course, {"ada": place}, work, stated, ["02_more"])[0] == {"ada": {}}  # this run does not grade the module
+    assert times_of(course, {"ada": place}, work, stated, ["02_more"])[0] == {"ada": {}}  # not graded now
     times, (weak,) = times_of(course, {"ada": place}, work, {}, [MODULE])
     assert times["ada"][MODULE].source == "the file's date"
     assert weak == (

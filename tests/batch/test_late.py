@@ -108,7 +108,7 @@ def test_an_extension_or_a_free_day_never_raises_the_penalty(late, earned, of, d
 
 
 @given(st.lists(LATENESS, min_size=3, max_size=3), POLICIES)
-def test_free_days_are_spent_once_in_the_order_of_the_deadlines(lates, of) -> None:
+def test_free_days_are_used_once_in_the_order_of_the_deadlines(lates, of) -> None:
     deadlines = {m.id: m.deadline for m in MODULES if m.deadline}
     times = {name: Handed(at + late, STATED) for (name, at), late in zip(deadlines.items(), lates, strict=True)}
     found = penalised(of, MODULES[::-1], dict.fromkeys(times, 100.0), times)
@@ -120,7 +120,7 @@ def test_free_days_are_spent_once_in_the_order_of_the_deadlines(lates, of) -> No
         assert hand_in.penalty == pytest.approx(least, abs=1e-5)
 
 
-def test_no_free_day_is_spent_where_it_saves_nothing() -> None:
+def test_no_free_day_is_used_where_it_saves_nothing() -> None:
     """With or without the 3 free days, 20 days late cost 50 %. The free days are left for the other module."""
     times = {"00_m": Handed(DUE + timedelta(days=20), STATED), "01_m": Handed(DUE + timedelta(days=8), STATED)}
     of = policy(free_days=3, at_most_percent=50)
@@ -162,7 +162,7 @@ def on_file(at: datetime, source: str) -> list[HandIn]:
     return [HandIn(module="m", submitted=at.isoformat(), source=source)]
 
 
-def test_the_earlier_time_of_unchanged_work_counts_unless_staff_recorded_one() -> None:
+def test_the_earlier_time_of_unchanged_submissions_counts_unless_staff_recorded_one() -> None:
     late, weak = DUE + HOUR, "the file's date"
 
     def time(now: tuple, then: tuple, same: bool) -> tuple:
@@ -181,7 +181,7 @@ def test_the_earlier_time_of_unchanged_work_counts_unless_staff_recorded_one() -
     assert later_of({}, on_file(DUE, weak), {})["m"].time == DUE
 
 
-def test_a_later_line_for_all_modules_makes_no_unchanged_work_late() -> None:
+def test_a_later_line_for_all_modules_makes_no_unchanged_submission_late() -> None:
     """The line has one time for all modules, so the upload of module 2 must not make module 1 late."""
     before = [one(-HOUR, 10, policy())]
     later = Handed(DUE + timedelta(days=7), STATED, for_all=True)

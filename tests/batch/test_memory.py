@@ -226,7 +226,7 @@ def test_the_cache_folder_is_named_turned_off_or_the_users_default(
     assert list(tmp_path.iterdir()) == []
 
 
-# -- cached values and their keys
+# -- cached values and their keys --------------------------------------------------------------
 
 CALL, PLAIN, NUMBER = array("f"), cases("g"), question("q")
 ASKS: list[Ask] = [CALL, PLAIN, NUMBER]
@@ -245,7 +245,7 @@ def store(cache: Cache, about: str = "all else") -> Store:
 
 
 def kept(made: Store, replies: list[Reply], text: str = "x = 1", *, fresh: bool = False) -> Replies | None:
-    """Cache replies of a source. Return them as a second store reads them from disk, or None if they were not cached."""
+    """Cache replies of a source. Return them as a second store reads them, or None if they were not cached."""
     own, key = source(text), made.keys.trace(source(text), ASKS)
     value = Replies(tuple(replies), (), 0.5, ("a.py",), own)
     writer = made.afresh() if fresh else made

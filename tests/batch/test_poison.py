@@ -126,7 +126,7 @@ def test_a_changed_program_that_needs_too_much_memory_is_refused() -> None:
     assert isinstance(found, Fault) and (found.kind, found.message) == ("refused", answer["fault"]["message"])
 
 
-# -- with workers
+# -- with workers ------------------------------------------------------------------------------
 
 TEXT = """
 import jax

@@ -60,7 +60,7 @@ def reports(out: Path) -> dict[str, Report]:
 
 
 def files(out: Path) -> dict[str, bytes]:
-    """Return all files except the lock and the database, whose bytes depend on the order of its writes."""
+    """Return all files except the lock and the database, because the database's bytes depend on the order of writes."""
     found = (p for p in out.rglob("*") if p.is_file() and p.name not in (".lock", DATABASE))
     return {str(p.relative_to(out)): p.read_bytes() for p in found}
 

@@ -130,7 +130,7 @@ def twice(graded: Report) -> Report:
     return graded.model_copy(update={"exercises": [first, graded.exercises[1]], "points": 15, "earned": 15})
 
 
-def test_only_new_work_is_taken_from_the_new_report() -> None:
+def test_only_new_submissions_are_taken_from_the_new_report() -> None:
     old, new = report(5), report(0, SAME | {"submission": "t"})
     assert [e.earned for e in with_new_work(old, new).exercises] == [0, 5]
     assert with_new_work(old, report(0)).earned == 10

@@ -1,4 +1,4 @@
-"""The workers that run programs, and programs whose devices wait for each other."""
+"""The workers that run programs, and programs with devices that wait for each other."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def test_reports_of_two_modules_add_up_in_one_folder(tmp_path: Path, two: Course
 
 
 def with_a_bonus(two: Course) -> Course:
-    """Return a course whose second module is an extension."""
+    """Return a course with an extension as its second module."""
     path = two.path_of("y1_more")
     path.write_text(path.read_text().replace("exercise = Exercise(", "exercise = Exercise(extension=True, "))
     return find_course(two.root)

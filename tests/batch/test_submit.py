@@ -70,7 +70,7 @@ def test_the_zip_is_graded_like_the_folder(course: Course, grader: Grader, work:
     assert course.config.seed not in json.dumps(manifest)
 
 
-def test_equal_work_gives_a_zip_of_equal_bytes(course: Course, grader: Grader, work: Path, tmp_path: Path) -> None:
+def test_equal_submissions_give_zips_of_equal_bytes(course: Course, grader: Grader, work: Path, tmp_path: Path) -> None:
     ready = submit.prepare(course, MODULE, work, "ada", grader)
     at = datetime(2026, 11, 1, 12, tzinfo=UTC)
     first = submit.write_zip(course, MODULE, work, ready, tmp_path / "a.zip", "ada", at).read_bytes()

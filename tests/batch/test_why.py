@@ -120,7 +120,7 @@ def test_differences_from_the_report_on_file_are_shown(course: Course) -> None:
 
 
 @pytest.mark.slow
-def test_why_also_decides_questions_and_missing_work(course: Course) -> None:
+def test_why_also_decides_questions_and_missing_submissions(course: Course) -> None:
     asked = why(course, TIER, submitted(None), "gather_time", None)
     assert asked.result.status == "failed" and asked.lines[0].endswith(
         "}, answered nothing, because nothing was handed in"

@@ -99,7 +99,7 @@ def values(finding: Any) -> list[Any]:
     return [o.value for o in finding]
 
 
-# -- with a pair of workers
+# -- with a pair of workers --------------------------------------------------------------------
 
 
 def test_every_kind_of_ask_is_answered_in_order(workers: Workers) -> None:
@@ -197,7 +197,7 @@ def test_no_ask_runs_after_a_function_of_the_exercise_that_sleeps(impatient: Wor
 
 @pytest.mark.slow
 def test_after_an_exercise_that_sleeps_the_others_may_idle_two_seconds(impatient: Workers) -> None:
-    """Code that does not sleep is still answered. Otherwise each file with a sleeper uses a function's whole time limit."""
+    """Code that does not sleep is still answered. Otherwise each file with a sleeper uses a whole time limit."""
     tried = (("f", "a"), ("h", "b"), ("g", "c"), ("f", "d"), ("h", "e"))
     asks, cost = [replace(cases(task), exercise=of) for task, of in tried], Cost(impatient.limits)
     found = trace(impatient, source(SLEEPER), asks, cost).replies
@@ -262,7 +262,7 @@ def test_a_task_that_floods_the_pipe_is_reported(workers: Workers) -> None:
     assert values(good) == [1]
 
 
-# -- forged frames
+# -- forged frames ---------------------------------------------------------------------------
 
 FORGE = """
 import json, os, struct
@@ -333,7 +333,7 @@ def test_a_program_that_was_not_traced_is_refused(workers: Workers) -> None:
     assert found == Fault("refused", "the program cannot be read")
 
 
-# -- single replies
+# -- single replies ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -475,7 +475,7 @@ def test_a_tracer_that_dies_is_the_graders_fault() -> None:
     )
 
 
-# -- in the learner's notebook
+# -- in the learner's notebook -----------------------------------------------------------------
 
 
 def test_in_process_asks_run_the_notebooks_own_functions(devices: int) -> None:

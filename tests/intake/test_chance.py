@@ -22,7 +22,7 @@ def source(*texts: str) -> Source:
         "",
     ],
 )
-def test_typical_course_work_is_repeatable(text: str) -> None:
+def test_typical_submissions_are_repeatable(text: str) -> None:
     assert repeatable(source(text))
 
 

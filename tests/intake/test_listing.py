@@ -118,7 +118,7 @@ def test_an_archive_in_a_students_folder_that_is_not_read_is_named(tmp_path: Pat
         ("answers.PDF", f"{A_DOCUMENT}; write your answers into a .py file or a notebook (.ipynb)"),
     ],
 )
-def test_a_file_of_another_type_that_may_hold_work_is_named(tmp_path: Path, name: str, why: str) -> None:
+def test_a_file_of_another_type_that_may_hold_exercises_is_named(tmp_path: Path, name: str, why: str) -> None:
     """Otherwise the exercises in such a file are missing, and no note says why."""
     write(tmp_path / "c1_local.py")
     write(tmp_path / name)

@@ -51,7 +51,7 @@ def test_each_sub_folder_zip_or_named_file_is_a_student(tmp_path: Path):
     "work",
     ["c3_contracting.py", "03_matmuls (2).ipynb", "c3_contracing.py", "03_matmuls/c3_contracting.py", "exercises/x.py"],
 )
-def test_a_folder_that_holds_work_is_one_student(tmp_path: Path, work: str):
+def test_a_folder_that_holds_exercises_is_one_student(tmp_path: Path, work: str):
     write(tmp_path / "alice" / work)
     write(tmp_path / "alice/other/x.py")
     assert find(tmp_path / "alice") == ([("alice", tmp_path / "alice")], [])
@@ -99,7 +99,7 @@ def test_a_file_without_a_name_beside_files_of_students_is_set_aside(
     assert set_aside(Path("hw")) == (["alice", "bob"], {"": STRAY.format(f"hw/{name}")})
 
 
-def test_files_beside_one_students_work_belong_to_that_student(tmp_path: Path):
+def test_files_beside_one_students_exercises_belong_to_that_student(tmp_path: Path):
     for work in (
         "c3_contracting.py",
         "old/c3_contracting.py",
@@ -293,7 +293,9 @@ def test_links_among_submissions_are_set_aside(tmp_path: Path, monkeypatch: pyte
     assert aside["loop"] == "hw/loop is a link and was not followed; put the files themselves there"
 
 
-def test_files_that_may_be_work_beside_the_folders_are_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_files_that_may_be_submissions_beside_the_folders_are_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "hw/alice/c3_contracting.py")
     for name in ("bob", "carol.tar.gz", "dan_c3_contracting.RAR", "eve.py", "03_matmuls.7z"):

@@ -17,7 +17,7 @@ from grader.integrations.nbgrader.gradebook import one_transaction
 
 @pytest.fixture(autouse=True)
 def programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return the folder of Alembic's program, which nbgrader runs."""
+    """Put the folder of Alembic's program, which nbgrader runs, on the path."""
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
 
 
@@ -34,7 +34,7 @@ def test_one_transaction_commits_all_rows_at_once(tmp_path: Path) -> None:
                 gradebook.update_or_create_student(name)
                 assert students(place) == [], "others see nothing of it yet"
         assert students(place) == ["ada", "bo", "cy"]
-        gradebook.add_student("di")  # nbgrader's own again
+        gradebook.add_student("di")  # the gradebook commits each change at once again
     assert students(place) == ["ada", "bo", "cy", "di"]
 
 

@@ -1,4 +1,4 @@
-"""Links in submissions are never followed. An nbgrader whose copying cannot be replaced is refused."""
+"""The grader never follows links in submissions, and refuses an nbgrader if it cannot replace the copying."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_copying_leaves_out_links_lists_them_and_keeps_the_original(tmp_path: Pa
 def test_too_deep_or_unreadable_folders_are_reported_and_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A folder without permissions, and one too deep for a path, ended grading for the students after it."""
+    """Otherwise such a folder ends the grading of all students after it."""
     folder = tmp_path / "bo"
     (folder / "closed").mkdir(parents=True)
     (folder / "closed" / "x.txt").write_text("x")
@@ -92,7 +92,7 @@ def test_too_deep_or_unreadable_folders_are_reported_and_skipped(
         os.close(at)
         at = below
     os.close(at)
-    allowed = os.access  # the test may run as root, who may open every folder, so it replaces os.access
+    allowed = os.access  # root may open every folder, so the test replaces os.access
     monkeypatch.setattr(
         "os.access", lambda path, mode: allowed(path, mode) and not (mode & os.X_OK and str(path).endswith("closed"))
     )
@@ -105,7 +105,7 @@ def test_too_deep_or_unreadable_folders_are_reported_and_skipped(
 
 
 def test_entries_over_a_limit_are_reported_and_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The copy of a sparse file, which takes no space in a submission, filled the disk."""
+    """A sparse file takes no space in a submission, but its copy can fill the disk."""
     folder = tmp_path / "bo"
     (folder / "sub").mkdir(parents=True)
     for name, size in {"a.txt": 1 << 20, "big.bin": 1 << 40, "big.ipynb": 1 << 40, "z.txt": 1}.items():
@@ -136,7 +136,7 @@ def test_entries_over_a_limit_are_reported_and_not_copied(tmp_path: Path, monkey
 
 
 def test_a_timestamp_that_holds_no_time_is_a_note_and_ends_no_batch(tmp_path: Path) -> None:
-    """nbgrader waited for ever at a pipe, and ended at a text, so the students after it were not graded."""
+    """Otherwise nbgrader waits at a pipe without end, or stops at a text, and grades no student after it."""
     made = {
         "none": lambda path: None,
         "time": lambda path: path.write_text("2026-11-01 10:00:00.5 UTC"),

@@ -84,7 +84,7 @@ def grade(root: Path, **options: Any):
 
 
 def rows(root: Path, student: str = "") -> list[tuple]:
-    """Return scores and comments, all that a regrade could change."""
+    """Return the scores and comments that a regrade could change."""
     found: list[tuple] = []
     with classroom.gradebook_of(root) as gradebook:
         for one in gradebook.assignment_submissions(MODULE):
@@ -142,7 +142,7 @@ def test_init_twice_changes_nothing_and_keeps_the_settings(course: Course, root:
 def test_the_settings_name_the_course_by_its_full_path(
     course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After init with a relative --course, no command in the new folder found the course."""
+    """Otherwise no command in the new folder finds a course that was given by a relative path."""
     monkeypatch.chdir(course.root.parent)
     folder.init(load_course(Path(course.root.name) / "course.yaml"), tmp_path)
     assert f"course={str(course.root.resolve() / 'course.yaml')!r}" in (tmp_path / "nbgrader_config.py").read_text()
@@ -285,9 +285,9 @@ def test_changed_points_are_reported_before_grading_starts(course: Course, root:
 
 
 def test_the_replaced_package_is_the_one_that_jsonschema_imports() -> None:
-    """A package in ``sys.modules`` is replaced by None to save time.
+    """The grader replaces this package by None to save time.
 
-    This test notices if jsonschema imports another one.
+    The test fails if jsonschema imports a different package.
     """
     text = """
 import sys
@@ -321,7 +321,7 @@ def without_marks(book: Book) -> None:
 
 
 def shuffled(book: Book) -> None:
-    """Put tasks in another order, after everything that they need."""
+    """Reverse the order of the tasks' cells."""
     solutions = [i for i, c in enumerate(book["cells"]) if marks(c).get("solution")]
     moved = [book["cells"][i] for i in reversed(solutions)]
     for i, cell in zip(solutions, moved, strict=True):
@@ -491,11 +491,11 @@ def test_comments_are_escaped_for_markdown_and_html() -> None:
     assert "$" not in page and "alert(1)" in page
 
 
-# -- the way there and back --------------------------------------------------------------------
+# -- the exchange and zips ---------------------------------------------------------------------
 
 
 def with_exchange(root: Path, place: Path) -> dict[str, str]:
-    """Yield an exchange folder, and the environment of a student who uses it."""
+    """Add an exchange folder to the course's settings, and return the environment of a student who uses it."""
     exchange, home = place / "exchange", place / "home"
     exchange.mkdir(mode=0o777)
     exchange.chmod(0o777)
@@ -570,7 +570,7 @@ def test_validate_reports_success_or_failed_checks(course: Course, root: Path) -
     assert "Success" in nbgrader(place, "validate", f"{MODULE}.ipynb")
 
 
-# -- what must hold whatever happens -----------------------------------------------------------
+# -- leaks, kills and full disks ---------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -641,7 +641,7 @@ def test_a_killed_batch_resumes_with_equal_results(kills: int, course: Course, r
 def test_a_full_disk_is_reported_in_one_line_and_the_batch_goes_on(
     room: int, course: Course, root: Path, tmp_path: Path
 ) -> None:
-    """A file system with so many KiB left, for the gradebook, the reports or the notebooks; then with room again."""
+    """Grade with so few KiB left for the gradebook, the reports or the notebooks, then with enough room."""
     a_class(course, root)
     calm, disk, then = tmp_path / "calm", tmp_path / "disk", tmp_path / "then"
     shutil.copytree(root, calm)
@@ -694,7 +694,7 @@ def test_a_submission_reaches_no_file_and_no_kernel(course: Course, root: Path, 
     assert "not answered yet" in comments(root, "eve")[folder.cell_name(C1, "flops_per_device")]
 
 
-# -- who needs a person ------------------------------------------------------------------------
+# -- needs review ------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -764,7 +764,7 @@ def test_all_cases_that_need_review_are_listed_with_their_reason(course: Course,
 
 @pytest.mark.slow
 def test_a_changed_late_policy_changes_the_score(course: Course, root: Path) -> None:
-    """Reports graded under the old policy are not kept, and both ways of grading agree on that."""
+    """The grader makes all reports again under the new policy, and ``autograde`` and ``grade`` agree on them."""
     a_class(course, root)
     with classroom.gradebook_of(root) as gradebook:
         gradebook.update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
@@ -794,7 +794,7 @@ def test_a_notebook_the_grader_may_not_read_is_not_graded(course: Course, root: 
 
 @pytest.mark.slow
 def test_the_grade_command_grades_a_released_notebook_without_notes(course: Course, root: Path) -> None:
-    """Its ``check`` is nbgrader's, and a notebook of another module is beside it."""
+    """The notebook imports nbgrader's ``check``, and a notebook of a different module is beside it."""
     place = root / "hw" / "ada"
     place.mkdir(parents=True)
     (place / f"{MODULE}.ipynb").write_text(json.dumps(classroom.fill(book_of(root), course, MODULE, ALL_DONE)))
@@ -836,11 +836,11 @@ def test_folders_that_cannot_be_graded_stop_no_other(course: Course, root: Path)
     assert not any(scores(root, "mallory").values()) and scores(root, "zoe")[C1] > 0
 
 
-# -- links, and what belongs to others ---------------------------------------------------------
+# -- links, and files of other students --------------------------------------------------------
 
 
 def with_links(root: Path) -> Path:
-    """bob's submission links to the gradebook and to ada's notebook."""
+    """Add links to the gradebook and to ada's notebook to bob's submission, and return its folder."""
     place = root / "submitted" / "bob" / MODULE
     (place / "book.db").symlink_to(root / "gradebook.db")
     (place / "data").mkdir()
@@ -924,7 +924,7 @@ def test_collecting_follows_no_link(course: Course, root: Path, tmp_path: Path) 
 
 
 def test_many_files_of_a_student_do_not_hold_up_scan(course: Course, root: Path) -> None:
-    """Each file is read a few times, and the limit on the time of reading holds for the whole submission."""
+    """Each file is read a few times at most. One time limit for reading holds for the whole submission."""
     asked: list[str] = []
 
     class Counted(Parsers):
@@ -1069,9 +1069,9 @@ SCRIPTS = """# Mine
 def test_html_of_a_student_does_not_run_in_nbgraders_pages(
     plugged: bool, course: Course, root: Path, tmp_path: Path
 ) -> None:
-    """In the browser of the staff, and of the student. Without our setting the same page runs the script."""
+    """This holds for pages of staff and students. Without the course's setting, the same pages run the script."""
     book = classroom.fill(book_of(root), course, MODULE, ALL_DONE)
-    scripts = SCRIPTS if plugged else SCRIPTS.replace("![image.png](attachment:image.png)", "")  # an error in nbconvert
+    scripts = SCRIPTS if plugged else SCRIPTS.replace("![image.png](attachment:image.png)", "")  # nbconvert fails on it
     book["cells"] += [
         nbformat.v4.new_markdown_cell(scripts),
         nbformat.v4.new_raw_cell("<script>document.title='raw'</script>"),

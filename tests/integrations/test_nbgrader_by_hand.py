@@ -1,4 +1,4 @@
-"""Answers in words, graded in nbgrader's formgrader: the class page before and after."""
+"""Answers in words, graded in nbgrader's formgrader, and the class page before and after."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CELL = folder.cell_name(NAME, "why_it_waits")
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Ada and Bob answered in words, Cy did not."""
+    """Return a course folder with three submissions. Ada and Bob answered in words, and Cy did not."""
     course = course_of(tmp_path / "course", NAME, TEXT)
     build(course)
     root = tmp_path / "c"
@@ -120,7 +120,7 @@ def {name}_words():
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> Path:
-    """Ada answered every question of an exercise that is judged and read, and of another that is a bonus."""
+    """Return a course folder in which Ada answered all questions of an exercise and of a bonus exercise."""
     course = course_of(tmp_path / "course", "plain", BOTH.format(title="Plain", name="plain", extension=False))
     extra = BOTH.format(title="Extra", name="extra", extension=True)
     (course.root / "solutions" / "01_shown" / "extra.py").write_text(extra)
@@ -161,7 +161,7 @@ def test_scores_by_hand_and_extra_credit_agree_with_nbgraders_sums(mixed: Path) 
         assert words.needs_manual_grade
         words.extra_credit = 1.5
         words.needs_manual_grade = words.manual_score is None and words.auto_score is None
-    for _ in range(2):  # and stays unchanged
+    for _ in range(2):  # a second run changes nothing
         page, own = graded(mixed)
         assert "1.5 of 3 points" in own["ada"] and "2.5 bonus points" in own["ada"]
         assert own["ada"].count("set by hand by the staff, in nbgrader: no comment") == 2

@@ -19,7 +19,7 @@ from tests.reports.example_reports import exercise, make_report, result
 
 @pytest.mark.parametrize(("penalty", "cost"), [(0.0, ""), (2.0, ": 2 points off")])
 def test_nbgraders_pages_show_lateness_as_all_other_pages_do(penalty: float, cost: str) -> None:
-    """Before, they showed ``handed in late by 1 d 2 h``."""
+    """All pages show 26 hours as ``26 h``, and none as ``1 d 2 h``."""
     notebook = SimpleNamespace(late_submission_penalty=penalty, grades=[])
     submission = SimpleNamespace(
         student_id="ada", name="01_gather", total_seconds_late=26 * 3600, timestamp=datetime(2026, 11, 2),
@@ -31,7 +31,7 @@ def test_nbgraders_pages_show_lateness_as_all_other_pages_do(penalty: float, cos
 
 
 def page_of(outcome: BatchOutcome, place: Path, **points: float) -> str:
-    """Write the class page of students with these points; a student with 0 points wrote nothing. Return its text."""
+    """Return the class page of students with these points. A student with 0 points wrote nothing."""
     reports = {
         student: [make_report(exercise([result(earned=earned)], handed_in=earned > 0), student=student)]
         for student, earned in points.items()
@@ -41,7 +41,7 @@ def page_of(outcome: BatchOutcome, place: Path, **points: float) -> str:
 
 
 def test_a_student_who_wrote_nothing_is_not_late(tmp_path: Path) -> None:
-    """Before, the class page and the student's page said that the untouched notebook was handed in late."""
+    """The class page and the student's page must not list an untouched notebook as late."""
     late = HandIn(module="m", submitted="2026-11-02T00:00:00+00:00", source="nbgrader", text="handed in 26 h late")
     outcome = BatchOutcome(late=dict.fromkeys(["ada", "bob", "cy"], late))
     page = page_of(outcome, tmp_path, ada=1.0, bob=0.0)
@@ -51,7 +51,7 @@ def test_a_student_who_wrote_nothing_is_not_late(tmp_path: Path) -> None:
 
 
 def test_cases_have_the_kind_of_their_reason(tmp_path: Path) -> None:
-    """Before, pending points and scores to check had the kind "look", because their reasons had been reworded."""
+    """Pending points and scores to check must not have the general kind "look"."""
 
     def row(name: str, score: float | None) -> SimpleNamespace:
         return SimpleNamespace(name=name, needs_manual_grade=True, manual_score=score)

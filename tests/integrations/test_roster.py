@@ -31,7 +31,7 @@ def test_a_plain_roster_finds_students_by_id_and_email(tmp_path: Path) -> None:
 
 
 def test_a_name_in_another_unicode_form_is_the_same_student(tmp_path: Path) -> None:
-    """A macOS spreadsheet writes two characters where folders have one, so the extension was lost."""
+    """A macOS spreadsheet writes ë as two characters, and folders as one. The extension must still apply."""
     found = roster(tmp_path, "id,name,extension\nZoe\u0308,Zoe\u0308 M,2d\n")
     for name in ("Zo\u00eb", "Zoe\u0308", "zo\u00eb"):
         assert found.login(name) == "Zo\u00eb" and found.extensions([])(name) == {"*": timedelta(days=2)}
@@ -39,7 +39,7 @@ def test_a_name_in_another_unicode_form_is_the_same_student(tmp_path: Path) -> N
 
 
 def test_a_student_id_takes_precedence_over_an_email_prefix(tmp_path: Path) -> None:
-    """Bob's address made alice ambiguous: no roster had her, and her extension was lost."""
+    """Bob's address begins with alice, but the id alice is unique, so her extension applies."""
     found = roster(tmp_path, "id,email,extension\nalice,al@u.edu,2d\nbob,alice@other.edu,\n")
     assert found.login("Alice") == "alice" and found.extensions([])("alice") == {"*": timedelta(days=2)}
     assert found.login("alice@other.edu") == "bob" and found.login("al") == "alice"

@@ -1,4 +1,4 @@
-"""Students' text on nbgrader's pages: no tag, attribute or link that could run a script, and no very long cell."""
+"""Students' text on nbgrader's pages: no tag, attribute or link can run a script, and long cells are cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A released notebook in which the student wrote nothing does not count as handed in, as in plain grading."""
+"""A released notebook in which the student wrote nothing does not count as handed in."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def course() -> Course:
 
 
 def is_untouched(course: Course, module: str, place: Path, change: Callable[[list[Any]], object]) -> bool:
-    """Return whether a module's released notebook counts as untouched after ``change``, which gets the cells."""
+    """Return whether a module's released notebook counts as untouched after ``change`` of its cells."""
     book = json.loads(folder.source_notebook(course, module))
     known = [
         ReleasedCell(

@@ -27,7 +27,7 @@ def verdict(raw: Any, **options: Any) -> Result:
 @pytest.mark.parametrize(
     "raw", [559, 559.0, "559", "0.559 ms", "559 µs", "5.6e-4 s", 569, {"magnitude": 559e3, "units": "ns"}]
 )
-def test_right(raw):
+def test_right_answers_pass(raw):
     result = verdict(raw)
     assert (result.status, result.earned, result.points, result.reason, result.hint) == ("passed", 2, 2, "", "")
     assert result.kind == "number" and result.task == result.name == "waiting"
@@ -62,7 +62,7 @@ def test_right(raw):
         ("77 s", "not right: off by a factor of 1000 or more, so look at the units first"),
     ],
 )  # fmt: skip
-def test_wrong(raw, reason):
+def test_wrong_answers_fail_with_a_reason(raw, reason):
     result = verdict(raw)
     assert (result.status, result.earned, result.reason) == ("failed", 0, reason)
     assert result.misconception == ""
@@ -120,7 +120,7 @@ def test_a_known_misconception_gets_its_hint():
 
 
 def test_the_nearest_misconception_gives_the_hint():
-    """Both misconceptions are within tolerance of both answers; the nearer one speaks."""
+    """Both misconceptions are within tolerance of both answers. The nearer one gives the hint."""
     assert verdict(559 / 2 * 1.002).misconception == "both_ways"
     assert verdict(559 / 2 * 1.013).misconception == "nearly_both_ways"
 

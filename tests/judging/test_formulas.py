@@ -1,4 +1,4 @@
-"""Formulas as answers: equal ones are right, known wrong ones get a hint, and only evaluated ones are read."""
+"""Formulas as answers: equal formulas are right, and known mistakes get a hint."""
 
 from __future__ import annotations
 

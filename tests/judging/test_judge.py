@@ -1,4 +1,4 @@
-"""Findings and checks in, results out."""
+"""Turn findings and checks into results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.seen import finding, sharded
 
 
 def an_exercise() -> Exercise:
-    """One array task with three checks in a row, one function task."""
+    """Return an exercise with an array task, which has three checks in a row, and a function task."""
     exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}])
 
     @exercise.task
@@ -62,7 +62,7 @@ def an_exercise() -> Exercise:
 
 
 def timed_exercise(public: bool) -> Exercise:
-    """Two checks of one program with a timeline; both fail."""
+    """Return an exercise with two checks of one program with a timeline. Both checks fail."""
     exercise = Exercise(meshes=[{"x": 8}])
 
     @exercise.task
@@ -86,7 +86,7 @@ def timed_exercise(public: bool) -> Exercise:
 
 
 def timed_failures(public: bool, answers: Callable[[Ask], bool]) -> list[Result]:
-    """Both results, where only the asks that ``answers`` takes were asked: a gather, then a product."""
+    """Return both results from the asks that ``answers`` accepts. The program does a gather and then a matmul."""
     exercise = timed_exercise(public)
     program = read(gathered_product, [((1 << 14, 4096), P("x", None)), ((4096, 4096), P())], P())
     asks = [ask for ask in plan(exercise, public=False, seed="s") if answers(ask)]
@@ -127,7 +127,7 @@ def ticks(a):
 
 
 def ring_failures(answers: Callable[[Ask], bool], layouts: bool = False, local: Callable = rounds) -> list[Result]:
-    """Two checks of a ring that fail, a hidden one first, where only the asks that ``answers`` takes were asked."""
+    """Return the results of two failing checks of a ring, the first one hidden, for the asks of ``answers``."""
     exercise = Exercise(meshes=[{"x": 4}])
 
     @exercise.task
@@ -202,7 +202,7 @@ def observed(ask: Ask, factor: float = 2.0, *collectives: object) -> Observation
 
 
 def judged(exercise: Exercise, shows: Callable[[Ask], Any], *, public: bool = False) -> dict[str, Result]:
-    """Every ask of ``double`` comes to ``shows(ask)``; ``half`` is right."""
+    """Return the results by name if each ask of ``double`` finds ``shows(ask)`` and ``half`` is right."""
     answered = []
     for ask in plan(exercise, public=public, seed="s"):
         right = [Outcome(value=case["n"] / 2) for case in ask.cases]
@@ -214,7 +214,7 @@ def statuses(results: dict[str, Result]) -> list[str]:
     return [r.status for r in results.values()]
 
 
-def test_right_work_earns_everything() -> None:
+def test_a_right_submission_earns_everything() -> None:
     results = judged(an_exercise(), observed)
     assert statuses(results) == ["passed"] * 4
     assert sum(r.earned for r in results.values()) == 5
@@ -246,11 +246,11 @@ def test_a_failure_on_the_last_inputs_fails() -> None:
 
 
 def secretly(finding_of: Callable[[Ask], object]) -> dict[str, Result]:
-    """Right on all that can be shown; on secret inputs what ``told`` says."""
+    """Return the results of a submission that is right, except on hidden inputs, which find ``finding_of(ask)``."""
     return judged(an_exercise(), lambda ask: finding_of(ask) if ask.hidden_inputs else observed(ask))
 
 
-def test_failures_on_secret_inputs_all_have_one_fixed_reason() -> None:
+def test_failures_on_hidden_inputs_all_have_one_fixed_reason() -> None:
     reasons = {
         secretly(finding_of)["value"].model_dump_json()
         for finding_of in (
@@ -267,12 +267,12 @@ def test_failures_on_secret_inputs_all_have_one_fixed_reason() -> None:
     assert Result.model_validate_json(reasons.pop()).reason == WRONG_ON_HIDDEN
 
 
-def test_a_grader_fault_on_secret_inputs_reveals_nothing_about_them() -> None:
+def test_a_grader_fault_on_hidden_inputs_reveals_nothing_about_them() -> None:
     result = secretly(lambda ask: Fault("broken", "XLA said 0.731"))["value"]
     assert (result.status, result.reason) == ("broken", BROKEN_ON_HIDDEN)
 
 
-def test_an_exception_in_a_check_on_secret_inputs_reveals_nothing() -> None:
+def test_an_exception_in_a_check_on_hidden_inputs_reveals_nothing() -> None:
     exercise = an_exercise()
 
     def check(seen: Any) -> None:
@@ -331,7 +331,7 @@ def test_a_picture_shows_both_layouts() -> None:
 
 
 def test_values_are_reported_on_public_data_alone() -> None:
-    """On hidden sizes, and of hidden checks, a learner would be told what to write down."""
+    """Values on hidden sizes, or of hidden checks, would show learners the numbers to write down."""
 
     def wrong(ask: Ask) -> Observation:
         return observed(ask, 7.0)
@@ -346,7 +346,7 @@ def test_values_are_reported_on_public_data_alone() -> None:
     assert (hidden.status, hidden.expected, hidden.actual) == ("failed", None, None)
 
 
-# -- what a check is given
+# -- values that a check receives
 
 
 def test_numbers_are_given_in_the_widest_type_of_their_kind_exactly() -> None:
@@ -396,7 +396,7 @@ def test_gradients_are_given_by_the_names_of_their_arguments() -> None:
     assert found[0].cotangent.shape == (8,)
 
 
-# -- how failures are told
+# -- reasons of failures
 
 
 def failing(failure: Failure) -> Result:

@@ -1,4 +1,4 @@
-"""Answers that are no number: what is read as what, what is right, and what is said of the rest."""
+"""Answers that are not numbers: layouts, choices and tables are read, judged and explained."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ ORDERED = {"n": 2, "order": ["reduce", "8", "gather", "none"]}
 
 
 def judged(name: str, value: Any, drawn: dict[str, Any] | None = None) -> Any:
-    """The verdict on what a learner assigned."""
+    """Judge a value that a learner assigned."""
     usual = ORDERED if name == "sent" else N if QUESTIONS[name].params else {}
     return judge(QUESTIONS[name], drawn or usual, MISCONCEPTIONS, composed_answer(value))
 
@@ -455,7 +455,7 @@ def test_only_tables_are_compared_with_other_students_answers() -> None:
     assert others_of("sent", "A: an all-reduce", ORDERED, {"bo": {**ORDERED, "n": 4}}) == []
 
 
-# -- what an author declares -------------------------------------------------------------------
+# -- declarations of authors -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -485,7 +485,7 @@ def test_invalid_declarations_of_questions_are_reported(word: str, what: dict[st
 
 
 def problems(word: str, answer: Any, *misconceptions: Any, **what: Any) -> list[str]:
-    """What is wrong with a question that answers this, and with misconceptions that answer those."""
+    """Return the problems of a question and of its misconceptions, all given by their answers."""
     exercise = Exercise()
 
     def q(**params):
@@ -573,7 +573,7 @@ def test_pythons_warnings_about_answers_are_not_shown(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["{[]: 1}", "{{}}", "{'a': {[]}}", "\ud800", "-" * 400 + "1", "[" * 400], ids=ascii)
 def test_texts_that_python_cannot_evaluate_are_wrong_answers(text: str) -> None:
-    """Python raises a TypeError for some literals. The error reached the batch, and the student was not graded."""
+    """Python raises a TypeError for some literals. It must not stop the grading of the student."""
     for kind in (SpecKind(("x",)), TableKind({"n": QuantityKind("", 0.02)}, ("a", "b"))):
         with pytest.raises(BadAnswer):
             kind.read(text)
@@ -626,7 +626,7 @@ def test_each_right_number_earns_its_part(raw: Any, status: str, earned: float, 
         ("1, 6, 5", "Twice too much."),  # the other numbers are right
         ("1, 6, 10", "Twice too much."),
         ("2, 3, 5", "Either: Twice too much.\n\nOr: You took the slower link for b."),
-        ("1, 3, 10", ""),  # three misconceptions
+        ("1, 3, 10", ""),  # three misconceptions fit
         ("2, 7, 5", ""),
         ("1, 7, 10", ""),
     ],

@@ -1,4 +1,4 @@
-"""How alike two programs are in all that they send, multiply and return."""
+"""Measure how similar two programs are in their communication, matmuls and results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that list options: several of many, and an order."""
+"""Answers that are lists of options: several of the options, or all of them in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Known mistakes: whose mistake a submission's is, by what the checks find in both."""
+"""Find the misconception of a submission: the checks find equal mistakes in both programs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Change = Callable[[np.ndarray], Any]
 def an_exercise(
     dtype: str = "float32", due: Change = lambda a: 2 * a, compare: Callable[..., None] = expect_close
 ) -> Exercise:
-    """One task whose values, collectives and memory are checked, one function."""
+    """Return an exercise with a function and a task. Checks judge the task's values, collectives and memory."""
     exercise = Exercise(meshes=[{"x": 4, "y": 2}])
 
     @exercise.task
@@ -92,7 +92,7 @@ GATHER = collective("all_gather", "x")
 def ran(
     change: Change = lambda a: 2 * a, *sent: Collective, memory: int = 0, exercise: Exercise = EXERCISE
 ) -> list[Answered]:
-    """A program whose result is ``change`` of the argument, and whose function is right."""
+    """Return the findings of a program that returns ``change`` of its argument and has the right function."""
 
     def of(ask: Ask) -> Answered:
         if ask.cases:
@@ -111,7 +111,7 @@ def returned(*values: Any) -> list[Answered]:
 
 
 def shown_of(answers: Mapping[str, list[Answered]]) -> Callable[[Misconception, Sequence[Ask]], Shown]:
-    """Answer for misconceptions, by name, from the answers to all asks."""
+    """Return a function that shows the answers of a misconception to the given asks."""
 
     def shown(misconception: Misconception, asks: Sequence[Ask]) -> Shown:
         same = {ask.same for ask in asks}
@@ -121,7 +121,7 @@ def shown_of(answers: Mapping[str, list[Answered]]) -> Callable[[Misconception, 
 
 
 def named(exercise: Exercise, check: str, submitted: list[Answered], /, **known: list[Answered]) -> list[str]:
-    """The misconceptions that explain why a check fails, of those that come to ``known``; ``b_of_a`` is a form of ``a``."""
+    """Return the misconceptions of ``known`` that explain the failed check; ``b_of_a`` is a form of ``a``."""
     misconceptions, answers = [], dict[str, list[Answered]]()
     for name, answered in known.items():
         fails = tuple(r.name for r in judge_checks(exercise, answered, public=False) if r.status == "failed")
@@ -145,7 +145,7 @@ def hint(submitted: list[Answered], check: str = "value", /, **known: list[Answe
 
 
 def spoilt(change: Change, fill: float, rows: int = 2) -> Change:
-    """The same, with something else in the first rows."""
+    """Return ``change``, but with ``fill`` in the first rows of its result."""
 
     def changed(a: np.ndarray) -> np.ndarray:
         out = np.array(change(a))
@@ -166,7 +166,7 @@ def test_the_same_wrong_values_are_the_same_mistake_for_all_messages() -> None:
 
 
 def test_a_misconception_with_gives_is_matched_by_gives_alone() -> None:
-    """Its own program may have drawn other numbers: what that came to is not compared."""
+    """Its own program may use other random numbers, so the values of that program are not compared."""
 
     def three_times(seen: Any) -> None:
         expect_close(seen.out, 3 * seen.a)
@@ -263,7 +263,7 @@ def test_other_shapes_do_not_match() -> None:
     assert hint(ran(lambda a: 7 * a[:4]), cut=ran(lambda a: 3 * a[:4])) == ["cut"]
 
 
-# -- what is found of a program ----------------------------------------------------------------
+# -- collectives, memory and reasons -----------------------------------------------------------
 
 
 def test_collectives_match_by_kind_axes_and_count() -> None:
@@ -299,7 +299,7 @@ def test_a_misconception_that_fails_what_the_submission_passes_does_not_fit() ->
     assert hint(ran(lambda a: 5 * a, memory=4000), "memory", kept=ran(memory=4000)) == ["kept"]
 
 
-# -- several that fit --------------------------------------------------------------------------
+# -- several misconceptions that fit -----------------------------------------------------------
 
 
 def test_other_results_decide_between_several_misconceptions() -> None:
@@ -401,7 +401,7 @@ def test_functions_match_case_by_case() -> None:
 
 
 def test_a_milder_mistake_leaves_some_cases_of_a_misconception_right() -> None:
-    """At least as many cases must agree as are right, and all others must agree."""
+    """Cases that only the submission gets right are not compared. At least as many other cases must agree."""
     assert hint(returned(1.0, 2, 3.0), "halved", doubled=returned(7, 2, 3.0)) == ["doubled"]
     assert hint(returned(1.0, 2, 3.0), "halved", doubled=returned(7, 2, 8)) == []
     assert hint(returned(7, 2, 3.0), "halved", doubled=returned(1.0, 2, 3.0)) == []

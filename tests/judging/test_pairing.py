@@ -1,4 +1,4 @@
-"""A timed program stands beside the program whose values are judged: which one that is, and what comes of faults."""
+"""Compare a timed program with the small program that is judged by its values, and share their faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from grader.wire.operations import Body, Operation, Operations, Value
 
 
 def exercise() -> Exercise:
-    """A body in both modes; its values have a check that graders alone see, its time a public one."""
+    """Return an exercise with a body in both modes, hidden checks of its values and a public check of its time."""
     made = Exercise(meshes=[{"x": 4}, {"x": 8}], id="e")
 
     @made.body(out_specs=(), check_vma="both")
@@ -41,14 +41,14 @@ def exercise() -> Exercise:
 
 
 def program(ask: Ask, name: str = "add") -> Observation:
-    """One operation on the call's array."""
+    """Return the observation of one operation on the call's array."""
     values = (Value((ask.dims["I"],), "float32"),) * 2
     found = Operations(dict(ask.mesh), values, Body((0,), (Operation(name, (0,), (1,), line=7),), (1,)))
     return Observation([[]] * len(ask.inputs), [], 0, operations=found)
 
 
 def answered(made: Exercise, *, public: bool = False, name: str = "add") -> list[Answered]:
-    """``name``: what the timed program does; the small one adds."""
+    """Return findings for all asks. The timed program does the operation ``name``, and the small program adds."""
     asks = plan(made, public=public, seed="s")
     return [Answered(ask, Finding(program(ask, name if ask.dims["I"] > 1000 else "add"))) for ask in asks]
 

@@ -1,4 +1,4 @@
-"""What is asked: which meshes, shapes and inputs, and that the tracer never gets a value."""
+"""The asks of an exercise: meshes, shapes and inputs. The tracer never gets a value."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def calls(exercise: Exercise, *, secret: bool, seed: str = "s") -> list[Ask]:
     return [a for a in plan(exercise, public=False, seed=seed) if a.inputs and a.hidden_inputs == secret]
 
 
-def test_a_grader_asks_all_that_learners_can_try_then_hidden_sizes_then_secret_inputs() -> None:
+def test_a_grader_asks_all_that_learners_can_try_then_hidden_sizes_then_hidden_inputs() -> None:
     public = [a for a in plan(an_exercise(second=False), public=True, seed="s") if a.inputs]
     asks = [a for a in plan(an_exercise(second=False), public=False, seed="s") if a.inputs]
     assert [(a.dims["I"], len(a.inputs), a.hidden_inputs) for a in asks] == [
@@ -89,7 +89,7 @@ def test_an_added_check_does_not_change_the_inputs_of_other_checks() -> None:
     assert of_values(with_it) == of_values(without)
 
 
-def test_secret_asks_use_programs_that_were_already_asked_for() -> None:
+def test_asks_with_hidden_inputs_use_programs_that_were_already_asked_for() -> None:
     exercise = an_exercise()
     assert {a.program for a in calls(exercise, secret=True)} <= {a.program for a in calls(exercise, secret=False)}
 
@@ -113,7 +113,7 @@ def of_values(asks: list[Ask]) -> list[bytes]:
 
 @given(st.text(), st.text())
 def test_requests_to_the_tracer_do_not_depend_on_the_seed(first: str, second: str) -> None:
-    """So no input can be in it, not even in disguise."""
+    """The seed determines all hidden inputs, so a request that does not depend on it contains none of them."""
     one, two = (plan(an_exercise(), public=False, seed=seed) for seed in (first, second))
     asked = [json.dumps([ask.for_tracer(["a.py"]) for ask in asks]) for asks in (one, two)]
     assert asked[0] == asked[1]
@@ -121,7 +121,7 @@ def test_requests_to_the_tracer_do_not_depend_on_the_seed(first: str, second: st
     assert (of_values(one) == of_values(two)) == (first == second)
 
 
-def test_no_input_that_learners_have_is_secret() -> None:
+def test_hidden_inputs_differ_from_all_inputs_that_learners_have() -> None:
     for seed in ("s", "public"):
         asks = plan(an_exercise(), public=False, seed=f"{seed}/hidden")
         assert not set(of_values([a for a in asks if a.hidden_inputs])) & set(
@@ -171,7 +171,7 @@ def a_function(hidden: Any = None) -> Exercise:
     return exercise
 
 
-def test_seedless_cases_follow_public_ones_and_secret_cases_are_separate() -> None:
+def test_seedless_cases_follow_public_ones_and_hidden_cases_are_separate() -> None:
     exercise = a_function(lambda rng: [{"n": int(rng.integers(1 << 40))} for _ in range(3)])
     (public,) = plan(exercise, public=True, seed="s")
     (shown, secret), (shown_again, again), (shown_other, other) = (plan(exercise, public=False, seed=s) for s in "sst")

@@ -1,4 +1,4 @@
-"""What is wrong with a question is found before learners get it."""
+"""Find the mistakes of a question before learners get it."""
 
 from __future__ import annotations
 

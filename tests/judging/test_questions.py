@@ -1,4 +1,4 @@
-"""What a learner gets of a question."""
+"""The text of a question that a learner reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs at two sizes, compared operation by operation: honest ones in many styles pass, each kind of fake is named."""
+"""Compare a program at two sizes, operation by operation: honest programs pass, and fakes are reported."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def local(a, w):
 @pytest.fixture
 def program(traced: Callable[..., Any]) -> Callable[..., Operations]:
     def program(body: str, dims: dict[str, int], mesh: dict[str, int] = MESH, dtype: str = "float32") -> Operations:
-        """Of ``def local(a, w)`` with a[B_x, D] and w[D, F]."""
+        """Trace ``def local(a, w)`` with a[B_x, D] and w[D, F]."""
         text = f"""{HEAD}
 {body}
 
@@ -57,7 +57,7 @@ def f(a, w, *, mesh):
 
 
 def compared(program: Callable[..., Operations], body: str, other: str | None = None) -> Difference | None:
-    """How the second program, or the same text, on large arrays differs from the first on small ones."""
+    """Return how the second program (default: the first) on large arrays differs from the first on small ones."""
     sizes = substitution(SMALL, LARGE, MESH, MESH)
     return difference(program(body, SMALL), program(other or body, LARGE), sizes)
 
@@ -147,7 +147,7 @@ SLICED = "def local(a, w):\n    return lax.dynamic_slice(a, (0, 0), ({}, {})) @ 
 
 
 def test_a_size_has_only_one_partner(program: Callable[..., Operations]) -> None:
-    """The small program reads everything through slices of the full size: at large sizes they may not shrink."""
+    """The small program slices whole arrays. At large sizes, its slices must have the size of the whole arrays too."""
     honest = SLICED.format("a.shape[0]", "a.shape[1]", "a.shape[1]", "w.shape[1]")
     assert compared(program, honest) is None
     for shrunk, told in (
@@ -160,7 +160,7 @@ def test_a_size_has_only_one_partner(program: Callable[..., Operations]) -> None
 
 
 def test_a_size_that_parts_add_up_to_still_has_to_grow(program: Callable[..., Operations]) -> None:
-    """Arrays of 5 and 6 numbers make one of 11 at both sizes; 11 rows of the small program stand for 4,096 all the same."""
+    """At both sizes, 5 and 6 numbers make 11. Nevertheless, 11 rows of the small program must become 4,096."""
     text = """
 def local(a, w):
     pieces = jnp.concatenate([lax.iota(jnp.float32, 5), lax.iota(jnp.float32, 6)])
@@ -258,7 +258,7 @@ def local(a, w):
 def test_device_counts_dimension_numbers_and_type_widths_do_not_scale(
     devices: int, program: Callable[..., Operations]
 ) -> None:
-    """Two or three devices stand for 256; the fourth dimension stays the fourth, and a type of 64 bits has 64."""
+    """The dimension 3 and the 64 bits of a type do not scale when 2 or 3 devices become 256."""
     text = "def local(a, w):\n    b = (a @ w)[:, None, None]\n    return b.sum(3)[:, 0] + jnp.transpose(b, (3, 0, 1, 2)).sum(0)[:, 0]"
     small, large = {"B": devices * 11, "D": 13, "F": 17}, {"B": 256 * 64, "D": 2048, "F": 8192}
     sizes = substitution(small, large, {"x": devices}, {"x": 256})

@@ -1,4 +1,4 @@
-"""What a check sees: trees, steps and gradients put together from flat arrays."""
+"""Build the trees, steps and gradients that a check sees from flat arrays."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def an_exercise(look: Any = lambda seen: None, **more: Any) -> Exercise:
 
 
 def answered(exercise: Exercise, *factors: float) -> list[Answered]:
-    """Each step gives ``b``, ``w``, the loss, and gradients where they are asked, all of one factor."""
+    """Answer all asks. Each step returns ``b``, ``w``, a loss and the gradients, all filled with the step's factor."""
 
     def observed(ask: Ask) -> Observation:
         shapes = [((2,), "bfloat16"), ((4,), "float32"), ((), "float32")]
@@ -64,7 +64,7 @@ def test_a_step_begins_with_the_results_of_the_previous_step() -> None:
     assert [step.params["w"][0] for step in seen.steps[1:]] == [1, 2]
     assert [step.out[1].value for step in seen.steps] == [1, 2, 3] and seen.out[1].value == 3
     assert (seen.params["w"] == seen.steps[0].params["w"]).all() and seen.params["w"][0] not in (1, 2)
-    assert len({step.x.tobytes() for step in seen.steps}) == 3  # drawn anew
+    assert len({step.x.tobytes() for step in seen.steps}) == 3  # each step has a new x
     assert seen.out[0]["w"].name == "step 3: params['w']"
     secret = [list(seen_of(a, public=False)) for a in found if a.ask.hidden_inputs]
     assert [len(runs) for runs in secret] == [2] and all(len(run.steps) == 3 for run in secret[0])
@@ -89,7 +89,7 @@ def test_no_returned_value_breaks_the_check_of_the_next_step() -> None:
     )  # fmt: skip
 
 
-def test_operations_are_tried_on_the_mesh_of_most_axes_and_of_graded_work_on_hidden_dimensions() -> None:
+def test_operations_are_tried_on_the_mesh_of_most_axes_and_when_graded_on_hidden_dimensions() -> None:
     exercise = Exercise(meshes=[{"x": 8, "y": 1}, {"x": 2, "y": 2}])
 
     @exercise.task
@@ -107,7 +107,7 @@ def test_operations_are_tried_on_the_mesh_of_most_axes_and_of_graded_work_on_hid
             raise AssertionError
 
     def tried(public: bool) -> set[tuple]:
-        """Axis x, dimension I and whether it is a secret."""
+        """Return (size of axis x, dimension I, inputs are hidden) for programs with operations that are tried."""
         found = set()
         for ask in plan(exercise, public=public, seed="s"):
             outputs = [[sharded(np.zeros(ask.dims["I"]), (), ask.mesh)] for _ in ask.inputs]

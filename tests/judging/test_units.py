@@ -1,4 +1,4 @@
-"""One registry of units, whoever asks first."""
+"""All threads use one registry of units."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.again import made_again
 
 
 def test_units_are_read_by_many_threads_at_once():
-    """The first uses meet while the registry is made; there must be one, or its quantities do not mix."""
+    """Quantities of two registries do not mix, so threads that start together must make only one registry."""
     from concurrent.futures import ThreadPoolExecutor
 
     unit_of = made_again(units).unit_of

@@ -1,4 +1,4 @@
-"""Drawing a learner's parameters, finding whose question an answer fits, and the questions of D1."""
+"""Draw a learner's parameters, find the student that an answer belongs to, and test the questions of D1."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def question(**options):
 
 
 def test_draws_equal_recorded_values():
-    """These are what past reports were judged by: a change of the draw is a change of every learner's question."""
+    """If a draw changes, every learner's question changes, and past reports no longer fit."""
     area = question()
     drawn = [params_for(area, seed="2027", student=s) for s in ("ada", "bo", None)]
     assert drawn == [{"n": 1, "m": 10}, {"n": 4, "m": 20}, {"n": 1, "m": 20}]
@@ -89,7 +89,7 @@ def test_a_right_answer_is_not_suspicious():
 
 
 def one_by_one(of, student, text, params):
-    """Whose question an answer fits, held against every student: what ``OfAClass`` must come to."""
+    """Check an answer against the question of every student. ``OfAClass`` must find the same students."""
 
     def fits(drawn):
         kind = kind_of(of, drawn)
@@ -128,7 +128,7 @@ def test_each_draw_is_computed_once_for_all_students():
     assert len(asked) == 8 and any(found)
 
 
-# -- D1, the exercise that is graded by all of this -------------------------------------------
+# -- the exercise D1 --------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +163,7 @@ def outcome(fn, args) -> Outcome:
 
 
 def failing(d1, fn, *, public: bool) -> set[str]:
-    """Names of the checks of D1's function that ``fn`` does not meet."""
+    """Return the names of the checks of D1's function that ``fn`` fails."""
     times = d1.checks["ring_gather_seconds"].call
     cases = times.public if public else list(times.hidden(np.random.default_rng(0)))
     reference = d1.tasks["axis_collective_time"].fn

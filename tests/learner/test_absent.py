@@ -1,4 +1,4 @@
-"""Missing modules cost the code that uses them, and nothing else."""
+"""If a module is missing, only the code that uses it fails."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_import_statement_calls_the_replaced_builtin() -> None:
     with stood_in(space, lambda *note: notes.append(note), lambda file, line: line == 2):
         exec(compile("import plot_not_there.inner as p, math\n", "a.py", "exec"), space)
         with pytest.raises(ModuleNotFoundError):
-            exec(compile("\nimport plot_not_there\n", "a.py", "exec"), space)  # guarded
+            exec(compile("\nimport plot_not_there\n", "a.py", "exec"), space)  # line 2 counts as guarded
         with pytest.raises(ModuleNotFoundError):
             import plot_not_there  # noqa: F401  # pyright: ignore[reportMissingImports]
     assert isinstance(space["p"], StandIn) and notes == [("plot_not_there", 1, "a.py")]

@@ -184,7 +184,7 @@ def test_static_keywords_keep_their_types(traced: Callable[..., Any]) -> None:
 
 
 def test_the_same_text_is_the_same_program(traced: Callable[..., Any]) -> None:
-    """Except debug information, so that identical submissions are run once."""
+    """Debug information is left out, so that the grader runs identical programs once."""
     text = IMPORTS + STYLES["decorated"]
 
     def bare(text: str) -> str:

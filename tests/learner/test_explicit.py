@@ -121,7 +121,7 @@ def test_axes_in_a_shard_map_are_manual(explicit: Callable[..., Traced]) -> None
 
 @pytest.mark.parametrize("spec", [("x", None), (None, None), (None, "y")])
 def test_the_cotangent_has_the_type_of_the_result(explicit: Callable[..., Traced], spec: tuple) -> None:
-    """The learner's result may have another layout than the reference's; a check decides about that."""
+    """The learner's result may have a different layout from the reference's. A check judges the layout."""
     cotangent = normal(8, 4, spec=spec)
     made = explicit(PRODUCT.format("P('x', None)"), A, B, wrt=("a", "b"), cotangent=cotangent)
     a, b, c = drawn(A, B, cotangent)

@@ -96,7 +96,7 @@ def test_a_stubs_own_error_is_reported_as_unwritten_from_a_helper_too(traced: Ca
 
 
 def test_addresses_are_left_out_of_messages(traced: Callable[..., Any]) -> None:
-    """Reports must be equal each time."""
+    """Reports of equal submissions must be equal."""
     text = "class Odd: pass\ndef f(a, *, mesh):\n    raise ValueError(Odd())\n"
     assert traced(text, A).fault["message"].endswith("Odd object at 0x...>")
 
@@ -108,7 +108,7 @@ def test_a_message_that_cannot_be_shown_does_no_harm(traced: Callable[..., Any])
 
 @pytest.mark.parametrize("result", ["'a'", "print", "[a, 'a']"])
 def test_messages_contain_no_path_of_the_grader(traced: Callable[..., Any], result: str) -> None:
-    """A report holds no path, so that it is equal wherever it was made."""
+    """Reports contain no path, so that they are equal on all machines."""
     message = traced(f"def f(a, *, mesh):\n    return {result}\n", A).fault["message"]
     assert "answering.py" not in message and "/" not in message
 

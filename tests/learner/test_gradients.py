@@ -40,7 +40,7 @@ def traced(call: Call, text: str) -> tuple[dict, bytes, dict]:
 
 @pytest.fixture
 def ran() -> Callable[[Call, str, list[np.ndarray]], list[np.ndarray]]:
-    """Return the results on device 0, where all are whole."""
+    """Return a function that runs a task and returns its results on device 0, which has whole arrays."""
 
     def run(call: Call, text: str, inputs: list[np.ndarray]) -> list[np.ndarray]:
         reply, code, request = traced(call, text)
@@ -108,7 +108,7 @@ def test_a_loss_is_one_number() -> None:
 
 
 def test_a_loss_that_is_a_python_number_has_gradients_of_zero(ran: Callable) -> None:
-    """It is a wrong answer, not an error of the grader."""
+    """A constant loss is a wrong answer, not an error of the grader."""
     loss, x = ran(a_call(wrt=["x"]), SIMPLE + "    return 1.5\n", [B, W, X, np.float32(1)])
     assert loss == 1.5 and not x.any() and x.shape == X.shape
 

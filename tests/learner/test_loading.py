@@ -23,7 +23,7 @@ def test_an_exit_while_loading_is_a_fault_and_what_was_defined_before_counts(tra
 
 
 def test_cells_after_an_error_are_run(traced: Callable[..., Any]) -> None:
-    """As in a notebook: a failing scratch cell stops no other cell."""
+    """As in a notebook, a scratch cell that fails stops no other cell."""
     made = traced(["import jax", "b = c", "x = 1\n1 / 0\nx = 2", "def f(a, *, mesh):\n    return a * x\n"], A)
     assert [(f["chunk"], f["line"], f["type"]) for f in made.loading] == [
         ("cell 2", 1, "NameError"),

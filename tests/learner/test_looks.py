@@ -62,7 +62,7 @@ def test_the_number_of_inspections_is_limited(traced: Callable[..., Any]) -> Non
 
 
 def test_jax_still_has_the_internals_that_inspection_uses(devices: int) -> None:
-    """``Tracer._trace``, and the type name of an unused result: this test notices if JAX renames them."""
+    """This test fails if JAX renames ``Tracer._trace`` or the type of an unused result."""
     traces = []
 
     def seen(x: Any) -> Any:

@@ -36,7 +36,7 @@ def test_the_timer_is_restored_after_a_timeout(traced: Callable[..., Any]) -> No
 
 
 def test_an_early_timer_signal_does_not_end_a_program(traced: Callable[..., Any]) -> None:
-    """The system's timer counts ticks of other processes; the process's own clock decides."""
+    """The system's timer may count ticks of other processes, so the process's own clock decides."""
     text = "import os, signal\ndef f(a, *, mesh):\n    os.kill(os.getpid(), signal.SIGPROF)\n    return a\n"
     assert traced(text, A, seconds=60).reply == {"program": True}
 
@@ -47,7 +47,7 @@ def test_an_early_timer_signal_does_not_end_a_program(traced: Callable[..., Any]
 def test_system_time_counts_only_beyond_the_allowance(
     system: float, counted: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The time to hand out memory depends on the machine's load."""
+    """The kernel's time to allocate memory depends on the load of the machine."""
     begun = os.times()
     now = os.times_result((begun.user + 3, begun.system + system, 0, 0, 0))
     monkeypatch.setattr(os, "times", lambda: now)
@@ -57,7 +57,7 @@ def test_system_time_counts_only_beyond_the_allowance(
 def test_a_shared_context_changes_no_program(traced: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     from jax._src.interpreters import mlir
 
-    monkeypatch.setattr(mlir, "make_ir_context", mlir.make_ir_context)  # put back afterwards
+    monkeypatch.setattr(mlir, "make_ir_context", mlir.make_ir_context)  # monkeypatch restores this after the test
     text = "import jax\ndef f(a, *, mesh):\n    return jax.numpy.sin(a) @ a.T\n"
 
     alone = traced(text, normal(8, 12)).form
@@ -67,10 +67,10 @@ def test_a_shared_context_changes_no_program(traced: Callable[..., Any], monkeyp
 
 
 def test_jax_lowers_in_the_context_that_children_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``mlir.make_ir_context`` is replaced: this test notices if JAX makes its contexts elsewhere."""
+    """This test fails if JAX no longer makes its contexts with ``mlir.make_ir_context``, which is replaced."""
     from jax._src.interpreters import mlir
 
-    monkeypatch.setattr(mlir, "make_ir_context", mlir.make_ir_context)  # put back afterwards
+    monkeypatch.setattr(mlir, "make_ir_context", mlir.make_ir_context)  # monkeypatch restores this after the test
     share_ir_context()
     lowered = jax.jit(lambda x: x + 1).lower(1.0).compiler_ir("stablehlo")
     assert lowered is not None and lowered.context == mlir.make_ir_context()

@@ -1,4 +1,4 @@
-"""JAX is restored afterwards, and still has everything that stand-ins replace."""
+"""Stand-ins replace parts of JAX only while learner code runs, and JAX still has these parts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_jax_settings_are_restored_after_learner_code(traced: Callable[..., Any]
 
 
 def test_every_stand_in_is_removed_after_tracing(traced: Callable[..., Any]) -> None:
-    """Every stand-in is removed, and no mesh, setting or inspection of one ask reaches the next."""
+    """No mesh, setting or inspection of one ask reaches the next."""
     owners = [jax, jax.debug, jax.lax, jax.sharding, jax.profiler, jax.distributed, type(jax.config), Tracer, jax.set_mesh]  # fmt: skip
     before = [dict(o.__dict__) for o in owners]
     text = f"{IMPORTS}jax.set_mesh(jax.make_mesh((8,), ('x',)))\nimport nothing_such\ndef f(a, *, mesh):\n    jax.set_mesh(mesh)\n    mesh.__enter__()\n    print(a.sharding)\n    return a\n"
@@ -56,7 +56,7 @@ def test_jax_still_has_every_function_that_stand_ins_replace() -> None:
 
 
 def test_every_name_that_is_replaced_is_one_of_jaxs(devices: int) -> None:
-    """Except spellings that JAX has dropped, and names of computed arrays. If this fails, JAX has moved something."""
+    """Old spellings and names of computed arrays are exceptions. If this fails, JAX has moved something."""
     names = {(getattr(owner, "__name__", ""), name) for owner, name, _ in stand_ins() if not hasattr(owner, name)}
     computed = {
         ("Tracer", name) for name in ("block_until_ready", "copy_to_host_async") if hasattr(jax.numpy.ones(1), name)

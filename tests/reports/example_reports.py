@@ -1,4 +1,4 @@
-"""Example reports: every kind of result, a class, and hostile text; and readers of rendered pages."""
+"""Example reports, a class, hostile text, and readers of rendered pages."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ PEOPLE = ["liddell.alice@uni.edu", "bo", "Straße Jürgen", "max_mustermann", "o
 
 
 def a_class() -> list[Report]:
-    """Return a class with every student's name wherever a learner can put it."""
+    """Return a class in which every text that a learner can set contains the student's name."""
     reports = []
     for name in PEOPLE:
         says = f"NameError: name '{name}_x' is not defined in {name.upper()}.py, by {name.split()[0]}"
@@ -66,7 +66,7 @@ def test_students_named_like_a_pictures_fields_cost_no_picture() -> None:
 
 
 def test_text_of_the_course_is_not_anonymised() -> None:
-    """With a student called scatter, labels and hints with this word stay, because they come from the course."""
+    """Labels and hints come from the course, so they keep the word scatter although a student has this name."""
     report = make_report(exercise([layout_failure()]), student="scatter")
     (kept,) = Anonymous({"scatter": "student-0001"}).report(report).exercises[0].results
     assert (kept.label, kept.hint) == (layout_failure().label, layout_failure().hint)

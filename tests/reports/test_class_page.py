@@ -1,4 +1,4 @@
-"""The class page as a browser shows it, for a class of 26 and of 500; and its content."""
+"""The content of the class page, and its look in a browser for classes of 26 and 500 students."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _answer(rng: random.Random):
 
 
 def write(folder: Path, reports: list[Report], pages: int | None = None) -> Path:
-    """Write the class page and its students' pages, all of them or the first ``pages``."""
+    """Write the class page, and the pages of all or the first ``pages`` students. Return the class page's path."""
     for report in reports[:pages]:
         (folder / page_name(report.student)).write_text(render_html(report, audience="staff"), encoding="utf-8")
     summary = summarise(reports, not_graded={"zed": "two folders"})

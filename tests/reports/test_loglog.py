@@ -22,7 +22,7 @@ def test_a_point_on_the_diagonal_was_predicted_right() -> None:
     assert right.x - plot.left == pytest.approx(plot.side - (right.y - plot.top))
     assert plot.marks[0].y < plot.top + plot.side - (
         plot.marks[0].x - plot.left
-    )  # the point of a program that was slower than predicted lies above the diagonal
+    )  # a program slower than predicted is above the diagonal
     assert all(
         plot.left <= m.x <= plot.left + plot.side and plot.top <= m.y <= plot.top + plot.side for m in plot.marks
     )

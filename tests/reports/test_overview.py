@@ -63,7 +63,7 @@ def test_no_word_is_cut_at_any_width() -> None:
 
 
 def test_an_unreadable_file_is_reported() -> None:
-    """Otherwise a file in another encoding would look like an exercise that was not begun."""
+    """Otherwise a file in a different encoding looks like an exercise that was not begun."""
     told = report().model_copy(update={"notes": ["c4_same_axis.py is not UTF-8 text (line 1); save it as UTF-8"]})
     file = io.StringIO()
     print_overview(told, TITLES, Console(file=file, width=100))

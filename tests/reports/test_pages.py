@@ -85,7 +85,7 @@ def test_student_pages_do_not_overwrite_the_graders_pages(name: str) -> None:
 
 def test_untrusted_text_is_escaped_and_stripped_in_pages() -> None:
     for text in pages(evil_report(), "staff"):
-        assert "<script>" not in text.replace('<script>"use strict";', "")  # ours
+        assert "<script>" not in text.replace('<script>"use strict";', "")  # the page's own script
         assert "&lt;script&gt;alert(1)&lt;/script&gt;red" in text
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
 
@@ -107,7 +107,7 @@ def test_a_fragment_uses_inline_styles_only() -> None:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 def test_the_reason_is_the_widest_column_in_a_notebook(tmp_path: Path) -> None:
-    """Jupyter gives all columns of a table equal widths; a picture then had a third of the page."""
+    """Jupyter gives all columns equal widths, so without a style a picture gets a third of the page."""
     jupyter = "<style>table { table-layout: fixed; } td { text-align: right; }</style>"
     (tmp_path / "book.html").write_text(jupyter + render_fragment(mixed().exercises[0]), encoding="utf-8")
     with chromium() as page:

@@ -1,4 +1,4 @@
-"""The two profiles of the clock side by side, and where a compiler's step differs from the clock's."""
+"""Compare the clock's two profiles, and name the part of a step that differs most from the compiler's step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHIPS = {"v3": "v3:4x2", "v4p": "v4p:2x2x2", "v5e": "v5e:2x4", "v5p": "v5p:2x2x2
 
 
 def three_kinds(a, w):
-    """A matmul, and beside it a permute, a gather and a sum that it does not need."""
+    """Return a matmul, and a permute, a gather and a sum that the matmul does not need."""
     sent = lax.ppermute(a[:64], "x", [(i, (i + 1) % 8) for i in range(8)])
     return a @ w, sent, lax.all_gather(a[:8], "x"), lax.psum(w[:64], "x")
 
@@ -68,10 +68,10 @@ def test_each_profile_is_compared_with_the_right_other_one(profile: str, other: 
         (0, 0, -2, "the core waits for "),
     ],
 )
-def test_the_part_that_differs_most_in_the_direction_of_the_step(
+def test_the_text_names_the_part_that_differs_most_in_the_direction_of_the_step(
     matmuls: int, other: int, waiting: int, text: str
 ) -> None:
-    """Each is given in microseconds more than by the clock."""
+    """``matmuls``, ``other`` and ``waiting`` are differences from the clock's times, in microseconds."""
     clock = of(three_kinds, "v5p:2x2x2", "v5p")
     more = [10**6 * n for n in (matmuls, other, waiting)]
     compiled = clock.step + sum(more), clock.products + more[0], clock.idle + more[2]

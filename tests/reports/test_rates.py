@@ -1,4 +1,4 @@
-"""A class's results: misconceptions, and results that count in no rate."""
+"""Rates of a class: common misconceptions, and results that no rate counts."""
 
 from __future__ import annotations
 

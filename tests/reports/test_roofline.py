@@ -17,7 +17,7 @@ V5E = CHIPS["v5e"]
 
 
 def product(intensity: float, *, flops: int = 10**12, number: int = 0, line: int = 14) -> Span:
-    """Return a matmul that takes as long as v5e's roof says."""
+    """Return a matmul with the time that v5e's roofline gives."""
     bytes_ = round(flops / intensity)
     return span(
         COMPUTE, "product", 0, 1e6 * max(flops / V5E.bf16, bytes_ / V5E.hbm_bw), number, line=line, flops=flops, bytes=bytes_
@@ -25,7 +25,7 @@ def product(intensity: float, *, flops: int = 10**12, number: int = 0, line: int
 
 
 @pytest.mark.parametrize(("times", "bound"), [(0.5, "HBM"), (2.0, "arithmetic")])
-def test_a_product_is_bounded_by_what_its_intensity_says(times: float, bound: str) -> None:
+def test_the_intensity_of_a_matmul_decides_what_bounds_it(times: float, bound: str) -> None:
     found = roofline_of(timeline(product(times * hbm_intensity("v5e"))), 0)
     assert found is not None
     (point,) = found.points
@@ -55,7 +55,7 @@ def test_the_step_has_no_point_if_its_bytes_are_unknown(sent: float) -> None:
     assert found is not None and [p.per for p in found.points] == ["HBM byte"]
 
 
-def test_rounds_of_a_loop_are_one_point_and_other_lines_others() -> None:
+def test_rounds_of_a_loop_share_a_point_and_other_lines_have_their_own() -> None:
     spans = [product(50, number=1), product(50, number=2), product(50, number=3, line=20)]
     found = roofline_of(timeline(*spans), 0)
     assert found is not None and len(found.points) == 2

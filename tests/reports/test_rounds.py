@@ -127,7 +127,7 @@ def test_lines_of_a_pipeline_that_are_alike_are_shown_once() -> None:
     pipeline = Pipeline(("x",), ("pp",), (7, 7), (works, later))
     rounds = ticks_of(pipeline, {"pp": 2, "dp": 2})
     assert rounds is not None and rounds.devices == ["0", "1"] and "One line along pp" in rounds.caption
-    assert [cell.sources for cell in rounds.rows[1][2]] == [(1,), (1,)]  # columns, not devices
+    assert [cell.sources for cell in rounds.rows[1][2]] == [(1,), (1,)]  # sources are columns, not devices
     across = replace(pipeline, ticks=(works, (replace(later[0], sources=(1,)), *later[1:])))
     rounds = ticks_of(across, {"pp": 2, "dp": 2})
     assert rounds is not None and rounds.devices == ["0,0", "0,1", "1,0", "1,1"]

@@ -31,7 +31,7 @@ def test_every_word_is_whole_at_any_width(width: int) -> None:
     assert {"with_sharding_constraint", "reshard", "wherever"} <= {word.strip(":") for word in text.split()}
 
 
-def test_rows_stand_below_each_other_where_columns_have_no_room() -> None:
+def test_cells_are_below_each_other_where_columns_have_no_room() -> None:
     lines = [line.rstrip() for line in printed(40).splitlines()]
     assert "  name: with_sharding_constraint" in lines and "  one" in lines
     assert "name" in printed(80).split("one")[0]

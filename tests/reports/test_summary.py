@@ -26,7 +26,7 @@ def test_a_class_is_counted() -> None:
     assert (summary.submissions, summary.mean, summary.median) == (4, 37.5, 25.0)
     assert (summary.minimum, summary.maximum) == (0.0, 100.0)
     value, layout = summary.checks
-    assert (value.passed, value.failed, value.broken, value.rate) == (2, 1, 1, 66.67)  # of three judged
+    assert (value.passed, value.failed, value.broken, value.rate) == (2, 1, 1, 66.67)  # three were judged
     assert (layout.passed, layout.failed, layout.blocked, layout.rate) == (1, 2, 1, 25.0)
     assert [(e.exercise, e.mean, e.full) for e in summary.exercises] == [("c3_contracting", 37.5, 1)]
     assert [(m.name, m.students) for m in summary.misconceptions] == [("wrong_dimension", 2)]
@@ -45,7 +45,7 @@ def test_a_page_is_the_same_for_the_same_report() -> None:
 
 
 def late(number: int, of: int, penalty: float, earned: float = 2) -> list[Report]:
-    """Return a class with this number of 4 points, in which the first ``number`` students lost points for lateness."""
+    """Return a class of ``of`` students with ``earned`` of 4 points. The first ``number`` have a late penalty."""
     found = []
     for i in range(of):
         hand_in = HandIn(
@@ -97,7 +97,7 @@ def test_points_by_hand_are_counted_in_exercises_and_checks() -> None:
 
 
 def test_points_by_hand_for_pending_answers_give_no_warning() -> None:
-    """A course with one written question was warned in each run that points by hand had changed the whole class."""
+    """Otherwise each run of a course with a written question warns that points by hand changed the class."""
     hand = ByHand(by="Bo", reason="r", graded=0, was=0)
     read = exercise([result("essay", "waiting", points=4, earned=3, by_hand=hand)], points=4, earned=3)
     whole = exercise([result("essay", "waiting", points=4)], points=4, earned=3, by_hand=hand)

@@ -1,4 +1,4 @@
-"""Output on a terminal, however narrow or simple; the terminal obeys no text in it."""
+"""Output on narrow and simple terminals. No text in a report controls the terminal."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_three_rounds_leave_nothing_out() -> None:
     assert timelines.cuts(looped(rounds=3)) == ()
 
 
-def test_a_loop_inside_another_is_left_out_of_each_drawn_round_and_once() -> None:
+def test_inner_rounds_are_left_out_in_each_drawn_round_and_outer_rounds_once() -> None:
     outer = Loop(0, 100 * US, 10, 10 * US)
     inner = [Loop(at * US, (at + 10) * US, 5, 2 * US, inside=((n, 10),)) for n, at in ((1, 0), (2, 10), (5, 40))]
     found = timelines.cuts(timeline(step=100, loops=(outer, *inner)))
@@ -68,7 +68,7 @@ def test_every_kind_of_collective_has_a_letter_of_its_own() -> None:
     assert len(set(timelines.LETTERS.values())) == len(timelines.LETTERS)
 
 
-def test_totals_say_step_hidden_part_and_memory() -> None:
+def test_totals_show_step_overlapped_part_and_memory() -> None:
     drawn = timeline(
         span(COMPUTE, "product", 0, 30, 1), span("x+", "permute", 0, 40, 2, bytes=8), span("x-", "all_gather", 0, 20, 3)
     )

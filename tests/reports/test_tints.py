@@ -1,4 +1,4 @@
-"""Fills of pictures: text on them has enough contrast, and readers with any colour vision tell them apart."""
+"""Fills of pictures: text on them has enough contrast, and readers with any colour vision can distinguish them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LAB = [
     [1.9779984951, -2.4285922050, 0.4505937099],
     [0.0259040371, 0.7827717662, -0.8086757660],
 ]
-PAGES = {"light": ("#ffffff", "#1c2330"), "dark": ("#1a2029", "#e5e9f0")}  # ground and ink
+PAGES = {"light": ("#ffffff", "#1c2330"), "dark": ("#1a2029", "#e5e9f0")}  # background and text
 APART = 0.045  # in OKLab; a just noticeable difference is about 0.02
 
 
@@ -41,7 +41,7 @@ def linear(colours: np.ndarray) -> np.ndarray:
 
 
 def filled(ground: str, opacity: float) -> np.ndarray:
-    """Return the fills on a ground, in linear RGB."""
+    """Return the fills on a background, in linear RGB."""
     return linear(np.array([opacity * rgb(tint) + (1 - opacity) * rgb(ground) for tint in TINTS]))
 
 

@@ -1,4 +1,4 @@
-"""An exercise that is redrawn whenever it is saved."""
+"""The view of an exercise that is drawn again after each save."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_tick_for_each_check_and_one_failure_in_full() -> None:
     assert text.endswith("1 of 4 pass\n")
 
 
-def test_a_learner_sees_no_secret_and_a_terminal_obeys_nothing() -> None:
+def test_a_learner_sees_nothing_hidden_and_a_terminal_obeys_nothing() -> None:
     for of in (*mixed().exercises, *evil_report().exercises):
         for width in (12, 40, 100):
             text = shown(of, width)

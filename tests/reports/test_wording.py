@@ -1,4 +1,4 @@
-"""Text that students see, and text that is kept from them."""
+"""Text that students see, and text that they must not see."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_students_see_their_own_layout_and_answer() -> None:
 
 
 def with_bonus(*, required: bool = True) -> Report:
-    """Return a report with full marks and 3 of 4 points of an extension; or with the extension alone."""
+    """Return a report with 3 of 4 points of an extension and, if ``required``, full marks of an exercise."""
     extra = [result("a", points=3), result("b", "failed", points=1)]
     extension = exercise(extra, exercise="c5_choose", module="04_more", extension=True)
     parts = [exercise([result("v", points=2)])] if required else []

@@ -1,4 +1,4 @@
-"""Values that are data: all that depend on an argument, through any operation, loop, branch or call."""
+"""Values count as data if they depend on an argument through any operation, loop, branch or call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IMPORTS = "import jax\nimport jax.numpy as jnp\nfrom jax import lax\nfrom jax.sh
 
 @pytest.fixture
 def products(traced: Callable) -> Callable[[str], Any]:
-    """Return the FLOPs of matmuls in a per-device function of a float32[2, 8] with this body."""
+    """Return a function that counts the matmul FLOPs of a per-device body on a float32[2, 8]."""
 
     def look(body: str) -> Any:
         local = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")

@@ -36,7 +36,7 @@ from jax.sharding import NamedSharding, PartitionSpec as P
 
 
 def text_of(body: str, specs: str = "P('x', 'y')", out: str = "P('x', 'y')") -> str:
-    """Return a submission whose per-device function has this body."""
+    """Return a submission with this body of its per-device function."""
     local = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
     return (
         f"{IMPORTS}\ndef local(a):\n{local}\n\ndef f(a, *, mesh):\n"
@@ -46,7 +46,7 @@ def text_of(body: str, specs: str = "P('x', 'y')", out: str = "P('x', 'y')") -> 
 
 @pytest.fixture
 def look(traced: Callable[..., Any]) -> Callable[..., facts.Facts]:
-    """Return the facts of a program: of a per-device body, or of a whole text."""
+    """Return a function that reads the facts of a per-device body or of a whole submission."""
 
     def look(body: str, *args: Array, mesh: dict[str, int] | None = None, **specs: str) -> facts.Facts:
         text = body if "def f(" in body else text_of(body, **specs)
@@ -58,7 +58,7 @@ def look(traced: Callable[..., Any]) -> Callable[..., facts.Facts]:
 
 @pytest.fixture
 def execute(traced: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
-    """Return the runner's answer to a whole text. Only it shows the collectives that the compiler added."""
+    """Return a function that runs a submission. Only the runner's reply has the compiler's collectives."""
 
     def execute(text: str, *args: Array, mesh: dict[str, int] | None = None) -> dict[str, Any]:
         made = traced(text, *args, mesh=mesh or MESH)
@@ -116,7 +116,7 @@ def test_collectives_are_in_program_order(look: Callable) -> None:
 
 
 def test_two_sums_of_two_arrays_are_two_collectives(look: Callable) -> None:
-    """As written, although XLA would merge them."""
+    """The grader counts them as written, although XLA may merge them."""
     found = look("return lax.psum(a, 'x') + lax.psum(2 * a, 'x')")
     assert counts(found) == [("all_reduce", 1)] * 2
 
@@ -135,7 +135,7 @@ def test_a_program_without_communication_has_no_collective(look: Callable) -> No
     ],
 )
 def test_an_axis_of_size_1_moves_nothing(look: Callable, body: str) -> None:
-    """So a solution fits one budget on meshes with and without this axis."""
+    """Thus one budget fits meshes with and without this axis."""
     mesh = {"x": 8, "y": 1}
     expect_no_collectives(Seen(mesh, collectives=look(body, mesh=mesh).collectives))
 
@@ -237,7 +237,7 @@ def test_rounds_of_loops_are_multiplied_out(look: Callable, body: str, count: in
     ],
 )  # fmt: skip
 def test_rounds_that_depend_on_data_are_unknown(look: Callable, body: str) -> None:
-    """They are not guessed: a check that counts then fails with a reason."""
+    """The grader does not guess them. A check that counts collectives then fails with a reason."""
     assert [c.count for c in look(body).collectives] == [UNKNOWN]
 
 
@@ -249,7 +249,7 @@ def test_a_counting_loop_runs_as_often_as_a_range(look: Callable, start: int, bo
 
 
 def runs(found: facts.Facts) -> dict[tuple[str, ...], Interval]:
-    """Return how often there is a sum over these axes, over all paths."""
+    """Return the number of sums over each set of axes, over all branches."""
     axes = {c.axes: [o for o in found.collectives if o.axes == c.axes] for c in found.collectives}
     return {a: total(of_one, lambda c: Interval.of(1)) for a, of_one in axes.items()}
 
@@ -272,7 +272,7 @@ BUDGETS: list[dict[str, Any]] = [
 
 
 def test_a_branch_that_is_never_taken_hides_nothing(look: Callable) -> None:
-    """It sends more than the other branch, whose gather is not allowed."""
+    """The decoy sends more than the other branch, but no budget fits both branches."""
     decoy = "lambda a: a + lax.psum(lax.psum(lax.psum(a, 'x'), 'x'), 'x')"
     found = look(f"return lax.cond(a[0, 0] > 1e30, {decoy}, lambda a: a + lax.all_gather(a, 'x').sum(), a)")
     assert {(c.kind, c.count) for c in found.collectives} == {
@@ -366,7 +366,7 @@ def test_collectives_in_wrapped_functions_are_found(look: Callable, wrapped: str
 
 
 def test_a_function_called_twice_counts_twice(look: Callable) -> None:
-    """Although the program's text has it once."""
+    """The program's text has the collective only once."""
     body = "one = jax.jit(lambda a: lax.psum(a, 'x'))\nreturn one(one(a))"
     assert counts(look(body)) == [("all_reduce", 1)] * 2
     assert counts(look(f"{body.replace('return one(one(a))', 'return lax.fori_loop(0, 3, lambda i, a: one(one(a)), a)')}")) == [("all_reduce", 3)] * 2  # fmt: skip
@@ -394,7 +394,7 @@ def f(a, *, mesh):
         ("return 2 * a", 0, 16),
         ("return a * a", 32, 16),  # 16 multiplications and 16 sums, because both together may be a matmul
         ("return a * (lax.axis_index('x') == 1)", 0, 2 + 16),  # a mask does not count as data; computing it takes two operations
-        ("return jnp.where(a > 0, a, 0)", 0, Interval(0, 32)),  # data decide
+        ("return jnp.where(a > 0, a, 0)", 0, Interval(0, 32)),  # the data decide
         ("return jnp.where(jnp.arange(a.size).reshape(a.shape) > 3, a, 0)", 0, 0),
         ("b = a.astype('int32')\nreturn (b ^ b << 1).astype(a.dtype)", 0, Interval(0, 32)),
         ("return jnp.arange(9.0)[a.astype('int32') & 7]", 0, Interval(16, 80)),  # a negative index counts from the end
@@ -440,7 +440,7 @@ def test_a_loop_without_rounds_sends_nothing(look: Callable) -> None:
     assert counts(look(f"work = lambda a: lax.psum(a, 'x')\nreturn ({NEVER})(a)")) == [("all_reduce", 0)]
 
 
-def test_products_outside_shard_map_are_left_to_the_compiler(look: Callable, execute: Callable) -> None:
+def test_matmuls_outside_shard_map_are_left_to_the_compiler(look: Callable, execute: Callable) -> None:
     text = f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return a @ b\n"
     args = normal(8, 12, spec=("x", None)), normal(12, 6, spec=(None, "y"))
     assert look(text, *args).flops is None and look(text, *args).dot_flops is None
@@ -481,7 +481,7 @@ def test_arithmetic_in_shard_map_is_distinguished_from_other_arithmetic(
     assert look(text, normal(8, 12, spec=("x", None)), normal(12, 6, spec=(None, "y"))).mapped is mapped
 
 
-# -- what the compiler adds --------------------------------------------------------------------
+# -- collectives of the compiler ---------------------------------------------------------------
 
 AUTO = f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P()))\n"
 
@@ -556,7 +556,7 @@ def collectives_of(header: dict[str, Any]) -> list[Collective]:
     return [Collective(**{**c, "axes": tuple(c["axes"])}) for c in header["collectives"]]
 
 
-def test_the_compilers_products_count_in_every_round(execute: Callable) -> None:
+def test_the_compilers_matmuls_count_in_every_round(execute: Callable) -> None:
     text = f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return lax.scan(lambda c, _: (c @ b, None), a, length=5)[0]\n"
     found = execute(text, normal(8, 8, spec=("x", None)), normal(8, 8, spec=()))
     assert Interval.of(found["dot_flops"]) == 5 * 2 * 8 * 8 * 8 // 4
@@ -643,7 +643,7 @@ def f(a, *, mesh):
     assert execute(text, BLOCK)["dot_flops"]["most"] <= 2 * 2 * 2 * 16
 
 
-# -- who talks to whom -------------------------------------------------------------------------
+# -- groups of devices -------------------------------------------------------------------------
 
 
 def fibres(axes: tuple[str, ...], mesh: dict[str, int]) -> groups.Groups:
@@ -678,7 +678,7 @@ def test_groups_along_axes_are_recognised_in_any_order(mesh: dict[str, int], dat
 def test_groups_cross_every_axis_along_which_two_members_differ(
     members: list[list[int]], mesh: dict[str, int], axes: tuple[str, ...]
 ) -> None:
-    """A group of some devices along an axis is partial; a whole axis is not, however the mesh is cut."""
+    """Groups of some devices along an axis are partial. Groups of whole axes are not, in any mesh."""
     assert groups.crossed_axes(members, mesh) == axes
     assert groups.are_partial(members, axes, mesh) == (mesh != {"x": 2, "y": 2, "z": 2})
 
@@ -717,7 +717,7 @@ def test_a_shift_along_an_axis_is_a_permute_over_it(mesh: dict[str, int], data: 
 
 @given(st.integers(0, 1 << 20), st.integers(2, 64))
 def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(part: int, members: int) -> None:
-    """On a ring: of ``members`` parts, each device sends all but one, once or twice."""
+    """On a ring, each device sends all but one of the ``members`` parts, once or twice."""
     size = part * members
     scatter = groups.sent_bytes("reduce_scatter", size, members)
     assert scatter == groups.sent_bytes("all_gather", part, members) == size - part
@@ -785,7 +785,7 @@ def test_groups_named_by_axes_are_read(axes: list[str], mesh: str, which: str, w
     [
         (['name = "z"'], "@mesh_0"),
         (['name = "x"'], "@none"),
-        (['name = "x"'], "@other"),  # of fewer devices
+        (['name = "x"'], "@other"),  # this mesh has fewer devices
         (['name = "x"', 'name = "x"'], "@mesh_0"),
         (['name = "x", sub_axis_info = (1)3'], "@mesh_0"),
         (['name = "x", sub_axis_info = (3)2'], "@mesh_0"),
@@ -807,7 +807,7 @@ def groups_in(attributes: str, mesh: dict[str, int]) -> groups.Groups | None:
 
 @given(meshes, st.data())
 def test_all_spellings_of_groups_are_read_alike(mesh: dict[str, int], data: st.DataObject) -> None:
-    """``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` and ``mesh['x'=4,'y'=2] {'x'}``."""
+    """The spellings are ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` and ``mesh['x'=4,'y'=2] {'x'}``."""
     axes = tuple(a for a in mesh if data.draw(st.booleans()))
     wanted = fibres(axes, mesh)
     listed = ",".join("{" + ",".join(map(str, g)) + "}" for g in wanted)
@@ -852,7 +852,7 @@ def test_hlo_bytes_of_shapes(shape: str, size: int) -> None:
 
 
 def program(*lines: str, more: str = "") -> str:
-    """Return a compiled program whose only computation has these lines after f32[2,4] %p and f32[2] %q."""
+    """Return a compiled program with one computation, which has these lines after f32[2,4] %p and f32[2] %q."""
     inside = ["%p = f32[2,4]{1,0} parameter(0)", "%q = f32[2]{0} parameter(1)", *lines]
     return (
         "HloModule m\n" + more + "\nENTRY %main (p: f32[2,4], q: f32[2]) -> f32[] {\n  " + "\n  ".join(inside) + "\n}\n"
@@ -921,11 +921,11 @@ def test_a_permute_from_each_device_to_itself_moves_nothing(look: Callable) -> N
     assert look("return lax.ppermute(a, 'x', [(i, i) for i in range(4)])").collectives == []
 
 
-# -- which way a permute goes -------------------------------------------------------------------
+# -- the direction of a permute -----------------------------------------------------------------
 
 
 def facts_of(body, mesh_shape: dict[str, int], spec: P) -> facts.Facts:
-    """Return the facts of a per-device function whose argument is float32 and cut by ``spec``."""
+    """Return the facts of a per-device function with one float32 argument that is sharded by ``spec``."""
     sizes, names = tuple(mesh_shape.values()), tuple(mesh_shape)
     mesh = jax.sharding.AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
     fn = jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
@@ -935,7 +935,7 @@ def facts_of(body, mesh_shape: dict[str, int], spec: P) -> facts.Facts:
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 5, 8])
-def test_the_shift_of_a_rotation_is_its_shorter_way(size: int):
+def test_the_shift_of_a_rotation_goes_in_the_shorter_direction(size: int):
     for places in range(-size, 2 * size):
         pairs = [[d, (d + places) % size] for d in range(size)]
         ways = [step for step in range(-size, size + 1) if (places - step) % size == 0]
@@ -971,7 +971,7 @@ def test_only_permutes_have_a_shift():
     assert sum_.shift is None
 
 
-def test_a_loop_of_hops_keeps_its_shift_and_is_multiplied_out():
+def test_a_loop_of_permutes_keeps_its_shift_and_is_multiplied_out():
     ring = [(d, (d + 1) % 5) for d in range(5)]
 
     def body(a):

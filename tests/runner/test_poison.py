@@ -1,4 +1,4 @@
-"""An operation returns replacement values, and the program's results move or do not."""
+"""Replace the results of an operation, and see whether the program's results move."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ B = normal(6, 6)
 pytestmark = pytest.mark.usefixtures("devices")
 
 
-# -- work that nobody needs --------------------------------------------------------------------
+# -- operations without effect -----------------------------------------------------------------
 
 
 def mapped(body: str) -> str:
@@ -82,7 +82,7 @@ def f(a, b, *, mesh):
     assert matter(PRODUCTS, text, A, B) == [True, False, False]
 
 
-# -- work that is needed -----------------------------------------------------------------------
+# -- operations that a result needs ------------------------------------------------------------
 
 
 NEEDED = {
@@ -150,7 +150,7 @@ def f(a, *, mesh):
     assert matter(COLLECTIVES, text, normal(8, 6, spec=("x",))) == [True, False, True]
 
 
-# -- other values ------------------------------------------------------------------------------
+# -- replacement values ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (5, 7)])

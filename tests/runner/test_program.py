@@ -29,7 +29,7 @@ SUM = """"stablehlo.all_reduce"(%a) <{channel_handle = #stablehlo.channel_handle
 
 
 def code_of(text: str) -> bytes:
-    """Return MLIR bytecode of a module, as hostile as its text."""
+    """Return the MLIR bytecode of a module, which may be hostile."""
     from jax.interpreters.mlir import make_ir_context
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import stablehlo  # noqa: F401
@@ -53,7 +53,7 @@ def honest(body: str = "%0 = stablehlo.negate %a : tensor<8xf32>", more: str = "
     return f"module {{ {MESHES} {main(body)} {more} }}"
 
 
-# -- one form ----------------------------------------------------------------------------------
+# -- the canonical form ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_arguments_have_the_requested_shardings_not_the_programs() -> None:
 
 
 def test_the_name_of_a_mesh_does_not_change_the_form() -> None:
-    """A mesh's name was copied into the attributes of main's arguments, so that a name could add attributes."""
+    """Otherwise a mesh's name, which is copied into the attributes of main's arguments, can add attributes."""
     name = "mesh, [{\\22y\\22}]>, jax.buffer_donor = true, note.x = #sdy.sharding<@mesh"
     text = f'module {{ sdy.mesh @"{name}" = <["x"=4, "y"=2]> {MESHES} {main("%0 = stablehlo.negate %a : tensor<8xf32>")} }}'
     assert '@main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})' in form(text).text
@@ -133,7 +133,7 @@ def test_places_are_lines_of_the_learners_own_files() -> None:
     assert places('"a.py\\22:1:2":7:1') == set()
 
 
-# -- what is not admitted ----------------------------------------------------------------------
+# -- refused programs --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ RESOURCE = (
 
 
 def test_a_constant_outside_of_the_text_is_refused() -> None:
-    """Its name there depends on programs that were read before, and so would the facts of the program."""
+    """Its name depends on programs that were read before, so the facts of the program would depend on them too."""
     with pytest.raises(
         ProgramRefused,
         match=r"the program stores a constant's values in a separate resource \(dense_resource\), which is not allowed",
@@ -198,7 +198,7 @@ def test_a_constant_outside_of_the_text_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["chlo.erf", "chlo.tan", "mhlo.topk", "x.y"])
 def test_a_composite_runs_its_own_body(name: str) -> None:
-    """XLA takes some names for operations of its own. Then the part that is read for facts would never run."""
+    """XLA uses its own operations for some names. Then the body, from which facts are read, would not run."""
     body = f'%0 = stablehlo.composite "{name}" %a {{decomposition = @g, version = 1 : i32}} : (tensor<8xf32>) -> tensor<8xf32>'
     code = code_of(honest(body, MAIN.replace("public @main", "private @g")))
     request = {"args": [ARGUMENT], "mesh": MESH, "cotangents": [], "steps": 1, "fed": [], "files": []}
@@ -234,18 +234,18 @@ def test_deep_nesting_is_refused() -> None:
 
 
 def test_jax_still_compiles_the_module_that_it_gets(traced: Callable[..., Any]) -> None:
-    """``compiled_on`` replaces a module that JAX lowered: this test notices if JAX keeps it elsewhere."""
+    """This test fails if JAX no longer keeps the lowered module where ``compiled_on`` replaces it."""
     made = traced("def f(a, *, mesh):\n    return a * 3\n", normal(8, spec=("x",)))
     value = np.arange(8, dtype=np.float32)
     _, blobs = execution.execute(made.request, made.program, [[value]])
     assert np.frombuffer(blobs[0], np.float32).tolist() == [0, 3]
 
 
-# -- what a remembered result hangs on ---------------------------------------------------------
+# -- the key of a cached result ----------------------------------------------------------------
 
 
 def asks(traced: Callable[..., Any]) -> dict[str, tuple[dict, bytes, list]]:
-    """Return requests that differ in one field each, and so in their results."""
+    """Return requests with different results. Each one differs from the others in one field."""
     text = "def f(a, b, *, mesh):\n    return a - 2 * b\n"
     a, b = normal(8, spec=("x",)), normal(8, spec=("x",))
     one = np.arange(8, dtype=np.float32)
@@ -268,7 +268,7 @@ def asks(traced: Callable[..., Any]) -> dict[str, tuple[dict, bytes, list]]:
 
 
 def test_no_two_requests_that_behave_differently_share_a_result(traced: Callable[..., Any]) -> None:
-    """In any order: the cached result of one is never returned for another."""
+    """The cached result of one request is never returned for a different one, in any order."""
     requests = asks(traced)
     alone = {}
     for name, request in requests.items():

@@ -1,4 +1,4 @@
-"""ragged_all_to_all: admitted only as JAX writes it, counted, and run although XLA:CPU cannot."""
+"""Admit ragged_all_to_all only as JAX writes it, count its bytes, and run it although XLA:CPU cannot."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def members(mesh: dict[str, int], axis: Any) -> int:
 
 
 def ran(made: Traced, inputs: list[np.ndarray]) -> np.ndarray:
-    """Return the result [members, ROOM, WIDTH] of the devices at 0 along other axes."""
+    """Return the result of the devices at 0 along all other axes, as [members, ROOM, WIDTH]."""
     header, blobs = execution.execute(made.request, made.program, [inputs])
     assert "fault" not in header, header
     assert header["added"] == []
@@ -78,7 +78,7 @@ def sizes_that_fit(draw: Any, n: int, each: int) -> np.ndarray:
 
 
 def arguments(sizes: np.ndarray, each: int, seed: int = 0) -> list[np.ndarray]:
-    """Return operand, output, offsets and sizes for ``sizes``: rows in order, those of one sender together."""
+    """Return operand, output, offsets and sizes for ``sizes``. Received rows are in order, grouped by sender."""
     n, rng = len(sizes), np.random.default_rng(seed)
     operand, output = (rng.standard_normal((n * rows, WIDTH)).astype(np.float32) for rows in (ROWS, ROOM))
     starts = np.cumsum(sizes, 1, dtype=np.int32) - sizes
@@ -93,7 +93,7 @@ def arguments(sizes: np.ndarray, each: int, seed: int = 0) -> list[np.ndarray]:
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data(), st.sampled_from(MESHES), st.sampled_from([1, 2]))
 def test_ragged_all_to_all_computes_what_jax_documents_and_facts_hold(data: Any, where: Any, each: int) -> None:
-    """The grader runs it by blocks.
+    """Compare the grader, which runs it by blocks, with the interpreter.
 
     The interpreter runs it slice by slice, as JAX documents it, and counts the bytes.
     """
@@ -133,7 +133,7 @@ def test_sent_bytes_are_bounded_where_a_device_sends_rows_to_all() -> None:
     ids=["expected", "sent", "starts beyond", "starts before", "lands beyond", "lands before", "negative"],
 )
 def test_a_slice_that_does_not_fit_arrives_nowhere(which: int, value: int) -> None:
-    """XLA leaves the result undefined. Here the rows stay unchanged."""
+    """XLA leaves the result undefined. In the grader, these rows stay unchanged."""
     inputs = arguments(np.full((4, 4), 1, np.int32), 1)
     made = traced({"x": 4}, "x")
     right = ran(made, inputs)
@@ -181,7 +181,7 @@ def f(operand, output, starts, sizes, to, expected):
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "int8", "complex64", "float8_e4m3fn", "bool"])
 def test_rows_of_any_type_are_moved(dtype: str) -> None:
-    """In a program as JAX writes it. Types that cannot be drawn as numbers are drawn as another type."""
+    """Change the type in a program that JAX wrote. Draw the rows as float32, and convert them to the type."""
     made = traced({"x": 4}, "x")
     text = made.form.text
     names = {"bfloat16": "bf16", "int8": "i8", "complex64": "complex<f32>", "float8_e4m3fn": "f8E4M3FN", "bool": "i1"}
@@ -197,7 +197,7 @@ def test_rows_of_any_type_are_moved(dtype: str) -> None:
     np.testing.assert_array_equal(got[2, 1], inputs[0].reshape(4, ROWS, WIDTH)[1, 2])
 
 
-# -- nothing else ------------------------------------------------------------------------------
+# -- refused forms -----------------------------------------------------------------------------
 
 CALL = (
     "%0 = stablehlo.custom_call @TARGET(OPERANDS) {api_version = 4 : i32, backend_config = {channel_id = 1 : i64, "

@@ -1,4 +1,4 @@
-"""Exported programs run: each device's results, and their cost. Programs that do not match the ask are refused."""
+"""Run exported programs: the results of each device, their cost, and refusals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ A = normal(8, 4, spec=("x", "y"))
 
 @pytest.fixture
 def ran(traced: Callable[..., Any]) -> Callable[..., tuple[dict, list[np.ndarray], list[list[np.ndarray]]]]:
-    """Return the header, all shards in order, and the inputs that were drawn."""
+    """Return a function that runs a text and returns the header, all shards in order, and the drawn inputs."""
 
     def ran(text: str, *args: Array, runs: int = 1, **more: Any) -> tuple:
         made = traced(text, *args, **more)
@@ -66,7 +66,7 @@ def refusal(reply: tuple[dict, list[bytes]]) -> str:
 
 
 def test_an_unreduced_result_is_the_learners_fault() -> None:
-    """JAX cannot say which device holds which part. Such results were pending without need."""
+    """JAX cannot say which device holds which part. Such a result must fail, not stay pending."""
     result = 'tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}'
     code = code_of(honest().replace("-> tensor<8xf32> {", f"-> ({result}) {{", 1))
     ask = {"args": [ARGUMENT], "cotangents": [], "steps": 1, "fed": [], "mesh": MESH, "files": []}
@@ -74,7 +74,7 @@ def test_an_unreduced_result_is_the_learners_fault() -> None:
     words = {
         "refused": "is a sum over the devices missing?",
         "compile": "XLA cannot compile the program",
-    }  # JAX before 0.11, since
+    }  # the first from JAX before 0.11, the second from later versions
     assert words[header["fault"]["kind"]] in header["fault"]["message"]
 
 
@@ -101,7 +101,7 @@ def test_results_are_a_flat_list_in_any_wrapping(ran: Callable) -> None:
 
 
 def test_replicas_come_from_every_device(ran: Callable) -> None:
-    """Also unequal ones, which JAX would take for equal."""
+    """This includes unequal replicas, which JAX treats as equal."""
     text = f"""{IMPORTS}
 def f(a, *, mesh):
     local = lambda a: a + lax.axis_index("x")
@@ -161,7 +161,7 @@ def f(a, b, *, mesh):
 
 
 def test_gathering_first_takes_more_memory_than_a_ring(ran: Callable) -> None:
-    """The whole of B on every device, or one block at a time."""
+    """After a gather, every device has all of B. In a ring, it has one block at a time."""
     gather = f"""{IMPORTS}
 def f(a, b, *, mesh):
     local = lambda a, b: a @ lax.all_gather(b, "x", axis=1, tiled=True)
@@ -194,7 +194,7 @@ def test_a_cached_result_gets_the_lines_of_each_program(ran: Callable, traced: C
         made = traced(text, A)
         replies.append(execution.execute(made.request, made.program, [[value]]))
     (one, first), (two, second) = replies
-    assert first is second  # run once
+    assert first is second  # the program ran once
     assert two["collectives"][0]["line"] == one["collectives"][0]["line"] + 3
 
 
@@ -227,7 +227,7 @@ def test_layouts_are_read_from_the_devices(ran: Callable, spec: list, sizes: tup
     ],
 )
 def test_a_program_of_other_arguments_is_refused(traced: Callable, other: Array, reason: str) -> None:
-    """A program made for other arguments, brought along by a submission."""
+    """A submission may contain a program that was traced for other arguments."""
     asked = traced("def f(a, *, mesh):\n    return a\n", other).request
     value = other.sample({}, RNG)
     assert reason in refusal(execution.execute(asked, traced(SHIFT, A).program, [[value]]))
@@ -299,7 +299,7 @@ def test_a_program_that_is_not_admitted_is_not_run(traced: Callable) -> None:
     assert "outside XLA" in refusal(execution.execute(made.request, made.program, [[A.sample({}, RNG)]]))
 
 
-# -- pieces ------------------------------------------------------------------------------------
+# -- helper functions --------------------------------------------------------------------------
 
 
 def test_only_collectives_of_the_source_are_marked(traced: Callable) -> None:

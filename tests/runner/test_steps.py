@@ -32,7 +32,7 @@ def program(results: str = "tensor<4xf32>", returned: str = "%0 : tensor<4xf32>"
 
 
 def values(header: dict, blobs: list[bytes]) -> list[np.ndarray]:
-    """Return the results of each run and step, put together."""
+    """Return the whole result of each run and step."""
     rest, found = iter(blobs), []
     for (about,) in header["outputs"]:
         whole = np.zeros(about["shape"], about["dtype"])

@@ -1,4 +1,4 @@
-"""Requests of the tests of workers, in every tier that works on this machine."""
+"""Requests to workers, for tests in every tier that works on this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMITS = Limits(trace_seconds=3, total_seconds=12, run_seconds=20)
 
 
 def ask(text: str, worker: Worker, cases: int = 1) -> list[dict]:
-    """Return the frames of a file whose function ``f()`` is called."""
+    """Call the function ``f()`` of a file, and return the frames."""
     question = {"kind": "function", "task": "f", "cases": [{"dict": []}] * cases}
     return [frame for frame, _ in worker.trace({"name": "a.py", "chunks": [["a.py", text]]}, [question])]
 

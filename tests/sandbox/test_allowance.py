@@ -65,7 +65,7 @@ def test_computing_counts_even_with_little_of_a_core(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("share", [0.0, 0.005, 0.01, 0.05, 0.5])
 def test_idle_time_counts_like_cpu_time(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
-    """However much the process computes between two sleeps."""
+    """The amount of computing between two sleeps makes no difference."""
     machine = Machine(monkeypatch)
     allowed = machine.allows(20, always)
     assert machine.ended_after(allowed, share) == pytest.approx(20, abs=0.5)
@@ -216,7 +216,7 @@ SLEEPER += "        while time.process_time() < end: pass\n"
 @pytest.mark.parametrize("burn", [0.0, 0.005, 0.01, 0.05])
 @pytest.mark.parametrize("tier", WORKING)
 def test_a_sleeper_is_ended_by_its_idle_time(tier: str, burn: float) -> None:
-    """Only the final limit on wall time ended those that compute a little each second."""
+    """Otherwise a sleeper that computes a little each second runs until the limit on wall time."""
     ask = {"kind": "function", "task": "f", "cases": [{"dict": []}]}
     text = SLEEPER.format(sleep=1 - burn, burn=burn)
     with Worker("trace", tier, 2, Limits(trace_seconds=1.0, total_seconds=60.0)) as one:

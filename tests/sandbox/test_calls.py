@@ -30,10 +30,10 @@ ALL_ONES = (1 << 64) - 1
 NUMBERS = [*range(601), *range(1000, 1010)]
 NEVER_RETURN = {"exit", "exit_group", "rt_sigreturn"}
 PROBES = {335, 336}
-"""uretprobe and uprobe of x86_64: the kernel asks no filter about them, and kills a process that calls them itself."""
+"""uretprobe and uprobe of x86_64. The kernel does not ask a filter about them, and kills processes that call them."""
 
 
-# -- the filter, read as the kernel reads it --------------------------------------------------
+# -- the filter, interpreted as the kernel does -----------------------------------------------
 
 
 def answer(machine: str, number: int, arguments: list[int], architecture: int | None = None) -> int | str | None:
@@ -62,7 +62,7 @@ def by_number(machine: str) -> dict[int, SystemCall]:
 
 
 def by_table(machine: str, number: int) -> int | None:
-    """Return the answer to a call whose arguments are all ones, which fulfil no rule."""
+    """Return the table's answer to a call with arguments of all ones, which fulfil no rule."""
     call = by_number(machine).get(number)
     if call is None:
         return ENOSYS if number >= NEWER else EPERM
@@ -130,7 +130,7 @@ def test_numbers_are_those_of_libseccomp() -> None:
 
 
 def test_the_table_has_the_calls_that_were_measured() -> None:
-    """``clone3`` is newer than ``NEWER``: the C library makes ``clone`` instead."""
+    """``clone3`` is newer than ``NEWER``, so the C library uses ``clone`` instead."""
     rows = (ROOT / "bench" / "system_calls.txt").read_text().split(" call\n")[1].splitlines()
     measured = {row[22:].split()[0] for row in rows}
     assert len(measured) > 20 and measured - {call.name for call in CALLS} == {"clone3"}
@@ -167,7 +167,7 @@ def f():
 
 
 def test_every_call_answers_as_the_table_says(confined: Worker) -> None:
-    """From call 0 to 600 and some beyond: calls that no kernel has yet are refused as well."""
+    """Try calls 0 to 600 and some larger numbers. Calls that no kernel has yet are refused too."""
     machine = os.uname().machine
     known = by_number(machine)
     unasked = {n for n, call in known.items() if call.name in NEVER_RETURN} | (PROBES if machine == "x86_64" else set())
@@ -190,7 +190,7 @@ def filters_at(folder: str) -> set[int]:
 
 @pytest.mark.parametrize("tier", CONFINED)
 def test_the_process_that_runs_programs_has_the_filter_in_all_threads(tier: str) -> None:
-    """sandlock has one filter of its own. The worker that forks the children of submissions has no other filter."""
+    """sandlock has one filter itself. The worker that forks the children of submissions has no other filter."""
     own = {"sandlock": 1, "bwrap": 0}[tier]
     with Worker("run", tier, 2, LIMITS) as one:
         assert one.runs()
@@ -261,7 +261,7 @@ def f():
 @LINUX
 @pytest.mark.parametrize("tier", ["none", *CONFINED])
 def test_calls_that_reach_beyond_the_process_are_refused(tier: str) -> None:
-    """The control: without a sandbox the kernel gets each call, and executes most of them."""
+    """As a control, the kernel executes most of the calls without a sandbox."""
     with Worker("trace", tier, 2, LIMITS) as one:
         made = dict(decode(value(ask(ATTACKS, one))))
     refused = {name for name, error in made.items() if error in (errno.EPERM, errno.ENOSYS)}
@@ -300,7 +300,7 @@ def test_links_and_attributes_of_outside_files_cannot_be_read(tier: str, tmp_pat
     assert told == (["'TOLD'", "b'TOLD'", "['user.told']"] if tier == "none" else [errno.EPERM] * 3)
 
 
-# -- honest work -------------------------------------------------------------------------------
+# -- honest submissions ------------------------------------------------------------------------
 
 HONEST = """
 import json, logging, os, random, shutil, sys, tempfile, threading, time

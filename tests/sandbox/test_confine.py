@@ -28,7 +28,7 @@ def test_submissions_do_not_see_each_other(worker: Worker) -> None:
 
 
 def test_the_package_cannot_be_imported(confined: Worker) -> None:
-    """It holds formulas that learners are asked for."""
+    """The package contains formulas that are answers to questions."""
     text = (
         "def f():\n    try:\n        import grader.hardware\n    except ImportError: pass\n    else: return 'imported'\n"
         f"    try: open({str(Path(__file__).parents[2] / 'grader' / 'hardware' / 'chips.py')!r})\n"
@@ -54,7 +54,7 @@ READ = "import os\ndef f():\n    os.close(os.open({path!r}, os.O_RDONLY))\n    r
 
 @pytest.mark.parametrize("tier", ["none", *CONFINED])
 def test_reading_a_file_leaves_its_access_time_unchanged(tier: str) -> None:
-    """A later submission could read the access times of files that an earlier submission has read or left alone."""
+    """Otherwise access times show a later submission the files that an earlier submission read."""
     path = Path(needs.packages()["opt_einsum"], "__init__.py")
     before = path.stat()
     with Worker("trace", tier, 2, LIMITS) as one:
@@ -62,7 +62,7 @@ def test_reading_a_file_leaves_its_access_time_unchanged(tier: str) -> None:
         if tier == "sandlock" and not any(f" {one.scratch} " in line for line in mountinfo(one.scratch)):
             pytest.skip("this machine lets no user mount a file system")
         try:
-            # An access time before the time of the last change is one that Linux updates.
+            # Linux updates an access time only if it is before the time of the last change.
             os.utime(path, ns=(before.st_mtime_ns - 10**9, before.st_mtime_ns))
         except OSError:
             pytest.skip("the file belongs to another user")
@@ -161,14 +161,14 @@ def test_a_process_with_too_many_threads_is_ended(worker: Worker) -> None:
 
 
 def alone(text: str, *arguments: str) -> list[str]:
-    """Return the output of a separate Python."""
+    """Return the words that a separate Python process prints."""
     done = subprocess.run([sys.executable, "-c", text, *arguments], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 
 def test_imports_do_not_list_the_standard_librarys_folder_again() -> None:
-    """``FileFinder.invalidate_caches`` is replaced: this test notices if a finder lists its folder again."""
+    """This test fails if a finder lists its folder again although ``invalidate_caches`` is replaced."""
     text = """
 import importlib, importlib.machinery, os, sys
 from grader.sandbox.confine import settle_imports
@@ -224,12 +224,12 @@ def test_learner_code_neither_sees_nor_extends_pythonpath(
     with Worker("trace", tier, 2, LIMITS) as one:
         ask(leave + "\ndef f(): return 1", one)
         assert value(ask(read, one)) == {"list": [False, False, False]}
-        assert value(ask(leave + "\n" + look, one)) == "StandIn"  # of a module that is not installed
+        assert value(ask(leave + "\n" + look, one)) == "StandIn"  # the module is not installed
         assert one.answers()
 
 
 def test_jax_looks_for_plugins_by_the_function_that_a_worker_replaces() -> None:
-    """A worker replaces ``importlib.metadata.distributions``: this test notices if JAX looks elsewhere."""
+    """This test fails if JAX no longer looks for plugins with ``importlib.metadata.distributions``."""
     text = """
 import importlib.metadata
 asked = []

@@ -1,4 +1,4 @@
-"""Asks are sent in stages, and frames that a child forges change nothing for others."""
+"""The keeper sends asks in stages, and frames that a child forges change no other answer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def seen():
 """
 
 
-def test_secret_asks_are_answered_last_with_consecutive_numbers(worker: Worker) -> None:
+def test_asks_with_hidden_inputs_are_answered_last_with_consecutive_numbers(worker: Worker) -> None:
     frames = staged(worker, "def f(n): return n", [call("f", n=1), call("f", n=2)], [call("f", n=3)])
     assert [f["body"].get("number") for f in frames[:-1]] == [None, None, 0, 1, 2]
     assert answers(frames) == [1, 2, 3] and frames[-1]["end"] == "done"
@@ -52,8 +52,8 @@ def test_secret_asks_are_answered_last_with_consecutive_numbers(worker: Worker) 
     assert staged(worker, "def f(n): return n", [], [])[-1]["end"] == "done"
 
 
-def test_secret_inputs_reach_a_process_only_after_all_other_asks(worker: Worker) -> None:
-    """Neither in its memory nor in the pipe, while the source is loaded and while the other asks are answered."""
+def test_hidden_inputs_reach_a_process_only_after_all_other_asks(worker: Worker) -> None:
+    """While the source loads and other asks run, neither the process's memory nor its pipe has them."""
     text = f"{SEARCH}\nearly = seen()\ndef f(n): return [early, seen()]\ndef g(n): return n"
     public, secret = call("f", n=1), call("g", n=HIDDEN)
     assert answers(staged(worker, text, [public], [secret])) == [{"list": [{"list": []}, {"list": []}]}, HIDDEN]
@@ -110,7 +110,7 @@ def test_a_child_that_does_not_read_does_not_block_the_keeper(worker: Worker) ->
     ids=["deep", "numbers", "text"],
 )
 def test_the_grader_accepts_every_frame_that_the_keeper_accepts(worker: Worker, inner: str) -> None:
-    """A frame was deeper and longer after it was wrapped and encoded again, and exceeded the grader's limit."""
+    """Otherwise a frame that is wrapped and encoded again can exceed the grader's limits on depth and length."""
     text = f"""
 import os, struct
 data = ('{{"loaded": true, "x": ' + {inner} + ', "blobs": []}}').encode()
@@ -126,7 +126,7 @@ def f(): return 1
 def test_the_first_frame_of_a_child_is_read_before_its_limits_are_checked(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A late keeper checked the folder first, and its child seemed never to have started: a fault of the grader."""
+    """Otherwise a late keeper checks the folder first, and its child seems never to have started."""
     monkeypatch.setattr("grader.sandbox.keeper.is_over_quota", lambda folder: True)
     monkeypatch.setattr("grader.sandbox.keeper.LOOK_SECONDS", 0.0)
     monkeypatch.setattr(

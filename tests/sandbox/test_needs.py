@@ -1,4 +1,4 @@
-"""Learner code may read only what Python and JAX need: no exchange, no course, no other package, wherever it is."""
+"""Learner code can read only files that Python and JAX need, and no exchange, course or other package."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ask(tier: str, text: str) -> list[object]:
 
 @pytest.fixture
 def hoards() -> Iterator[list[Path]]:
-    """Write an exchange and a course below each usual prefix that is writable here."""
+    """Write an exchange and a course below each usual prefix that is writable, and yield their folders."""
     name = f"shardlings_test_{uuid.uuid4().hex[:8]}"
     prefixes = ["/usr/local/share", "/usr/share", "/usr/lib", "/opt", "/srv", "/etc", Path(sys.prefix) / "share",
                 Path(sys.base_prefix) / "share", sys.prefix, sys.base_prefix, Path(sys.prefix) / "lib", Path.home(),

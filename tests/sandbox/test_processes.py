@@ -46,7 +46,7 @@ def test_a_worker_that_was_started_early_answers() -> None:
 
 
 def environments() -> Iterator[bytes]:
-    """Return the environments of all readable processes: a worker's names its folder."""
+    """Yield the environments of all readable processes. A worker's environment contains its folder."""
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             yield path.read_bytes()

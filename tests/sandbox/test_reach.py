@@ -1,4 +1,4 @@
-"""A program reaches no socket of the outside, and nothing outside reaches a socket of a program."""
+"""A program reaches no socket outside of its sandbox, and nothing outside reaches a program's sockets."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def source(places: dict[str, Place]) -> dict[str, object]:
 
 @pytest.fixture(params=["", "filter"], ids=["no filter", "filter"])
 def layers(request: pytest.FixtureRequest, worker: Worker, monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """What protects the grader from the worker's next program: a sandbox, the filter of system calls, both or nothing."""
+    """Return the protections around the worker's next program: a sandbox, the filter of system calls, both or none."""
     worker.await_ready()
     found = {worker.tier, request.param} - {"none", ""}
     if not request.param:

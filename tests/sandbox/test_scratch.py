@@ -16,7 +16,7 @@ from tests.sandbox.submissions import CONFINED, LIMITS, WORKING, answers, call, 
 
 
 def mounts_at(folder: str) -> list[str]:
-    """Return what the processes that work in a folder have mounted there; skip the test if it is nothing."""
+    """Return the mounts at a folder that processes in it see. Skip the test if there are none."""
     mounts = [(process / "mountinfo").read_text() for process in processes_at(folder)]
     found = [line for text in mounts for line in text.splitlines() if f" {folder} " in line]
     if not found or not all("tmpfs" in line for line in found):
@@ -62,7 +62,7 @@ def hold():
 
 @pytest.mark.parametrize("tier", CONFINED)
 def test_writes_beyond_the_quota_fail(tier: str) -> None:
-    """However fast the program writes. The keeper may also end the program first."""
+    """The speed of writing makes no difference. The keeper may also end the program first."""
     with Worker("trace", tier, 2, LIMITS) as one:
         one.await_ready()
         mounts_at(one.scratch)
@@ -79,7 +79,7 @@ def test_writes_beyond_the_quota_fail(tier: str) -> None:
 def test_the_keeper_ends_a_program_with_too_large_files_or_too_many(
     tier: str, count: int, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each file is smaller than the limit of one file. Here the file system of the folder has no limits."""
+    """Each file is smaller than the limit of one file. The test removes the limits of the file system."""
     monkeypatch.setattr(tiers, "SCRATCH_SIZE", 1 << 40)
     monkeypatch.setattr(tiers, "SCRATCH_FILES", 1 << 20)
     with Worker("trace", tier, 2, LIMITS) as one:

@@ -14,8 +14,8 @@ from tests.sandbox.submissions import CONFINED
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_at_least_one_sandbox_works_here() -> None:
-    """On machines that grade. Without a sandbox `grade` refuses, and so must this suite."""
+def test_at_least_one_sandbox_works_on_this_machine() -> None:
+    """The command ``grade`` refuses to run without a sandbox, so this test fails without a sandbox."""
     assert CONFINED, [available(t) for t in TIERS]
 
 
@@ -29,7 +29,7 @@ def test_without_any_sandbox_grading_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(("role", "begins"), SERVES.items())
 def test_a_worker_is_given_the_folders_that_it_imports_and_no_more(role: str, begins: str) -> None:
-    """A sandbox shows it only these folders of this package."""
+    """A sandbox shows a worker only these folders of the package."""
     program = f"""
 import sys
 from grader.sandbox.start import admit
@@ -43,7 +43,7 @@ print(*{{name.split(".")[1] for name in sys.modules if name.startswith("grader."
 
 
 def test_bwrap_is_not_offered_where_there_is_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There only the filter protects the keeper from a submission."""
+    """Inside bwrap, only the filter protects the keeper from a submission."""
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
     available.cache_clear()
@@ -54,6 +54,6 @@ def test_bwrap_is_not_offered_where_there_is_no_filter(monkeypatch: pytest.Monke
 
 
 def test_a_tier_that_is_not_resolved_starts_no_process() -> None:
-    """A Grader that was given "auto" once ran its workers under bwrap, also where bwrap was missing."""
+    """Otherwise a Grader with the tier "auto" uses bwrap, even on a machine without bwrap."""
     with pytest.raises(ValueError, match=r"^unknown tier 'auto'; the tiers are sandlock, bwrap, none$"):
         command("auto", "trace", "/scratch", 1024)

@@ -1,4 +1,4 @@
-"""Workers in every tier that works here: they answer, and they leave nothing when they die."""
+"""Workers in every tier that works on this machine: they answer, and leave no process and no folder."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_nothing_outlives_its_submission(worker: Worker) -> None:
 
 
 def _at_home(worker: Worker) -> set[str]:
-    """Return the processes whose folder is the scratch folder of a worker."""
+    """Return the processes that work in the scratch folder of a worker."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -84,7 +84,7 @@ def test_a_killed_worker_leaves_no_process_and_no_folder() -> None:
 
 @pytest.mark.skipif("sandlock" not in WORKING, reason="sandlock does not work here")
 def test_a_launcher_that_is_retired_ends_after_all_processes_in_its_sandbox() -> None:
-    """A killed launcher would leave a keeper that waits for the launcher's answer, and learner code that runs on."""
+    """If the launcher were killed, its keeper would wait for an answer, and learner code would continue to run."""
     with Worker("trace", "sandlock", 2, LIMITS) as worker:
         frames = worker.trace({"name": "a.py", "chunks": [["a.py", "while True: pass"]]}, [])
         next(frames)
@@ -142,7 +142,7 @@ def test_a_dead_worker_raises_an_error_and_starts_again() -> None:
 def killed_at(
     worker: Worker, monkeypatch: pytest.MonkeyPatch, frame: str, text: str = "def f(): return 1"
 ) -> list[dict]:
-    """Return the reply to a submission whose worker is killed as soon as this frame of its child arrives."""
+    """Return the reply to a submission. Its worker is killed as soon as this frame of its child arrives."""
     read, done = worker.receive, []
 
     def read_and_kill(deadline: float) -> tuple[dict, list[bytes]]:
@@ -203,7 +203,7 @@ def test_a_worker_whose_folder_cannot_be_emptied_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("tier", WORKING)
-def test_a_program_is_ended_by_its_cpu_time_and_its_death_tells_the_phase(tier: str) -> None:
+def test_a_program_is_ended_by_its_cpu_time_and_the_error_names_the_phase(tier: str) -> None:
     text = """
 import jax.numpy as jnp
 from jax import lax

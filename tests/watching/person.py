@@ -1,4 +1,4 @@
-"""A person at a terminal: starts a command in it, types, resizes it, and sees what the screen shows."""
+"""Simulate a person who starts a command in a terminal, types, resizes the terminal and reads the screen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECONDS = 120
 
 
 class Person:
-    """A person at a terminal of this size, with a command in it. ``raw`` has every byte that the command wrote."""
+    """A terminal that runs a command. ``raw`` has every byte that the command wrote."""
 
     def __init__(self, *words: str, cwd: Path, columns: int = 80, lines: int = 60, **env: str) -> None:
         self.screen = pyte.Screen(columns, lines)
@@ -39,7 +39,7 @@ class Person:
         )  # fmt: skip
 
     def _own(self) -> None:
-        """Make the terminal the command's own, so that Ctrl-C and new sizes always reach it."""
+        """Make this terminal the command's controlling terminal, so that Ctrl-C and new sizes always reach it."""
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
@@ -69,7 +69,7 @@ class Person:
         self.screen.resize(lines, columns)
 
     def looks(self, seconds: float = 0.1) -> str:
-        """Read the output so far."""
+        """Read the output for this time, and return the screen."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             if select.select([self.master], [], [], left)[0]:
@@ -82,7 +82,7 @@ class Person:
         return self.shown
 
     def sees(self, *texts: str, seconds: float = SECONDS) -> str:
-        """Wait until all of these are on the screen, with line ends as blanks, and return the screen."""
+        """Wait until the screen shows all of these texts, with line ends as blanks, and return the screen."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             flat = " ".join(self.looks(0.05).split())

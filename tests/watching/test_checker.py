@@ -1,4 +1,4 @@
-"""One request at a time, the newest first. Endless checks give way."""
+"""The checker runs one request at a time, the newest first, and stops an endless check for the next request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The screen while work is watched: a real terminal, a real editor's way of saving, real keys."""
+"""``watch`` in a real terminal, with real keys and with saves as editors make them."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_saves_by_rename_and_in_quick_succession_are_checked(clone: Path) -> Non
 
 
 def test_a_loop_without_end_is_stopped_by_saving_again(clone: Path) -> None:
-    """Its limit is ten minutes here, so only the next save ends it."""
+    """The time limit is ten minutes, so only the next save ends the loop."""
     file = work(clone)
     stub = file.read_text()
     with Person("watch", "c1", cwd=clone) as person:

@@ -15,7 +15,7 @@ from tests.reports.example_reports import exercise, make_report, number, result
 
 @pytest.fixture
 def session(tmp_path: Path) -> WatchSession:
-    """A session of a course with one exercise and an empty folder for the learner's files."""
+    """Return a session of a course with one exercise and an empty folder for the learner's files."""
     made_up(tmp_path)
     (tmp_path / "work").mkdir()
     return WatchSession(load_course(tmp_path / "course.yaml"), tmp_path / "work", "me", ["x1_gather"])

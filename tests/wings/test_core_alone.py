@@ -32,7 +32,7 @@ MISSING = {
 
 
 def without(folder: Path, *missing: str) -> Path:
-    """Copy the package without these wings; without the folder of wings if none is named."""
+    """Copy the package without these wings. If none is named, copy it without the folder of wings."""
     skipped = shutil.ignore_patterns("__pycache__", "_course")
     shutil.copytree(ROOT / "grader", folder / "grader", ignore=skipped)
     for name in missing or ("",):

@@ -1,4 +1,4 @@
-"""Every kind of page on a phone (400 px) and a desk (1280 px), with a class of 500 and long names: all text fits."""
+"""All text fits on every kind of page, at 400 px (phone) and 1280 px (desktop), with 500 students and long names."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ KINDS: dict[str, Callable[[], str]] = {
 
 SCROLLED = """[...document.querySelectorAll("table")].filter((t) => t.offsetWidth > t.parentElement.clientWidth + 1)
   .map((t) => t.textContent.trim().slice(0, 40))"""
-"""JavaScript that returns tables of which a reader sees a part at a time."""
+"""JavaScript that returns the tables that are wider than their box."""
 
 
 SPLIT = """[...document.querySelectorAll("th, dt")].filter((e) => {

@@ -42,7 +42,7 @@ plain = st.recursive(
 
 
 def same(a: Any, b: Any) -> bool:
-    """Return whether values and types are equal at every level: 1, 1.0 and True are three values."""
+    """Return whether values and types are equal at every level. 1, 1.0 and True are three values."""
     if type(a) is not type(b):
         return False
     if isinstance(a, list | tuple):
@@ -74,7 +74,7 @@ def test_nan_comes_back_and_is_encoded_as_strict_json() -> None:
 
 @pytest.mark.parametrize("value", [(1 << 53) - 1, 1 << 53, -(1 << 53), 10**100])
 def test_integers_of_any_size_come_back(value: int) -> None:
-    """Other JSON readers take numbers above 2**53 for floats."""
+    """Other JSON readers read integers above 2**53 as floats."""
     assert decode(json.loads(json.dumps(encode(value)))) == value
 
 
@@ -87,7 +87,7 @@ def test_arrays_and_scalars_become_plain() -> None:
 
 
 def test_subclasses_become_what_they_extend() -> None:
-    """So no method of a learner's class runs later."""
+    """Otherwise methods of a learner's class could run later."""
 
     class Odd(int):
         def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""The limits fit each other."""
+"""The limits of parts are below the limits of the whole."""
 
 from __future__ import annotations
 

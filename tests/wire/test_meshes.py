@@ -25,7 +25,7 @@ class Chip:
 
 @pytest.fixture(autouse=True)
 def as_it_is_placed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return the chips as an array, because JAX makes no mesh of missing chips."""
+    """Make ``Mesh`` return its chips as an array, because JAX makes no mesh of chips that this machine lacks."""
     monkeypatch.setattr(meshes, "Mesh", lambda devices, names, axis_types: devices)
 
 
@@ -46,6 +46,6 @@ def test_neighbours_on_an_axis_are_neighbours_on_the_torus(sizes: dict[str, int]
             assert sum(steps) == 1, (one, other)
 
 
-def test_chips_that_are_no_block_of_the_torus_make_a_mesh_all_the_same() -> None:
+def test_chips_that_are_no_block_of_the_torus_still_make_a_mesh() -> None:
     placed = mesh_on(chips(2, 4), {"x": 5})
     assert [chip.id for chip in placed] == [0, 1, 2, 3, 4]  # type: ignore[attr-defined]

@@ -78,8 +78,8 @@ OPS = ["main", 1]
         (["values", 0], [[-8], "float32", 1]),
         (["values", 0], [[True], "float32", 1]),
         ([*OPS, 0, "in"], [9]),
-        ([*OPS, 0, "in"], [2]),  # not made yet
-        ([*OPS, 0, "out"], [0]),  # made twice
+        ([*OPS, 0, "in"], [2]),  # this value does not exist yet
+        ([*OPS, 0, "out"], [0]),  # this value exists already
         ([*OPS, 0, "name"], 3),
         ([*OPS, 0, "flops"], -1),
         ([*OPS, 0, "flops"], 1.5),
@@ -131,7 +131,7 @@ def test_too_deeply_nested_operations_are_refused() -> None:
 
 
 def test_the_number_of_uses_of_values_is_limited() -> None:
-    """Readers follow a program's uses: 5,000 operations of 5,000 operands would be millions."""
+    """Readers follow every use of a value, and 5,000 operations with 5,000 operands would have millions of uses."""
 
     def program(uses: int) -> Any:
         all_of_it = {"name": "concatenate", "in": [0] * uses, "out": [1]}

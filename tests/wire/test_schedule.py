@@ -1,4 +1,4 @@
-"""Schedules are sent as JSON, and untrusted when read."""
+"""Schedules are sent as JSON, and readers do not trust them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The name that was probably meant."""
+"""Find the name that was probably meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both sides flatten trees in the same order, which is JAX's."""
+"""Both sides flatten trees in JAX's order."""
 
 from __future__ import annotations
 

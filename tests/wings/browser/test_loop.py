@@ -31,7 +31,7 @@ def gather(a, *, mesh):
 
 @pytest.fixture
 def loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PageLoop]:
-    """A running loop of a course with one exercise. It ends with the test."""
+    """Yield a running loop of a course with one exercise, and end it after the test."""
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
         monkeypatch.delenv(name, raising=False)
     made_up(tmp_path)

@@ -1,4 +1,4 @@
-"""A learner with the page beside their editor: a real browser, a real file, the real command."""
+"""``watch --browser`` with a real browser, a real file and the real command."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Watched:
 
 @pytest.fixture(scope="module")
 def handed_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What students get of a course of one exercise."""
+    """Return the learners' release of a course with one exercise."""
     clone = tmp_path_factory.mktemp("clone")
     for part in ("", "grading"):
         path = Path("solutions", "05_rings", part, f"{NAME}.py")
@@ -117,7 +117,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, watched: Watched) -> Iterator[Page]:
-    """The page at 1280 px, which may log nothing: the policy reports each script and style that it refuses."""
+    """Yield the page at 1280 px, and assert that it logs nothing. Its policy logs refused scripts and styles."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     context.set_default_timeout(SECONDS)
     expect.set_options(timeout=SECONDS)
@@ -277,7 +277,7 @@ KEYS = [
     ("Your source, by lines", "End", ".code", "ppermute"),
     ("Give me a hint", "Space", "#hints ol", "."),
 ]
-"""A stop's name, a key, and the element that then contains a text, in the order of the page. "Play" pauses, too."""
+"""For each stop, in the page's order: its name, a key, and an element that then contains a text. "Play" also pauses."""
 
 
 def stops(page: Page) -> Iterator[tuple[str, str]]:

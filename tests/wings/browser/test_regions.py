@@ -1,4 +1,4 @@
-"""The parts of the page: what changed since when, and who is woken."""
+"""The parts of the page: changed parts are sent, and listeners are woken."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ PROXY = "https://hub.example/user/ada/proxy/8642/"
 
 
 class Client:
-    """A program that asks the server, with any headers. ``done``: what its buttons were asked to do."""
+    """A client that sends requests with any headers. ``done`` lists the actions that its buttons caused."""
 
     def __init__(self, at: str = "") -> None:
         self.regions, self.done = Regions(), []

@@ -1,4 +1,4 @@
-"""The parts of the page, from a session and what `explain` found."""
+"""Make the parts of the page from a session and the result of ``explain``."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_the_chosen_program_stays_chosen_and_faults_are_shown() -> None:
     assert shown.program is None and shown.problem == "line 3: it stopped" and shown.slices == ()
 
 
-def test_a_function_and_its_gradient_are_told_apart(session: WatchSession) -> None:
+def test_a_function_and_its_gradient_are_distinguished(session: WatchSession) -> None:
     forward = program()
     placed = forward.results[0]
     gradients = replace(forward, results=[replace(placed, name=name) for name in ("loss", "gradient of w")])

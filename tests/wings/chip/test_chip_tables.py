@@ -1,4 +1,4 @@
-"""The tables of docs/wings/chip.md are what the shipped data come to; the data are of programs that there are."""
+"""The tables of docs/wings/chip.md agree with the shipped data, and the data with the course's programs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def shipped(course: Course) -> Shipped:
 
 
 def rows(name: str) -> list[list[str]]:
-    """A table of the page, without its head."""
+    """Return the cells of a table of the page, without its head."""
     (text,) = re.findall(rf"<!-- made by docs/make_chip_tables.py: {name} -->\n(.*?)<!-- end -->", PAGE, re.DOTALL)
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()[2:] if "|" in line]
 
@@ -114,8 +114,8 @@ def test_the_page_of_the_clock_has_the_factors_of_matmuls(tables: ModuleType) ->
         assert re.search(rf"{min(found):.2f} to {max(found):.2f} (times the clock )?on {chip}", clock)
 
 
-def test_compiler_and_clock_judge_hidden_time_alike(course: Course) -> None:
-    """On every reference, alternative and misconception that is timed; what differs has its reason on the page."""
+def test_compiler_and_clock_judge_overlapped_time_alike(course: Course) -> None:
+    """Compare all timed references, alternatives and misconceptions. The page must explain each difference."""
     found = rows("hidden")
     assert len(found) > 30
     apart = [row[1] for row in found if row[4] != row[5]]
@@ -127,7 +127,7 @@ def test_compiler_and_clock_judge_hidden_time_alike(course: Course) -> None:
 
 
 def test_cpu_and_tpu_compilers_add_the_same_collectives(course: Course) -> None:
-    """Budgets of collectives are set by what the CPU's compiler puts in; where the TPU's differs, the page says why."""
+    """The CPU's compiler determines the budgets. The page must explain each difference of the TPU's compiler."""
     found = [row for row in rows("added") if len(row) == 6]
     assert {row[0] for row in found} >= {"A6", "G4"}, "what is left to the compiler"
     before = PAGE.split("<!-- made by docs/make_chip_tables.py: added -->")[0]
@@ -153,8 +153,8 @@ def measuring(tables: ModuleType) -> ModuleType:
     return module
 
 
-def test_times_are_measured_by_one_command_on_the_devices_that_are_there(measuring: ModuleType, tmp_path: Path) -> None:
-    """Tried with two processes of a CPU, which share a mesh of eight as a pod's hosts do; its times never reach the table."""
+def test_times_are_measured_by_one_command_on_the_devices_of_the_machine(measuring: ModuleType, tmp_path: Path) -> None:
+    """Two CPU processes share a mesh of eight devices, as a pod's hosts do. Their times never reach the table."""
     out = tmp_path / "measured.json"
     out.write_text(
         '{"before": {"seconds": 1.0, "low": 1.0, "high": 1.0, "devices": "tpu: 8 x TPU v5 lite", "jax": "0.10.2"}}'

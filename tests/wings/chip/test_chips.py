@@ -1,6 +1,6 @@
-"""Programs compiled by the real TPU compiler, which needs no TPU: what it says of rings right and wrong, in the sandbox, by the commands.
+"""Compile programs with the real TPU compiler, which needs no TPU, in the sandbox and by the commands.
 
-Skipped where libtpu is not installed, which ``SHARDLINGS_TPU=required`` forbids: ``.ci/run`` sets it.
+The tests are skipped if libtpu is not installed. ``SHARDLINGS_TPU=required``, which ``.ci/run`` sets, forbids this.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(problem), reason=problem
 NAME = "collective_matmul.py"
 TEXT = (ROOT / "docs" / NAME).read_text(encoding="utf-8")
 SOURCE = Source(NAME, (Chunk(NAME, TEXT),))
-DIMS = {"I": 4096, "J": 4096, "K": 4096}  # large enough that a matmul takes as long as a hop: 80 us
+DIMS = {"I": 4096, "J": 4096, "K": 4096}  # large enough that a matmul takes as long as a permute: 80 us
 NARROW = {"I": 88, "J": 13, "K": 17}  # small sizes, at which the program could run
 
 
@@ -59,7 +59,7 @@ def course() -> Course:
 
 @pytest.fixture(scope="module")
 def worker(course: Course, cache: Cache) -> Iterator[Worker]:
-    """One for all tests and slices."""
+    """Yield the worker that compiles for all tests and slices."""
     compiler = TpuCompiler(course, best_tier(), slice_of("v5e:2x4"), cache)
     yield compiler.worker
     compiler.close()
@@ -73,7 +73,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cache]:
 
 @pytest.fixture(scope="module")
 def graders(course: Course, worker: Worker, cache: Cache) -> Iterator[dict[str, Grader]]:
-    """By slice; they share the worker that compiles, and what it made."""
+    """Yield graders by slice. They share the worker that compiles, and the cache."""
     names = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4", "v4p:2x2x2", "7x:1x2x2", "v5e:4x8")
     workers: Grader | None = None
     found = {}
@@ -112,7 +112,7 @@ def temporaries(found: OnChip) -> int:
     return found.schedule.temporaries
 
 
-def test_the_compiler_hides_the_hops_of_a_right_ring_and_none_of_a_serial_one(
+def test_the_compiler_overlaps_the_permutes_of_a_right_ring_and_none_of_a_serial_one(
     course: Course, graders: dict[str, Grader]
 ) -> None:
     right, serial, plain = (compiled(course, graders, name) for name in ("right", "waits", "gather_first"))
@@ -250,7 +250,7 @@ def report_of(course: Course, grader: Grader, misconception: str) -> Report:
     return grader.grade(Submission("ada", {"f1_ag_matmul": source}, (), ""), ["f1_ag_matmul"], public=True)
 
 
-def test_checks_on_hidden_time_are_judged_by_the_compiler_and_the_report_says_so(
+def test_checks_on_overlapped_time_are_judged_by_the_compiler_and_the_report_says_so(
     course: Course, graders: dict[str, Grader]
 ) -> None:
     right = report_of(course, graders["v5e:2x4"], "")
@@ -302,7 +302,7 @@ def test_a_tpu_that_another_process_holds_does_not_matter(course: Course, tmp_pa
 
 
 def test_jax_finds_the_devices_that_it_found_without_the_compiler() -> None:
-    """Where nobody says which platform is meant, JAX looks for a TPU, finds none, and has its processors."""
+    """If no platform is set, JAX looks for a TPU, finds none, and uses the CPU."""
     clean = {k: v for k, v in os.environ.items() if k not in ("JAX_PLATFORMS", "XLA_FLAGS")}
     code = "import jax; print([d.platform for d in jax.devices()])"
     done = subprocess.run([sys.executable, "-c", code], env=clean, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""``chip`` and ``--backend tpu:SLICE``: what is wrong is one line; the course's own programs are shown without the compiler."""
+"""``chip`` and ``--backend tpu:SLICE``: errors are one line, and the course's own programs need no compiler."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_an_option_that_is_given_twice_is_refused(
 def test_the_compilers_time_of_a_program_is_shown_beside_the_clocks(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """By content, so without the compiler, and for nobody who wrote another program."""
+    """The time is found by the program's content, so no compiler is needed, and other programs have no time."""
     paper = ["--dims", "B=8192,D=16384,F=53248", "--mesh", "x=1,y=8"]
     code, out, err = run(["explain", "f1", "--on", "v5e:2x4", "--solution", *paper], monkeypatch, capsys)
     assert code == 0, err

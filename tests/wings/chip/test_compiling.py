@@ -1,4 +1,4 @@
-"""Which slices can be asked for, how libtpu is started, and the line on what is missing. ``test_chips.py`` runs the compiler."""
+"""Available slices, the start of libtpu, and messages about missing parts. ``test_chips.py`` runs the compiler."""
 
 from __future__ import annotations
 

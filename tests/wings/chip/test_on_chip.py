@@ -1,4 +1,4 @@
-"""A compiled program in words: what is hidden and exposed, what it holds, and where the clock says something else."""
+"""A compiled program in words: overlapped and exposed time, memory, and differences from the clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RING = tuple((i, (i + 1) % 8) for i in range(8))
 
 
 def schedule(*, serial: bool = False, kind: str = "permute", cycles: int = 150_000, held: int = 10 * MIB) -> Schedule:
-    """Two collectives of 100 us (a permute) beside, or between, three products of 100 us."""
+    """Return two collectives (a permute takes 100 us) beside, or between, three matmuls of 100 us."""
     about = Communication(kind, RING if kind == "permute" else (tuple(range(8)),), ("x",), 4_500_000)
     found: list[Instruction] = []
     for number in range(2):

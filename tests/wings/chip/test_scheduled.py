@@ -1,4 +1,4 @@
-"""The text of scheduled programs: four ways to write what runs beside the core, loops, and places. The texts in ``scheduled/`` are real."""
+"""Read scheduled programs: operations that run beside the core, loops, and places. ``scheduled/`` has real texts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ops(found: tuple[Instruction, ...]) -> list[str]:
     return [one.op for one in found]
 
 
-def test_a_permute_beside_a_product_is_a_start_and_a_done_around_it() -> None:
+def test_a_permute_beside_a_matmul_is_a_start_and_a_done_around_it() -> None:
     found = read_plain(text_of("v6e-permute"))
     start, product, done, copy = found
     assert ops(found) == ["start", "product", "done", "kernel"]
@@ -45,7 +45,7 @@ def test_a_permute_beside_a_product_is_a_start_and_a_done_around_it() -> None:
     )
 
 
-def test_a_gather_in_fusions_begins_goes_on_beside_a_product_and_ends() -> None:
+def test_a_gather_in_fusions_begins_continues_beside_a_matmul_and_ends() -> None:
     found = read_plain(text_of("v5e-all-gather-beside-a-product"))
     assert ops(found) == ["kernel", "start", "product", "done", "kernel"]
     start, product = found[1:3]
@@ -54,7 +54,7 @@ def test_a_gather_in_fusions_begins_goes_on_beside_a_product_and_ends() -> None:
     assert product.cycles == 537478 and product.flops == PRODUCT
 
 
-def test_a_call_on_another_processor_of_the_chip_is_under_way_until_its_done() -> None:
+def test_a_call_on_another_processor_of_the_chip_runs_until_its_done() -> None:
     found = read_plain(text_of("7x-reduce-scatter-on-another-processor"))
     assert ops(found) == ["start", "product", "done"]
     assert found[0].communication is not None and found[0].communication.kind == "reduce_scatter"
@@ -192,7 +192,7 @@ ENTRY %main (a: bf16[64,64], b: bf16[64,64]) -> bf16[64,64] {
     [("%a, %b, %v", (0,)), ("%v, %b, %a", ()), ("%a, %v, %b", ()), ("%a, %b, %b", ()), ("%v, %b, %v", ())],
 )
 def test_an_addition_fused_into_a_matmul_is_recognised(operands: str, joined: tuple[int, ...]) -> None:
-    """Only where nothing else uses what arrived, and the multiplications do not."""
+    """The data that arrived must be an operand of the addition, and not of the matmul."""
     start, done, product = read_plain(JOINED.replace("OPERANDS", operands))
     assert (start.op, done.op, product.op) == ("start", "done", "product")
     assert product.joined == joined and product.flops == 2 * 64**3

@@ -1,4 +1,4 @@
-"""A real scheduler and real workers, each a process on the loopback, without a nanny. Not a test file."""
+"""Start a real scheduler and real workers, as processes on the loopback without a nanny. Not a test file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECONDS = 300  # limit of a test in seconds; tests that pass wait less
 
 
 class Machines:
-    """A scheduler; ``start`` starts workers. All their files are below ``folder``.
+    """A scheduler, and the workers that ``start`` starts. All their files are below ``folder``.
 
     Args:
         words: further words of the scheduler's command.
@@ -55,7 +55,7 @@ class Machines:
         return lambda: self.log(what).read_text()
 
     def start(self, name: str, *words: str, threads: int = 1, **env: str) -> subprocess.Popen[bytes]:
-        """Start a worker, and wait until it is there."""
+        """Start a worker, and wait until it is registered."""
         process = self._run(
             f"worker-{name}", self.address, "--name", name, "--nthreads", str(threads), "--no-nanny", "--no-dashboard",
             "--local-directory", str(self.folder / "scratch"), *words, **env,
@@ -101,7 +101,7 @@ def until(holds, tell=lambda: "") -> None:
         time.sleep(0.05)
 
 
-# A program that runs the command line with times of waiting for workers that suit tests.
+# A program that runs the command line with shorter waits for workers.
 IMPATIENT = """
 import sys
 from grader.wings.cluster import spread
@@ -113,7 +113,7 @@ main()
 
 
 def begun(*words: str, cwd: Path) -> subprocess.Popen[str]:
-    """Start a command in a session of its own."""
+    """Start a command in its own session."""
     keep = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
     return subprocess.Popen(
         [sys.executable, "-c", IMPATIENT, *words], cwd=cwd, env=keep | {"PYTHONPATH": str(ROOT)},
@@ -133,7 +133,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 def written(folder: Path) -> Mapping[str, object]:
-    """Return all files of a folder of reports; of the database only the reports, whose order may differ."""
+    """Return all files of a folder of reports, and of the database only the reports, because their order may differ."""
     files = {
         str(p.relative_to(folder)): p.read_bytes()
         for p in sorted(folder.rglob("*"))

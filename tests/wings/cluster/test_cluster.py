@@ -1,4 +1,4 @@
-"""``grade --cluster`` with a real scheduler and real workers: equal reports as on one machine, whatever workers do."""
+"""``grade --cluster`` with a real scheduler and real workers writes the reports that one machine writes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ gather_time = 1
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A course, and a class of students with different submissions."""
+    """Return a folder with a course and a class of students with different submissions."""
     folder = tmp_path_factory.mktemp("here")
     course = made_up(folder / "course")
     exercise = course.exercise("x1_gather")
@@ -188,7 +188,7 @@ def test_an_interrupted_batch_ends_with_a_sentence_and_frees_workers(
 
 
 def another_jax(folder: Path) -> str:
-    """Return a PYTHONPATH on which JAX reports another version."""
+    """Return a PYTHONPATH on which JAX reports a different version."""
     place = folder / "jax-0.9.9.dist-info"
     place.mkdir(parents=True)
     (place / "METADATA").write_text("Metadata-Version: 2.1\nName: jax\nVersion: 0.9.9\n")
@@ -221,7 +221,7 @@ def test_a_worker_without_isolation_is_refused(here: Path, there: Machines, work
 def test_a_submission_reaches_neither_worker_nor_scheduler(
     here: Path, there: Machines, workers: Callable, tmp_path: Path
 ) -> None:
-    """Nor a worker's files. Without isolation the attempt succeeds, which proves that it is one."""
+    """It cannot read a worker's files, either. As a control, the attempts succeed without isolation."""
     workers("w")
     address = there.log("worker-w").read_text().split("Start worker at:")[1].split()[0]
     places = [(a.rpartition(":")[0].rpartition("/")[2], int(a.rpartition(":")[2])) for a in (address, there.address)]

@@ -1,4 +1,4 @@
-"""Every submission is graded once, although workers die, hang, come late or are unusable. Without Dask."""
+"""Without Dask: each submission is graded once, although workers die, hang, come late or are unusable."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Worker:
 
 
 class Cluster:
-    """Workers that answer on request, one request at a time, and a clock that runs meanwhile."""
+    """Workers that answer one request at a time, and a simulated clock."""
 
     def __init__(self, **workers: Worker) -> None:
         self.address, self.there, self.now = AT, dict(workers), 0.0
@@ -116,7 +116,7 @@ class Batch:
 
     @property
     def whole(self) -> bool:
-        """Return whether every student has their own report, once."""
+        """Return whether each student has exactly one report, and it is their own."""
         return sorted(s for s, _ in self.came) == sorted(self.students) and all(r == a_report(s) for s, r in self.came)
 
 
@@ -128,7 +128,7 @@ def test_every_student_is_graded_once_by_any_number_of_workers(count: int) -> No
     cluster = Cluster(**{f"w{n}": Worker(threads=n + 1) for n in range(count)})
     assert Batch(cluster, *STUDENTS).run().whole
     assert all(w.graded for w in cluster.there.values()) and sum(len(w.graded) for w in cluster.there.values()) == 20
-    assert sorted(cluster.left) == sorted(cluster.there)  # the batch told every worker to delete the course
+    assert sorted(cluster.left) == sorted(cluster.there)  # the batch asked every worker to delete the course
 
 
 def test_a_worker_that_is_killed_loses_nothing() -> None:

@@ -1,4 +1,4 @@
-"""The workers that Dask's scheduler reports. Without a scheduler."""
+"""The workers that Dask's scheduler reports, tested without a scheduler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``nbgrader grade --cluster``: the gradebook of one machine, row for row; one process writes it."""
+"""``nbgrader grade --cluster`` writes the gradebook that one machine writes, row for row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of docs/wings/cluster.md, with all addresses set to 127.0.0.1: the cluster starts, and no port is open."""
+"""Run the commands of docs/wings/cluster.md at 127.0.0.1. The cluster starts, and opens no port to other machines."""
 
 from __future__ import annotations
 
@@ -80,5 +80,5 @@ def test_the_commands_of_the_page_listen_only_at_the_address_that_they_name(bloc
             process.terminate()
         for process in processes:
             process.wait(60)
-    assert len(found) >= 5  # of the scheduler, the worker and its nanny; two of them have an HTTP port, too
+    assert len(found) >= 5  # the scheduler, the worker and its nanny listen; two of them also have an HTTP port
     assert [address for address in found if not ip_address(address[0]).is_loopback] == []

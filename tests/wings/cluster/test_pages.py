@@ -58,7 +58,7 @@ def test_a_job_of_slurm_starts_the_workers_that_the_page_says() -> None:
 
 
 def strict(schema: Any) -> Any:
-    """Return the schema without unknown fields, which Kubernetes would drop silently."""
+    """Return the schema with unknown fields forbidden, because Kubernetes drops such fields silently."""
     if isinstance(schema, list):
         return [strict(one) for one in schema]
     if not isinstance(schema, dict):
@@ -116,7 +116,7 @@ def test_the_manifest_says_the_same_of_scheduler_and_workers() -> None:
 
 
 def test_dasks_settings_on_the_page_are_those_that_it_reads() -> None:
-    """A certificate and a key for each role."""
+    """The page sets a certificate and a key for each role."""
     pytest.importorskip("distributed")
     settings = yaml.safe_load(shown("cluster.md", "yaml"))
     code = f"""

@@ -1,4 +1,4 @@
-"""A worker's functions, called as Dask would: it takes a course, proves itself, grades, and keeps nothing."""
+"""A worker's functions, called as Dask calls them: take a course, run the canary, grade, and keep nothing."""
 
 from __future__ import annotations
 

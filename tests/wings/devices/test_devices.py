@@ -1,4 +1,4 @@
-"""Programs on devices other than one process's simulated ones: what is judged there, and how reports show it."""
+"""Programs on real devices, or on devices of several processes: their judgement, and its place in reports."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def two_processes() -> Iterator[RealDevices]:
 
 @pytest.fixture(scope="module")
 def fewer() -> Iterator[RealDevices]:
-    """A machine with two devices, too small for the course."""
+    """Yield a machine with two devices, which are too few for the course."""
     devices = RealDevices(CPU, "none", Limits(), simulated=2)
     yield devices
     devices.close()
@@ -60,7 +60,7 @@ def grader(course: Course) -> Iterator[Grader]:
 
 
 def with_devices(grader: Grader, devices: RealDevices | None) -> Grader:
-    """Return a grader with these devices beside the same processes."""
+    """Return a grader with the same processes and with these devices."""
     workers = grader.hosts[0].without_devices()  # type: ignore[union-attr]
     workers.devices = devices
     return Grader(grader.course, "none", here=workers, devices=devices)
@@ -91,9 +91,9 @@ def test_two_processes_give_the_shards_of_one_process(grader: Grader, two_proces
 def test_two_processes_time_a_program_together(
     grader: Grader, two_processes: RealDevices, fewer: RealDevices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each makes equally many calls, since they wait for each other.
+    """Both processes make equally many calls, because they wait for each other.
 
-    Programs on more devices than there are get no times.
+    Programs that need more devices get no times.
     """
     monkeypatch.setattr("grader.wings.devices.devices.ROUNDS", 2)
     monkeypatch.setattr("grader.wings.devices.devices.CALLS", 2)
@@ -110,7 +110,7 @@ def test_two_processes_time_a_program_together(
 
 
 def test_checks_that_need_more_devices_are_blocked_and_cost_nothing(grader: Grader, fewer: RealDevices) -> None:
-    """The values cannot be seen, but the program's facts can, and are judged."""
+    """The grader judges the program's facts, which need no devices, but not its values."""
     report = graded(grader, fewer)
     found = results(report)
     assert {n: (r.status, r.unjudged) for n, r in found.items()} == {
@@ -210,7 +210,7 @@ def test_an_accelerator_that_is_not_here_is_reported_before_anything_is_graded(t
 def test_running_outside_a_sandbox_that_hides_the_device_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The process that runs programs is not confined; learner Python is traced elsewhere."""
+    """The process that runs programs is not confined, but learners' Python is traced in a confined process."""
     found = {"none": {"platform": "gpu", "kind": "Example 9000", "count": 1}}
     monkeypatch.setattr(
         Worker, "look", lambda self, joined=(): found.get(self.tier, {"problem": "no device\nof any kind"})
@@ -230,7 +230,7 @@ def test_running_outside_a_sandbox_that_hides_the_device_is_reported(
 
 
 def test_processes_of_one_mesh_restart_together_when_one_dies(grader: Grader, two_processes: RealDevices) -> None:
-    """The others would wait for it in vain, and do not know its successor."""
+    """The others would wait for the dead process without end, and cannot connect to a new one."""
     graded(grader, two_processes)
     victim = two_processes.workers[1].process
     assert victim is not None

@@ -19,7 +19,7 @@ CONFINED = [tier for tier in TIERS[:2] if not available(tier)]
 
 @pytest.fixture
 def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return a file that stands for a device."""
+    """Return a file that takes the place of a device."""
     place = tmp_path / "nvidia0"
     place.touch()
     monkeypatch.setitem(drivers.DRIVERS, "gpu", replace(drivers.DRIVERS["gpu"], write=(f"{tmp_path}/nvidia*",)))
@@ -58,7 +58,7 @@ def test_settings_that_the_driver_reads_are_handed_on_and_no_others(monkeypatch:
 
 @pytest.mark.parametrize("tier", CONFINED)
 def test_a_sandbox_starts_with_access_to_the_drivers_files(tier: str, device: str) -> None:
-    """With a platform of this machine in place of the accelerator's."""
+    """The test uses this machine's CPU platform in place of the accelerator's."""
     with Worker("run", tier, 2, Limits(), drivers.extra_of(replace(GPU, platform="cpu"))) as worker:
         assert worker.look() == {"platform": "cpu", "kind": "cpu", "count": 2}
         assert worker.runs()

@@ -1,4 +1,4 @@
-"""The times that ``profile`` predicts, derived a second time: rings are simulated hop by hop."""
+"""Derive the times that ``profile`` predicts a second time, with rings that are simulated hop by hop."""
 
 from __future__ import annotations
 

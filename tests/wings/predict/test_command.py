@@ -1,4 +1,4 @@
-"""``predict`` and ``profile``: the prediction comes first, and nothing depends on how fast this machine is."""
+"""``predict`` and ``profile``: a measurement needs a prediction. No test depends on this machine's speed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_profile_runs_nothing_without_a_prediction(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_predict_shows_the_programs_and_keeps_every_prediction(tmp_path: Path) -> None:
-    """In the folder of the exercise, where there is one."""
+    """The file of predictions is in the folder of the exercise, if that folder exists."""
     place = tmp_path / "12_predict_profile"
     place.mkdir()
     shown = shardlings("predict", "l2", "--work", str(tmp_path))
@@ -80,7 +80,7 @@ def test_predict_shows_the_programs_and_keeps_every_prediction(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_predicted_measured_and_drawn(tmp_path: Path) -> None:
-    """The whole way; the traps of L2 are none for its own functions on a log of this machine."""
+    """Predict, measure and draw. The reference functions of L2 can read a log of this machine."""
     work = ("--work", str(tmp_path))
     assert shardlings("predict", "l2", *NUMBERS, *work).returncode == 0
     (tmp_path / "there").mkdir()
@@ -105,7 +105,7 @@ def test_predicted_measured_and_drawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_prediction_is_about_the_devices_that_were_there(tmp_path: Path) -> None:
+def test_a_prediction_for_other_devices_does_not_count(tmp_path: Path) -> None:
     work = ("--work", str(tmp_path))
     done = shardlings("predict", "l2", *NUMBERS, *work, XLA_FLAGS="--xla_force_host_platform_device_count=1")
     assert "all_gather" not in done.stdout and "your prediction for 1 simulated device is saved" in done.stdout
@@ -114,7 +114,7 @@ def test_a_prediction_is_about_the_devices_that_were_there(tmp_path: Path) -> No
 
 
 def test_a_predicted_step_is_shown_beside_the_timeline(tmp_path: Path) -> None:
-    """The first prediction and the newest, each as a part of what the clock says; nothing is replaced."""
+    """Both predictions are kept, and a line that shardlings did not write is reported."""
     f1 = ("ag_matmul", "--on", "v5e:2x4", "--work", str(tmp_path))
     done = shardlings("predict", *f1, "step=18us")
     assert done.returncode == 0 and "next, run shardlings explain ag_matmul --on v5e:2x4" in done.stdout

@@ -1,4 +1,4 @@
-"""What is kept, what is fitted, what a trace comes to: on made-up times."""
+"""The journal, the fit and the trace of ``profile``, with invented times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEPT = {"alpha": 3e-6, "beta": 2e9, "flops": 5e10}
 
 
 def calls_of(devices: int, line: TimeModel = LINE) -> list[dict]:
-    """Each program five times, exactly as predicted, after a first call that compiles."""
+    """Return five calls of each program that take the predicted time, after a first call that compiles."""
     found, now = [], 10.0
     for case in cases_on(devices):
         for took in (0.5, *[case.seconds(line, devices)] * 5):
@@ -38,7 +38,7 @@ def test_fit_recovers_the_model_and_excludes_first_calls() -> None:
         assert found.seconds(one.case, 8) == pytest.approx(one.typical, rel=1e-4)
 
 
-def test_on_one_device_only_products_run() -> None:
+def test_on_one_device_only_matmuls_run() -> None:
     measured = timed(calls_of(1))
     assert {one.case.program for one in measured} == {"matmul"}
     assert fit(measured, 1) == Fit(None, None, pytest.approx(5e10))  # pyright: ignore[reportArgumentType]

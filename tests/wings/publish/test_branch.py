@@ -119,7 +119,7 @@ def test_a_branch_that_is_checked_out_is_refused(repo: Path, tmp_path: Path) -> 
         found.publish("student", FILES)
 
 
-def test_from_another_clone_it_goes_on_where_the_last_publisher_stopped(repo: Path, tmp_path: Path) -> None:
+def test_publishing_from_a_second_clone_continues_the_branch(repo: Path, tmp_path: Path) -> None:
     first = Repository(repo).publish("student", FILES)
     git(tmp_path, "clone", "--quiet", str(repo), "clone")
     clone = tmp_path / "clone"

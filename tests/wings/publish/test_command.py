@@ -1,4 +1,4 @@
-"""publish and start as their users type them. The published branch is cloned, and its README followed to the end."""
+"""``publish`` and ``start`` as users run them. Clone the published branch, and follow its README to the end."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_publish_errors_are_one_line(repo: Path, tmp_path: Path) -> None:
     assert one_line(shardlings("publish", cwd=repo)).startswith("shardlings: name a target: --branch student")
     assert "is not an empty folder" in one_line(shardlings("publish", "--students", str(repo), cwd=repo))
     both = shardlings("publish", "--branch", "student", "--students", str(repo), cwd=repo)
-    assert "is not an empty folder" in one_line(both)  # before the branch is written
+    assert "is not an empty folder" in one_line(both)  # this error comes before the branch is written
     git(repo, "switch", "--quiet", "--orphan", "student")
     git(repo, "reset", "--quiet", "--hard", "main")
     assert "the branch student is checked out" in one_line(shardlings("publish", "--branch", "student", cwd=repo))

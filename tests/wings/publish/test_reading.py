@@ -1,4 +1,4 @@
-"""The solutions to read: each with its statement, and the misconceptions with the checks that they fail."""
+"""The pages of solutions: statement, solution, and misconceptions with the checks that they fail."""
 
 from __future__ import annotations
 

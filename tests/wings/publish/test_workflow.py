@@ -1,4 +1,4 @@
-"""The GitHub workflow of the student branch: every shell step, in a repository as a student has it."""
+"""Run every shell step of the student branch's GitHub workflow, in a student's repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A made-up class: all students solve the same three tasks, each in a way of their own. Not a test file."""
+"""An invented class: each student solves the same three tasks in a different way. Not a test file."""
 
 from __future__ import annotations
 

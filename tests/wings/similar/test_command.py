@@ -1,4 +1,4 @@
-"""``shardlings similar``: from folders of submissions to a page for a person."""
+"""``shardlings similar``: from folders of submissions to a page for the staff."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def as_notebook(small: Path, student: str, text: str) -> None:
     (small / "in" / student / "03_matmuls.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4}))
 
 
-def test_a_copy_in_a_notebook_is_found_and_shown_beside_what_it_is_of(small: Path) -> None:
+def test_a_copy_in_a_notebook_is_found_and_shown_beside_its_original(small: Path) -> None:
     hand_in(small, **{f"s{i}": honest(i) for i in range(8)})
     as_notebook(small, "copier", disguised(honest(3)))
     done = run(small)
@@ -64,14 +64,14 @@ def test_a_copy_in_a_notebook_is_found_and_shown_beside_what_it_is_of(small: Pat
     assert (data["works"], data["pairs"][0]["students"]) == (9, ["copier", "s3"])
 
 
-def test_work_is_read_and_never_run(small: Path) -> None:
+def test_submissions_are_read_and_never_run(small: Path) -> None:
     trap = f"open({str(small / 'ran')!r}, 'w')\n"
     hand_in(small, a=trap + honest(1), b=trap + honest(1), c="def broken(:\n" + honest(2))
     assert run(small).exit_code == 0
     assert not (small / "ran").exists()
 
 
-def test_a_student_of_whom_no_file_could_be_read_is_named(small: Path) -> None:
+def test_a_student_without_a_readable_file_is_named(small: Path) -> None:
     hand_in(small, a=honest(1), b=honest(2))
     (small / "in" / "rich").mkdir()
     (small / "in" / "rich" / "03_matmuls.ipynb").write_text("{")
@@ -154,7 +154,7 @@ def test_comments_are_no_tokens() -> None:
 
 
 def test_lines_of_blanks_do_not_keep_code_from_being_compared(small: Path) -> None:
-    """The lexer needs minutes for 99 kB of such lines."""
+    """Otherwise the lexer needs minutes for 90 kB of such lines."""
     hand_in(small, a=honest(1), b=honest(2), eve=disguised(honest(1)) + " \n" * 45_000)
     done = run(small)
     assert done.exit_code == 0 and "not compared" not in done.stderr

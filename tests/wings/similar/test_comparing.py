@@ -58,12 +58,12 @@ def test_a_class_has_a_base_rate_from_twenty_pairs_on() -> None:
     assert FEW == 20 and found.usual is not None and found.usual >= found.median
 
 
-def test_the_order_of_works_decides_nothing() -> None:
+def test_the_order_of_submissions_makes_no_difference() -> None:
     works = a_class(12)
     assert compare(works, [STUB], []) == compare(works[::-1], [STUB], [])
 
 
-def test_of_long_work_the_beginning_is_looked_at() -> None:
+def test_only_the_beginning_of_long_submissions_is_compared() -> None:
     long = work("a", "x = 1\n" * LONGEST, "y = 2\n")
     assert long.too_long and not work("a", STUB).too_long
     assert sum(len(part.text) for part in long.cut().parts) == LONGEST

@@ -1,4 +1,4 @@
-"""Tokens of code, which leave out everything that a copier changes first."""
+"""Tokens of code leave out everything that students who copy change first."""
 
 from __future__ import annotations
 

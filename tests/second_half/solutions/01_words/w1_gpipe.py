@@ -1,13 +1,14 @@
 """# W1 A pipeline of micro-batches
 
-P devices in a row hold one layer each. A batch is cut into M micro-batches; in every tick each device works on one of
-them and hands it on.
+P devices in a row hold one layer each. A batch has M micro-batches. In every tick, each device works on one micro-batch
+and sends the result to the next device.
 
-**Task.** Write the forward pass: device s applies `tanh(a @ w[s])` to the micro-batch that arrives and sends the result to
-device s + 1. Return float32[P, M, B, D], sharded over `pp`: the last device's part is the result, all others are zeros.
+**Task.** Write the forward pass. Device s applies `tanh(a @ w[s])` to the micro-batch that arrives and sends the result
+to device s + 1. Return float32[P, M, B, D], sharded over `pp`. The last device's part is the result, and all other
+parts are zeros.
 
-**Budget.** M + P - 1 ticks, and permutes only. A device multiplies in every tick, also where nothing useful has arrived: of
-M + P - 1 products M are useful.
+**Budget.** M + P - 1 ticks, and permutes only. A device does a matmul in every tick, also before useful data arrives: M
+of its M + P - 1 matmuls are useful.
 """
 
 import jax
@@ -52,7 +53,7 @@ call = exercise.call(
 
 @exercise.helper
 def layers(w, x):
-    """x after all layers, float64[M, B, D]."""
+    """Return x after all layers, float64[M, B, D]."""
     for one in w:
         x = np.tanh(x @ one)
     return x
@@ -67,13 +68,13 @@ def value(seen):
 
 @exercise.check(call, points=1, after=value)
 def permutes(seen):
-    """devices hand on what they made, and talk in no other way"""
+    """devices send their results with permutes, and use no other collective"""
     expect_only(seen, "permute")
 
 
 @exercise.check(call, points=2, after=value)
 def bubble(seen):
-    """of M + P - 1 products of a device, M are useful"""
+    """M of the M + P - 1 matmuls of a device are useful"""
     stages, micro = seen.dims["P"], seen.dims["M"]
     useful = 2 * micro * seen.dims["B"] * seen.dims["D"] ** 2 * stages
     right, wrong = (stages - 1) / (micro + stages - 1), stages / (micro + stages)
@@ -98,19 +99,19 @@ def _pipeline(w, x, mesh, ticks, collected):
 
 @exercise.misconception(fails=bubble)
 def a_bubble_too_many(w, x, *, mesh):
-    """Your pipeline runs a tick longer than it must: the last micro-batch leaves the last device in tick M + P - 1."""
+    """Your pipeline runs one tick too many. The last micro-batch leaves the last device in tick M + P - 1."""
     return _pipeline(w, x, mesh, lambda m, stages: m + stages, lambda out: out)
 
 
 @exercise.misconception(fails=value)
 def last_micro_batches_lost(w, x, *, mesh):
-    """You stop after M ticks, when the first device is done. The last micro-batch is still on its way to the last device."""
+    """You stop after M ticks, when the first device is done. The last micro-batch is still on its way then."""
     return _pipeline(w, x, mesh, lambda m, stages: m, lambda out: out)
 
 
 @exercise.misconception(fails=permutes)
 def summed_over_the_stages(w, x, *, mesh):
-    """You summed the results over the stages and cut out your part again: every device sends what is mostly zeros."""
+    """You summed the results over the stages and kept one part. Every device then sends mostly zeros."""
 
     def own_part(out):
         whole = jax.lax.psum(out, "pp")

@@ -1,13 +1,13 @@
 """# W2 FSDP: gather a layer, use it, drop it, gather it again
 
-Every device keeps a part of every layer. To use a layer it gathers the whole, and then forgets it.
+Every device keeps a part of every layer. A device gathers a layer just before it needs it, and drops it afterwards.
 
-**Task.** `fsdp_loss(ws, x)`: x goes through `tanh(x @ w)`, layer by layer; the loss is the sum of all squares of the
-result. The gradient with respect to the layers comes out cut as they are.
+**Task.** Write `fsdp_loss(ws, x)`. Apply `tanh(x @ w)` for each layer `w`, and return the sum of all squares of the
+result. The gradient of a layer is sharded like the layer.
 
-**Budget.** For each layer one all-gather forward, one more backward, and one reduce-scatter of its gradient. Beside its own
-parts of layers, gradients and activations no device ever holds more than two whole layers, and no gather of the forward pass waits
-for a product.
+**Budget.** For each layer: one all-gather in the forward pass, one more in the backward pass, and one reduce-scatter of
+its gradient. Beside its own parts of layers, gradients and activations, no device holds more than two whole layers at
+once. No gather of the forward pass waits for a matmul.
 """
 
 import jax
@@ -61,7 +61,7 @@ call = exercise.call(
 
 @exercise.helper
 def by_hand(ws, x):
-    """The loss and its gradients for the layers, on one device."""
+    """Return the loss and the gradients of the layers, on one device."""
     held = [x]
     for w in ws:
         held.append(np.tanh(held[-1] @ w))
@@ -110,13 +110,13 @@ def memory(seen):
 
 @exercise.check(call, points=1, after=[forward, backward])
 def ahead(seen):
-    """forward: no gather waits for a product, so that it can run beside the layer before"""
+    """forward: no gather waits for a matmul, so it can overlap with the layer before"""
     expect_not_waiting(seen.only(kind="all_gather", backward=False), "all_gather", on="matmul")
 
 
 @exercise.misconception(fails=backward)
 def kept_what_was_gathered(ws, x, *, mesh):
-    """Your backward pass uses what the forward pass gathered, so all layers stay in memory: jax.checkpoint gathers again."""
+    """Your backward pass uses the gathered layers of the forward pass, so they stay in memory. Use jax.checkpoint."""
 
     def local(ws, x):
         for w in ws:
@@ -146,7 +146,7 @@ def summed_padded_layers(ws, x, *, mesh):
 
 @exercise.misconception(fails=memory)
 def gathered_everything_first(ws, x, *, mesh):
-    """You gathered all layers before the first was used, so every device holds the whole model. Gather a layer where it is used."""
+    """You gathered all layers first, so every device holds the whole model. Gather each layer just before its use."""
 
     def local(ws, x):
         @jax.checkpoint
@@ -162,7 +162,7 @@ def gathered_everything_first(ws, x, *, mesh):
 
 @exercise.misconception(fails=ahead)
 def gathers_when_the_layer_before_is_done(ws, x, *, mesh):
-    """Your gather waits for the layer before, so the links rest while the cores work, and the cores while the links do."""
+    """Your gather waits for the layer before, so links and cores take turns. Gather while that layer computes."""
 
     def local(ws, x):
         @jax.checkpoint
@@ -179,7 +179,7 @@ def gathers_when_the_layer_before_is_done(ws, x, *, mesh):
 
 @exercise.misconception(fails=gradients)
 def gradient_summed_twice(ws, x, *, mesh):
-    """You summed a gradient that was summed: the reduce-scatter behind the all-gather has added what the devices found."""
+    """You summed the gradient twice. The reduce-scatter of the backward pass sums over the devices already."""
 
     @jax.custom_vjp
     def sum_of_gradients(w):
@@ -201,5 +201,5 @@ def gradient_summed_twice(ws, x, *, mesh):
 
 @exercise.misconception(fails=value)
 def loss_of_one_device(ws, x, *, mesh):
-    """That is the mean over the devices, not the sum: the loss is of the whole batch."""
+    """You returned the mean over the devices. The loss is the sum over the whole batch."""
     return fsdp_loss(ws, x, mesh=mesh) / mesh.shape["dp"]

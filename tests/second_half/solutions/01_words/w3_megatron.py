@@ -1,11 +1,12 @@
-"""# W3 A two-layer block, cut by columns and by rows, forward and backward
+"""# W3 A two-layer block, sharded by columns and by rows, forward and backward
 
-`w_in[D, F]` is cut by columns and `w_out[F, D]` by rows, so that each device has its own F/N hidden units.
+`w_in[D, F]` is sharded by columns and `w_out[F, D]` by rows, so each device has F/N hidden units.
 
-**Task.** `block(x, w_in, w_out, dy)`: y = relu(x @ w_in) @ w_out, and the gradients of sum(y * dy) with respect to x and
-both weights, by hand.
+**Task.** Write `block(x, w_in, w_out, dy)`. Compute y = relu(x @ w_in) @ w_out and, by hand, the gradients of
+sum(y * dy) with respect to x and both weights.
 
-**Budget.** One all-reduce forward (of y) and one backward (of dx). The gradients of the weights need none.
+**Budget.** One all-reduce in the forward pass (of y) and one in the backward pass (of dx). The gradients of the weights
+need no communication.
 """
 
 import jax
@@ -22,8 +23,9 @@ SPECS = (P(), {"x": P(), "w_in": P(None, "tp"), "w_out": P("tp")})
 
 @exercise.task(hints=["Which of the arrays is whole on a device, and which is a part of a sum?"])
 def block(x, w_in, w_out, dy, *, mesh):
-    """x, dy float32[B, D] on every device, w_in float32[D, F] sharded P(None, 'tp'), w_out float32[F, D] sharded P('tp')
-    -> (y, {"x", "w_in", "w_out"}), the gradients sharded as what they are of."""
+    """x, dy float32[B, D] on every device, w_in float32[D, F] sharded P(None, 'tp'), w_out float32[F, D] sharded
+    P('tp') -> (y, {"x", "w_in", "w_out"}). Each gradient is sharded like its argument.
+    """
 
     def local(x, w_in, w_out, dy):
         before = x @ w_in
@@ -52,7 +54,7 @@ call = exercise.call(
 
 @exercise.helper
 def on_one_device(x, w_in, w_out, dy):
-    """y float64[B, D] and the gradients of x, w_in and w_out."""
+    """Return y, float64[B, D], and the gradients of x, w_in and w_out."""
     before = x @ w_in
     hidden = np.maximum(before, 0)
     back = (dy @ w_out.T) * (before > 0)
@@ -73,13 +75,13 @@ def backward(seen):
 
 @exercise.check(call, points=1, after=backward)
 def layout(seen):
-    """gradients are sharded as what they are of"""
+    """each gradient is sharded like its argument"""
     expect_spec(seen.out, SPECS)
 
 
 @exercise.check(call, points=1, after=backward)
 def traffic(seen):
-    """one all-reduce each way"""
+    """one all-reduce in each pass"""
     expect_collectives(seen, all_reduce={"tp": 2})
 
 
@@ -98,19 +100,19 @@ def _block(x, w_in, w_out, dy, mesh, grads):
 
 @exercise.misconception(fails=backward)
 def gradient_left_partial(x, w_in, w_out, dy, *, mesh):
-    """Each device has the part of dx that went through its own hidden units. They are still to be added up: a psum backward."""
+    """Each device has the part of dx from its own hidden units. Sum the parts over the devices with a psum."""
     return _block(x, w_in, w_out, dy, mesh, lambda g: g)
 
 
 @exercise.misconception(fails=backward)
 def gradient_summed_twice(x, w_in, w_out, dy, *, mesh):
-    """You summed dx twice: after the first psum every device has the whole, and the second makes it N times too large."""
+    """You summed dx twice. After the first psum dx is whole, and the second makes it N times too large."""
     return _block(x, w_in, w_out, dy, mesh, lambda g: g | {"x": jax.lax.psum(jax.lax.psum(g["x"], "tp"), "tp")})
 
 
 @exercise.misconception(fails=traffic)
 def hidden_units_gathered(x, w_in, w_out, dy, *, mesh):
-    """You gathered the hidden units. relu works on each of them alone, so each device can go on with its own."""
+    """You gathered the hidden units. relu works on each unit alone, so each device can use its own units."""
 
     def local(x, w_in, w_out, dy):
         before = x @ w_in

@@ -1,13 +1,19 @@
-"""# W4 What becomes of an einsum of shards
+"""# W4 The placement of an einsum of shards
 
-Along one mesh axis an array has a *placement*: `"R"`, every device holds it all; `"S(d)"`, its dimension `d` is cut; `"P"`, every device
-holds an array of full shape, and their sum is meant. Every device runs an einsum on what it holds. What is it that comes out?
+Along one mesh axis, an array has a *placement*:
 
-**Task.** `einsum_rule(equation, placements)`: the placement of the result, if there is one for all arrays placed so; otherwise raise
-`ValueError`. No operand has a letter twice, and every letter is in the output or in two operands.
+- `"R"`: every device holds the whole array.
+- `"S(d)"`: dimension `d` of the array is sharded.
+- `"P"`: every device holds an array of the full shape, a partial sum. The array is the sum of all of them.
 
-**Small case.** `"ij,jk->ik"`: with `["S(0)", "R"]` the result is `"S(0)"`, with `["S(1)", "S(0)"]` it is `"P"`, and with `["S(1)", "R"]`
-the shapes do not even fit.
+Every device runs an einsum on its own parts. Which placement does the result have?
+
+**Task.** Write `einsum_rule(equation, placements)`. Return the placement of the result if all arrays with these
+placements give one; otherwise raise `ValueError`. No operand has a letter twice, and every letter is in the output or
+in two operands.
+
+**Small case.** For `"ij,jk->ik"`, `["S(0)", "R"]` gives `"S(0)"`, and `["S(1)", "S(0)"]` gives `"P"`. With
+`["S(1)", "R"]` the shapes do not fit.
 """
 
 import itertools
@@ -23,10 +29,10 @@ exercise = Exercise(stars=2)
 
 @exercise.function(hints=["An einsum is linear in each operand alone.", "Which letter is cut? Who else has it?"])
 def einsum_rule(equation, placements):
-    """The placement of the result of an einsum that every device runs on its own parts.
+    """Return the placement of the result of an einsum that every device runs on its own parts.
 
     Args: equation such as "ij,jk->ik"; placements is a list with "R", "S(d)" or "P" for each operand.
-    Returns: "R", "S(d)" or "P". Raises ValueError if it is none of these.
+    Returns: "R", "S(d)" or "P". Raises ValueError if none of these fits.
     """
     operands, out = equation.split("->")
     terms = operands.split(",")
@@ -57,7 +63,7 @@ DEVICES = 2
 
 
 def parts(rng, whole, place):
-    """What each device holds of an array of ints."""
+    """Return the part of each device of an array of ints."""
     if place == "R":
         return [whole] * DEVICES
     if place == "P":
@@ -67,7 +73,7 @@ def parts(rng, whole, place):
 
 
 def simulated(rng, equation, placements):
-    """The placement by trial: cut random arrays, compute on each device, and look for what it is; None if it is nothing."""
+    """Return the placement that fits a simulation with random arrays on each device; None if none fits."""
     terms, out = equation.split("->")
     sizes = {letter: DEVICES * (2 + i) for i, letter in enumerate(sorted(set(terms) - {","}))}
     wholes = [rng.integers(-50, 50, size=[sizes[letter] for letter in term]) for term in terms.split(",")]
@@ -86,7 +92,7 @@ def simulated(rng, equation, placements):
 
 
 def every_case():
-    """Every equation with every placement of its operands."""
+    """Yield every equation with every placement of its operands."""
     for equation in EQUATIONS:
         terms = equation.split("->")[0].split(",")
         for places in itertools.product(*(["R", "P", *(f"S({d})" for d in range(len(term)))] for term in terms)):
@@ -94,7 +100,7 @@ def every_case():
 
 
 def drawn(results, *, partial):
-    """Cases that turn out so in the simulation; ``partial``: with an operand that is a sum, or without."""
+    """Return a function that draws cases with these results, with a partial sum (``partial``) or without."""
 
     def draw(rng):
         cases = [case for case in every_case() if ("P" in case["placements"]) is partial]
@@ -129,13 +135,13 @@ nonlinear = exercise.cases(
 
 @exercise.check(placed, points=1, public=True)
 def of_shards(seen):
-    """einsum_rule: of whole and cut operands"""
+    """einsum_rule: whole and sharded operands"""
     expect_outcomes(seen)
 
 
 @exercise.check(sums, points=1, public=True, after=of_shards)
 def of_sums(seen):
-    """einsum_rule: of a sum that is still to be added up"""
+    """einsum_rule: an operand that is a partial sum"""
     expect_outcomes(seen)
 
 
@@ -147,13 +153,13 @@ def no_fit(seen):
 
 @exercise.check(nonlinear, points=1, after=of_sums)
 def no_sum(seen):
-    """einsum_rule: sums that an einsum does not pass on"""
+    """einsum_rule: partial sums without a placement of the result"""
     expect_outcomes(seen)
 
 
 @exercise.misconception(fails=of_sums)
 def partial_dropped(equation, placements):
-    """You forgot that an operand is a sum that is still to be added up: what is linear in it is such a sum, too."""
+    """You ignored a partial sum. The einsum is linear in this operand, so the result is a partial sum too."""
     if placements.count("P") == 1 and placements.count("R") == len(placements) - 1:
         return "R"
     return einsum_rule(equation, placements)
@@ -161,20 +167,20 @@ def partial_dropped(equation, placements):
 
 @exercise.misconception(fails=no_sum)
 def sums_are_multiplied(equation, placements):
-    """Two sums that are multiplied device by device lose all mixed terms: an einsum is linear in one operand at a time."""
+    """An einsum of two partial sums on each device loses all mixed terms. It is linear in one operand at a time."""
     return "P" if "P" in placements else einsum_rule(equation, placements)
 
 
 @exercise.misconception(fails=of_shards)
 def contraction_is_whole(equation, placements):
-    """Each device has summed over its own part of the letter: the results are still to be added up."""
+    """Each device summed over its own part of the letter, so the result is a partial sum."""
     found = einsum_rule(equation, placements)
     return "R" if found == "P" and "P" not in placements else found
 
 
 @exercise.misconception(fails=no_fit)
 def one_cut_is_enough(equation, placements):
-    """You looked at one operand's cut. Another that has the letter must be cut along it, too, or the parts do not fit."""
+    """You looked at one sharded operand. A second operand with this letter must be sharded along it, too."""
     try:
         return einsum_rule(equation, placements)
     except ValueError:
@@ -198,7 +204,7 @@ def linear_layer(batch, order):
 
 @exercise.misconception(of=linear_layer)
 def columns_forgotten(batch, order):
-    """Every device has the columns of its own part of w, and only those."""
+    """Every device has only the columns of its own part of w."""
     return P(None, batch) if order == "sbo" else P(batch)
 
 

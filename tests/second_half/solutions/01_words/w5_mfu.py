@@ -1,7 +1,8 @@
-"""# W5 How much of the peak is that?
+"""# W5 Model FLOPs utilization
 
-*Model FLOPs utilization* is the useful arithmetic of a training step over what the chips could have done in its time. Useful are
-6 FLOPs for each parameter and token; what is computed again for the backward pass is not. All arithmetic is in bfloat16; 1 TFLOP is 10^12 FLOP.
+*Model FLOPs utilization* (MFU) is the useful FLOPs of a training step, divided by the FLOPs that the chips can do in
+the time of the step. Useful are 6 FLOPs for each parameter and token. FLOPs that the backward pass repeats are not
+useful. All arithmetic is in bfloat16; 1 TFLOP is 10^12 FLOP.
 """
 
 from grader.exercise import Exercise, Scenario
@@ -19,7 +20,7 @@ TOKENS = [2, 3, 4, 5, 6, 8, 10, 12]
     hints=["2 forward, 4 backward."],
 )
 def useful(N, T):
-    """How many TFLOP is a training step of a model with {{ N }} billion parameters on {{ T }} million tokens, in useful arithmetic?"""
+    """A model has {{ N }} billion parameters. How many useful TFLOP has a training step on {{ T }} million tokens?"""
     return 6 * N * 1e9 * T * 1e6
 
 
@@ -28,7 +29,7 @@ exercise.scenario(useful, lambda N, T: Scenario())
 
 @exercise.misconception(of=useful)
 def forward_only(N, T):
-    """You counted the forward pass: the backward pass takes twice as much again."""
+    """You counted only the forward pass. The backward pass takes twice as many FLOPs."""
     return 2 * N * 1e9 * T * 1e6
 
 
@@ -39,9 +40,11 @@ def forward_only(N, T):
     model="6 FLOPs for each parameter and token, 8 executed with everything computed again; 256 chips",
 )
 def utilization(chip, N, T, slow):
-    """256 {{ chip }} chips train a model of {{ N }} billion parameters on {{ T }} million tokens a step. They compute every layer again for the backward
-    pass, so 8 FLOPs are executed for each parameter and token, and a step takes {{ slow }} times as long as these take at the peak rate.
-    What is the useful arithmetic of a step, its time, and the MFU?"""
+    """256 {{ chip }} chips train a model of {{ N }} billion parameters on {{ T }} million tokens a step. They compute
+    every layer again for the backward pass, so 8 FLOPs are executed for each parameter and token. A step takes
+    {{ slow }} times as long as these FLOPs take at the peak rate. What is the useful arithmetic of a step, its time,
+    and the MFU?
+    """
     useful, peak = 6 * N * 1e9 * T * 1e6, 256 * CHIPS[chip].bf16
     time = slow * useful * 8 / 6 / peak
     return {"useful": useful, "time": time, "mfu": useful / time / peak}
@@ -52,14 +55,14 @@ exercise.scenario(utilization, lambda chip, N, T, slow: Scenario(chip=chip, mesh
 
 @exercise.misconception(of=utilization)
 def hardware_utilization(chip, N, T, slow):
-    """You counted what was computed again. That is the utilization of the hardware: MFU counts what the model needs."""
+    """You counted repeated FLOPs. That gives the hardware utilization; the MFU counts only useful FLOPs."""
     right = utilization(chip=chip, N=N, T=T, slow=slow)
     return {**right, "mfu": 1 / slow}
 
 
 @exercise.misconception(of=utilization)
 def of_one_chip(chip, N, T, slow):
-    """You took the time of one chip: 256 of them share the work."""
+    """You computed the time of one chip, but 256 chips share the FLOPs."""
     right = utilization(chip=chip, N=N, T=T, slow=slow)
     return {**right, "time": 256 * right["time"]}
 
@@ -75,7 +78,7 @@ def of_one_chip(chip, N, T, slow):
     model="weights are read once; 2 FLOPs for each weight and token; nothing is sent",
 )
 def bound_by(chip, B):
-    """One {{ chip }} chip multiplies {{ B }} tokens with a bfloat16 weight matrix that is far larger than they are. What bounds the time?"""
+    """One {{ chip }} chip multiplies {{ B }} tokens with a far larger bfloat16 weight matrix. What bounds the time?"""
     row = CHIPS[chip]
     return "arithmetic" if 2 * B / row.bf16 > 2 / row.hbm_bw else "hbm"
 
@@ -85,5 +88,5 @@ exercise.scenario(bound_by, lambda chip, B: Scenario())
 
 @exercise.misconception(of=bound_by)
 def wrong_way_round(chip, B):
-    """Few tokens do little with each weight that is read: then reading takes longer, and with many tokens arithmetic does."""
+    """With few tokens, reading a weight takes longer than its arithmetic. With many tokens, it is shorter."""
     return "hbm" if bound_by(chip=chip, B=B) == "arithmetic" else "arithmetic"

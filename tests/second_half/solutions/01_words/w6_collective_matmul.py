@@ -1,12 +1,13 @@
-"""# W6 A gather that hides behind the product
+"""# W6 A gather that overlaps with the matmul
 
-`A[I_X, J] @ B[J, K_X]`: every device needs all rows of A, and the product need not wait for them. Multiply the rows that are
-here while the next ones travel.
+In `A[I_X, J] @ B[J, K_X]`, every device needs all rows of A, but the matmul can begin before all rows arrive. Multiply
+the rows on the device while the next rows arrive.
 
-**Task.** `ring_matmul(a, b)`: float32[I, K], sharded P(None, 'x'), in N - 1 hops of one shard.
+**Task.** Write `ring_matmul(a, b)`. Return float32[I, K], sharded P(None, 'x'). Send one shard in each of N - 1
+permutes.
 
-**Budget.** As many bytes as an all-gather of A. On a slice of 16 v5e chips, with shards of 4096 rows, at least nine tenths of the
-hops' time lie under products.
+**Budget.** As many bytes as an all-gather of A. On a slice of 8 v5e chips, overlap saves at least eight tenths of the
+time that it can save.
 """
 
 import jax
@@ -76,13 +77,13 @@ def value(seen):
 
 @exercise.check(call, points=1, after=value)
 def traffic(seen):
-    """N - 1 hops, no other collective"""
+    """N - 1 permutes, no other collective"""
     expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})
 
 
 @exercise.check(call, points=1, after=traffic)
 def order(seen):
-    """no hop waits for a product, and each has one beside it"""
+    """no permute waits for a matmul, and each one has a matmul beside it"""
     expect_not_waiting(seen, "permute", on="matmul")
     expect_beside(seen, "permute", of="matmul")
 
@@ -95,14 +96,14 @@ def ring(seen):
 
 @exercise.check(paper, points=1, public=True, after=traffic)
 def hidden(seen):
-    """overlap gains eight tenths of what it can"""
+    """overlap saves eight tenths of the time that it can save"""
     flops = 2 * seen.dims["I"] * seen.dims["J"] * seen.dims["K"] / seen.mesh["x"]
     expect_overlap(seen, "permute", at_least=0.8, work=1.1 * flops / CHIPS["v5e"].bf16)
 
 
 @exercise.check(paper, points=1, after=traffic)
 def fast(seen):
-    """the step takes hardly longer than the products"""
+    """the step takes hardly longer than the matmuls"""
     flops = 2 * seen.dims["I"] * seen.dims["J"] * seen.dims["K"] / seen.mesh["x"]
     products = flops / CHIPS["v5e"].bf16
     hops = 7 * 2 * seen.dims["I"] / 8 * seen.dims["J"] / CHIPS["v5e"].ici
@@ -111,7 +112,7 @@ def fast(seen):
 
 @exercise.misconception(fails=[order, hidden, fast])
 def permute_waits_for_the_dot(a, b, *, mesh):
-    """Your hop waits for the product of the rows that it sends. Send first: they are here already."""
+    """Your permute waits for the matmul of the rows that it sends. Send these rows first."""
 
     def local(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -129,7 +130,7 @@ def permute_waits_for_the_dot(a, b, *, mesh):
 
 @exercise.misconception(fails=[order, hidden, fast])
 def product_waits_for_the_permute(a, b, *, mesh):
-    """You multiply what a hop brings before the next sets out, so products and hops take turns. Multiply what is here meanwhile."""
+    """You multiply the rows of one permute before the next one starts. Start it first, and multiply meanwhile."""
 
     def local(a, b):
         n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -150,7 +151,7 @@ def product_waits_for_the_permute(a, b, *, mesh):
 
 @exercise.misconception(fails=traffic)
 def gathered_first(a, b, *, mesh):
-    """You gathered all rows before the product, which then waits for every one of them. Multiply the rows that are here."""
+    """You gathered all rows before the matmul, which waits for them. Multiply the rows that are on the device."""
 
     def local(a, b):
         return jax.lax.all_gather(a, "x", tiled=True) @ b

@@ -1,12 +1,13 @@
-"""# W7 ZeRO-1: a step whose optimizer state is cut
+"""# W7 ZeRO-1: a step with sharded optimizer state
 
-Parameters are whole on every device, the batch is cut, and so is the state of the optimizer: each device updates its part
-of the parameters and gathers the others'.
+Every device has all parameters and a part of the batch. The state of the optimizer is sharded, too: each device updates
+its part of the parameters and gathers the other parts.
 
-**Task.** `step(params, momentum, x, y)` -> (params, momentum, loss): one step of gradient descent with momentum,
-`m = 0.9 m + g`, `p = p - 0.01 m`, for the loss `sum((tanh(x @ a) @ b - y)^2)` over the whole batch.
+**Task.** Write `step(params, momentum, x, y)`, and return (params, momentum, loss). Do one step of gradient descent
+with momentum, `m = 0.9 m + g`, `p = p - 0.01 m`, for the loss `sum((tanh(x @ a) @ b - y)^2)` over the whole batch.
 
-**Budget.** One reduce-scatter and one all-gather for each parameter, one all-reduce of the loss. A device's state is 1/N.
+**Budget.** One reduce-scatter and one all-gather for each parameter, and one all-reduce of the loss. Each device keeps
+1/N of the state.
 """
 
 import jax
@@ -37,7 +38,7 @@ def scattered(g):
 
 
 def one_step(params, momentum, x, y, mesh, *, reduced=scattered, whole=gathered, state=CUT):
-    """A step: ``reduced`` brings gradients to the layout of the momentum, ``whole`` brings parameters to every device."""
+    """Do a step: ``reduced`` gives gradients the momentum's layout, and ``whole`` gathers the parameters."""
 
     def local(params, momentum, x, y):
         loss, grads = jax.value_and_grad(lambda p: jnp.sum((jnp.tanh(x @ p["a"]) @ p["b"] - y) ** 2))(params)
@@ -64,8 +65,9 @@ def one_step(params, momentum, x, y, mesh, *, reduced=scattered, whole=gathered,
     hints=["What of a gradient does a device need that updates its own rows?", "psum_scatter, update, all_gather."]
 )
 def step(params, momentum, x, y, *, mesh):
-    """params {"a": float32[D, F], "b": float32[F, K]} on every device, momentum the same sharded P('dp'), x float32[B, D] and
-    y float32[B, K] sharded P('dp') -> (params, momentum, loss), laid out as they came."""
+    """params {"a": float32[D, F], "b": float32[F, K]} on every device, momentum like params but sharded P('dp'),
+    x float32[B, D] and y float32[B, K] sharded P('dp') -> (params, momentum, loss), with the layouts of the arguments.
+    """
     return one_step(params, momentum, x, y, mesh)
 
 
@@ -84,7 +86,7 @@ call = exercise.call(
 
 @exercise.helper
 def by_hand(params, momentum, x, y):
-    """One step on one device: (params, momentum, loss)."""
+    """Return (params, momentum, loss) after one step on one device."""
     hidden = np.tanh(x @ params["a"])
     error = hidden @ params["b"] - y
     back = (2 * error @ params["b"].T) * (1 - hidden**2)
@@ -95,7 +97,7 @@ def by_hand(params, momentum, x, y):
 
 @exercise.check(call, points=2, public=True)
 def value(seen):
-    """each of five steps gives what one device would"""
+    """each of five steps gives the results of one device"""
     for one in seen.steps:
         expect_close(one.out, by_hand(one.params, one.momentum, one.x, one.y))
 
@@ -115,7 +117,7 @@ def traffic(seen):
 
 @exercise.misconception(fails=[layout, traffic])
 def optimizer_state_replicated(params, momentum, x, y, *, mesh):
-    """Every device keeps the whole momentum and updates all parameters: sharded, it takes an N-th of the memory."""
+    """Every device keeps the whole momentum and updates all parameters. A sharded momentum takes 1/N of the memory."""
     return one_step(params, momentum, x, y, mesh, reduced=lambda g: jax.lax.psum(g, "dp"), state=P())
 
 
@@ -133,7 +135,7 @@ def summed_padded_parameters(params, momentum, x, y, *, mesh):
 
 @exercise.misconception(fails=value)
 def own_gradient(params, momentum, x, y, *, mesh):
-    """You took the gradient of the rows on this device. It is to be added up over all devices before the update."""
+    """You used the gradient of the rows on this device. Sum it over all devices before the update."""
 
     def own_rows(g):
         size = len(g) // jax.lax.axis_size("dp")
