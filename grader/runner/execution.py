@@ -102,9 +102,9 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     Args:
         ask: the grader's request, with the mesh and the arguments that the program must have.
         code: the program as MLIR bytecode.
-        inputs: NumPy arrays for each run: the arguments of the first step (with cotangents, if the program has any),
-            then the arguments of each later step. Results of one step that become arguments of the next step are not
-            among these arrays.
+        inputs: a list of NumPy arrays for each run. The list has the arguments of the first step (with cotangents, if
+            the program has any), then the arguments of each later step. It leaves out results of one step that become
+            arguments of the next step.
 
     Returns:
         The facts and the shapes of results as JSON, and the shards of results as blobs. If the program is at fault, the

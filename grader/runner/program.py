@@ -17,7 +17,7 @@ from typing import Any
 
 from jax.interpreters import mlir
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo  # noqa: F401  they register their operations in Python
+from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo  # noqa: F401  the imports register MLIR's operations
 
 from grader.common.layout import show_device
 from grader.runner import ragged
@@ -134,7 +134,7 @@ REUSES = 20
 
 
 def _context() -> Any:
-    """Return an MLIR context, which is slow to create, so several programs share one.
+    """Return an MLIR context. Several programs share a context, because creating a context is slow.
 
     Each use makes the context larger, so a new context replaces it after REUSES uses.
     """
