@@ -64,9 +64,8 @@ MAX_NESTED = 200  # Levels of nested regions or calls. Python's recursion limit 
 MAX_RESULTS = 64
 MAX_ARRAY = 1024 * MIB
 MAX_PAPER_ARRAY = 1 << 45  # Bytes of an array in a program that is read and never compiled.
-MAX_COLLECTIVES = (
-    4_000  # Collectives after inlining every call. Facts about more collectives would not fit into an answer.
-)
+# Collectives after inlining every call. Facts about more collectives would not fit into an answer.
+MAX_COLLECTIVES = 4_000
 # Bytes of arguments, results and temporaries on all devices together. This is well below the least ``memory_mib`` of a
 # course.
 MAX_MEMORY = 512 * MIB
