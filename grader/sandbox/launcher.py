@@ -48,6 +48,7 @@ MS_NOSUID_NODEV, MS_PRIVATE = 0x2 | 0x4, 0x4000 | 0x40000
 def main(
     writable: list[str], readable: list[str], processes: int, threads: int, size: int, files: int, command: list[str]
 ) -> int:
+    """Run a command in a sandbox. Return its exit code, or 128 + the number of the signal that ended it."""
     # Do this before any thread starts, because a process with threads gets no user namespace.
     mount_scratch(writable[0], size, files, read_only=len(writable) == 1)
     from sandlock import Sandbox
