@@ -333,7 +333,7 @@ class _Matching:
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 
     def due(self, judged: int) -> str:
-        """Return a phrase with the substituted size of ``judged``; '' if this is no other size or no whole number."""
+        """Return a phrase with the substituted size of ``judged``; '' if it equals ``judged`` or is no whole number."""
         grown = self.sizes.of(judged)
         return f", so {int(grown):,} is expected here" if grown != judged and grown.denominator == 1 else ""
 

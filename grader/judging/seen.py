@@ -108,9 +108,9 @@ def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
 def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
     """Return True if the grader makes trial runs (see ``Poison``) of this ask's program.
 
-    Trial runs find the operations that affect a result. Each trial compiles a program. So there are trials only on the
-    mesh with the most axes, and a grading run makes trials only for calls on hidden dimensions. This is enough, because
-    a check must pass in all asks.
+    Trial runs find the operations that affect a result. For these runs, the grader compiles a changed copy of the
+    program, which takes time. So there are trials only on the mesh with the most axes, and a grading run makes trials
+    only for calls on hidden dimensions. This is enough, because a check must pass in all asks.
     """
     axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
     chosen = call.meshes[axes.index(max(axes))]
@@ -118,7 +118,7 @@ def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
 
 
 def by_compiler(answer: Answered) -> Answered:
-    """Return the answer. If a TPU's compiler refused its timed program, the compiler's fault becomes the finding."""
+    """Return the answer. If a TPU's compiler refused the timed program, the finding becomes the compiler's fault."""
     call, seen = answer.ask.of, answer.finding.observation
     if isinstance(call, Call) and call.timing and seen and isinstance(seen.compiled, Fault):
         return Answered(answer.ask, Finding(fault=seen.compiled))

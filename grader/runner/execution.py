@@ -188,7 +188,10 @@ def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
 
 
 def _drawn(about: dict[str, Any], sharding: NamedSharding) -> Any:
-    """Return an array to time a program with: floats from -1 to 1, or integers 0, because 0 is always a valid index."""
+    """Return an argument with which to time a program: floats from -1 to 1, or integers 0.
+
+    The integer 0 is a valid index of every array.
+    """
 
     def draw() -> Any:
         dtype = dtype_of(about["dtype"])

@@ -57,7 +57,7 @@ CHOOSES = {
 
 @dataclass(frozen=True)
 class FlopCount:
-    """The arithmetic operations of a device (``flops``), and the FLOPs that count as matmuls (``dots``)."""
+    """A number of arithmetic operations (``flops``), and a number of FLOPs that count as matmuls (``dots``)."""
 
     flops: Interval = NOTHING
     dots: Interval = NOTHING

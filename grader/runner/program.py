@@ -35,8 +35,8 @@ from grader.runner.transposes import transposed
 from grader.wire.limits import MAX_ARRAY, MAX_PROGRAM, MAX_PROGRAM_TEXT, MAX_RESULTS
 
 MAGIC = b"ML\xefR"
-# An attribute is an annotation if its name has a dot after the name of a dialect. The compiler uses only these
-# annotations.
+# An attribute is an annotation if its name has a dot after the name of a dialect. Of all annotations, the compiler uses
+# only these.
 NOTES = {"sdy.sharding"}
 # Attributes that MLIR's operation classes define, although the attributes have no effect.
 IDLE = {"backend_config", "composite_attributes", "version"}
