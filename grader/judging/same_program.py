@@ -135,7 +135,7 @@ class _Matching:
         )
 
     def devices(self, judged: Communication, timed: Communication) -> bool:
-        """Return True if, except for sizes, a collective communicates between the same devices in both programs.
+        """Return True if a collective communicates between the same devices in both programs, except for sizes.
 
         The substitution must turn the sizes of the small program's groups into the sizes of the large program's groups.
         In a permute, sources and targets must be equally far apart. Either the number of pairs or the number of idle
