@@ -195,7 +195,7 @@ def test_a_check_of_another_exercise_is_refused(tmp_path: Path) -> None:
 def test_no_integers_between_the_bounds(tmp_path: Path) -> None:
     becomes = 'from grader.exercise import integers\nA = integers(4, -4, "I", "J")'
     assert complaint(tmp_path, f'A = normal("I", "J", {SPEC})', becomes) == (
-        "36: integers: `low` is 4 and `high` is -4, but `low` must be smaller than `high`"
+        "36: integers: `low` is 4 and `high` is -4; give integers with `low` below `high`"
     )
 
 

@@ -28,7 +28,10 @@ ASYNCHRONOUS: dict[str, frozenset[str]] = {
     "v5e": frozenset({"permute", "all_gather"}),
     "7x": frozenset({"permute", "all_gather", "reduce_scatter", "all_reduce"}),
 }
-"""For each profile, the kinds of collectives that overlap with compute, as observed in programs of the TPU compiler."""
+"""For each profile, the kinds of collectives that overlap with compute.
+
+The profile of a chip has the kinds that overlap in programs of the TPU compiler.
+"""
 
 
 class Untimed(Exception):
@@ -69,7 +72,7 @@ def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ..
 
 
 def _seconds(about: Communication, torus: Sequence[Side]) -> float:
-    """Return a collective's seconds if only the links' bandwidth counts. For an all-reduce, return half of them."""
+    """Return a collective's seconds if only the links' bandwidth counts; for an all-reduce, half of these seconds."""
     members = math.prod(side.size for side in torus)
     if about.kind in ("all_to_all", "ragged_all_to_all"):
         return all_to_all_seconds(about.bytes * members, torus)

@@ -21,8 +21,8 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
     """Return a schedule as a timeline on a slice.
 
     Args:
-        apart: True to run each matmul before the core waits for data that is added to its result. The compiler may fuse
-            the matmul with the addition, and then the matmul waits for the data.
+        apart: True to run each matmul before the core waits for data that the program adds to the matmul's result. The
+            compiler may fuse the matmul with the addition, and then the matmul waits for the data.
 
     Raises:
         ValueError: no axes of the slice have the sizes of the mesh's axes, or the clock rate of the slice's chip is
@@ -43,7 +43,10 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
 
 
 def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Return the instructions in a new order: a matmul comes before the wait for data that is added to its result."""
+    """Move each matmul before the wait for data that the program adds to the matmul's result.
+
+    Return the instructions in the new order.
+    """
     found: list[Instruction] = []
     for one in instructions:
         late = [i for i in found if one.op == "product" and i.op == "done" and i.number in one.joined]

@@ -9,8 +9,8 @@ that ignore cost:
   loop that the matmul does not need.
 - A cheap operation becomes a kernel if a collective, a loop, a barrier or the body's result uses its value. It also
   becomes a kernel if, with the operations fused into it, it would have more than ``MAX_FUSED`` operands.
-- A ``dynamic_update_slice`` is cheap if its array is filled with one number, and only one operation, which is
-  elementwise, uses the result.
+- A ``dynamic_update_slice`` is cheap if its array is filled with one number, and only one operation uses the result, an
+  elementwise operation.
 """
 
 from __future__ import annotations
@@ -31,12 +31,8 @@ ROOTS = PRODUCTS | {
 BLOCKS = {"while", "case", "if"}
 ALIASES = {"reshape", "shard", "unshard", "sharding_constraint", "sharding_group", "propagation_barrier"}
 TAKES_PART = {"slice", "dynamic_slice"}
-NOT_AN_END = TAKES_PART | {
-    "concatenate",
-    "pad",
-    "reverse",
-    "dynamic_update_slice",
-}  # these operations are never fused into the end of a matmul
+# These operations are never fused into the end of a matmul.
+NOT_AN_END = TAKES_PART | {"concatenate", "pad", "reverse", "dynamic_update_slice"}
 ELEMENTWISE = {
     "abs", "add", "and", "atan2", "cbrt", "ceil", "clamp", "compare", "complex", "convert", "cosine",
     "count_leading_zeros", "divide", "exponential", "exponential_minus_one", "floor", "imag", "is_finite", "log",
@@ -49,7 +45,8 @@ GIVEN = {"constant", "iota", "partition_id", "replica_id"}
 MAX_FUSED = 128
 """The largest number of operands that a cheap operation and the operations fused into it may have together.
 
-Without a limit, the work of this module would grow with the product of users and operands.
+A cheap operation is fused into each unit that uses its result. Without a limit, the work of this module would grow with
+the number of these units times the number of operands.
 """
 MAX_CHAIN = 8
 """Largest number of operations in one chain at the end of a matmul."""

@@ -52,7 +52,7 @@ class LaidBody:
 
     @cached_property
     def kernels(self) -> Busy:
-        """The intervals in which the core runs a kernel of this body, without its inner loops and branches."""
+        """The intervals in which the core runs a kernel of this body, except kernels of inner loops and branches."""
         return Busy((self.laid.start[i], self.laid.start[i] + self.pieces[i].duration) for i in self.own_kernels)
 
     @cached_property

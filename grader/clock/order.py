@@ -167,10 +167,10 @@ def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
 
 
 def _latest(now: int, latest: int, duration: int, busy: Busy) -> int:
-    """Return a later start for a collective, without less overlap than at the start ``now``.
+    """Return the latest start at which a collective overlaps with ``busy`` at least as long as at the start ``now``.
 
-    The start is ``now``, ``latest``, or a time between them at which the collective starts or ends together with a busy
-    interval.
+    Only some starts are tried: ``now``, ``latest``, and times between them at which the collective starts or ends
+    together with a busy interval.
     """
     hidden = busy.overlap(now, now + duration)
     if busy.overlap(latest, latest + duration) >= hidden:

@@ -169,7 +169,11 @@ Points = list[tuple[int, ...]]
 
 
 def _around(even: Points, other: Points) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return a cycle through a grid: along one side, with an even number of points, then back in a zigzag."""
+    """Return a cycle through the grid of all pairs (point of ``even``, point of ``other``).
+
+    The cycle visits the pairs with ``other[0]``, then returns in a zigzag through all other pairs. ``even`` has an even
+    number of points.
+    """
     found = [(point, other[0]) for point in even]
     for k, point in enumerate(reversed(even)):
         found += [(point, there) for there in (other[1:] if k % 2 == 0 else other[:0:-1])]

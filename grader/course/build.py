@@ -26,8 +26,8 @@ class Built:
 
     Attributes:
         changed: files that ``build`` wrote or removed.
-        left: files that ``build`` did not touch, because a person edited them after ``build`` wrote them.
-        saved: new path, relative to the course's folder, of each edited file that ``force`` moved.
+        left: files that ``build`` did not touch, because a person wrote them, or edited them after ``build``.
+        saved: for each edited file that ``force`` moved, its new path, relative to the course's folder.
         unusable: by exercise, why ``build`` cannot use the exercise. Its files stay unchanged.
     """
 

@@ -62,7 +62,7 @@ def course_around() -> Course:
 
 
 def courses_above(here: Path) -> list[Path]:
-    """Return the course.yaml files of this folder and its parents, innermost first."""
+    """Return the course.yaml files of this folder, of its parents, and of their ``exercises/``; innermost first."""
     return [p for folder in (here, *here.parents) for p in _course_files(folder) if p.is_file()]
 
 

@@ -103,7 +103,7 @@ COLAB = "https://colab.research.google.com"
 
 
 def notebook_format() -> ModuleType:
-    """Import and return nbformat. Imported here, because it is slow and most commands do not need it."""
+    """Import and return nbformat. The import is slow, and most commands do not need it."""
     without_uris()
     import nbformat
 

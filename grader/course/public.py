@@ -61,7 +61,7 @@ def _without_answers(exercise: Exercise, part: Statement) -> Statement:
     """Return the statement ``exercise = Exercise(...)`` for the learners' file, with two more keywords.
 
     ``hidden_points=2.0`` is the sum of the points of hidden checks. ``figures={...}`` lists, for each question, the
-    numbers of the hardware table that the right answer uses.
+    columns of the hardware table that the right answer uses.
     """
     points = sum(c.points for c in exercise.checks.values() if not c.public)
     figures = {q.name: sorted(figures_of(q)) for q in exercise.questions.values() if names_a_chip(q)}

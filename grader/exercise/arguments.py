@@ -116,7 +116,7 @@ def normal(*shape: int | str, spec: Iterable = (), dtype: str = "float32") -> Ar
 def integers(low: int, high: int, *shape: int | str, spec: Iterable = (), dtype: str = "int32") -> Array:
     """Draw integers in ``low <= n < high``."""
     if not (isinstance(low, int) and isinstance(high, int) and low < high):
-        raise AuthorError(f"integers: `low` is {low!r} and `high` is {high!r}, but `low` must be smaller than `high`")
+        raise AuthorError(f"integers: `low` is {low!r} and `high` is {high!r}; give integers with `low` below `high`")
     return _array(shape, spec, dtype, _Integers(low, high))
 
 

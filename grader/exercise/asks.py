@@ -39,8 +39,12 @@ class Asks:
         """Declare a numeric question. The function's docstring is the question's text, a template for Jinja2.
 
         Args:
+            unit: the unit of an answer that names no unit; "" for a plain number.
             params: for each parameter, the possible values. The grader draws one value at random for the question's
                 text and the function.
+            model: the assumptions that the answer makes about time, in words. Learners see them below the text.
+            rtol: the relative tolerance; by default the course's tolerance.
+            where: a function of the parameters. The grader draws only parameters for which it returns True.
             title: the label in reports; by default the text's first sentence that ends in a question mark.
         """
         answer = questions.quantity(unit, rtol)

@@ -20,12 +20,12 @@ from grader.wire.trees import flat, leaves
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A function that the learner writes. ``kind`` says how the grader uses it:
+    """A function that the learner writes. ``kind`` says how the grader uses the function:
 
-    function: pure Python, called with plain arguments;
-    array: a global JAX function with the keyword ``mesh``, which the grader traces;
-    body: a per-device JAX function, which the grader wraps in ``jax.shard_map`` and traces once for each ``check_vma``
-    in ``modes``.
+    - "function": a pure Python function. The grader calls it with plain arguments.
+    - "array": a global JAX function with the keyword ``mesh``. The grader traces it.
+    - "body": a per-device JAX function. The grader wraps it in ``jax.shard_map`` and traces it once for each value of
+      ``check_vma`` in ``modes``.
 
     ``axis_types``: type of the mesh axes, "auto" or "explicit".
     """
@@ -128,7 +128,7 @@ class Call:
         return sizes_on(mesh, self.hidden_dims if hidden else self.dims)
 
     def keywords(self, *, hidden: bool) -> Mapping[str, Any]:
-        """Return the task's static keywords: if ``hidden``, those for hidden inputs, else those for public inputs."""
+        """Return the task's static keywords: if ``hidden``, those that learners never see, else the public keywords."""
         return self.hidden_static if hidden and self.hidden_static is not None else self.static
 
     @cached_property
@@ -165,10 +165,10 @@ class Cases:
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """One judged property of a submission. ``label``, which learners see, is the docstring of ``fn``.
+    """One judged property of a submission. ``label``, which learners see, is the first paragraph of ``fn.__doc__``.
 
-    The grader calls ``fn`` for each run on a mesh, with one ``Seen`` (what it observed) for each of ``calls``. With
-    ``every_mesh``, ``fn`` gets a list for each of ``calls``, with one ``Seen`` per mesh.
+    The grader calls ``fn`` for each run on a mesh, with one ``Seen`` (what the grader observed) for each of ``calls``.
+    With ``every_mesh``, ``fn`` gets a list for each of ``calls``, with one ``Seen`` per mesh.
     """
 
     name: str
@@ -200,9 +200,11 @@ def judged_calls(checks: Iterable[Check]) -> list[Call]:
 class Misconception:
     """A known wrong answer to a question, or a known wrong solution of a task, which must fail the checks ``fails``.
 
-    The docstring of ``fn`` is the hint. ``Exercise.misconception`` describes ``gives`` and ``breaks``.
+    ``Exercise.misconception`` describes ``gives`` and ``breaks``.
 
-    ``form_of``: the name of another misconception, if this misconception is a variant of it.
+    Attributes:
+        hint: the first paragraph of the docstring of ``fn``; for a variant, the hint of the other misconception.
+        form_of: the name of another misconception, if this misconception is a variant of it; else "".
     """
 
     name: str

@@ -34,7 +34,7 @@ class Exercise(Asks):
         stars: difficulty, 1 to 3.
         extension: whether the exercise's points are a bonus, not part of the module's total.
         hidden_points: points of checks that a learner's file lacks. ``build`` writes this number into the file.
-        figures: the numbers of the hardware table that each answer uses, for learners' files, which lack the answers.
+        figures: for each question in a learner's file, the columns of the hardware table that its answer uses.
 
     Attributes:
         statement: the docstring of the exercise's file, up to ``## Going further``.
@@ -148,12 +148,12 @@ class Exercise(Asks):
         """Declare a call of a traced task, for checks: ``exercise.call(matmul, a=normal(...), dims={"I": 48})``.
 
         Args:
-            dims, hidden_dims: the size of every dimension, as a number or a multiple of an axis size such as ``4 *
-                axis("x")``.
-            static, hidden_static: static keywords of the task, for public inputs and for hidden inputs.
+            dims, hidden_dims: the size of every dimension, in runs that learners see and in hidden runs. A size is a
+                number, or a multiple of an axis size such as ``4 * axis("x")``.
+            static, hidden_static: static keywords of the task, in runs that learners see and in hidden runs.
             wrt: arguments with respect to which the grader differentiates the results that have a ``cotangent``.
             cotangent: a cotangent for each result; None for auxiliary results. By default, the first result is a loss.
-            returns: the structure of the result: ``("loss", like("params", "grads"))``.
+            returns: the structure of the result, such as ``("loss", like("params", "grads"))``.
             steps: number of runs. A result with an argument's name becomes this argument in the next run; the grader
                 draws all other arguments anew.
             args: an array, or a tree of arrays, for each argument of the task.
@@ -191,10 +191,10 @@ class Exercise(Asks):
             meshes: larger meshes with equal axis names, if the meshes of ``call`` have too few devices.
             axes: for each mesh axis, the slice's axes (0, 1, ...) that it covers. By default,
                 ``clock.placement.placed`` chooses the axes.
-            profile: "ideal": all collectives can overlap with compute. "v5e": those that can overlap on this chip.
+            profile: the collectives that can overlap with compute: all ("ideal"), or those that do on a chip ("v5e").
 
         Raises:
-            AuthorError: an argument is invalid, or the grader cannot recognize a dimension whose size changes.
+            AuthorError: an argument is invalid, or the grader cannot recognize a dimension that changes its size.
         """
         return timing_of(call, on=on, dims=dims, hidden_dims=hidden_dims, meshes=meshes, axes=axes, profile=profile)
 
@@ -245,7 +245,7 @@ class Exercise(Asks):
 
         Args:
             call: one call or several. For each run on a mesh, the function gets one ``Seen`` for each call.
-            after: checks that must pass before this one. The first check of a timing call's small call is added.
+            after: checks that must pass before this one. For a timing call, these include its small call's first check.
             every_mesh: whether the function gets, for each call, a list with one ``Seen`` per mesh, in mesh order.
         """
         calls = related(call, declared.flag("every_mesh", every_mesh))
@@ -372,7 +372,7 @@ class Exercise(Asks):
         return tuple(check.name for check in found)
 
     def _values_of(self, calls: Sequence[Call | Cases]) -> Iterable[str]:
-        """Return the name of the first check of each timing call's small call."""
+        """For each timing call in ``calls``, return the name of the first check of its small call."""
         for call in calls:
             timed = call.timed if isinstance(call, Call) else None
             yield from [check.name for check in self.checks.values() if timed in check.calls][:1]

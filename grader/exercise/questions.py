@@ -74,7 +74,12 @@ def larger(**named: float) -> str:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number. ``unit``: the unit if the answer names none. ``rtol``: relative tolerance (None: the course's)."""
+    """A number.
+
+    Attributes:
+        unit: the unit of an answer that names no unit.
+        rtol: relative tolerance; None for the course's tolerance.
+    """
 
     unit: str
     rtol: float | None = None
@@ -89,14 +94,20 @@ class Spec:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several options. ``options``: text by key; the function returns a key, and learners see all keys."""
+    """One of several options. ``options``: the text of each option by its key.
+
+    The question's function returns the key of the right option. Learners see all keys.
+    """
 
     options: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Several(Choice):
-    """All options that apply. ``partial``: right options earn a part of the points, and wrong options cost a part."""
+    """All options that apply.
+
+    ``partial``: True if each right option earns a part of the points, and each wrong option costs a part.
+    """
 
     partial: bool = False
 
@@ -119,7 +130,7 @@ class Formula:
 class Table:
     """Numbers by row and column. ``columns``: the unit of each column. Without rows, each column has one number.
 
-    ``partial``: each right number earns its part of the points.
+    ``partial``: True if each right number earns its part of the points.
     """
 
     columns: Mapping[str, str]
@@ -161,7 +172,7 @@ class Question:
         scenario: returns the chip, mesh and arrays for one choice of the parameters.
         published: answers, in the question's unit, that students could copy from a publication.
         title: the label in reports; if '', the label is the text's first sentence that ends in a question mark.
-        figures: in learners' files, the numbers of the hardware table that the answer uses. None in the author's file.
+        figures: in learners' files, the columns of the hardware table that the answer uses. None in the author's file.
     """
 
     name: str

@@ -43,8 +43,8 @@ class CallResult:
         name: the array's name, such as ``grads['w1']``.
         dtype: the dtype that the array must have. An array that is declared by ``like`` or by an argument's name has
             the argument's dtype. "" for other arrays, which must have ``Call.dtype``.
-        feeds: the position, in the list of all arguments' arrays, of the array that this array replaces in the next
-            step; None if it replaces none.
+        feeds: the array of an argument that this array replaces in the next step, as a position in the list of all
+            arguments' arrays. None if this array replaces none.
     """
 
     name: str

@@ -62,7 +62,7 @@ def expect_independent(arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def _moved(numbers: np.ndarray) -> list[np.ndarray]:
-    """Return all stacked arrays, transposed and mirrored in each way; the first item equals ``numbers``."""
+    """Return the stacked arrays once for each way to transpose and mirror them; the first item equals ``numbers``."""
     count, *shape = numbers.shape
     axes = range(1, numbers.ndim)
     backwards = [0, *reversed(axes)]

@@ -67,6 +67,11 @@ def laid_out(
 ) -> Timeline:
     """Return a program's timeline on the slice ``on``; if ``on`` is None, on the slice of the program's timing call.
 
+    Args:
+        operations: the program; None if it has too many operations.
+        timing: the slice, axes and profile of the program's timing call; None without a timing call.
+        axes, profile: as in ``grader.clock.timeline``. By default, the profile is that of ``timing``, else "ideal".
+
     Raises:
         Failure: the program is too large, or has parts that only a compiler can interpret.
         ValueError: no slice is named, or no axes of the slice have the sizes of the mesh's axes.
@@ -100,7 +105,8 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
     The step's time comes from the clock's timeline. With ``--backend tpu:v5e:2x4``, a TPU's compiler orders the
     operations. The step's time is then the time of the kernels on the clock, plus the time for which the core is idle
     in the compiler's order. The compiler's order is not used if ``on`` is given, or if the slice's chips never overlap
-    collectives of ``kind`` with compute. With ``profile="ideal"``, the clock lets even such collectives overlap.
+    collectives of ``kind`` with compute. If the timing call has ``profile="ideal"``, the clock lets all collectives
+    overlap with compute.
 
     Args:
         kind: a kind of collective, such as "permute".
@@ -121,9 +127,8 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
     needed = round(work * 1e12)
     _expect_possible(line, kind, round(at_least * min(needed, line.talking(kind))))
     overlaps = line.overlaps(kind)
-    found = (
-        line.gained(kind, needed) if overlaps else 0.0
-    )  # without overlap, a shorter step shows only that work is missing
+    # If nothing overlaps, a step is shorter only because work is missing. So the program then saves nothing.
+    found = line.gained(kind, needed) if overlaps else 0.0
     if found >= at_least:
         return
     part, due = told_apart(_percent, found, at_least, 0)
@@ -137,8 +142,10 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
 
 
 def _longest_exposed(line: Timeline, kind: str, *, waits: bool) -> tuple[str, str]:
-    """Describe the collective of this kind with the longest exposed time, and name its place. ``waits``: see
-    ``_exposed``."""
+    """Describe the collective of this kind with the longest exposed time, and name its place.
+
+    ``waits``: see ``_exposed``.
+    """
     worst = max((c for c in line.collectives if c.kind == kind), key=lambda c: (c.exposed, -c.number))
     if worst.exposed:
         return _exposed(worst, waits=waits), _place(worst.file, worst.line)
@@ -148,7 +155,7 @@ def _longest_exposed(line: Timeline, kind: str, *, waits: bool) -> tuple[str, st
 def _expect_possible(line: Timeline, kind: str, saving: int) -> None:
     """Raise Failure if overlap cannot save ``saving`` picoseconds in this program, in any order of its operations.
 
-    A program whose kernels take hardly any time has a short step, but no work that could run beside its collectives.
+    If a program's kernels take hardly any time, the step is short, but no work could run beside the collectives.
     """
     beside = line.beside(kind)
     if beside < saving:

@@ -76,8 +76,8 @@ def _record(
 ) -> None:
     """Record each collective's number of runs and its budget in ``seen.spent``.
 
-    Paths through conditionals may have different numbers of runs. The largest number is recorded or, if it equals the
-    budget, the smallest.
+    Paths through conditionals may have different numbers of runs. The function records the largest number. If the
+    largest number equals the budget, the function records the smallest number.
     """
     for kind, budget in budgets.items():
         for names, count in budget.items():
@@ -161,8 +161,8 @@ def expect_traffic(seen: Seen, *, at_most: float | None = None, at_least: float 
 
     Args:
         at_most: bytes; None for no budget.
-        at_least: bytes that each device must send, whichever branches run. For ``at_least``, only collectives count
-            whose values change a result (see ``mattering``).
+        at_least: bytes that each device must send, whichever branches run. For ``at_least``, a collective counts only
+            if its values change a result (see ``mattering``).
         axis: count only collectives that connect devices along this axis, or along at least one axis of a tuple. A
             group may lack some devices along the axis. By default, all collectives count.
     """

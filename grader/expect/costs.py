@@ -22,10 +22,14 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
     """Check the memory per device, in bytes.
 
     Args:
-        at_most: the budget in bytes: ``between(right, wrong)``, with the bytes that a right and a wrong program need.
-        by: "compiler": temporary bytes of the compiled program, as XLA reports them. "program": bytes of arguments,
-            results and temporaries at the peak, if operations run in the program's order. "clock": like "program", but
-            operations run at the times of a timing call's timeline.
+        at_most: the budget in bytes. Write ``between(right, wrong)`` with the bytes that a right and a wrong program
+            need.
+        by: the bytes to compare with the budget.
+
+            - "compiler": temporary bytes of the compiled program, as XLA reports them.
+            - "program": bytes of arguments, results and temporaries at the peak, if operations run in the program's
+              order.
+            - "clock": like "program", but operations run at the times of a timing call's timeline.
         arguments: False to leave out the bytes of the arguments, which every program needs. XLA's number never includes
             arguments.
     """

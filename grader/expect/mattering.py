@@ -1,8 +1,8 @@
 """Find the operations that matter: an operation matters if changing its results changes a result of the task.
 
 A check that requires operations counts only operations that matter. The program of a timing call never runs. Its
-operations matter if they matter in the small call whose values are judged in its place. If no run is possible, an
-operation matters if a result depends on it.
+operations matter if they matter in its small call, which has an equal program with smaller arrays. If the grader makes
+no runs with changed operations, an operation matters if a result depends on it.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def _those(seen: Seen, what: str) -> tuple[Dependency, set[int]]:
     """Return the program's dependency graph, and the indices of the operations named ``what`` in it.
 
     If ``seen`` is limited to a part of the program, such as the backward pass, collectives of other parts are left out.
-    Raises Failure if no operation is left.
+    Raises Failure if no operation is left, or if the grader cannot judge the order of the operations.
     """
     if seen.operations is None:
         raise Failure("the program is too large for the order of its operations to be judged; use lax.fori_loop")

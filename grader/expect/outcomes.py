@@ -18,8 +18,9 @@ SHOWN = 300  # longest value that a message shows, in characters
 def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: bool = False) -> None:
     """Check the outcomes of a plain function against the reference.
 
-    For every argument set that ``where`` selects, the learner's function must return the reference's value or raise its
-    error. The failure's reason names the arguments only if learners may see them.
+    For every argument set that ``where`` selects, the learner's function must return the value that the reference
+    returns, or raise the error that the reference raises. The failure's reason names the arguments only if learners may
+    see them.
 
     Args:
         where: a function ``where(args) -> bool``, which selects the cases (argument sets) to compare; None for all

@@ -50,8 +50,8 @@ def expect_close(
         want: reference, which authors should compute in float64; for a tree, a tree of references.
         terms: number of terms in the longest sum that an element of the result depends on.
         scale: replaces ``max|want|`` in the formula of the bound.
-        dtype: name of the result's dtype. The default is the dtype of the call's arguments. None allows any dtype that
-            is as accurate as the arguments' dtype.
+        dtype: name of the result's dtype. The default is the dtype of the call's arguments. None allows any dtype, but
+            the bound still follows from the arguments' dtype.
     """
     leaf_by_leaf(lambda g, w: _close(g, w, terms, scale, dtype), got, want)
 

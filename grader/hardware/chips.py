@@ -243,7 +243,7 @@ def describe(chip: str | Chip | Gpu, figures: Container[str] | None = None) -> s
 
 
 Part = tuple[tuple[str, ...], str]
-"""Names of figures, and a part of the line that has them."""
+"""Names of figures, and the part of the line of ``describe`` that has these figures."""
 
 
 def _parts_of_chip(c: Chip) -> Iterator[Part]:

@@ -56,7 +56,7 @@ CORES: dict[str, Core] = {
     # six times the bandwidth of a link (Google Cloud documentation, 'TPU7x').
     "7x": Core(2.2e9, 8, 256, "tpu7x", (), DERIVED, devices=2, between=6 * CHIPS["7x"].ici),
 }  # fmt: skip
-"""The matrix units of each chip, by ``Chip.name``."""
+"""The cores of each chip, by ``Chip.name``."""
 
 WITHOUT_CLOCK = {
     "v3": "the published clock rate of 940 MHz gives 1.23e14 FLOP/s with 4 matrix units of 128x128, "

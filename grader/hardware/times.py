@@ -60,7 +60,7 @@ def all_gather_time(
 
     Args:
         bytes: V, the array's size without sharding over the ``n`` devices.
-        n: number of devices that communicate, the product of the sizes of their mesh axes.
+        n: N, the number of devices that communicate: the product of the sizes of their mesh axes.
         axes: number of mesh axes along which the devices communicate at once. The array is cut into ``axes`` parts, and
             each part uses the axes in another order. So the links of all axes are busy, and the time is divided by
             ``axes``.
@@ -138,8 +138,8 @@ def all_to_all_time(
 
     Args:
         bytes: V, the array's size without sharding over the devices that communicate.
-        n: the number of devices that communicate. With ``model="book"``, ``n`` may be the sizes of several ring axes.
-            With N devices in total, the time is then V·max(sizes)/(4·N·W).
+        n: N, the number of devices that communicate. With ``model="book"``, ``n`` may be the sizes of several ring
+            axes. With N devices in total, the time is then V·max(sizes)/(4·N·W).
 
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them' and 'How to Think About GPUs';
     tests/network.py derives the formula for a line.

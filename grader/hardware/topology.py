@@ -25,7 +25,10 @@ documentation, 'TPU v4', 'v5p'."""
 
 
 LARGEST_SLICES: dict[str, tuple[int, ...]] = {"v5p": (16, 16, 24)}
-"""The largest slice of a pod, if not the whole pod. Source: Cloud TPU documentation, 'TPU v5p'."""
+"""The largest available slice, by chip. On other chips, this slice is a whole pod.
+
+Source: Cloud TPU documentation, 'TPU v5p'.
+"""
 
 
 def wraps(chip: str | Chip, axis_size: int, slice_shape: Sequence[int] | None = None) -> bool:

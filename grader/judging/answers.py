@@ -34,7 +34,7 @@ TELLING = ("number", "table")
 
 
 def params_for(question: Question, *, seed: str, student: str | None) -> dict[str, Any]:
-    """Choose (draw) one variant of a question at random and, if the answer is a choice, the order of its options.
+    """Choose (draw) one variant of a question at random, and the order of the options if the answer is a choice.
 
     SHA-256 over (seed, question name, student) decides the draw, so the draw is equal in every process and on every
     platform. A student's draw changes only if the seed, the question's name, its possible parameters or the keys of its
@@ -43,6 +43,9 @@ def params_for(question: Question, *, seed: str, student: str | None) -> dict[st
     Args:
         seed: the course's seed, changed once per term.
         student: the student; None draws one variant that all students share.
+
+    Returns:
+        The value of each parameter. For a choice, the entry ``ORDER`` has the keys of the options in their order.
     """
     variants = _variants(question)
     if not variants:
@@ -322,9 +325,9 @@ def nearest_misconceptions(
 ) -> list[Misconception]:
     """Return the misconceptions that explain the wrong answer ``given``.
 
-    If misconceptions lead to this answer, return only the misconception with the nearest answer. Otherwise, return the
-    misconceptions that explain every wrong part of the answer, such as each wrong number of a table; [] if these
-    are more than ``MOST_NAMED`` misconceptions.
+    If misconceptions lead to this answer, return only the misconception with the nearest answer. Otherwise, return each
+    misconception that explains all wrong parts of the answer, such as all wrong numbers of a table. Return [] if there
+    are more than ``MOST_NAMED`` such misconceptions.
     """
     kind = kind_of(question, params)
     near: list[tuple[float, str, Misconception]] = []

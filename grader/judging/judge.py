@@ -35,7 +35,7 @@ MAX_HELD = 600  # a report shows no route or pipeline with more entries (devices
 
 
 def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) -> list[Result]:
-    """Return a result for every check, in the exercise's order; with ``public``, only for the public checks."""
+    """Return a result for every check, in the exercise's order. If ``public``, leave out checks that are not public."""
     results: dict[str, Result] = {}
     answered = paired([by_compiler(a) for a in answered])
     for check in exercise.checks.values():

@@ -16,7 +16,7 @@ from grader.judging.seen import Answered, Finding
 from grader.wire.frames import wide
 
 Pairs = Sequence[tuple[Finding, Finding | None]]
-"""What two programs show for equal asks. The second entry is None if the second program was not asked."""
+"""The findings of two programs, in pairs. The second finding is None if the second program got no equal request."""
 
 
 def findings_of(task: str, one: Iterable[Answered], other: Iterable[Answered]) -> Pairs:

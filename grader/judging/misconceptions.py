@@ -53,8 +53,8 @@ class Shown:
     def first_failure(self, check: Check) -> tuple[list[Ask], list[Found]]:
         """Return the asks of the first run that fails a check, and what the check finds; ([], []) if all runs pass.
 
-        An ask is one request to a submission. For a timed program, the asks include the ask for the small program whose
-        values are judged in place of the timed program's values.
+        An ask is one request to a submission. A timed program never runs, so for a timing call, the asks include the
+        ask for its small call.
         """
         for group, found in self._runs(check):
             if any(found):
@@ -84,10 +84,12 @@ def fitting(
     """Return the misconceptions that explain why a check fails; [] if too many explain it equally well.
 
     A misconception may have a function ``gives``, which tests whether the mistake can be the cause of a program's
-    results. If these tests pass for some misconceptions, return these misconceptions. Otherwise, a misconception
-    without ``gives`` fits if the submission fails every check that the misconception's program fails, with equal
-    findings. Checks that the grader did not try are ignored. If several fit, return the misconceptions whose programs
-    agree with the submission in most properties (see ``_rank``).
+    results. If these tests pass for some misconceptions, return these misconceptions.
+
+    Otherwise, compare the submission with the programs of the misconceptions without ``gives``. Such a misconception
+    fits if the submission also fails every check that its program fails, and if the findings are equal. Checks that the
+    grader did not try are ignored. If several misconceptions fit, return those whose programs agree with the submission
+    in most properties (see ``_rank``).
 
     Args:
         results: the status of each check of the submission.

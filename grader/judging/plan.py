@@ -45,8 +45,8 @@ class Ask:
         hidden_inputs: True if the inputs or cases are drawn from the course's seed.
         exercise: id of the exercise.
         hidden_sizes: True for a call on hidden dimensions.
-        compared: True for a timing call, whose program is never run, and for the small call whose values are judged in
-            its place. The grader compares the programs of both calls.
+        compared: True for a timing call, and for its small call. The grader runs only the small call's program, judges
+            its values, and compares the programs of both calls.
     """
 
     of: Call | Cases | Question
@@ -206,7 +206,7 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
 
 
 def _looked_at(check: Check) -> list[Call | Cases]:
-    """Return the calls of a check, and before each timing call the small call whose values are judged in its place."""
+    """Return the calls of a check, and before each timing call its small call, which the grader runs and judges."""
     return [each for call in check.calls for each in _with_values(call)]
 
 
@@ -216,7 +216,7 @@ def _compared_calls(checks: Sequence[Check]) -> set[int]:
 
 
 def _with_values(call: Call | Cases) -> list[Call | Cases]:
-    """Return the call alone; for a timing call, the small call that is judged in its place, then the timing call."""
+    """Return the call; for a timing call, return its small call, then the timing call."""
     return [call.timed, call] if isinstance(call, Call) and call.timed is not None else [call]
 
 

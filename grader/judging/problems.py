@@ -1,4 +1,7 @@
-"""Check a question: each variant needs a text and a valid answer, and no misconception may have the right answer."""
+"""Check a question: each variant needs a text and a valid answer, and no misconception may have the right answer.
+
+A *variant* is the question with one choice of its parameters.
+"""
 
 from __future__ import annotations
 

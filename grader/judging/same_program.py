@@ -135,7 +135,7 @@ class _Matching:
         )
 
     def devices(self, judged: Communication, timed: Communication) -> bool:
-        """Return True if, except for sizes, a collective communicates between the same devices in both programs.
+        """Return True if a collective communicates between the same devices in both programs, except for sizes.
 
         The substitution must turn the sizes of the small program's groups into the sizes of the large program's groups.
         In a permute, sources and targets must be equally far apart. Either the number of pairs or the number of idle
@@ -333,7 +333,7 @@ class _Matching:
         return any(self.sizes.of(judged + k) == timed + k != judged + k for k in few)
 
     def due(self, judged: int) -> str:
-        """Return a phrase with the substituted size of ``judged``; '' if it is ``judged`` or not a whole number."""
+        """Return a phrase with the substituted size of ``judged``; '' if it equals ``judged`` or is no whole number."""
         grown = self.sizes.of(judged)
         return f", so {int(grown):,} is expected here" if grown != judged and grown.denominator == 1 else ""
 

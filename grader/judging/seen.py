@@ -30,12 +30,12 @@ from grader.wire.trees import flat, leaves, mapped, rebuilt
 
 @dataclass(frozen=True)
 class Finding:
-    """The response to an ask (one request to a submission): exactly one of the three attributes.
+    """The response to an ask (one request to a submission). Only one of the three attributes has a value.
 
     Attributes:
-        observation: of a program; else None.
-        outcomes: of a plain Python function, one for each case; or a question's answer as one outcome; else ().
-        fault: the error or limit that prevented the other two; else None.
+        observation: facts and values of a traced program.
+        outcomes: one outcome for each case of a plain Python function, or one outcome for a question's answer.
+        fault: the error or the exceeded limit, if the grader got neither an observation nor outcomes.
     """
 
     observation: Observation | None = None
@@ -108,9 +108,9 @@ def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
 def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
     """Return True if the grader makes trial runs (see ``Poison``) of this ask's program.
 
-    Trial runs find the operations that affect a result. Each trial compiles a program. So there are trials only on the
-    mesh with the most axes, and a grading run makes trials only for calls on hidden dimensions. This is enough, because
-    a check must pass in all asks.
+    Trial runs find the operations that affect a result. For these runs, the grader compiles a changed copy of the
+    program, which takes time. So there are trials only on the mesh with the most axes, and a grading run makes trials
+    only for calls on hidden dimensions. This is enough, because a check must pass in all asks.
     """
     axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
     chosen = call.meshes[axes.index(max(axes))]
@@ -118,7 +118,7 @@ def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
 
 
 def by_compiler(answer: Answered) -> Answered:
-    """Return the answer, but with the compiler's fault as the finding if a TPU's compiler refused a timed program."""
+    """Return the answer. If a TPU's compiler refused the timed program, the finding becomes the compiler's fault."""
     call, seen = answer.ask.of, answer.finding.observation
     if isinstance(call, Call) and call.timing and seen and isinstance(seen.compiled, Fault):
         return Answered(answer.ask, Finding(fault=seen.compiled))
@@ -126,7 +126,10 @@ def by_compiler(answer: Answered) -> Answered:
 
 
 def _scheduled(ask: Ask, call: Call, finding: Observation) -> Callable[[], Timeline] | None:
-    """Return a function that makes a timed program's timeline from a TPU compiler's schedule, or None."""
+    """Return a function that makes a timed program's timeline from a TPU compiler's schedule.
+
+    Return None if there is no schedule for the slice of the timing call.
+    """
     made, timing = finding.compiled, call.timing
     if not isinstance(made, Schedule) or timing is None or finding.compiled_on != timing.on:
         return None
@@ -224,7 +227,7 @@ TOO_LARGE = "the program has too many operations for a comparison with the timed
 
 
 def paired(answered: Sequence[Answered]) -> list[Answered]:
-    """Compare each timed program with the small program that is judged in its place, and return the answers.
+    """Compare the program of each timing call with the program of its small call, and return the answers.
 
     If the two programs differ in more than sizes, the finding of the timed program becomes a Fault. Otherwise, the
     finding's field ``paired`` becomes True, and the finding gets the small program's ``poison``: the trial runs that
@@ -251,9 +254,9 @@ def _paired(ask: Ask, timed: Observation, judged: Answered) -> Finding:
 
 
 def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
-    """Return the answer for the small call whose values are judged in place of the timing call ``ask``.
+    """Return the answer for the small call of the timing call ``ask``. The grader judges the small call's values.
 
-    Raises LookupError if ``answered`` lacks this answer, although every plan with a timing call also has the small
+    Raises LookupError if ``answered`` lacks this answer, although every plan with a timing call also has its small
     call.
     """
     call = ask.of

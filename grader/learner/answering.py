@@ -123,8 +123,8 @@ def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> byt
 def lower(task: Callable, ask: dict[str, Any]) -> bytes:
     """Trace ``task`` with the mesh, the shapes and the PartitionSpecs in ``ask`` (a request of the grader).
 
-    ``task`` takes a flat list of arrays, as functions from ``on_leaves`` do. Return the StableHLO module as MLIR
-    bytecode.
+    ``task`` takes a flat list of arrays, like the functions that ``on_leaves`` returns. Return the StableHLO module as
+    MLIR bytecode.
     """
     mesh = mesh_of(ask)
 
@@ -164,6 +164,8 @@ def outcome(task: Callable, args: Any, program: LoadedSource, seconds: float) ->
 
     If the function raises an exception, return the keys ``error``, ``kinds``, ``message`` and ``line``. ``kinds`` has
     the names of the exception's class and its base classes, so that a check for ValueError accepts subclasses too.
+
+    Raises NotImplementedError if the function raises it, as an unfinished task does.
     """
     try:
         return {"value": encode(task(**decode(args)))}

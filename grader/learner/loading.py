@@ -60,8 +60,8 @@ class LoadedSource:
         """Return the namespace in which to answer ``ask`` (a grader's request), and whether a mesh was set in it.
 
         ``ask["after"]`` names the last notebook cell that calls ``check`` for the exercise. Return the namespace after
-        this cell or, if a later cell defines the task again, after the last definition. Without such a cell, return the
-        namespace after the last chunk. Return None for a source without chunks.
+        this cell. If a later cell defines the task again, return the namespace after the last definition. Without a
+        cell that calls ``check``, return the namespace after the last chunk. Return None for a source without chunks.
         """
         names, after = list(self.states), ask.get("after")
         if after not in self.states:

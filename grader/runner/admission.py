@@ -178,7 +178,10 @@ def callee_of(op: Any) -> str | None:
 
 
 def array_bytes(kind: Any) -> int:
-    """Return the bytes of an array of this type. An element has at least one byte. Raises ProgramRefused."""
+    """Return the bytes of an array of this type. An element has at least one byte.
+
+    Raises ProgramRefused for the types that ``shaped`` refuses.
+    """
     shape, dtype = shaped(kind)
     return math.prod(shape) * dtype_of(dtype).itemsize
 

@@ -102,9 +102,9 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     Args:
         ask: the grader's request, with the mesh and the arguments that the program must have.
         code: the program as MLIR bytecode.
-        inputs: NumPy arrays for each run: the arguments of the first step (with cotangents, if the program has any),
-            then the arguments of each later step. Results of one step that become arguments of the next step are not
-            among these arrays.
+        inputs: a list of NumPy arrays for each run. The list has the arguments of the first step (with cotangents, if
+            the program has any), then the arguments of each later step. It leaves out results of one step that become
+            arguments of the next step.
 
     Returns:
         The facts and the shapes of results as JSON, and the shards of results as blobs. If the program is at fault, the
@@ -188,7 +188,10 @@ def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
 
 
 def _drawn(about: dict[str, Any], sharding: NamedSharding) -> Any:
-    """Return an array to time a program with: floats from -1 to 1, or integers 0, because 0 is always a valid index."""
+    """Return an argument with which to time a program: floats from -1 to 1, or integers 0.
+
+    The integer 0 is a valid index of every array.
+    """
 
     def draw() -> Any:
         dtype = dtype_of(about["dtype"])

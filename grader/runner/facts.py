@@ -58,7 +58,7 @@ class Facts:
         collectives: in program order; a collective in a function occurs once for each call of the function.
         flops: arithmetic operations of one device; None if some operations are outside of shard_map, because only the
             compiler knows how the devices share these operations.
-        dot_flops: the part of ``flops`` in matmuls; None if some matmuls are outside of shard_map.
+        dot_flops: FLOPs that count as matmuls (see ``flops.elementwise``); None if some are outside of shard_map.
         marked: the collectives, keyed by the numbers that ``mark`` gives them.
         mapped: True if the results depend on a ``shard_map``, and the program does little arithmetic outside of it.
             "Little" is at most one operation on data for each element of the program's arguments and results. Data are

@@ -57,7 +57,7 @@ CHOOSES = {
 
 @dataclass(frozen=True)
 class FlopCount:
-    """A number of arithmetic operations (``flops``), and how many of them are part of matmuls (``dots``)."""
+    """A number of arithmetic operations (``flops``), and a number of FLOPs that count as matmuls (``dots``)."""
 
     flops: Interval = NOTHING
     dots: Interval = NOTHING

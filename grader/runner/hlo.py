@@ -276,8 +276,8 @@ def replica_groups(attributes: Mapping[str, str], mesh: Mapping[str, int]) -> Gr
     """Return the groups of a collective from XLA's text; None if the text has an unknown form.
 
     The known forms are ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` and ``mesh['a'=4,'b'=2] {'b'}``. A ``mesh`` may
-    renumber its devices, as in ``mesh[...], device_ids=([4,2]T(1,0)) {'b'}``. A group may lie along a part of an axis:
-    ``'a':(2)2`` is the second factor of an axis of size 4 = 2 * 2.
+    renumber its devices, as in ``mesh[...], device_ids=([4,2]T(1,0)) {'b'}``. The devices of a group may differ along a
+    part of an axis only: ``'a':(2)2`` is the second factor of an axis of size 4 = 2 * 2.
     """
     import numpy as np
 

@@ -47,7 +47,10 @@ def _lowered(function: Any, *arguments: Any) -> str:
 
 
 def chosen(array: Any, wanted: Any, number: Any, *drawn: Any) -> Any:
-    """Return replacement values if the operation's ``number`` equals ``wanted``, else the unchanged array."""
+    """Return replacement values if the operation's ``number`` equals ``wanted``, else the unchanged array.
+
+    ``drawn``: noise of the array's shape.
+    """
     return lax.select(lax.broadcast(lax.eq(wanted, number), array.shape), others(array, drawn), array)
 
 

@@ -1,10 +1,10 @@
 """Find out how far a program's results depend on an operation: replace the operation's result and run again.
 
 This module changes a copy of the program. In the copy, each operation of one kind (collectives or matmuls) has a
-number, in the order of ``wire.operations``. The ``main`` of the copy has an additional argument, the number of the
-operation that returns replacement values (see ``others``). So the copy is compiled only once, and each run tests one
-operation. An operation in a loop returns replacement values in every round. If a function is called several times, its
-operations have different numbers in each call.
+number, in the order of ``wire.operations``. The ``main`` of the copy has two additional arguments: the number of the
+operation that returns replacement values, and a *salt*, which selects these values (see ``others``). So the copy is
+compiled only once, and each run tests one operation. An operation in a loop returns replacement values in every round.
+If a function is called several times, its operations have different numbers in each call.
 """
 
 from __future__ import annotations
@@ -31,10 +31,8 @@ from grader.wire.meshes import make_mesh
 from grader.wire.operations import MATMULS
 
 BRANCHES = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
-SHUT_OFF = {
-    "sdy.manual_computation",
-    "sdy.named_computation",
-}  # Blocks in these operations cannot use values from outside.
+# Blocks in these operations cannot use values from outside.
+SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}
 # The most sets of replacement values that are tried for one operation. Once a result changes by more than LARGEST_BOUND
 # times its largest magnitude, further sets are not tried.
 SALTS = 3
@@ -86,9 +84,8 @@ def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, 
         for salt in range(SALTS):
             try:
                 now = _run(compiled, values, steps, number, salt)
-            except (
-                compiling.CannotRun
-            ):  # only the replacement values can have caused the error, so the operation matters
+            except compiling.CannotRun:
+                # Only the replacement values can have caused the error, so the operation matters.
                 far = [sys.float_info.max] * len(own)
                 break
             each = [max(map(_distance, *pair), default=0.0) for pair in zip(own, now, strict=True)]

@@ -17,7 +17,7 @@ from typing import Any
 
 from jax.interpreters import mlir
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo  # noqa: F401  they register their operations in Python
+from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo  # noqa: F401  the imports register MLIR's operations
 
 from grader.common.layout import show_device
 from grader.runner import ragged
@@ -35,8 +35,8 @@ from grader.runner.transposes import transposed
 from grader.wire.limits import MAX_ARRAY, MAX_PROGRAM, MAX_PROGRAM_TEXT, MAX_RESULTS
 
 MAGIC = b"ML\xefR"
-# An attribute is an annotation if its name has a dot after the name of a dialect. The compiler uses only these
-# annotations.
+# An attribute is an annotation if its name has a dot after the name of a dialect. Of all annotations, the compiler uses
+# only these.
 NOTES = {"sdy.sharding"}
 # Attributes that MLIR's operation classes define, although the attributes have no effect.
 IDLE = {"backend_config", "composite_attributes", "version"}
@@ -134,7 +134,7 @@ REUSES = 20
 
 
 def _context() -> Any:
-    """Return an MLIR context, which is slow to create, so several programs share one.
+    """Return an MLIR context. Several programs share a context, because creating a context is slow.
 
     Each use makes the context larger, so a new context replaces it after REUSES uses.
     """

@@ -39,7 +39,10 @@ PIPES = (".requests", ".results")
 """Names of two pipes. The launcher reads process numbers from the first, and writes shares to the second."""
 MOUNT_SETATTR, AT_RECURSIVE = 442, 0x8000  # this call has the same number on all architectures
 READ_ONLY = struct.pack("=4Q", 0x1, 0, 0, 0)
-"""The argument of ``mount_setattr`` that makes mounts read-only: attributes to set, to clear, and two unused fields."""
+"""The argument of ``mount_setattr`` that makes mounts read-only.
+
+It has four fields: the attributes to set, the attributes to clear, and two unused fields.
+"""
 PID, SHARE = struct.Struct("=i"), struct.Struct("=d")
 # MS_PRIVATE here includes the flag MS_REC, so that it applies to a mount and to all mounts below it.
 MS_NOSUID_NODEV, MS_PRIVATE = 0x2 | 0x4, 0x4000 | 0x40000
@@ -48,6 +51,7 @@ MS_NOSUID_NODEV, MS_PRIVATE = 0x2 | 0x4, 0x4000 | 0x40000
 def main(
     writable: list[str], readable: list[str], processes: int, threads: int, size: int, files: int, command: list[str]
 ) -> int:
+    """Run a command in a sandbox. Return its exit code, or 128 + the number of the signal that ended it."""
     # Do this before any thread starts, because a process with threads gets no user namespace.
     mount_scratch(writable[0], size, files, read_only=len(writable) == 1)
     from sandlock import Sandbox

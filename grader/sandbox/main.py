@@ -4,11 +4,11 @@ A worker has one of three roles:
 
 trace: The worker runs learner code, in a child process for each submission. The worker imports JAX but starts no
 backend, because forking is safe only before a backend exists. For each submission, the worker forks a keeper process
-(``keeper.py``), and the keeper forks the child. Neither has read a submission by then, so no child finds an earlier
-submission in its memory. The child may make only the system calls of ``calls.py``. When the child deletes a file, the
-call seems to succeed, but the file still counts towards the limit of the scratch folder. The child can neither signal
-nor read the keeper, which enforces the limits. Afterwards the keeper removes all processes and files that the child
-leaves. If the removal fails, the worker ends.
+(``keeper.py``), and the keeper forks the child. When they fork, the worker and the keeper have read no submission. So
+no child finds an earlier submission in its memory. The child may make only the system calls of ``calls.py``. When the
+child deletes a file, the call seems to succeed, but the file still counts towards the limit of the scratch folder. The
+child can neither signal nor read the keeper, which enforces the limits. Afterwards the keeper removes all processes and
+files that the child leaves. If the removal fails, the worker ends.
 
 run: The worker compiles and executes one program at a time, and never runs learner Python. It limits itself to the
 system calls of ``calls.py`` before it reads a program. A worker with additional access (``tiers.Extra``) may make any
@@ -46,6 +46,7 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
 
     Args:
         serves: the name of the module that answers the requests.
+        role: trace, run or read (see above).
         memory_mib: limit on the address space; 0 means no limit.
         calls: "listed" allows only the system calls of ``calls.py``, "any" allows all.
         readable: under sandlock, the paths that learner code may read, joined by colons.

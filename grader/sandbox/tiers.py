@@ -98,7 +98,8 @@ def _sandlock_problem() -> str:
 def _bwrap_problem() -> str:
     if shutil.which("bwrap") is None:
         return "bwrap is not installed; apt-get install bubblewrap"
-    # Under bwrap, only the seccomp filter, which needs one of these architectures, protects the keeper from its child.
+    # Under bwrap, only the seccomp filter protects the keeper from its child. The filter needs one of these
+    # architectures.
     if platform.machine() not in ARCHITECTURES:
         return f"bwrap needs one of {', '.join(ARCHITECTURES)}, this is {platform.machine()}"
     probe = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"]

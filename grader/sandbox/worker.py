@@ -204,7 +204,7 @@ class Worker:
         return self.receive(time.monotonic() + backstop(self.limits.run_seconds))[0]
 
     def parse(self, request: dict[str, Any], data: Sequence[bytes]) -> tuple[dict, list[bytes]]:
-        """Return the answer of a worker that parses submissions, within ``request["seconds"]`` of CPU time."""
+        """Ask a worker to parse submissions, and return its answer. ``request["seconds"]`` limits its CPU time."""
         self.await_ready()
         self.send(b"!" + frames.pack(request, [*data]))
         return self.receive(time.monotonic() + START_SECONDS + backstop(request["seconds"]))

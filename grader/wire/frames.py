@@ -189,9 +189,10 @@ def is_spec(value: object) -> bool:
 
 
 def encode(value: Any, depth: int = 0) -> Any:
-    """Return a plain value as JSON. ``decode`` restores the value and its type, except that arrays become lists.
+    """Return a plain value as JSON.
 
-    Raises NotPlain for a value that is not plain.
+    ``decode`` restores the value and its type, with two exceptions: arrays become lists, and fractions and decimals
+    become ints or floats. Raises NotPlain for a value that is not plain.
     """
     if depth > MAX_DEPTH:
         raise NotPlain("is nested too deeply")

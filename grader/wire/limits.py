@@ -11,7 +11,7 @@ MIB = 1 << 20
 MAX_FILE = 5 * MIB  # Bytes of code in one file.
 MAX_NOTEBOOK = 64 * MIB  # Bytes of one notebook, including its outputs, which the grader skips.
 MAX_TOTAL = 20 * MIB  # Bytes of all code in one submission.
-# Most bytes of all files in one submission, including outputs, and most bytes of all its .zip files.
+# Bytes of all files in one submission, including outputs. This is also the limit for the bytes of all its .zip files.
 MAX_READ = 128 * MIB
 MAX_FILES = 500  # Number of .py files and notebooks in one submission.
 MAX_ENTRIES = 10_000  # Number of files and folders that are searched for code.
@@ -64,13 +64,12 @@ MAX_NESTED = 200  # Levels of nested regions or calls. Python's recursion limit 
 MAX_RESULTS = 64
 MAX_ARRAY = 1024 * MIB
 MAX_PAPER_ARRAY = 1 << 45  # Bytes of an array in a program that is read and never compiled.
-MAX_COLLECTIVES = (
-    4_000  # Collectives after inlining every call. Facts about more collectives would not fit into an answer.
-)
+# Collectives after inlining every call. Facts about more collectives would not fit into an answer.
+MAX_COLLECTIVES = 4_000
 # Bytes of arguments, results and temporaries on all devices together. This is well below the least ``memory_mib`` of a
 # course.
 MAX_MEMORY = 512 * MIB
 MAX_OUTPUT = 64 * MIB  # Bytes of results, on all devices and in all runs together.
 STUCK_SECONDS = 40.0  # Time for which a program's devices may wait for each other. XLA has an equal limit.
 WARN_SECONDS = 10  # Time after which XLA reports that devices wait for each other.
-MAX_LOOKS = 16  # A task may inspect this many arrays on one mesh; each time, all steps before the array are compiled.
+MAX_LOOKS = 16  # A task may inspect this many arrays on one mesh. The grader traces the task again for each of them.

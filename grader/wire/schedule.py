@@ -27,8 +27,8 @@ class Instruction:
 
     Attributes:
         op: "product" (a kernel with a matmul), "kernel" (any other kernel), "collective" (the core waits for its end),
-            "start" and "done" (of a collective that runs while the core computes), "loop", or "branches" (only one of
-            them runs).
+            "start" and "done" (of a collective that runs while the core computes), "loop", or "branches" (a
+            conditional, in which only one branch runs).
         what: what the instruction does: "dot_general", "copy", or a collective's kind.
         cycles: for a kernel, the compiler's estimate of its cycles.
         bytes: for a kernel without an estimate of cycles, the bytes that it reads and writes; else 0.

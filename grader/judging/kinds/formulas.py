@@ -12,7 +12,10 @@ from grader.judging.kinds.kind import AnswerKind
 from grader.judging.units import BadAnswer
 
 RTOL = 1e-6
-"""Relative tolerance, for constants with few digits. If the right value is 0, relative to the largest right value."""
+"""Relative tolerance of each value, so that constants may have few digits.
+
+Where the right value is 0, the tolerance is relative to the largest right value.
+"""
 
 
 @dataclass(frozen=True)

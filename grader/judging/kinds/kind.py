@@ -20,7 +20,7 @@ UNKNOWN = "not right, and not the result of a known misconception"
 
 
 class AnswerKind(ABC, Generic[Want, Given]):
-    """A kind of answer: tells learners how to answer, and reads, compares and shows answers.
+    """A kind of answer. Its methods describe how to answer, and read, compare and show answers.
 
     A *want* is an answer that an author's function returns (the right answer, or a misconception's wrong answer),
     converted by the method ``want``. A *given* is a learner's answer, converted by the method ``read``. Texts about a

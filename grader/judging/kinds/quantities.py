@@ -13,7 +13,10 @@ from grader.judging.kinds.kind import UNKNOWN, AnswerKind
 from grader.judging.units import COUNTED, DIMENSIONS, OF_DATA, ParsedAnswer, parse, show, unit_of
 
 EXACT = 1e-4
-"""Relative tolerance to detect kB taken for KiB. It is small, because (N + 1) / N may be near a power of 1.024."""
+"""Relative tolerance to detect kB taken for KiB.
+
+The tolerance is small, because a mistake in a count can cause a factor (N + 1) / N near a power of 1.024.
+"""
 PLAUSIBLE = 10.0
 """The size of a wrong answer is plausible if the answer is too large or too small by less than this factor."""
 COUNTS = range(1, 9)
@@ -102,10 +105,10 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
         """Return the likely reason why a number is wrong, without revealing the right number.
 
         A wrong answer may differ from the right answer by a power of 1000, or by a power of 1.024 (kB taken for KiB).
-        The reason then names a mistake in the unit, but not if a mistake in the formula can also cause this factor (see
-        ``_of_the_question``). No reason mentions a factor of 8, because many mistakes cause this factor, not only bits
-        taken for bytes. Other reasons say whether the answer's size is plausible. Plain numbers and numbers of tokens
-        get no such reason, because their unit is rarely wrong.
+        The reason then names a mistake in the unit. If a mistake in the formula can also cause this factor, the reason
+        does not name the unit (see ``_of_the_question``). No reason mentions a factor of 8, because many mistakes cause
+        this factor, not only bits taken for bytes. Other reasons say whether the answer's size is plausible. Plain
+        numbers and numbers of tokens get no such reason, because their unit is rarely wrong.
         """
         got = answer.value
         if got <= 0:
