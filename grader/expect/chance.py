@@ -12,7 +12,7 @@ from grader.expect.failure import Failure
 NEARLY = "nearly equal, or equal but shifted, mirrored or transposed"
 OPPOSITE = "opposite (large in one array where they are small in the other), perhaps shifted, mirrored or transposed"
 FALSE_ALARM = 1e-9  # upper bound for the probability that independent arrays fail by chance
-# The largest allowed correlation. It is below 1, so that equal arrays fail even if they have few numbers.
+# The largest allowed correlation. With few numbers, the computed limit would be 1 or more, and equal arrays would pass.
 EQUAL = 0.999
 # An array with at most this many different values is a mask. A mask has two values, and may have a third value for
 # unknown elements. The limit of a mask follows from Hoeffding's inequality (see ``expect_independent``).

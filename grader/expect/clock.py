@@ -127,7 +127,7 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
     needed = round(work * 1e12)
     _expect_possible(line, kind, round(at_least * min(needed, line.talking(kind))))
     overlaps = line.overlaps(kind)
-    # If nothing overlaps, a step is shorter only because work is missing. So the program then saves nothing.
+    # If nothing overlaps, a step is shorter only because work is missing. Then overlap saves nothing.
     found = line.gained(kind, needed) if overlaps else 0.0
     if found >= at_least:
         return

@@ -69,7 +69,9 @@ class Worked(BaseModel):
 
 def _check_work(work: Work, arguments: int, devices: int) -> None:
     if len(work.entries) != arguments or not all(0 <= source < devices for source in work.sources):
-        raise ValueError("the data of a device need entries for each argument, and source devices that are on the mesh")
+        raise ValueError(
+            "a device's data must have entries for each argument, and each source device must be on the mesh"
+        )
     if not all(0 <= start < stop <= MOST_ENTRIES for spans in work.entries for start, stop in spans or ()):
         raise ValueError("a device's data have entries that are out of range")
 

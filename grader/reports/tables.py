@@ -35,7 +35,8 @@ def csv_cell(value: object, limit: int = 500) -> str | int | float:
 
 def _no_formula(text: str) -> str:
     """Return a part of a cell with an apostrophe before it if a spreadsheet would read the part as a formula."""
-    # A quotation mark after a separator is no part of the cell. Spreadsheets convert full-width signs, such as U+FF1D,
+    # A spreadsheet that splits the text at the separator reads a quotation mark there as the start of a quoted cell, and
+    # drops the mark. Spreadsheets convert full-width signs, such as U+FF1D,
     # to ASCII signs.
     first = unicodedata.normalize("NFKC", text.lstrip(' "')[:1])[:1]
     is_number = re.fullmatch(r" ?-?\d+(\.\d+)?", text, re.ASCII)

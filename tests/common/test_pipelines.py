@@ -216,7 +216,9 @@ def many_sets_of_rows(w, x, *more):
 
     def send(t, carry):
         got, total = carry
-        made = rows[0] + jnp.where(me == 0, got, 0)  # device 0 makes a chain of permutes
+        made = rows[0] + jnp.where(
+            me == 0, got, 0
+        )  # device 0 sends on what it got, so each permute needs the previous one
         for row, bit in zip(rows[1:], [*(t & 1 << b for b in range(8)), *(me & 1 << b for b in range(3))], strict=True):
             made = made + jnp.where(bit > 0, row, 0)
         got = lax.ppermute(made, "pp", [(s, (s + 1) % 8) for s in range(8)])

@@ -392,7 +392,7 @@ def f(a, *, mesh):
     [
         ("return a", 0, 0),
         ("return 2 * a", 0, 16),
-        ("return a * a", 32, 16),  # 16 multiplications and 16 sums, because both together may be a matmul
+        ("return a * a", 32, 16),  # counted like a matmul: 16 multiplications and 16 additions
         ("return a * (lax.axis_index('x') == 1)", 0, 2 + 16),  # a mask does not count as data; computing it takes two operations
         ("return jnp.where(a > 0, a, 0)", 0, Interval(0, 32)),  # the data decide
         ("return jnp.where(jnp.arange(a.size).reshape(a.shape) > 3, a, 0)", 0, 0),

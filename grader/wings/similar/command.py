@@ -101,7 +101,7 @@ def say_pairs(compared: Mapping[str, Comparison], most: int, file: Path, people:
     pairs = listed(compared, most)
     if pairs:
         say(
-            " passages  share  module  students (passages: found in both; share: their part of the shorter code)",
+            " passages  share  module  students (passages: code that both have; share: part of the shorter code)",
             style="dim",
         )
     for module, pair in pairs:

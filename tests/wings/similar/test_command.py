@@ -49,7 +49,7 @@ def test_a_copy_in_a_notebook_is_found_and_shown_beside_its_original(small: Path
     assert done.exit_code == 0, done.output
     heading, first, *_ = done.stdout.splitlines()
     assert " ".join(heading.split()) == (
-        "passages share module students (passages: found in both; share: their part of the shorter code)"
+        "passages share module students (passages: code that both have; share: part of the shorter code)"
     )
     assert first.startswith("*") and first.endswith("03_matmuls  copier, s3")
     assert "9 submissions compared; 1 pair unusually similar (marked *): " in done.stdout
