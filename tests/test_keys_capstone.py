@@ -122,7 +122,7 @@ def step(**drawn: int) -> float:
 
 
 def hides_from(T: int, D: int) -> float:
-    """Return the sequence length per device at which the backward matmuls take as long as the gradients.
+    """Return the sequence length per device at which the backward matmuls take as long as sending the gradients.
 
     Both times are linear in the length, so two traced lengths give the point.
     """

@@ -51,7 +51,7 @@ def seconds(collective: str, how: str, n: int, size: float, chip: str) -> float:
 
 
 def hopping(collective: str, how: str, n: int, size: float, chip: str) -> float:
-    """Return the time if each step takes at least the time of a hop. All steps have equal sizes here."""
+    """Return the seconds of a collective. No step is shorter than the time of a hop, and all steps send equal sizes."""
     net = network.moved(collective, how, n, size, CHIPS[chip].ici)
     return net.steps * max(HOP_TIME, net.clock / net.steps)
 

@@ -401,7 +401,7 @@ def gpu_key(kind, chip, gpus, size):
 
 @functools.cache
 def sent_by_each(kind: str, n: int) -> float:
-    """Return the bytes that one rank sends if S is one byte, from moved messages; for a broadcast, the root's bytes."""
+    """Return the bytes that one rank (of a broadcast, the root) sends in a simulated collective with S = 1 byte."""
     net = network.Network(1.0)
     # The size S, here one byte, is that of one rank's buffer. The buffers of all n ranks have n bytes together.
     if kind == "all_to_all":

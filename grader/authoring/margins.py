@@ -69,9 +69,9 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
     misconception that names the check in ``fails`` must exceed the budget. Each misconception that exceeds the budget
     must exceed it by the margin.
 
-    A budget ``needed(right, wrong)`` needs no margin above the amounts of right programs. If a misconception that names
-    the check exceeds the budget by a tenth, it must need at least ``wrong``. On at least one mesh, a misconception that
-    names the check, or fails an earlier check, must need the amount ``wrong``.
+    A budget ``needed(right, wrong)`` needs no margin above the amounts of right programs. If a misconception names the
+    check and needs at least a tenth more than the budget, then it must need ``wrong`` or more. On at least one mesh, a
+    misconception that names the check, or fails an earlier check, must need the amount ``wrong``.
 
     A budget must not be a plain number, except 0 and the exact numbers of ``expect_collectives``. On at least one mesh,
     a misconception that names the check, or fails an earlier check, must need an amount other than this plain number.
@@ -92,8 +92,9 @@ class Measured:
         budget: the budget on the first mesh on which it is not 0; 0 if it is 0 on all meshes.
         right: the amounts that right programs need, on the meshes with a budget above 0. If there are no such meshes,
             the amounts on all meshes.
-        wrong: the amounts that misconceptions need, if their author says that they fail the check. Misconceptions that
-            fail before the comparison are left out, unless the budget is declared with ``needed``.
+        wrong: the amounts that misconceptions need, if their author says that they fail the check. If a
+            misconception fails the check before the check compares its amount with the budget, it is left out, unless
+            the budget is declared with ``needed``.
         earlier: these amounts, and the amounts of misconceptions that fail an earlier check.
     """
 

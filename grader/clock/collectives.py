@@ -97,8 +97,9 @@ def gather_seconds(array: float, torus: Sequence[Side]) -> float:
 def _corners(torus: Sequence[Side]) -> Iterator[tuple[int, float]]:
     """Yield (n, rate) for each corner of the grid.
 
-    A corner is a block with 1/n of the grid's devices. It has all positions along some axes, and only one position (on
-    a line, the end) along the other axes. Its devices together receive at most ``rate`` bytes/s from other devices.
+    A corner is a block with 1/n of the grid's devices. Along some axes, it has all positions. Along each other axis, it
+    has only one position: if the axis is a line, the end of the line. The block's devices together receive at most
+    ``rate`` bytes/s from other devices.
     """
     total = math.prod(side.size for side in torus)
     for count in range(1, len(torus) + 1):

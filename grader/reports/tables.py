@@ -35,9 +35,8 @@ def csv_cell(value: object, limit: int = 500) -> str | int | float:
 
 def _no_formula(text: str) -> str:
     """Return a part of a cell with an apostrophe before it if a spreadsheet would read the part as a formula."""
-    # A spreadsheet that splits the text at the separator reads a quotation mark there as the start of a quoted cell, and
-    # drops the mark. Spreadsheets convert full-width signs, such as U+FF1D,
-    # to ASCII signs.
+    # If a spreadsheet splits the text at the separator, it drops a quotation mark there, which opens a quoted cell.
+    # Spreadsheets convert full-width signs, such as U+FF1D, to ASCII signs.
     first = unicodedata.normalize("NFKC", text.lstrip(' "')[:1])[:1]
     is_number = re.fullmatch(r" ?-?\d+(\.\d+)?", text, re.ASCII)
     return f"'{text}" if first in ("=", "+", "-", "@") and not is_number else text

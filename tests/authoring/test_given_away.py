@@ -1,4 +1,4 @@
-"""Given functions that solve a task or answer a question."""
+"""``verify`` reports functions that the course gives to learners and that solve a task or answer a question."""
 
 from __future__ import annotations
 

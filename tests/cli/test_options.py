@@ -50,10 +50,7 @@ def test_per_student_numbers_need_a_name_and_differ(small: Path) -> None:
 
 
 def test_the_packaged_course_is_not_graded_as_a_submission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its stubs are neither submitted nor scored.
-
-    Without a file of the learner, both commands name the places they searched.
-    """
+    """``submit`` and ``check`` do not use the packaged stubs. They name the places that they searched."""
     monkeypatch.chdir(tmp_path)
     for module in (options, courses):
         monkeypatch.setattr(module, "PACKAGED", ROOT / "exercises")

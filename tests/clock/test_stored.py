@@ -1,4 +1,7 @@
-"""Memory as a TPU's compiler allocates it: results from the start, and operands of matmuls in bfloat16."""
+"""Memory as a TPU's compiler allocates it.
+
+It allocates the results before the program starts, and stores the operands of matmuls in bfloat16.
+"""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypa
 
 
 def test_half_a_surrogate_pair_becomes_a_question_mark(tmp_path: Path) -> None:
-    """A file must be written for any text that a learner submits."""
+    """Writing a file succeeds for any text that a learner submits."""
     write_atomic(tmp_path / "a", "x\ud800y\udcff\U0001f600")
     assert (tmp_path / "a").read_bytes() == "x?y?\U0001f600".encode()
 

@@ -17,7 +17,7 @@ TEXT = "\n".join(f"def f{i}(a, b={i}):\n    return [a + b * {i} for b in range(a
 
 @pytest.fixture
 def switching() -> Iterator[None]:
-    """Let other threads run during the construction of a tree, whenever the garbage collector runs Python code."""
+    """Let threads switch while ``ast.parse`` builds a tree: the garbage collector then runs Python code."""
 
     def pause(phase: str, info: dict) -> None:
         for _ in range(50):

@@ -1,4 +1,4 @@
-"""Find the misconception of a submission: the checks find equal mistakes in both programs."""
+"""Find a submission's misconception: checks find equal mistakes in the submission and in the misconception's program."""
 
 from __future__ import annotations
 
