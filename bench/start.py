@@ -113,8 +113,8 @@ def sides(place: Path, isolation: str) -> dict[str, Callable[[], Took]]:
         "check": lambda: whole(*grader, "check", EXERCISE, "--work", str(work)),
         "check, confined": lambda: whole(*grader, "check", EXERCISE, "--work", str(work), "--isolation", isolation),
         "watch": lambda: save(work / f"{EXERCISE}.py"),
-        "first report, after the canary": never,
-        "first report": lambda: first_report(known[0], isolation),
+        "first report, with ungraded solutions": never,
+        "first report, with graded solutions": lambda: first_report(known[0], isolation),
         "check --help": lambda: whole(*grader, "check", "--help"),
         "list": lambda: whole(*grader, "list"),
     }

@@ -139,7 +139,7 @@ def tables(sources: tuple[CitedSource, ...]) -> str:
                     "",
                     source.about.strip(),
                     "",
-                    "| # | the point | where |",
+                    "| # | question or statement | where the course answers it |",
                     "|--:|---|---|",
                     *rows,
                     "",

@@ -85,9 +85,9 @@ class Chip(Row):
         ici: one-way bandwidth W1 of a link, bytes/s. A link carries W1 in each of its two directions at the same time.
         pcie: bytes/s between host and chip.
         dcn: bytes/s of the data-centre network for each chip.
-        wrap_whole: an axis wraps around (is a ring) only if it has this number of chips. None if ``wrap_cube`` decides.
+        wrap_whole: an axis is a ring only if it has this number of chips. None for a chip with ``wrap_cube``.
         wrap_cube: the side of a cube of chips, in chips. In a slice made of full cubes, an axis wraps around if its
-            size is a multiple of this side. None if ``wrap_whole`` decides.
+            size is a multiple of this side. None for a chip with ``wrap_whole``.
         source: title of the publication with these numbers.
         date: the publication's date.
     """

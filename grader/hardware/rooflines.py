@@ -48,8 +48,8 @@ def link_intensity(chip: str | Chip | Gpu) -> float:
     """Return the number of bf16 FLOPs per communicated byte above which compute takes longer than a collective.
 
     Above this number, the collective can overlap fully with the compute. On a TPU ring, this number is the peak FLOP/s
-    divided by a link's both-way bandwidth W (2550 on v5p). On a GPU, it is the peak FLOP/s divided by the bandwidth
-    from the GPU into its switch (2200 on H100).
+    divided by a link's both-way bandwidth W (2550 on v5p). On a GPU, this number is the peak FLOP/s divided by the
+    bandwidth from the GPU into its switch (2200 on H100).
 
     Source: How To Scale Your Model, 'How to Parallelize a Transformer for Training'.
     """

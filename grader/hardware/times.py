@@ -51,16 +51,21 @@ def all_gather_time(
 ) -> float:
     """Return the seconds to all-gather an array of ``bytes`` over ``n`` devices, without latency.
 
-    A ring takes V/W in the model "book", where W is a link's bandwidth in both directions together. For an even N, this
-        is the exact time of an algorithm that sends whole shards in both directions, in N/2 steps.
-    A ring takes (N-1)/N·V/W in the model "exact", which is the optimum: every device receives (N-1)/N of V over two
-        incoming links.
-    A one-way ring, a line and a switch take V·(N-1)/(N·W1) in both models. On a line, the device at the end receives
-        everything over one link. With a switch, W1 is the bandwidth from a device into the switch.
+    The formulas use W1, the one-way bandwidth of a link, and W = 2·W1, its both-way bandwidth.
+
+    On a ring, the all-gather takes V/W with ``model="book"``. For an even N, this is the exact time of an algorithm
+        that sends whole shards in both directions, in N/2 steps.
+    On a ring, the all-gather takes (N-1)/N·V/W with ``model="exact"``. This is the least possible time, because every
+        device receives (N-1)/N of V over two incoming links.
+    On a one-way ring, on a line and through a switch, the all-gather takes V·(N-1)/(N·W1), whatever the model. On a
+        line, the device at the end receives everything over one link. With a switch, W1 is the bandwidth from a device
+        into the switch.
 
     Args:
         bytes: V, the array's size without sharding over the ``n`` devices.
-        n: N, the number of devices that communicate: the product of the sizes of their mesh axes.
+        n: N, the number of devices that communicate. N is the product of the sizes of their mesh axes.
+        topology: "ring", "one_way_ring", "line" or "switch".
+        model: the formula for a ring: "book" (the formula of *How To Scale Your Model*) or "exact".
         axes: number of mesh axes along which the devices communicate at once. The array is cut into ``axes`` parts, and
             each part uses the axes in another order. So the links of all axes are busy, and the time is divided by
             ``axes``.
@@ -85,7 +90,7 @@ def reduce_scatter_time(
     Before the reduce-scatter, each device holds an unreduced array of ``bytes`` bytes. The time equals that of an
     all-gather, because partial sums travel along the all-gather's routes in the reverse direction.
 
-    The arguments, the models "book" and "exact", and the source are as in ``all_gather_time``.
+    The arguments and the source are as in ``all_gather_time``.
     """
     return all_gather_time(bytes, n, chip, topology=topology, model=model, axes=axes)
 
@@ -103,9 +108,9 @@ def all_reduce_time(
     """Return the seconds to all-reduce an array of ``bytes``, without latency: a reduce-scatter, then an all-gather.
 
     Args:
-        sharp: True if the switch adds the arrays (SHARP), so that devices send them only once; only for "switch".
+        sharp: True if the switch adds the arrays (SHARP), so each device sends its array once. Only for "switch".
 
-    All other arguments, the models "book" and "exact", and the source are as in ``all_gather_time``.
+    All other arguments and the source are as in ``all_gather_time``.
     """
     if sharp and topology != "switch":
         raise ValueError(
@@ -130,16 +135,18 @@ def all_to_all_time(
 
     Each device sends V/N² bytes to each other device.
 
-    A ring takes V/(4·W). This is exact for an even N. For an odd N, the model "exact" multiplies this time by 1 - 1/N².
-    A one-way ring takes V·(N-1)/(2·N·W1) in both models.
-    A line takes V/(4·W1), because its middle link carries the most data. For an odd N, the model "exact" multiplies
+    On a ring, the all-to-all takes V/(4·W). For an even N, this is exact. For an odd N, ``model="exact"`` multiplies
         this time by 1 - 1/N².
-    A switch takes V·(N-1)/(N²·W1) in both models.
+    On a line, the all-to-all takes V/(4·W1), because the middle link carries the most data. For an odd N,
+        ``model="exact"`` multiplies this time by 1 - 1/N².
+    On a one-way ring, the all-to-all takes V·(N-1)/(2·N·W1), whatever the model.
+    Through a switch, the all-to-all takes V·(N-1)/(N²·W1), whatever the model.
 
     Args:
         bytes: V, the array's size without sharding over the devices that communicate.
         n: N, the number of devices that communicate. With ``model="book"``, ``n`` may be the sizes of several ring
-            axes. With N devices in total, the time is then V·max(sizes)/(4·N·W).
+            axes. The time is then V·max(sizes)/(4·N·W), where N is the product of the sizes.
+        topology, model: as in ``all_gather_time``.
 
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them' and 'How to Think About GPUs';
     tests/network.py derives the formula for a line.
@@ -172,7 +179,7 @@ def tree_time(bytes: float, levels: Sequence[tuple[int, float]]) -> float:
     """Return the seconds to all-gather or reduce-scatter ``bytes`` bytes over a tree of switches.
 
     At each level, a switch connects D GPUs or nodes, and each GPU or node sends W bytes/s into the switch. A level
-    takes ``bytes``·(D-1)/(D·W) seconds. The slowest level decides.
+    takes ``bytes``·(D-1)/(D·W) seconds. The result is the time of the slowest level.
 
     Args:
         levels: (D, W) of each level, for example [(8, 450e9), (32, 400e9)] for 32 nodes of 8 H100.

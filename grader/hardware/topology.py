@@ -55,7 +55,7 @@ def wraps(chip: str | Chip, axis_size: int, slice_shape: Sequence[int] | None = 
 def axis_topology(
     chip: str | Chip, axis_size: int, slice_shape: Sequence[int] | None = None
 ) -> Literal["ring", "line"]:
-    """Return the ``topology`` of one axis: "ring" if it wraps around, else "line"."""
+    """Return the ``topology`` of one mesh axis of a TPU slice: "ring" if the axis wraps around, else "line"."""
     return "ring" if wraps(chip, axis_size, slice_shape) else "line"
 
 
