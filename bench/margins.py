@@ -6,8 +6,10 @@
 A program's need is its amount of what the budget limits, such as bytes. The ratio is the wrong program's need, divided
 by the least need of a right program. For each budget, the table shows the wrong program with the smallest need above
 the budget. For a budget declared with ``needed``, it shows only the mesh and sizes with the smallest ratio, and only
-wrong programs that exceed the budget by a tenth. ``exactly`` marks a budget that is an exact number of collectives, so
-that fewer collectives are wrong. Ratios below 1.5 are marked.
+wrong programs that exceed the budget by a tenth. If other meshes have larger ratios, the last column also shows the
+largest, because such a budget needs to separate right and wrong programs widely on one mesh only. ``exactly`` marks a
+budget that is an exact number of collectives, so that fewer collectives are wrong. The mark ``<`` means that no ratio is
+at least 1.5.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grader.authoring.margins import EXACT, ROOM, SHOWN, Measured, differing, measured
 from grader.authoring.replaced import amounts, replaced_texts
@@ -42,11 +44,16 @@ class Row:
     wrong: str
     by: str
     ratio: float
+    largest: float
+
+    @property
+    def low(self) -> bool:
+        return self.largest < LEAST_RATIO - 1e-9
 
     def __str__(self) -> str:
-        mark = " <" if self.ratio < LEAST_RATIO else ""
+        ratios = [f"{ratio:.2f}" for ratio in (self.ratio, self.largest)]
         words = (self.exercise, self.check, self.what, self.budget, self.right, self.wrong, self.by)
-        return "| " + " | ".join([*words, f"{self.ratio:.2f}{mark}"]) + " |"
+        return "| " + " | ".join([*words, " to ".join(dict.fromkeys(ratios)) + " <" * self.low]) + " |"
 
 
 def rows_of(course: Course, grader: Grader, name: str) -> Iterator[Row]:
@@ -67,7 +74,8 @@ def _rows(name: str, one: Measured) -> Iterator[Row]:
     if isinstance(one.budget, Budget) and not one.budget.known:
         yield from rows
     else:
-        yield min(rows, key=lambda row: row.ratio or math.inf)
+        largest = max(row.ratio for row in rows)
+        yield replace(min(rows, key=lambda row: row.ratio or math.inf), largest=largest)
 
 
 def _row(name: str, one: Measured, sizes: str) -> Row:
@@ -84,9 +92,8 @@ def _row(name: str, one: Measured, sizes: str) -> Row:
     amount = beyond.get(by, 0.0)
     ratio = math.inf if exact and by else amount / least if least else math.inf if by else 0.0
     word = "exactly" if exact else "at most" if known or not budget else "between"
-    return Row(
-        name, one.check.name, f"{one.key} {sizes}", f"{word} {show(budget)}", show(least), show(amount), by, ratio
-    )
+    what, shown = f"{one.key} {sizes}", f"{word} {show(budget)}"
+    return Row(name, one.check.name, what, shown, show(least), show(amount), by, ratio, ratio)
 
 
 def main() -> None:
@@ -105,7 +112,7 @@ def main() -> None:
         for name in chosen:
             for row in rows_of(course, grader, name):
                 print(row, flush=True)
-                total, low = total + 1, low + (row.ratio < LEAST_RATIO)
+                total, low = total + 1, low + row.low
     print(f"\n{total} budgets, {low} with a ratio below {LEAST_RATIO:g}")
 
 

@@ -27,7 +27,7 @@ on.
 |---|---|---|
 | value | right for blocks, with and without `causal`, and for stripes | |
 | gradients | gradients of q, k and v | |
-| sent, forward | K and V are sent N − 1 times | 2 · 7 blocks (cp=8) |
+| sent, forward | K and V are sent N − 1 times | 2 · 2 blocks (cp=3) |
 | memory, forward | cp=7: room for what one round needs, not for K and V of all devices, nor scores of all rounds; the limit for sending holds, too | |
 | sent, with gradients | K, V and their gradients are sent at most N more times; nothing over tp | 2 · 3 + 4 · 4 blocks (cp=4) |
 | memory, with gradients | cp=8: a device keeps no scores or weights of a finished round; the limit for sending holds | |

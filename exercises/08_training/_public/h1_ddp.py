@@ -148,7 +148,25 @@ def some_rows_twice(rng, shape, mesh):
     return x
 
 
-call = exercise.call(ddp_step, params={"a": array("D", "F", draw=small), "b": array("F", "K", draw=small)}, x=array("B", "D", draw=some_rows_twice, spec=P("dp")), y=normal("B", "K", spec=P("dp")), real=array("B", draw=unequally_many, spec=P("dp"), dtype="bool"), key=integers(0, 2**31 - 1, 2, dtype="uint32"), returns=(like("params"), "kept", "loss"), steps=5, dims={"D": 6, "F": 16, "K": 3, "B": 12 * axis("dp")})
+@exercise.helper
+def mostly_real(rng, shape):
+    return rng.random(shape) < 0.7
+
+
+@exercise.helper
+def data(x, real):
+    """The arguments, with the given draws of rows and of real rows."""
+    return {
+        "params": {"a": array("D", "F", draw=small), "b": array("F", "K", draw=small)},
+        "x": array("B", "D", draw=x, spec=P("dp")) if x else normal("B", "D", spec=P("dp")),
+        "y": normal("B", "K", spec=P("dp")),
+        "real": array("B", draw=real, spec=P("dp"), dtype="bool"),
+        "key": integers(0, 2**31 - 1, 2, dtype="uint32"),
+        "returns": (like("params"), "kept", "loss"),
+    }
+
+
+call = exercise.call(ddp_step, **data(some_rows_twice, unequally_many), steps=5, dims={"D": 6, "F": 16, "K": 3, "B": 12 * axis("dp")})
 
 
 @exercise.helper
@@ -171,12 +189,18 @@ def kept_in(step):
     return kept.value
 
 
+@exercise.helper
+def expect_one_device(step):
+    """Require the parameters and the loss of one device with all rows and the same dropout."""
+    params, loss = on_one_device(step.params, step.x, step.y, step.real, kept_in(step))
+    expect_close((step.out[2], step.out[0]), (loss, params))
+
+
 @exercise.check(call, points=2, public=True)
 def ddp_value(seen):
     """ddp_step: each of five steps equals the step of one device with all rows and the same dropout"""
     for step in seen.steps:
-        params, loss = on_one_device(step.params, step.x, step.y, step.real, kept_in(step))
-        expect_close((step.out[2], step.out[0]), (loss, params))
+        expect_one_device(step)
 
 
 @exercise.check(call, points=0.5, public=True)

@@ -99,7 +99,7 @@ def hsdp_time(chip, M, R):
     raise NotImplementedError()
 
 
-call = exercise.call(hsdp_grads, w=normal("D", "K", spec=P("shard")), x=normal("M", "B", "D", spec=ROWS), y=normal("M", "B", "K", spec=ROWS), returns=("grads", "norm"), dims={"D": 12, "K": 5, "M": 2, "B": 3 * axis("rep") * axis("shard")})
+call = exercise.call(hsdp_grads, w=normal("D", "K", spec=P("shard")), x=normal("M", "B", "D", spec=ROWS), y=normal("M", "B", "K", spec=ROWS), returns=("grads", "norm"), dims={"D": 12, "K": 5, "M": 3, "B": 3 * axis("rep") * axis("shard")})
 
 
 @exercise.check(call, points=0.75, public=True)

@@ -30,7 +30,7 @@ The dots are the *bubble*. All devices run one program, so in the bubble they co
 | outputs | the last device has the outputs, the other devices have zeros | |
 | gradients | JAX's gradients of `ws` and `x` through your ticks equal those of one device | |
 | collectives | permutes and no other collective | |
-| ticks | M + P − 1 ticks; each computes one stage and sends one micro-batch | 8 ticks |
+| ticks | M + P − 1 ticks; each computes one stage and sends one micro-batch; checked with M=12 on 2 and 4 devices | 8 ticks |
 
 Beware of junk. A device that is not a target of a `ppermute` receives zeros, and `stage` divides each row by its length
 (its norm). For a row of zeros this is 0/0, which is NaN. The output can still be right, but gradients are not. The
@@ -173,12 +173,18 @@ def all_layers(ws, x, d=None):
     return np.stack(grads), d
 
 
-@exercise.check(there, points=1.5, public=True)
-def forward_value(seen):
-    """gpipe_forward: the last device has the outputs, the other devices have zeros"""
+@exercise.helper
+def expect_outputs(seen):
+    """Require the outputs on the last device, and zeros on the other devices."""
     due = np.zeros((seen.mesh["pp"], *seen.x.shape))
     due[-1] = all_layers(seen.ws, seen.x)
     expect_close(seen.out, due)
+
+
+@exercise.check(there, points=1.5, public=True)
+def forward_value(seen):
+    """gpipe_forward: the last device has the outputs, the other devices have zeros"""
+    expect_outputs(seen)
     expect_spec(seen.out, PartitionSpec("pp"))
 
 

@@ -16,8 +16,8 @@ call = exercise.call(
     x=normal("M", "B", "D", spec=ROWS),
     y=normal("M", "B", "K", spec=ROWS),
     returns=("grads", "norm"),
-    dims={"D": 12, "K": 5, "M": 2, "B": 3 * axis("rep") * axis("shard")},
-    hidden_dims={"D": 20, "K": 7, "M": 3, "B": 5 * axis("rep") * axis("shard")},
+    dims={"D": 12, "K": 5, "M": 3, "B": 3 * axis("rep") * axis("shard")},
+    hidden_dims={"D": 20, "K": 7, "M": 4, "B": 5 * axis("rep") * axis("shard")},
 )
 
 
@@ -47,10 +47,15 @@ def hsdp_far(seen):
 @exercise.check(call, points=0.5, after=hsdp_value)
 def hsdp_near(seen):
     """hsdp_grads: over shard the weights are gathered once and the gradient is scattered once"""
-    size, S = 4 * seen.w.size, seen.mesh["shard"]
-    number = 2 * (S - 1) / S * 4
-    right = 2 * (S - 1) / S * size
-    expect_traffic(seen, axis="shard", at_most=between(right, 1.5 * right, at=right + 32, unit=number))
+    S = seen.mesh["shard"]
+    once, number = (S - 1) / S * 4 * seen.w.size, 2 * (S - 1) / S * 4
+    # Each kind has a budget, because an all-reduce instead of the scatter adds less than half to the sum of all bytes.
+    reduced = between(number, 2 * once, at=32, unit=number)  # wrong: the gradient is all-reduced
+    expect_traffic(seen.only(kind="all_reduce"), axis="shard", at_most=reduced)
+    gathered = between(once, seen.dims["M"] * once, at=once + 32, unit=number)  # wrong: one gather per micro-batch
+    expect_traffic(seen.only(kind="all_gather"), axis="shard", at_most=gathered)
+    every = between(2 * once + number, (1 + seen.dims["M"]) * once, at=2 * once + 32, unit=number)
+    expect_traffic(seen, axis="shard", at_most=every)  # wrong: each micro-batch's gradient is scattered
 
 
 # -- right in other ways -----------------------------------------------------------------------

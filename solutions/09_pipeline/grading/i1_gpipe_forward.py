@@ -5,8 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec
 
-from grader.exercise import Scenario
-from grader.expect import expect_bubble, expect_close, expect_only, expect_spec, expect_traffic, needed
+from grader.exercise import Scenario, axis, normal
+from grader.expect import (
+    expect_bubble,
+    expect_close,
+    expect_flops,
+    expect_only,
+    expect_spec,
+    expect_traffic,
+    needed,
+)
 from grader.hardware import CHIPS, matmul_time
 from i1_gpipe_forward import bubble_flops, exercise, gpipe_forward, learns, pipeline_time, stage, there
 
@@ -30,12 +38,29 @@ def all_layers(ws, x, d=None):
     return np.stack(grads), d
 
 
-@exercise.check(there, points=1.5, public=True)
-def forward_value(seen):
-    """gpipe_forward: the last device has the outputs, the other devices have zeros"""
+many = exercise.call(
+    gpipe_forward,
+    ws=normal("L", "D", "D", spec=PartitionSpec("pp")),
+    x=normal("M", "B", "D"),
+    meshes=[{"pp": 2}, {"pp": 4}],
+    # D is so large that the FLOPs of the norms hardly change the share of the bubble.
+    dims={"L": 2 * axis("pp"), "M": 12, "B": 3, "D": 100},
+    hidden_dims={"L": 3 * axis("pp"), "M": 13, "B": 5, "D": 90},
+)
+
+
+@exercise.helper
+def expect_outputs(seen):
+    """Require the outputs on the last device, and zeros on the other devices."""
     due = np.zeros((seen.mesh["pp"], *seen.x.shape))
     due[-1] = all_layers(seen.ws, seen.x)
     expect_close(seen.out, due)
+
+
+@exercise.check(there, points=1.5, public=True)
+def forward_value(seen):
+    """gpipe_forward: the last device has the outputs, the other devices have zeros"""
+    expect_outputs(seen)
     expect_spec(seen.out, PartitionSpec("pp"))
 
 
@@ -53,18 +78,20 @@ def forward_permutes(seen):
     expect_only(seen, "permute")
 
 
-@exercise.check(there, points=1, after=forward_value)
+@exercise.check(many, points=1, after=forward_value)
 def forward_bubble(seen):
     """gpipe_forward: M + P - 1 ticks; each computes one stage and sends one micro-batch"""
+    expect_outputs(seen)
     d, stages = seen.dims, seen.mesh["pp"]
-    ticks, rows = d["M"] + stages - 1, d["B"] * d["L"] * seen.mesh.get("dp", 1)
-    useful = d["M"] * rows * 2 * d["D"] ** 2
-    spent = stages * ticks * rows / stages * (2 * d["D"] ** 2 + 5 * d["D"])  # 5: lengths of rows
-    right, wrong = 1 - useful / spent, 1 - useful / spent * ticks / (ticks + 1)
-    near = "M + P ticks instead of M + P - 1"
-    expect_bubble(seen, useful=useful, at_most=needed(right, wrong, near=near))
-    tick = 4 * d["B"] * d["D"]
-    expect_traffic(seen, at_most=needed(ticks * tick, (ticks + 1) * tick, near=near))
+    ticks, stage_flops = d["M"] + stages - 1, d["B"] * d["L"] / stages * (2 * d["D"] ** 2 + 5 * d["D"])  # 5: lengths
+    if stages == 2:  # Wrong: M + P ticks, so P of them are wasted instead of P - 1. The ratio is largest for P = 2.
+        useful = d["M"] * d["B"] * d["L"] * 2 * d["D"] ** 2
+        bubbles = (1 - useful / (stages * stage_flops * n) for n in (ticks, ticks + 1))
+        expect_bubble(seen, useful=useful, at_most=needed(*bubbles))
+    # Wrong: the micro-batches, or all rows together, pass one stage after the other.
+    expect_flops(seen, at_most=needed(ticks * stage_flops, stages * d["M"] * stage_flops))
+    tick, hops = 4 * d["B"] * d["D"], max(2, stages - 1) * d["M"]
+    expect_traffic(seen, at_most=needed(ticks * tick, hops * tick))
 
 
 def pairs(n, wrap=False):

@@ -62,8 +62,11 @@ def expect_ticks(seen, too_many):
     expect_flops(
         seen, at_most=needed(right, wrong, at=each * (4 * 2 * d["D"] + 30))
     )  # 30: lengths of rows and the like
-    # The grader counts a multiplication of two numbers as part of a matmul. Wrong: each addition of a matmul is corrected.
-    right, wrong = both * (2.1 * micro + layers * d["D"] ** 2), 9.7 * each * d["D"]
+    # All operations of `both_in_a_tick`, counted. A tick adds the gradients of `layers` layers to an array of all layers:
+    # (layers · D)². Its other terms are elementwise operations minus 1 for each multiplication of two numbers, which
+    # counts as 2 FLOPs of a matmul; 26 are for indices. Wrong: each addition of a matmul is corrected.
+    right = both * ((layers * d["D"]) ** 2 + (3 - 2 * layers) * micro + 4 * layers * d["B"] + 26)
+    wrong = 9.7 * each * d["D"]  # measured: 3 operations for each of a matmul's additions, and 0.7 for the rest
     expect_other_flops(seen, at_most=needed(right, wrong, at=each * 2 * d["D"]))
 
 

@@ -178,6 +178,8 @@ def expect_sent(seen, gathers, reduces, sums):
     if sums:
         tp, both = with_joint_sums(seen, tp, gradients)
     if sums and dp > 1:
+        # Without K and V the ratio is (2 - 1/a - 1/b) / (1 - 1/(a b)) on dp=a, sp=b: 4/3 on 2 · 2. With a = 2 it is below 3/2
+        # for every b. On 8 devices 10/7 (2 · 4, tp=1) is the largest; 3 · 3 devices would give 3/2.
         near = "a sum over dp and then over sp sends 2 · 1/2 + 2 · 1/2 of the gradients, in place of 2 · 3/4"
         wrong = keys + 4 / 3 * gradients
     expect_traffic(seen, at_most=needed(rows, 1.5 * rows, at=tp + few), axis="tp")

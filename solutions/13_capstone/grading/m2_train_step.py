@@ -323,6 +323,8 @@ def expect_sent(seen, itemsize):
     few = 32 * itemsize
     expect_traffic(seen, at_most=needed(rows, 5 / 3 * rows, at=tp + few), axis="tp")  # wrong: five all-reduces of rows
     expect_traffic(seen, at_most=needed(both, 2 * both, at=both + few), axis="dp")
+    # Without K and V the ratio is (2 - 1/a - 1/b) / (1 - 1/(a b)) on dp=a, sp=b: 4/3 on 2 · 2. With a = 2 it is below 3/2
+    # for every b. On 8 devices 10/7 (2 · 4, tp=1) is the largest; 3 · 3 devices would give 3/2.
     near = "a sum over dp and then over sp sends 2 · 1/2 + 2 · 1/2 of the gradients, in place of 2 · 3/4"
     budget = needed(keys + gradients, keys + 4 / 3 * gradients, at=sp + both + few, near=near)
     expect_traffic(seen, at_most=budget, axis=("dp", "sp"))
