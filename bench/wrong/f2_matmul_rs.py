@@ -162,7 +162,7 @@ def library_scatter_of_the_product(t, w):
 
 
 def sends_zeros_first(t, w):
-    """matmul_rs: rs_sends_zeros_first"""
+    """matmul_rs: rs_sends_zeros"""
     Y = jax.lax.axis_size("y")
     idx = jax.lax.axis_index("y")
     d = w.shape[1] // Y

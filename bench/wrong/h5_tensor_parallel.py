@@ -19,7 +19,7 @@ def local_fan_in_other_order(seed, *, D, F):
 
 
 def lecun(seed, *, D, F):
-    """init: scaled_by_own_rows"""
+    """init: truncated_numbers, scaled_by_own_rows"""
     units = F // jax.lax.axis_size("tp")
     keys, draw = keys_of(seed, jax.lax.axis_index("tp")), jax.nn.initializers.lecun_normal()
     return {"w1": draw(keys[0], (D, units)), "w3": draw(keys[1], (D, units)), "w2": draw(keys[2], (units, D))}
@@ -187,7 +187,7 @@ def forward_all_reduce_only(chip, B, D, F, N):
 
 
 def backward_like_forward(chip, B, D, F, N):
-    """gated_mlp_time: gated_mlp_time_backward_once"""
+    """gated_mlp_time: gated_mlp_time_without_gate"""
     c = CHIPS[chip]
     return 2 * (6 * B * D * F / N / c.bf16 + 2 * (2 * B * D) / (2 * c.ici))
 

@@ -146,7 +146,7 @@ def result_used_in_the_same_tick(P, M):
 def _simulate(P, M, limit, late=True):
     fwd, bwd = [0] * P, [0] * P
     rows = [[] for _ in range(P)]
-    while min(bwd) < M and len(rows[0]) < 8 * (M + P):
+    while min(bwd) < M:
         seen = (list(fwd), list(bwd)) if late else (fwd, bwd)
         for s in range(P):
             f, b = fwd[s], bwd[s]
@@ -181,7 +181,7 @@ def no_limit_in_flight(P, M):
 
 
 def limit_turned_round(P, M):
-    """schedule_1f1b: schedule_limits_reversed"""
+    """schedule_1f1b: schedule_one_at_a_time"""
     return _simulate(P, M, lambda s: s + 1)
 
 
@@ -235,7 +235,7 @@ def warm_up_longer_than_the_batch(P, M):
 
 
 def one_list_per_tick(P, M):
-    """schedule_1f1b: schedule_list_per_tick"""
+    """schedule_1f1b: schedule_of_ticks"""
     ticks = [[""] * P for _ in range(2 * (M + P - 1))]
     for s in range(P):
         for m in range(M):

@@ -30,7 +30,7 @@ from grader.wire.frames import wide
 NEAR = 0.01
 CLEAR = 4  # Numerical errors below this multiple of the tolerance do not show which mistake caused them.
 Found = Failure | Fault | Outcome | None
-NO_DATA = Outcome(error="wrong")
+NO_DATA = "wrong: "  # begins the error of an outcome that replaces a value which a failure does not show
 
 
 @dataclass
@@ -195,9 +195,10 @@ def _found(group: Together) -> Iterator[Found]:
 
 
 def _of_case(seen: Seen, failure: Failure) -> Outcome:
-    """Return a function's outcome in a failing case; ``NO_DATA`` if the failure does not show the returned value."""
+    """Return a function's outcome in a failing case; the words of the failure if it does not show the returned value."""
     outcome = seen.outcomes[0][1]
-    return NO_DATA if failure.actual is None and not outcome.error else outcome
+    hidden = failure.actual is None and not outcome.error
+    return Outcome(error=NO_DATA + _says(failure.reason)) if hidden else outcome
 
 
 def _outcomes(seen: tuple) -> bool:
@@ -298,7 +299,7 @@ def _alike(one: Found, other: Found) -> tuple[int | None, int]:
         return _same_failures(one, other)
     same = False
     # The submission is right in this case, perhaps because it makes a milder form of the mistake.
-    if one is None and isinstance(other, Outcome) and other != NO_DATA:
+    if one is None and isinstance(other, Outcome):
         return 0, 1
     # Faults show a mistake only if their kind is "raised" or "refused". Faults of missing and unfinished tasks have
     # other kinds.
