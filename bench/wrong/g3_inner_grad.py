@@ -87,8 +87,7 @@ def nothing_is_sent(D, F, X):
 
 def gradient_of_own_rows(w, rows, targets):
     """grad_vma_off: off_not_summed"""
-    g = jax.grad(loss)(w, rows, targets)
-    return g
+    return jax.grad(loss)(w, rows, targets)
 
 
 def adds_mean_gradients(w, rows, targets):
@@ -103,7 +102,7 @@ def already_summed_but_not_averaged(w, rows, targets):
 
 
 def averages_the_summed_gradient(w, rows, targets):
-    """grad_vma_on: on_not_divided, on_reduced_twice"""
+    """grad_vma_on: on_summed_again, on_not_divided"""
     return jax.lax.pmean(jax.grad(loss)(w, rows, targets), "x")
 
 

@@ -1,3 +1,6 @@
+from grader.hardware import GPUS
+
+
 def engine(
     programs, *, send_ends=False, isend_waits=False, oldest=True, alone=False, world=False, once=False, wait=True
 ):
@@ -104,7 +107,8 @@ class _World:
         if op is None:
             return False
         if op[0] in ("send", "isend"):
-            if self.offered[r] is None:
+            posted = self.offered[r] is None
+            if posted:
                 message = [op[2], False]
                 self.mail.setdefault((r, op[1]), []).append(message)
                 self.offered[r] = message
@@ -113,7 +117,7 @@ class _World:
             if op[0] == "isend" or self.eager or self.offered[r][1]:
                 self.end(r)
                 return True
-            return False
+            return posted
         if op[0] == "wait":
             every = self.sent[r].get(op[1], [])
             if every and every[0 if self.first else -1][1]:
@@ -168,7 +172,7 @@ def waits_for_the_first_of_the_name(programs):
 
 
 def reduces_over_all_ranks(programs):
-    """run_ranks: ranks_reduce_all"""
+    """run_ranks: ranks_reduce_all, ranks_reduce_any"""
     return _to_the_end(programs, everybody=True)
 
 
@@ -187,7 +191,7 @@ def a_single_pass_over_the_ranks(programs):
 
 
 def send_and_receive_at_once(gpu, X, V):
-    """blocking_ring_time: ring_all_at_once"""
+    """blocking_ring_time: ring_sends_then_receives"""
     return 2 * V * 1e9 / GPUS[gpu].egress
 
 
@@ -197,5 +201,5 @@ def two_rounds_in_each_ring(gpu, X, Y, V):
 
 
 def odd_ring_one_after_another(gpu, X, Y, V):
-    """alternating_ring_time: ring_still_one_by_one"""
+    """alternating_ring_time: ring_odd_one_by_one"""
     return (2 + Y) * V * 1e9 / GPUS[gpu].egress

@@ -202,7 +202,7 @@ def keys_only(chip, B, S, X):
 
 
 def sequences_uncut(chip, B, S, X):
-    """cache_read_time: read_sequences_uncut"""
+    """cache_read_time: read_with_an_axis_left_out"""
     return 2 * B * (S / X) * (8 / 4) * 128 * 2 / CHIPS[chip].hbm_bw
 
 

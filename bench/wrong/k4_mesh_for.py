@@ -254,5 +254,5 @@ def links_inside_the_node(T, L, B, D):
 
 
 def a_node_for_each_shard(P, R, S, C, T):
-    """nodes_of_a_weight: without_cp"""
+    """nodes_of_a_weight: packed"""
     return S

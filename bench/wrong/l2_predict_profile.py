@@ -234,7 +234,7 @@ def spread_of_a_sample(R, L, mean, std):
 
 
 def one_set_of_hops(N, a, b, V):
-    """all_reduce_predicted: reduced_hops_of_one_trip"""
+    """all_reduce_predicted: reduced_by_the_hops_of_one_trip"""
     return (N - 1) * a * 1e-6 + 2 * (N - 1) / N * V * 1e6 / (b * 1e9)
 
 
