@@ -180,7 +180,7 @@ def all_reduce_then_own_columns(a, ws, *, mesh, scheme):
 
 
 def gathers_rows_for_columns(a, ws, *, mesh, scheme):
-    """stack: weights_gathered_along_rows"""
+    """stack: gathered_along_the_other_dimension"""
 
     def layer(scheme, a, w):
         if scheme == 3:
@@ -191,7 +191,7 @@ def gathers_rows_for_columns(a, ws, *, mesh, scheme):
 
 
 def moves_activations_in_fsdp(a, ws, *, mesh, scheme):
-    """stack: activations_moved_in_2"""
+    """stack: activations_sent_in_2"""
 
     def layer(scheme, a, w):
         if scheme != 2:

@@ -170,7 +170,7 @@ def partial_output_has_partial_gradient(equation, placements):
 
 
 def pending_only_if_something_is_cut(equation, placements):
-    """einsum_bwd: pending_of_sums_missed"""
+    """einsum_bwd: other_operands_of_a_sum_settled"""
     left, out = equation.split("->")
     ins = left.split(",")
     shard = any(p.startswith("S") for p in placements)
