@@ -233,7 +233,7 @@ def both_halves_counted(B, D, X, Y):
 
 def as_if_one_way(chip, N):
     """both_ways_most_chips: both_chips_one_way"""
-    return N * CHIPS[chip].ici / CHIPS[chip].bf16
+    return 20 * N * CHIPS[chip].ici / CHIPS[chip].bf16
 
 
 def half_of_all_hops(chip, B, D, F, G, Y):
