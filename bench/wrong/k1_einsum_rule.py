@@ -268,5 +268,5 @@ def only_the_diagonal(X, Y):
 
 
 def all_but_the_first(X, Y):
-    """pieces_that_meet: meeting_at_the_start_left_out"""
+    """pieces_that_meet: first_device_left_out"""
     return math.gcd(X - 1, Y - 1)

@@ -184,7 +184,7 @@ def embed_of_x_cut_too(B, S, E, F, mesh):
 
 
 def rows_of_w_whole(B, S, E, F, mesh):
-    """bytes_by_rules: embed_of_w_whole"""
+    """bytes_by_rules: embed_left_whole"""
     dp, fsdp, tp = mesh
     return 2 * B * S * E / (dp * fsdp * tp) + 2 * E * F / tp
 
