@@ -187,5 +187,5 @@ def hops_all_the_way_round(L, X, D):
 
 
 def one_phase_of_each(L, X, D):
-    """two_pass_cost: two_pass_one_phase"""
+    """two_pass_cost: two_pass_forwards"""
     return L * 2 * X / 2 * 1e-6
