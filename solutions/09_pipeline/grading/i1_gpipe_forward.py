@@ -308,6 +308,12 @@ def time_one_at_a_time(chip, P, M, T, D):
     return M * P * matmul_time(4 * T * D**2, chip) + (M * P - 1) * 2 * T * D / CHIPS[chip].ici
 
 
+@exercise.misconception(form_of=time_one_at_a_time)
+def time_one_at_a_time_without_hops_back(chip, P, M, T, D):
+    """Like `time_one_at_a_time`, with P - 1 hops for each micro-batch."""
+    return M * (P * matmul_time(4 * T * D**2, chip) + (P - 1) * 2 * T * D / CHIPS[chip].ici)
+
+
 @exercise.misconception(of=bubble_flops)
 def bubble_of_one(P, M, T, D):
     """You counted one device. Each of the P devices has a bubble of P - 1 ticks."""

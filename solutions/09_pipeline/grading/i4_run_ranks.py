@@ -277,13 +277,21 @@ def ends(*mistakes):
 
     def gives(seen):
         for args, got, want in seen.outcomes:
-            programs, ended = args["programs"], sorted(tuple(entry) for entry in got.value[0])
+            programs, order, stuck = args["programs"], [tuple(entry) for entry in got.value[0]], list(got.value[1])
             visits = ({}, {"backwards": True}, {"to_the_end": True}, {"to_the_end": True, "polled": True})
             ways = [mistake | visit for mistake in mistakes for visit in visits]
-            if ended not in [sorted(_run(programs, **way)[0]) for way in ways]:
+            if sorted(order) not in [sorted(_run(programs, **way)[0]) for way in ways]:
                 raise Failure("other operations end with this mistake")
-            if ended == sorted(want.value[0]):
-                replayed(programs, [tuple(entry) for entry in got.value[0]])
+            if stuck != [
+                rank for rank, program in enumerate(programs) if (rank, len(program) - 1) not in order and program
+            ]:
+                raise Failure("the list of stuck ranks is not that of the order")
+            try:
+                right = sorted(order) != sorted(want.value[0]) or replayed(programs, order) == stuck
+            except ValueError:
+                right = False
+            if not right:
+                raise Failure("the right operations end, but not in this order")
 
     return gives
 

@@ -408,7 +408,14 @@ def slowest_calls(measured, devices):
     return start / (devices - 1), (devices - 1) / devices / slope
 
 
-@exercise.misconception(of=fit, fails=fitted, breaks="(N−1)·α + (N−1)/N · V/β")
+def without_latency(seen):
+    """For `gives`: require α = 0."""
+    for _, got, want in seen.outcomes:
+        if not want.error and (got.error or got.value[0] != 0):
+            raise Failure("this mistake gives no latency")
+
+
+@exercise.misconception(of=fit, fails=fitted, gives=without_latency, breaks="(N−1)·α + (N−1)/N · V/β")
 def no_latency(measured, devices):
     """You divided bytes by seconds, as if hops cost nothing. Fit the slope and the value at 0: the line need not go through
     zero."""
@@ -434,7 +441,15 @@ def smallest_for_latency(measured, devices):
     return seconds[0] / (devices - 1), sizes[-1] * (devices - 1) / devices / (seconds[-1] - seconds[0])
 
 
-@exercise.misconception(of=fit, fails=fitted, breaks="`ValueError` for fewer than two sizes")
+def wrong_for_one_size(seen):
+    """For `gives`: require another outcome than ValueError for one size, and right numbers for several sizes."""
+    for _, got, want in seen.outcomes:
+        wrong = got.error if not want.error else got.error == want.error
+        if wrong or (want.value and not np.allclose(got.value, want.value, rtol=0.06, atol=0)):
+            raise Failure("this mistake gives other numbers")
+
+
+@exercise.misconception(of=fit, fails=fitted, gives=wrong_for_one_size, breaks="`ValueError` for fewer than two sizes")
 def one_size_fitted(measured, devices):
     """You fitted a line to one size. Infinitely many lines go through one point: raise ValueError."""
     if len(measured) > 1:
