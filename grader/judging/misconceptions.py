@@ -30,7 +30,8 @@ from grader.wire.frames import wide
 NEAR = 0.01
 CLEAR = 4  # Numerical errors below this multiple of the tolerance do not show which mistake caused them.
 Found = Failure | Fault | Outcome | None
-NO_DATA = "wrong: "  # begins the error of an outcome that replaces a value which a failure does not show
+NO_DATA = "wrong: "
+"""Begins the error of the outcome that replaces a returned value, if the failure does not show this value."""
 
 
 @dataclass
@@ -195,7 +196,7 @@ def _found(group: Together) -> Iterator[Found]:
 
 
 def _of_case(seen: Seen, failure: Failure) -> Outcome:
-    """Return a function's outcome in a failing case; the words of the failure if it does not show the returned value."""
+    """Return a function's outcome in a failing case, or the failure's words if it does not show the returned value."""
     outcome = seen.outcomes[0][1]
     hidden = failure.actual is None and not outcome.error
     return Outcome(error=NO_DATA + _says(failure.reason)) if hidden else outcome
