@@ -168,7 +168,7 @@ def forgets_to_transpose(text):
 
 
 def only_pairs_in_lists(text):
-    """device_groups: groups_of_pairs_only"""
+    """device_groups: none"""
     import numpy as np
 
     if text.startswith("{{"):

@@ -296,11 +296,17 @@ def ends(*mistakes):
     return gives
 
 
-@exercise.misconception(fails=ranks_messages, gives=ends({"send_blocks": False}), breaks="with send and recv")
+@exercise.misconception(fails=ranks_messages, breaks="with send and recv")
 def ranks_send_on(programs):
     """Your send ends at once. A send waits until its message is received, so two ranks that both send first wait
     forever."""
     return _run(programs, send_blocks=False)
+
+
+@exercise.misconception(form_of=ranks_send_on, breaks="with send and recv")
+def ranks_send_on_from_the_last(programs):
+    """Like `ranks_send_on`, but the last rank is visited first."""
+    return _run(programs, send_blocks=False, backwards=True)
 
 
 @exercise.misconception(fails=ranks_isend, gives=ends({"isend_blocks": True}), breaks="with isend and wait, too")
@@ -315,15 +321,19 @@ def ranks_match_names(programs):
     return _run(programs, by_name=True)
 
 
-@exercise.misconception(
-    fails=ranks_isend, gives=ends({"newest": True}), breaks=["the oldest message", "with isend and wait, too"]
-)
+@exercise.misconception(fails=ranks_isend, breaks=["the oldest message", "with isend and wait, too"])
 def ranks_take_the_newest(programs):
     """You give a recv the newest message from its source rank. Give it the oldest message that no recv has received."""
     return _run(programs, newest=True)
 
 
-@exercise.misconception(fails=ranks_messages, gives=ends({"anybody": True}), breaks="with send and recv")
+@exercise.misconception(form_of=ranks_take_the_newest, breaks=["the oldest message", "with isend and wait, too"])
+def ranks_take_the_newest_to_the_end(programs):
+    """Like `ranks_take_the_newest`, but each rank runs until it has to wait."""
+    return _run(programs, newest=True, to_the_end=True, polled=True)
+
+
+@exercise.misconception(fails=ranks_messages, breaks="with send and recv")
 def ranks_from_anybody(programs):
     """Your recv takes a message from any rank. It must take a message from the rank that it names, and wait while other messages arrive."""
     return _run(programs, anybody=True)
@@ -343,16 +353,28 @@ def ranks_wait_for_the_first(programs):
     return _run(programs, first_wait=True)
 
 
-@exercise.misconception(fails=ranks_isend, gives=ends({"wait_waits": False}), breaks="with isend and wait, too")
+@exercise.misconception(fails=ranks_isend, breaks="with isend and wait, too")
 def ranks_wait_for_nothing(programs):
     """Your wait ends at once. It must end when the message is received. If no rank receives it, the waiting rank is stuck."""
     return _run(programs, wait_waits=False)
 
 
-@exercise.misconception(fails=ranks_groups, gives=ends({"never": True}), breaks="with all_reduce in groups")
+@exercise.misconception(form_of=ranks_wait_for_nothing, breaks="with isend and wait, too")
+def ranks_wait_for_nothing_from_the_last(programs):
+    """Like `ranks_wait_for_nothing`, but the last rank is visited first."""
+    return _run(programs, wait_waits=False, backwards=True)
+
+
+@exercise.misconception(fails=ranks_groups, breaks="with all_reduce in groups")
 def ranks_reduce_alone(programs):
     """Your all_reduce ends without the other ranks. It must wait until every rank of its group has reached it."""
     return _run(programs, never=True)
+
+
+@exercise.misconception(form_of=ranks_reduce_alone, breaks="with all_reduce in groups")
+def ranks_reduce_alone_from_the_last(programs):
+    """Like `ranks_reduce_alone`, but the last rank is visited first."""
+    return _run(programs, never=True, backwards=True)
 
 
 @exercise.misconception(

@@ -217,14 +217,6 @@ def groups_of_digits(text):
     return [[int(n) for n in re.findall(r"\d", group)] for group in text.split("},{")]
 
 
-@exercise.misconception(of=device_groups, fails=lists_read, breaks="lists, and grids")
-def groups_of_pairs_only(text):
-    """You read only groups of two devices. A group may have any number of devices: split its text at the commas."""
-    if text.startswith("["):
-        return device_groups(text)
-    return [[int(a), int(b)] for a, b in re.findall(r"\{(\d+),(\d+)\}", text)]
-
-
 @exercise.misconception(of=device_groups, fails=groups_read, breaks="grids that are transposed and cut")
 def groups_not_transposed(text):
     """You cut the devices in their order. T(1,0) transposes the grid first, so the groups are its columns."""

@@ -254,6 +254,11 @@ def copies_as_a_cut(hlo, mesh):
     return replaced(hlo, global_shapes(hlo, mesh), with_copies, cut)
 
 
+def untransposed(hlo):
+    """Return the program without T(...) in its shardings."""
+    return re.sub(r"(<=\[[\d,]+\])T\([\d,]+\)", r"\1", hlo)
+
+
 def by_steps(line, mesh):
     """Return the axes of a line of devices, found by the steps between neighbours, the outer axis first."""
     found, step = [], 1
@@ -266,8 +271,9 @@ def by_steps(line, mesh):
 def axes_of_the_plain_grid(seen):
     """For `gives`: require, for each grid with T(...), the axes along which the devices of the plain grid differ."""
     for args, got, want in seen.outcomes:
-        mesh = args["mesh"]
-        for (_, sharding), found, right in zip(parameters(args["hlo"]), got.value, want.value, strict=True):
+        mesh, plain = args["mesh"], untransposed(args["hlo"])
+        every = zip(parameters(args["hlo"]), got.value, want.value, global_shapes(plain, mesh), strict=True)
+        for (_, sharding), found, right, (_, read) in every:
             if "T(" not in sharding:
                 same = [list(part) for part in found] == [list(part) for part in right]
             else:
@@ -275,8 +281,8 @@ def axes_of_the_plain_grid(seen):
                 cut = range(len(right[1]))
                 lines = [np.moveaxis(devices, i, 0).reshape(devices.shape[i], -1)[:, 0] for i in cut]
                 same = all(
-                    names == by_steps(line, mesh) or set(names) == set(axes([line], mesh))
-                    for names, line in zip(found[1], lines, strict=True)
+                    names in (of, by_steps(line, mesh)) or set(names) == set(axes([line], mesh))
+                    for names, of, line in zip(found[1], read, lines, strict=True)
                 )
             if not same:
                 raise Failure("this mistake returns other shapes or axes")
@@ -290,7 +296,7 @@ def axes_of_the_plain_grid(seen):
 )
 def grid_not_transposed(hlo, mesh):
     """You read the grid's devices in their order. T(1,0) transposes the grid before the array is cut."""
-    return global_shapes(re.sub(r"(<=\[[\d,]+\])T\([\d,]+\)", r"\1", hlo), mesh)
+    return global_shapes(untransposed(hlo), mesh)
 
 
 @exercise.misconception(of=global_shapes, fails=shapes_on_equal_axes, breaks="only their strides differ")
