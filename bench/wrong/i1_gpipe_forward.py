@@ -192,7 +192,7 @@ def outputs_everywhere(ws, x):
 
 
 def result_sent_to_all(ws, x):
-    """gpipe_forward: outputs_summed_to_all"""
+    """gpipe_forward: outputs_sent_to_all"""
     return jax.lax.psum(_pipe(ws, x), "pp")
 
 
