@@ -308,7 +308,7 @@ def _alike(one: Found, other: Found) -> tuple[int | None, int]:
         same = one.kind == other.kind and one.kind in ("raised", "refused") and _gist(one) == _gist(other)
     elif isinstance(one, Outcome) and isinstance(other, Outcome):
         if _no_data(one) and _no_data(other) and one != other:
-            return 0, 1
+            return 0, 0
         same = same_outcome(one, other, 1e-6)
     return (1 if same else None), 0
 

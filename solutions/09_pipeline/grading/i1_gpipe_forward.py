@@ -345,12 +345,6 @@ def time_of_one_tick_more(chip, P, M, T, D):
 @exercise.misconception(of=pipeline_time)
 def time_one_at_a_time(chip, P, M, T, D):
     """You sent one micro-batch after the other through all devices. Each micro-batch starts a tick after the previous one."""
-    return M * P * matmul_time(4 * T * D**2, chip) + (M * P - 1) * 2 * T * D / CHIPS[chip].ici
-
-
-@exercise.misconception(form_of=time_one_at_a_time)
-def time_one_at_a_time_without_hops_back(chip, P, M, T, D):
-    """Like `time_one_at_a_time`, with P - 1 hops for each micro-batch."""
     return M * (P * matmul_time(4 * T * D**2, chip) + (P - 1) * 2 * T * D / CHIPS[chip].ici)
 
 
