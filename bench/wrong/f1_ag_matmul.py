@@ -1,6 +1,8 @@
 import jax
 import jax.numpy as jnp
 
+from grader.hardware import CHIPS
+
 
 def right(n):
     return [(d, (d + 1) % n) for d in range(n)]
@@ -164,3 +166,92 @@ def by_far_jumps(a, w):
         shard = jax.lax.ppermute(a, "y", [(i, (i + k) % n) for i in range(n)])
         total = total + shard @ blocks[(me - k) % n]
     return total
+
+
+def _hop(a):
+    Y = jax.lax.axis_size("y")
+    return jax.lax.ppermute(a, "y", [(i, (i + 1) % Y) for i in range(Y)])
+
+
+def _rows(w, j, height):
+    Y = jax.lax.axis_size("y")
+    return jax.lax.dynamic_slice_in_dim(w, (j % Y) * height, height, axis=0)
+
+
+def collective_first(a, w):
+    """ag_matmul: ag_gathered_first"""
+    return jnp.matmul(jax.lax.all_gather(a, "y", axis=1, tiled=True), w)
+
+
+def last_shard_goes_on(a, w):
+    """ag_matmul: ag_in_n_hops"""
+    me = jax.lax.axis_index("y")
+    out = jnp.zeros((a.shape[0], w.shape[1]), a.dtype)
+    for r in range(jax.lax.axis_size("y")):
+        out = out + a @ _rows(w, me - r, a.shape[1])
+        a = _hop(a)
+    return out + 0 * jnp.sum(a)
+
+
+def loop_receives_then_multiplies(a, w):
+    """ag_matmul: ag_late_in_a_loop"""
+    me = jax.lax.axis_index("y")
+
+    def step(carry, r):
+        shard, out = carry
+        shard = _hop(shard)
+        return (shard, out + shard @ _rows(w, me - r, a.shape[1])), None
+
+    first = a @ _rows(w, me, a.shape[1])
+    (_, out), _ = jax.lax.scan(step, (a, first), jnp.arange(1, jax.lax.axis_size("y")))
+    return out
+
+
+def counts_up(a, w):
+    """ag_matmul: ag_rows_with_wrong_sign"""
+    me = jax.lax.axis_index("y")
+    out = 0
+    for r in range(jax.lax.axis_size("y")):
+        nxt = _hop(a) if r < jax.lax.axis_size("y") - 1 else None
+        out = out + a @ _rows(w, me + r, a.shape[1])
+        a = nxt
+    return out
+
+
+def wide_result(a, w):
+    """ag_matmul: ag_returns_float32"""
+    me, out = jax.lax.axis_index("y"), 0
+    for r in range(jax.lax.axis_size("y")):
+        nxt = _hop(a) if r < jax.lax.axis_size("y") - 1 else None
+        out = out + jnp.dot(a, _rows(w, me - r, a.shape[1]), preferred_element_type=jnp.float32)
+        a = nxt
+    return out
+
+
+def hops_then_one_matmul(a, w):
+    """ag_matmul: ag_hops_first_then_one_product"""
+    Y, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    full = jnp.zeros((a.shape[0], Y * a.shape[1]), a.dtype)
+    width = a.shape[1]
+    for r in range(Y):
+        full = jax.lax.dynamic_update_slice_in_dim(full, a, ((me - r) % Y) * width, 1)
+        if r < Y - 1:
+            a = _hop(a)
+    return full @ w
+
+
+def hop_for_each_shard(B, D, X, Y):
+    """ag_matmul_bytes: ag_bytes_of_n_hops"""
+    return Y * (B / X) * (D / Y) * 2
+
+
+def own_columns(chip, Y):
+    """ag_matmul_hides_from: ag_hides_per_device"""
+    return CHIPS[chip].bf16 / CHIPS[chip].ici
+
+
+def every_round_like_a_hop_round(chip, B, D, F, G, Y):
+    """ag_matmul_time: ag_time_of_n_rounds"""
+    c = CHIPS[chip]
+    hop = 2 * B * D / Y / c.ici
+    return sum(Y * max(hop, 2 * B * (D / Y) * (n / Y) / c.bf16) for n in (F, G))

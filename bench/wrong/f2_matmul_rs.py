@@ -1,6 +1,8 @@
 import jax
 import jax.numpy as jnp
 
+from grader.hardware import CHIPS
+
 
 def right(n):
     return [(d, (d + 1) % n) for d in range(n)]
@@ -123,3 +125,99 @@ def passes_on_products(t, w):
         mine = product(me - k)
         total = came + mine
     return total
+
+
+def looped_adds_before_the_hop(t, w):
+    """matmul_rs: rs_late_in_a_loop"""
+    size, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    wide = w.shape[1] // size
+    ring = [(i, (i + 1) % size) for i in range(size)]
+
+    def part(j):
+        return t @ jax.lax.dynamic_slice_in_dim(w, (j % size) * wide, wide, axis=1)
+
+    def round_(r, total):
+        total = total + part(me - 1 - r)
+        return jax.lax.ppermute(total, "y", ring)
+
+    total = jax.lax.fori_loop(0, size - 1, round_, jnp.zeros((t.shape[0], wide), t.dtype))
+    return total + part(me)
+
+
+def starts_with_its_own_block(t, w):
+    """matmul_rs: rs_own_block_first"""
+    size, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    blocks = jnp.stack(jnp.split(w, size, axis=1))
+    acc = t @ blocks[me]
+    for r in range(1, size):
+        arrived = jax.lax.ppermute(acc, "y", [(i, (i + 1) % size) for i in range(size)])
+        acc = t @ blocks[(me - r) % size] + arrived
+    return acc
+
+
+def library_scatter_of_the_product(t, w):
+    """matmul_rs: rs_reduced_last"""
+    full = jnp.dot(t, w)
+    return jax.lax.psum_scatter(full, "y", scatter_dimension=1, tiled=True)
+
+
+def sends_zeros_first(t, w):
+    """matmul_rs: rs_sends_zeros"""
+    Y = jax.lax.axis_size("y")
+    idx = jax.lax.axis_index("y")
+    d = w.shape[1] // Y
+    out = jnp.zeros((t.shape[0], d), t.dtype)
+    perm = [(s, (s + 1) % Y) for s in range(Y)]
+    for k in range(Y):
+        out = jax.lax.ppermute(out, "y", perm)
+        cols = jax.lax.dynamic_slice(w, (0, ((idx - k - 1) % Y) * d), (w.shape[0], d))
+        out = out + t @ cols
+    return out
+
+
+def multiplies_everything_at_once(t, w):
+    """matmul_rs: rs_full_product_first"""
+    Y = jax.lax.axis_size("y")
+    idx = jax.lax.axis_index("y")
+    product = t @ w
+    d = product.shape[1] // Y
+
+    def piece(k):
+        return jax.lax.dynamic_slice_in_dim(product, (k % Y) * d, d, 1)
+
+    s = piece(idx - 1)
+    for k in range(2, Y + 1):
+        s = jax.lax.ppermute(s, "y", [(i, (i + 1) % Y) for i in range(Y)]) + piece(idx - k)
+    return s
+
+
+def float32_sums_are_returned(t, w):
+    """matmul_rs: rs_returns_float32"""
+    Y = jax.lax.axis_size("y")
+    idx = jax.lax.axis_index("y")
+    d = w.shape[1] // Y
+
+    def piece(k):
+        return jnp.dot(t, jax.lax.dynamic_slice_in_dim(w, (k % Y) * d, d, 1), preferred_element_type=jnp.float32)
+
+    s = piece(idx - 1)
+    for k in range(2, Y + 1):
+        s = jax.lax.ppermute(s, "y", [(i, (i + 1) % Y) for i in range(Y)]) + piece(idx - k)
+    return s
+
+
+def running_sums_in_bfloat16(B, F, D, X, Y):
+    """matmul_rs_bytes: rs_bytes_of_bfloat16"""
+    return (Y - 1) * (B / X) * (D / Y) * 2
+
+
+def columns_of_one_device(chip, Y):
+    """matmul_rs_hides_from: rs_hides_per_device"""
+    c = CHIPS[chip]
+    return 2 * c.bf16 / c.ici
+
+
+def whole_scatters_are_saved(chip, B, F, G, D, Y):
+    """matmul_rs_time_saved: rs_saved_all_talk"""
+    c = CHIPS[chip]
+    return 2 * (Y - 1) / Y * (2 * B * D) / (2 * c.ici)

@@ -1,6 +1,8 @@
 import jax
 import jax.numpy as jnp
 
+from grader.hardware import CHIPS
+
 
 def to(n, step):
     return [(d, (d + step) % n) for d in range(n)]
@@ -131,3 +133,110 @@ def sums_meet_twice(t, w):
         forth = jax.lax.ppermute(forth, "y", to(n, 1)) + t @ parts[(me + k) % n]
         back = jax.lax.ppermute(back, "y", to(n, -1)) + t @ parts[(me - k) % n]
     return t @ parts[me] + jax.lax.ppermute(forth, "y", to(n, 1)) + jax.lax.ppermute(back, "y", to(n, -1))
+
+
+def _slab(w, j, Y, axis=0):
+    size = w.shape[axis] // Y
+    return jax.lax.dynamic_slice_in_dim(w, (j % Y) * size, size, axis)
+
+
+def _send(v, by):
+    Y = jax.lax.axis_size("y")
+    return jax.lax.ppermute(v, "y", [(i, (i + by) % Y) for i in range(Y)])
+
+
+def both_halves_to_the_right_again(a, w):
+    """both_ways_ag_matmul: both_ag_halves_one_way"""
+    Y, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    cut = a.shape[0] // 2
+    up, low = a[:cut], a[cut:]
+    top = bottom = 0
+    for r in range(Y):
+        top = top + up @ _slab(w, me - r, Y)
+        bottom = bottom + low @ _slab(w, me - r, Y)
+        if r + 1 < Y:
+            up, low = _send(up, 1), _send(low, 1)
+    return jnp.concatenate([top, bottom])
+
+
+def lower_half_counts_like_the_upper(a, w):
+    """both_ways_ag_matmul: both_ag_one_record"""
+    Y, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    cut = a.shape[0] // 2
+    up, low = a[:cut], a[cut:]
+    acc = jnp.zeros((a.shape[0], w.shape[1]), a.dtype)
+    for r in range(Y):
+        acc = acc.at[:cut].add(up @ _slab(w, me - r, Y))
+        acc = acc.at[cut:].add(low @ _slab(w, me - r, Y))
+        if r + 1 < Y:
+            up, low = _send(up, 1), _send(low, -1)
+    return acc
+
+
+def whole_shards_in_both_directions(a, w):
+    """both_ways_ag_matmul: both_ag_whole_shards_all_round"""
+    Y, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    cut = a.shape[0] // 2
+    right = left = a
+    acc = jnp.zeros((a.shape[0], w.shape[1]), a.dtype)
+    for r in range(Y):
+        acc = acc.at[:cut].add(right[:cut] @ _slab(w, me - r, Y))
+        acc = acc.at[cut:].add(left[cut:] @ _slab(w, me + r, Y))
+        if r + 1 < Y:
+            right, left = _send(right, 1), _send(left, -1)
+    return acc
+
+
+def loop_adds_then_sends(t, w):
+    """both_ways_matmul_rs: both_rs_late_in_a_loop"""
+    Y, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    cut = t.shape[0] // 2
+    wide = w.shape[1] // Y
+
+    def step(sums, r):
+        up, low = sums
+        up = up + t[:cut] @ _slab(w, me - 1 - r, Y, 1)
+        low = low + t[cut:] @ _slab(w, me + 1 + r, Y, 1)
+        return (_send(up, 1), _send(low, -1)), None
+
+    zeros = jnp.zeros((cut, wide), t.dtype), jnp.zeros((t.shape[0] - cut, wide), t.dtype)
+    (up, low), _ = jax.lax.scan(step, zeros, jnp.arange(Y - 1))
+    mine = t @ _slab(w, me, Y, 1)
+    return mine + jnp.concatenate([up, low])
+
+
+def still_one_way_round(t, w):
+    """both_ways_matmul_rs: both_rs_one_way"""
+    Y, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    s = t @ _slab(w, me - 1, Y, 1)
+    for r in range(2, Y + 1):
+        s = _send(s, 1) + t @ _slab(w, me - r, Y, 1)
+    return s
+
+
+def low_half_starts_like_the_upper(t, w):
+    """both_ways_matmul_rs: both_rs_one_record"""
+    Y, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    cut = t.shape[0] // 2
+    up = t[:cut] @ _slab(w, me - 1, Y, 1)
+    low = t[cut:] @ _slab(w, me - 1, Y, 1)
+    for r in range(2, Y + 1):
+        up = _send(up, 1) + t[:cut] @ _slab(w, me - r, Y, 1)
+        low = _send(low, -1) + t[cut:] @ _slab(w, me - r, Y, 1)
+    return jnp.concatenate([up, low])
+
+
+def both_halves_counted(B, D, X, Y):
+    """both_ways_bytes: both_bytes_both_directions"""
+    return (Y - 1) * (B / X) * (D / Y) * 2
+
+
+def as_if_one_way(chip, N):
+    """both_ways_most_chips: both_chips_one_way"""
+    return 20 * N * CHIPS[chip].ici / CHIPS[chip].bf16
+
+
+def half_of_all_hops(chip, B, D, F, G, Y):
+    """both_ways_time_saved: both_saved_half_the_hops"""
+    hop = B * D / Y * 2 / CHIPS[chip].ici
+    return 2 * (Y - 1) * hop / 2

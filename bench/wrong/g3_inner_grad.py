@@ -83,3 +83,53 @@ def of_a_closure(w, rows, targets):
 def nothing_is_sent(D, F, X):
     """inner_grad_bytes: inner_grad_sends_nothing"""
     return 0
+
+
+def gradient_of_own_rows(w, rows, targets):
+    """grad_vma_off: off_not_summed"""
+    return jax.grad(loss)(w, rows, targets)
+
+
+def adds_mean_gradients(w, rows, targets):
+    """grad_vma_off: off_summed"""
+    return jax.lax.psum(jax.grad(loss)(w, rows, targets), axis_name="x")
+
+
+def already_summed_but_not_averaged(w, rows, targets):
+    """grad_vma_on: on_not_divided"""
+    value, g = jax.value_and_grad(loss)(w, rows, targets)
+    return g
+
+
+def averages_the_summed_gradient(w, rows, targets):
+    """grad_vma_on: on_summed_again, on_not_divided"""
+    return jax.lax.pmean(jax.grad(loss)(w, rows, targets), "x")
+
+
+def differentiates_the_mean_loss(w, rows, targets):
+    """grad_in_both: both_of_mean_loss"""
+
+    def total(w):
+        return jax.lax.pmean(loss(w, rows, targets), "x")
+
+    return jax.grad(total)(w)
+
+
+def divides_in_both_modes(w, rows, targets):
+    """grad_in_both: both_as_on"""
+    return jax.grad(loss)(w, rows, targets) / jax.lax.axis_size("x")
+
+
+def float32_on_the_wires(D, F, X):
+    """inner_grad_bytes: inner_grad_in_float32"""
+    return 2 * (X - 1) / X * D * F * 4
+
+
+def as_a_reduce_scatter(D, F, X):
+    """inner_grad_bytes: inner_grad_gathered"""
+    return (X - 1) / X * D * F * 2
+
+
+def nothing_without_a_psum(D, F, X):
+    """inner_grad_bytes: inner_grad_sends_nothing"""
+    return 0.0

@@ -115,3 +115,77 @@ def sums_not_divided(x, *, mesh):
         return (x - mean) / jnp.sqrt(jnp.abs(square - mean**2) + EPS)
 
     return jax.shard_map(local, mesh=mesh, in_specs=P("dp"), out_specs=P("dp"))(x)
+
+
+def _normed(mesh, statistics):
+    def body(x):
+        mean, var = statistics(x)
+        return (x - mean) * jax.lax.rsqrt(var + EPS)
+
+    return jax.shard_map(body, mesh=mesh, in_specs=P("dp"), out_specs=P("dp"))
+
+
+def every_device_for_itself(x, *, mesh):
+    """batch_norm: normed_locally"""
+    return _normed(mesh, lambda x: (x.mean(0), x.var(0)))(x)
+
+
+def variances_averaged(x, *, mesh):
+    """batch_norm: normed_by_mean_of_variances"""
+    return _normed(mesh, lambda x: jax.lax.pmean((x.mean(axis=0), x.var(axis=0)), "dp"))(x)
+
+
+def deviations_after_the_mean(x, *, mesh):
+    """batch_norm: normed_in_two_passes"""
+
+    def statistics(x):
+        mean = jax.lax.pmean(x.mean(0), "dp")
+        return mean, jax.lax.pmean(((x - mean) ** 2).mean(0), "dp")
+
+    return _normed(mesh, statistics)(x)
+
+
+def statistics_are_constants_again(x, *, mesh):
+    """batch_norm: normed_by_constants"""
+
+    def statistics(x):
+        m, s = jax.lax.pmean((x.mean(0), (x * x).mean(0)), "dp")
+        return jax.lax.stop_gradient(m), jax.lax.stop_gradient(s - m * m)
+
+    return _normed(mesh, statistics)(x)
+
+
+def divides_by_one_row_less(x, *, mesh):
+    """batch_norm: normed_unbiased"""
+
+    def statistics(x):
+        rows = x.shape[0] * jax.lax.axis_size("dp")
+        m, s = jax.lax.pmean((x.mean(0), (x * x).mean(0)), "dp")
+        return m, (s - m * m) * rows / (rows - 1)
+
+    return _normed(mesh, statistics)(x)
+
+
+def batch_brought_together(x, *, mesh):
+    """batch_norm: normed_gathered"""
+
+    def statistics(x):
+        every = jax.lax.all_gather(x, "dp", tiled=True)
+        return every.mean(0), every.var(0)
+
+    return _normed(mesh, statistics)(x)
+
+
+def extra_time_forward_only(L, X, D):
+    """two_pass_cost: two_pass_forwards"""
+    return L * X * 1e-6
+
+
+def hops_all_the_way_round(L, X, D):
+    """two_pass_cost: two_pass_one_way"""
+    return L * 2 * 2 * (X - 1) * 1e-6
+
+
+def one_phase_of_each(L, X, D):
+    """two_pass_cost: two_pass_forwards"""
+    return L * 2 * X / 2 * 1e-6

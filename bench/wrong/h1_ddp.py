@@ -2,6 +2,8 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
+from grader.hardware import CHIPS
+
 
 def mapped(local, mesh):
     cut = P("dp")
@@ -233,3 +235,116 @@ def rate_too_large(params, x, y, real, key, *, mesh):
         return {k: params[k] - 0.2 * grads[k] for k in params}, kept, loss
 
     return mapped(local, mesh)(params, x, y, real, key)
+
+
+def _drop(key, shape, own=True):
+    key = jax.random.wrap_key_data(key)
+    if own:
+        key = jax.random.fold_in(key, jax.lax.axis_index("dp"))
+    return jax.random.bernoulli(key, 0.75, shape)
+
+
+def _sum_of_losses(p, x, y, real, kept, keep=0.75):
+    hidden = jnp.where(kept, jnp.tanh(x @ p["a"]) / keep, 0)
+    return jnp.sum(jnp.where(real[:, None], (hidden @ p["b"] - y) ** 2, 0))
+
+
+def _on(mesh, body, *arguments):
+    specs = (P(), P("dp"), P("dp"), P("dp"), P())
+    return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=(P(), P("dp"), P()), check_vma=False)(*arguments)
+
+
+def _down(p, g):
+    return jax.tree.map(lambda a, b: a - 0.1 * b, p, g)
+
+
+def average_of_averages(params, x, y, real, key, *, mesh):
+    """ddp_step: ddp_mean_of_means"""
+
+    def body(p, x, y, real, key):
+        kept = _drop(key, (x.shape[0], p["a"].shape[1]))
+        n = jnp.maximum(real.sum(), 1)
+        loss, g = jax.value_and_grad(lambda p: _sum_of_losses(p, x, y, real, kept) / n)(p)
+        loss, g = jax.lax.pmean((loss, g), "dp")
+        return _down(p, g), kept, loss
+
+    return _on(mesh, body, params, x, y, real, key)
+
+
+def everyone_drops_alike(params, x, y, real, key, *, mesh):
+    """ddp_step: ddp_one_key_for_all"""
+
+    def body(p, x, y, real, key):
+        kept = _drop(key, (x.shape[0], p["a"].shape[1]), own=False)
+        n = jax.lax.psum(real.sum(), "dp")
+        loss, g = jax.value_and_grad(lambda p: _sum_of_losses(p, x, y, real, kept) / n)(p)
+        loss, g = jax.lax.psum((loss, g), "dp")
+        return _down(p, g), kept, loss
+
+    return _on(mesh, body, params, x, y, real, key)
+
+
+def padding_counts_in_n(params, x, y, real, key, *, mesh):
+    """ddp_step: ddp_padding_counted"""
+
+    def body(p, x, y, real, key):
+        kept = _drop(key, (x.shape[0], p["a"].shape[1]))
+        n = x.shape[0] * jax.lax.axis_size("dp")
+        loss, g = jax.value_and_grad(lambda p: _sum_of_losses(p, x, y, real, kept) / n)(p)
+        loss, g = jax.lax.psum((loss, g), "dp")
+        return _down(p, g), kept, loss
+
+    return _on(mesh, body, params, x, y, real, key)
+
+
+def loss_of_one_device(params, x, y, real, key, *, mesh):
+    """ddp_step: ddp_only_gradients_summed"""
+
+    def body(p, x, y, real, key):
+        kept = _drop(key, (x.shape[0], p["a"].shape[1]))
+        n = jax.lax.psum(real.sum(), "dp")
+        loss, g = jax.value_and_grad(lambda p: _sum_of_losses(p, x, y, real, kept) / n)(p)
+        return _down(p, jax.lax.psum(g, "dp")), kept, loss
+
+    return _on(mesh, body, params, x, y, real, key)
+
+
+def parts_averaged(params, x, y, real, key, *, mesh):
+    """ddp_step: ddp_summed_and_averaged"""
+
+    def body(p, x, y, real, key):
+        kept = _drop(key, (x.shape[0], p["a"].shape[1]))
+        n = jax.lax.psum(real.sum(), "dp")
+        loss, g = jax.value_and_grad(lambda p: _sum_of_losses(p, x, y, real, kept) / n)(p)
+        return _down(p, jax.lax.pmean(g, "dp")), kept, jax.lax.psum(loss, "dp")
+
+    return _on(mesh, body, params, x, y, real, key)
+
+
+def kept_numbers_not_scaled(params, x, y, real, key, *, mesh):
+    """ddp_step: ddp_not_scaled"""
+
+    def body(p, x, y, real, key):
+        kept = _drop(key, (x.shape[0], p["a"].shape[1]))
+        n = jax.lax.psum(real.sum(), "dp")
+        loss, g = jax.value_and_grad(lambda p: _sum_of_losses(p, x, y, real, kept, keep=1) / n)(p)
+        loss, g = jax.lax.psum((loss, g), "dp")
+        return _down(p, g), kept, loss
+
+    return _on(mesh, body, params, x, y, real, key)
+
+
+def half_of_both(A, B, a, b):
+    """ddp_loss: loss_mean_of_means"""
+    return (a + b) / 2
+
+
+def over_all_tokens(A, B, a, b):
+    """ddp_loss: loss_of_padding_too"""
+    return (A * a + B * b) / 1024
+
+
+def one_direction(chip, M, T, N):
+    """ddp_unhidden: unhidden_in_float32"""
+    c = CHIPS[chip]
+    return 6 * M * 1e6 * T / c.bf16 + 2 * 2 * M * 1e6 / c.ici

@@ -3,6 +3,8 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jax.sharding import PartitionSpec as P
 
+from h3_zero1 import OPT
+
 OPT_SPECS = {"m": P("dp"), "v": P("dp"), "t": P()}
 
 
@@ -78,3 +80,158 @@ def norm_over_all_axes(params, opt, x, y, *, mesh):
         return g / jnp.maximum(1, jnp.sqrt(jax.lax.psum(jnp.vdot(g, g), tuple(mesh.axis_names))))
 
     return step_with(mesh, over_all)(params, opt, x, y)
+
+
+def _vec(tree, size):
+    flat = jnp.concatenate([tree[name].ravel() for name in ("a", "c", "b")])
+    return jnp.pad(flat, (0, size - flat.size))
+
+
+def _tree(flat, like):
+    out, at = {}, 0
+    for name in ("a", "c", "b"):
+        n = like[name].size
+        out[name] = flat[at : at + n].reshape(like[name].shape)
+        at += n
+    return out
+
+
+def _mine(flat, part):
+    return jax.lax.dynamic_slice_in_dim(flat, jax.lax.axis_index("dp") * part, part)
+
+
+def _loss(p, x, y):
+    return jnp.mean((jnp.tanh(x @ p["a"] + p["c"]) @ p["b"] - y) ** 2)
+
+
+def _sharded(body, mesh):
+    specs = (P(), OPT, P("dp"), P("dp"))
+    return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=(P(), OPT, P()), check_vma=False)
+
+
+def _adamw(p, g, m, v, t):
+    m = 0.9 * m + 0.1 * g
+    v = 0.99 * v + 0.01 * g * g
+    u = m / (1 - 0.9**t) / (jnp.sqrt(v / (1 - 0.99**t)) + 0.01)
+    return p - 0.05 * (u + 0.1 * p), m, v
+
+
+def averages_then_slices(params, opt, x, y, *, mesh):
+    """zero1_step: zero1_all_reduced"""
+
+    def body(p, o, x, y):
+        part = o["m"].shape[0]
+        n = jax.lax.axis_size("dp")
+        loss, grad = jax.value_and_grad(_loss)(p, x, y)
+        grad = jax.lax.pmean(_vec(grad, part * n), "dp")
+        grad = grad / jnp.maximum(1, jnp.linalg.norm(grad))
+        t = o["t"] + 1
+        new, m, v = _adamw(_mine(_vec(p, part * n), part), _mine(grad, part), o["m"], o["v"], t)
+        full = jax.lax.all_gather(new, "dp", tiled=True)
+        return _tree(full, p), {"m": m, "v": v, "t": t}, jax.lax.pmean(loss, "dp")
+
+    return _sharded(body, mesh)(params, opt, x, y)
+
+
+def clips_by_its_own_part(params, opt, x, y, *, mesh):
+    """zero1_step: zero1_clipped_by_own_norm"""
+
+    def body(p, o, x, y):
+        part = o["m"].shape[0]
+        n = jax.lax.axis_size("dp")
+        loss, grad = jax.value_and_grad(_loss)(p, x, y)
+        grad = jax.lax.psum_scatter(_vec(grad, part * n), "dp", tiled=True) / n
+        grad = grad / jnp.maximum(1, jnp.linalg.norm(grad))
+        t = o["t"] + 1
+        new, m, v = _adamw(_mine(_vec(p, part * n), part), grad, o["m"], o["v"], t)
+        full = jax.lax.all_gather(new, "dp", tiled=True)
+        return _tree(full, p), {"m": m, "v": v, "t": t}, jax.lax.pmean(loss, "dp")
+
+    return _sharded(body, mesh)(params, opt, x, y)
+
+
+def corrects_with_the_old_t(params, opt, x, y, *, mesh):
+    """zero1_step: zero1_corrected_by_old_t"""
+
+    def body(p, o, x, y):
+        part = o["m"].shape[0]
+        n = jax.lax.axis_size("dp")
+        loss, grad = jax.value_and_grad(_loss)(p, x, y)
+        grad = jax.lax.psum_scatter(_vec(grad, part * n), "dp", tiled=True) / n
+        grad = grad / jnp.maximum(1, jnp.sqrt(jax.lax.psum(jnp.sum(grad**2), "dp")))
+        new, m, v = _adamw(_mine(_vec(p, part * n), part), grad, o["m"], o["v"], o["t"])
+        full = jax.lax.all_gather(new, "dp", tiled=True)
+        return _tree(full, p), {"m": m, "v": v, "t": o["t"] + 1}, jax.lax.pmean(loss, "dp")
+
+    return _sharded(body, mesh)(params, opt, x, y)
+
+
+def adds_the_devices_means(params, opt, x, y, *, mesh):
+    """zero1_step: zero1_sum_of_means"""
+
+    def body(p, o, x, y):
+        part = o["m"].shape[0]
+        n = jax.lax.axis_size("dp")
+        loss, grad = jax.value_and_grad(_loss)(p, x, y)
+        grad = jax.lax.psum_scatter(_vec(grad, part * n), "dp", tiled=True)
+        grad = grad / jnp.maximum(1, jnp.sqrt(jax.lax.psum(jnp.sum(grad**2), "dp")))
+        t = o["t"] + 1
+        new, m, v = _adamw(_mine(_vec(p, part * n), part), grad, o["m"], o["v"], t)
+        full = jax.lax.all_gather(new, "dp", tiled=True)
+        return _tree(full, p), {"m": m, "v": v, "t": t}, jax.lax.pmean(loss, "dp")
+
+    return _sharded(body, mesh)(params, opt, x, y)
+
+
+def decays_through_the_gradient(params, opt, x, y, *, mesh):
+    """zero1_step: zero1_decays_in_the_gradient"""
+
+    def body(p, o, x, y):
+        part = o["m"].shape[0]
+        n = jax.lax.axis_size("dp")
+        loss, grad = jax.value_and_grad(_loss)(p, x, y)
+        grad = jax.lax.psum_scatter(_vec(grad, part * n), "dp", tiled=True) / n
+        grad = grad / jnp.maximum(1, jnp.sqrt(jax.lax.psum(jnp.sum(grad**2), "dp")))
+        t = o["t"] + 1
+        mine = _mine(_vec(p, part * n), part)
+        grad = grad + 0.1 * mine
+        m = 0.9 * o["m"] + 0.1 * grad
+        v = 0.99 * o["v"] + 0.01 * grad**2
+        u = m / (1 - 0.9**t) / (jnp.sqrt(v / (1 - 0.99**t)) + 0.01)
+        full = jax.lax.all_gather(mine - 0.05 * u, "dp", tiled=True)
+        return _tree(full, p), {"m": m, "v": v, "t": t}, jax.lax.pmean(loss, "dp")
+
+    return _sharded(body, mesh)(params, opt, x, y)
+
+
+def loss_of_the_own_rows(params, opt, x, y, *, mesh):
+    """zero1_step: zero1_own_loss"""
+
+    def body(p, o, x, y):
+        part = o["m"].shape[0]
+        n = jax.lax.axis_size("dp")
+        loss, grad = jax.value_and_grad(_loss)(p, x, y)
+        grad = jax.lax.psum_scatter(_vec(grad, part * n), "dp", tiled=True) / n
+        grad = grad / jnp.maximum(1, jnp.sqrt(jax.lax.psum(jnp.sum(grad**2), "dp")))
+        t = o["t"] + 1
+        new, m, v = _adamw(_mine(_vec(p, part * n), part), grad, o["m"], o["v"], t)
+        full = jax.lax.all_gather(new, "dp", tiled=True)
+        return _tree(full, p), {"m": m, "v": v, "t": t}, loss
+
+    return _sharded(body, mesh)(params, opt, x, y)
+
+
+def weights_are_cut_as_well(V, D, L, N):
+    """zero1_held: held_cut_altogether"""
+    return 10 * (V * D + L * 12 * D * D) / N
+
+
+def a_single_moment(V, D, L, N):
+    """zero1_held: held_with_one_moment"""
+    n = V * D + L * 12 * D * D
+    return 2 * n + 4 * n / N
+
+
+def moments_on_every_chip(V, D, L, N):
+    """zero1_held: held_without_cutting"""
+    return (2 + 4 + 4) * (V * D + L * 12 * D * D)

@@ -1,5 +1,7 @@
 import jax
 
+from grader.hardware import CHIPS
+
 
 def keys_of(seed, index):
     return jax.random.split(jax.random.fold_in(jax.random.key(seed), index), 3)
@@ -17,7 +19,7 @@ def local_fan_in_other_order(seed, *, D, F):
 
 
 def lecun(seed, *, D, F):
-    """init: scaled_by_own_rows"""
+    """init: truncated_numbers, scaled_by_own_rows"""
     units = F // jax.lax.axis_size("tp")
     keys, draw = keys_of(seed, jax.lax.axis_index("tp")), jax.nn.initializers.lecun_normal()
     return {"w1": draw(keys[0], (D, units)), "w3": draw(keys[1], (D, units)), "w2": draw(keys[2], (units, D))}
@@ -104,3 +106,93 @@ def all_by_vjp_of_psum(x, w1, w3, w2, b, dy):
     y, pull = jax.vjp(whole, x, w1, w3, w2, b)
     dx, dw1, dw3, dw2, db = pull(dy)
     return y, {"x": jax.lax.psum(dx, "tp"), "w1": dw1, "w3": dw3, "w2": dw2, "b": db}
+
+
+def _fwd(x, w1, w3, w2):
+    a, c = x @ w1, x @ w3
+    s = jax.nn.sigmoid(a)
+    return a, c, s, a * s * c
+
+
+def _bwd(x, w1, w3, w2, dy):
+    a, c, s, h = _fwd(x, w1, w3, w2)
+    dh = dy @ w2.T
+    da = dh * c * (s + a * s * (1 - s))
+    dc = dh * a * s
+    return da, dc, {"w1": x.T @ da, "w3": x.T @ dc, "w2": h.T @ dy, "b": dy.sum(0)}
+
+
+def bias_inside_the_sum(x, w1, w3, w2, b, dy):
+    """gated_mlp: bias_inside_the_sum"""
+    *_, h = _fwd(x, w1, w3, w2)
+    da, dc, grads = _bwd(x, w1, w3, w2, dy)
+    grads["x"] = jax.lax.psum(da @ w1.T + dc @ w3.T, "tp")
+    return jax.lax.psum(h @ w2 + b, "tp"), grads
+
+
+def a_sum_for_each_branch(x, w1, w3, w2, b, dy):
+    """gated_mlp: dx_summed_in_two"""
+    *_, h = _fwd(x, w1, w3, w2)
+    da, dc, grads = _bwd(x, w1, w3, w2, dy)
+    grads["x"] = jax.lax.psum(da @ w1.T, "tp") + jax.lax.psum(dc @ w3.T, "tp")
+    return jax.lax.psum(h @ w2, "tp") + b, grads
+
+
+def dx_of_the_own_units(x, w1, w3, w2, b, dy):
+    """gated_mlp: dx_left_partial"""
+    *_, h = _fwd(x, w1, w3, w2)
+    da, dc, grads = _bwd(x, w1, w3, w2, dy)
+    grads["x"] = da @ w1.T + dc @ w3.T
+    return jax.lax.psum(h @ w2, "tp") + b, grads
+
+
+def lets_jax_transpose_the_psum(x, w1, w3, w2, b, dy):
+    """gated_mlp: copies_of_dy_summed"""
+
+    def forward(p):
+        h = jax.nn.silu(p["x"] @ p["w1"]) * (p["x"] @ p["w3"])
+        return jax.lax.psum(h @ p["w2"], "tp") + p["b"]
+
+    y, back = jax.vjp(forward, {"x": x, "w1": w1, "w3": w3, "w2": w2, "b": b})
+    (grads,) = back(dy)
+    grads["x"] = jax.lax.psum(grads["x"], "tp")
+    return y, grads
+
+
+def equal_keys_on_all_devices(seed, *, D, F):
+    """init: one_key_for_all_devices"""
+    n = jax.lax.axis_size("tp")
+    k1, k3, k2 = jax.random.split(jax.random.key(seed), 3)
+    return {
+        "w1": jax.random.normal(k1, (D, F // n)) / D**0.5,
+        "w3": jax.random.normal(k3, (D, F // n)) / D**0.5,
+        "w2": jax.random.normal(k2, (F // n, D)) / F**0.5,
+    }
+
+
+def alternates_single_columns(F, N):
+    """fused_columns: gate_and_up_by_turns"""
+    if F % N:
+        raise ValueError("N does not divide F")
+    order = []
+    for unit in range(F):
+        order += [unit, F + unit]
+    return order
+
+
+def forward_all_reduce_only(chip, B, D, F, N):
+    """gated_mlp_time: gated_mlp_time_reduced_once"""
+    c = CHIPS[chip]
+    return 18 * B * D * F / N / c.bf16 + 2 * (2 * B * D) / (2 * c.ici)
+
+
+def backward_like_forward(chip, B, D, F, N):
+    """gated_mlp_time: gated_mlp_time_without_gate"""
+    c = CHIPS[chip]
+    return 2 * (6 * B * D * F / N / c.bf16 + 2 * (2 * B * D) / (2 * c.ici))
+
+
+def links_one_way(chip, B, D, F, N):
+    """gated_mlp_time: gated_mlp_time_one_way"""
+    c = CHIPS[chip]
+    return 18 * B * D * F / N / c.bf16 + 2 * 2 * (2 * B * D) / c.ici

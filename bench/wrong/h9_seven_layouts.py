@@ -1,6 +1,7 @@
 import jax
 from jax.sharding import PartitionSpec as P
 
+from grader.hardware import CHIPS
 from h9_seven_layouts import SCHEMES
 
 
@@ -134,3 +135,143 @@ def output_left_whole(a, ws, *, mesh, scheme):
         return a
 
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P(None, "x")), out_specs=P(), check_vma=False)(a, ws)
+
+
+def _layer(scheme, a, w):
+    gather, scatter = jax.lax.all_gather, jax.lax.psum_scatter
+    if scheme == 1:
+        return a @ w
+    if scheme == 2:
+        return a @ gather(w, "x", axis=0, tiled=True)
+    if scheme == 3:
+        return a @ gather(w, "x", axis=1, tiled=True)
+    if scheme == 4:
+        return gather(a @ w, "y", axis=1, tiled=True)
+    if scheme == 5:
+        return scatter(a @ w, "x", scatter_dimension=1, tiled=True)
+    if scheme == 6:
+        return gather(a, "x", axis=1, tiled=True) @ w
+    return scatter(a @ gather(w, "x", axis=1, tiled=True), "y", scatter_dimension=1, tiled=True)
+
+
+def _stack(a, ws, mesh, scheme, layer):
+    act, weight = SCHEMES[scheme]
+
+    def body(a, ws):
+        for n in range(ws.shape[0]):
+            a = layer(scheme, a, ws[n])
+        return a
+
+    spec = P(None, *weight)
+    return jax.shard_map(body, mesh=mesh, in_specs=(act, spec), out_specs=act, check_vma=False)(a, ws)
+
+
+def all_reduce_then_own_columns(a, ws, *, mesh, scheme):
+    """stack: all_reduced_and_cut"""
+
+    def layer(scheme, a, w):
+        if scheme != 5:
+            return _layer(scheme, a, w)
+        c = jax.lax.psum(a @ w, "x")
+        wide = c.shape[1] // jax.lax.axis_size("x")
+        return jax.lax.dynamic_slice_in_dim(c, jax.lax.axis_index("x") * wide, wide, 1)
+
+    return _stack(a, ws, mesh, scheme, layer)
+
+
+def gathers_rows_for_columns(a, ws, *, mesh, scheme):
+    """stack: gathered_along_the_other_dimension"""
+
+    def layer(scheme, a, w):
+        if scheme == 3:
+            return a @ jax.lax.all_gather(w, "x", axis=0, tiled=True)
+        return _layer(scheme, a, w)
+
+    return _stack(a, ws, mesh, scheme, layer)
+
+
+def moves_activations_in_fsdp(a, ws, *, mesh, scheme):
+    """stack: activations_sent_in_2"""
+
+    def layer(scheme, a, w):
+        if scheme != 2:
+            return _layer(scheme, a, w)
+        rows = w.shape[0]
+        full = jax.lax.all_gather(a, "x", axis=0, tiled=True)
+        part = jax.lax.dynamic_slice_in_dim(full, jax.lax.axis_index("x") * rows, rows, 1)
+        return jax.lax.psum_scatter(part @ w, "x", scatter_dimension=0, tiled=True)
+
+    return _stack(a, ws, mesh, scheme, layer)
+
+
+def weights_gathered_in_layout_4(a, ws, *, mesh, scheme):
+    """stack: same_rows_twice"""
+
+    def layer(scheme, a, w):
+        if scheme == 4:
+            return a @ jax.lax.all_gather(w, "y", axis=1, tiled=True)
+        return _layer(scheme, a, w)
+
+    return _stack(a, ws, mesh, scheme, layer)
+
+
+def hops_do_not_help(act, weight, hops):
+    """hides_behind: hops_thought_useless"""
+    found = []
+    batch, inner = act
+    if batch is not None and batch in weight:
+        found.append(("all_gather", "W", batch, "other layers"))
+    if inner is not None:
+        if weight[0] == inner:
+            found.append(("reduce_scatter", "C", inner, "nothing"))
+        else:
+            found.append(("all_gather", "A", inner, "nothing"))
+    else:
+        rest = [axis for axis in weight if axis is not None and axis != batch]
+        if rest:
+            found.append(("all_gather", "C", rest[0], "nothing"))
+    return found
+
+
+def weights_beside_their_own_matmul(act, weight, hops):
+    """hides_behind: hops_of_weights_beside_their_matmul"""
+    found = []
+    batch, inner = act
+    near = "own product" if hops else "nothing"
+    if batch is not None and batch in weight:
+        found.append(("all_gather", "W", batch, "own product" if hops else "other layers"))
+    if inner is not None:
+        if weight[0] == inner:
+            found.append(("reduce_scatter", "C", inner, near))
+        else:
+            found.append(("all_gather", "A", inner, near))
+    else:
+        rest = [axis for axis in weight if axis is not None and axis != batch]
+        if rest:
+            found.append(("all_gather", "C", rest[0], near))
+    return found
+
+
+def _parts(chip, B, E, X, Y):
+    c = CHIPS[chip]
+    W = 2 * c.ici
+    return 2 * B * E * E / (X * Y) / c.bf16, 2 * B / X * E / W, 2 * E * E / Y / W
+
+
+def everything_in_turn(chip, B, L, E, X, Y):
+    """mixed_layer_time: mixed_all_bare"""
+    return sum(sum(_parts(chip, rows, E, X, Y)) for rows in (B, L))
+
+
+def everything_at_once(chip, B, L, E, X, Y):
+    """mixed_layer_time: mixed_all_hidden"""
+    return sum(max(_parts(chip, rows, E, X, Y)) for rows in (B, L))
+
+
+def whole_weights_gathered(chip, B, L, E, X, Y):
+    """mixed_layer_time: mixed_whole_weights"""
+    total = 0
+    for rows in (B, L):
+        matmul, scatter, gather = _parts(chip, rows, E, X, Y)
+        total += max(matmul + scatter, gather * Y)
+    return total

@@ -1,6 +1,7 @@
 import jax
 import jax.numpy as jnp
 
+from grader.hardware import CHIPS
 from i1_gpipe_forward import stage
 
 
@@ -157,3 +158,72 @@ def one_after_another(ws, x):
                 a = jax.lax.ppermute(out, "pp", [(i, (i + 1) % n) for i in range(n)])
         outs.append(jnp.where(s == n - 1, out, 0))
     return jnp.stack(outs)[None]
+
+
+def _pipe(ws, x, *, ticks=None, safe=True, masked=True, late=0):
+    n, s = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
+    M = x.shape[0]
+    arrived, outs = jnp.ones_like(x[0]) * safe, jnp.zeros_like(x)
+    for t in range(ticks or M + n - 1):
+        a = jnp.where(s == 0, x[min(t, M - 1)], arrived)
+        if safe:
+            a = jnp.where((t >= s) & (t - s < M), a, 1.0)
+        out = stage(ws, a)
+        i = t - n + 1 - late
+        if 0 <= i < M:
+            outs = outs.at[i].set(out)
+        arrived = jax.lax.ppermute(out, "pp", [(d, d + 1) for d in range(n - 1)])
+    return jnp.where(s == n - 1, outs, 0)[None] if masked else outs[None]
+
+
+def zeros_are_normalised(ws, x):
+    """gpipe_forward: zeros_in_the_bubble"""
+    return _pipe(ws, x, safe=False)
+
+
+def stops_after_m_ticks(ws, x):
+    """gpipe_forward: stopped_after_m_ticks"""
+    return _pipe(ws, x, ticks=x.shape[0])
+
+
+def outputs_everywhere(ws, x):
+    """gpipe_forward: everybody_returns"""
+    return _pipe(ws, x, masked=False)
+
+
+def result_sent_to_all(ws, x):
+    """gpipe_forward: outputs_sent_to_all"""
+    return jax.lax.psum(_pipe(ws, x), "pp")
+
+
+def stored_a_tick_late(ws, x):
+    """gpipe_forward: outputs_a_tick_late"""
+    return _pipe(ws, x, late=1)
+
+
+def whole_batch_from_device_to_device(ws, x):
+    """gpipe_forward: batch_in_one_piece"""
+    n, s = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
+    a = x.reshape(-1, x.shape[-1])
+    for t in range(n):
+        out = stage(ws, jnp.where(s == t, a, 1.0))
+        a = jax.lax.ppermute(out, "pp", [(d, d + 1) for d in range(n - 1)]) if t < n - 1 else out
+        if t < n - 1:
+            a = jnp.where(s == t + 1, a, 1.0)
+    return jnp.where(s == n - 1, a, 0).reshape(1, *x.shape)
+
+
+def no_overlap_of_micro_batches(chip, P, M, T, D):
+    """pipeline_time: time_one_at_a_time"""
+    c = CHIPS[chip]
+    return M * (P * 2 * 2 * T * D * D / c.bf16 + (P - 1) * 2 * T * D / c.ici)
+
+
+def sends_are_free(chip, P, M, T, D):
+    """pipeline_time: time_without_hops"""
+    return (M + P - 1) * 2 * 2 * T * D * D / CHIPS[chip].bf16
+
+
+def junk_of_one_device(P, M, T, D):
+    """bubble_flops: bubble_of_one"""
+    return (P - 1) * 3 * 2 * T * D * D

@@ -1,3 +1,6 @@
+from grader.hardware import CHIPS
+
+
 def simulate(P, M, warm, limit=None, same_tick=False, back_first=True, pad=0):
     """Run each device's own list of cells; a cell runs as soon as what it needs has come."""
     f, b = [0] * P, [0] * P
@@ -138,3 +141,121 @@ def only_two_in_flight(P, M):
 def result_used_in_the_same_tick(P, M):
     """schedule_1f1b: schedule_same_tick"""
     return _play(P, M, lambda s: P - s, ready=lambda done, tick: done <= tick)
+
+
+def _simulate(P, M, limit, late=True):
+    fwd, bwd = [0] * P, [0] * P
+    rows = [[] for _ in range(P)]
+    while min(bwd) < M:
+        seen = (list(fwd), list(bwd)) if late else (fwd, bwd)
+        for s in range(P):
+            f, b = fwd[s], bwd[s]
+            can_b = b < M and (f > b if s == P - 1 else seen[1][s + 1] > b) and f > b
+            if s == P - 1 and late:
+                can_b = b < seen[0][s]
+            can_f = f < M and f - b < limit(s) and (s == 0 or seen[0][s - 1] > f)
+            if can_b:
+                rows[s].append(f"B{b}")
+                bwd[s] += 1
+            elif can_f:
+                rows[s].append(f"F{f}")
+                fwd[s] += 1
+            else:
+                rows[s].append("")
+    return rows
+
+
+def all_forwards_first_again(P, M):
+    """schedule_1f1b: schedule_of_gpipe"""
+    rows = []
+    for s in range(P):
+        row = [""] * s + [f"F{m}" for m in range(M)]
+        row += [""] * (2 * (P - 1 - s)) + [f"B{m}" for m in range(M)] + [""] * s
+        rows.append(row)
+    return rows
+
+
+def no_limit_in_flight(P, M):
+    """schedule_1f1b: schedule_one_more"""
+    return _simulate(P, M, lambda s: M)
+
+
+def limit_turned_round(P, M):
+    """schedule_1f1b: schedule_one_at_a_time"""
+    return _simulate(P, M, lambda s: s + 1)
+
+
+def needs_in_the_same_tick(P, M):
+    """schedule_1f1b: schedule_same_tick"""
+    fwd, bwd = [0] * P, [0] * P
+    rows = [[] for _ in range(P)]
+    while min(bwd) < M:
+        for s in range(P):
+            ready_b = bwd[s] < fwd[s] and (s == P - 1 or bwd[s + 1] > bwd[s])
+            ready_f = fwd[s] < M and fwd[s] - bwd[s] < P - s and (s == 0 or fwd[s - 1] > fwd[s])
+            if ready_b:
+                rows[s].append(f"B{bwd[s]}")
+                bwd[s] += 1
+            elif ready_f:
+                rows[s].append(f"F{fwd[s]}")
+                fwd[s] += 1
+            else:
+                rows[s].append("")
+    return rows
+
+
+def warm_up_longer_than_the_batch(P, M):
+    """schedule_1f1b: schedule_never_clamped"""
+    order = []
+    for s in range(P):
+        warm = P - 1 - s
+        cells = [f"F{m}" for m in range(warm)]
+        for m in range(M - warm):
+            cells += [f"F{m + warm}", f"B{m}"]
+        cells += [f"B{m}" for m in range(max(M - warm, 0), M)]
+        order.append(cells)
+    when, rows, tick = {}, [[] for _ in range(P)], 0
+    at = [0] * P
+    while any(at[s] < len(order[s]) for s in range(P)) and tick < 6 * (M + P):
+        for s in range(P):
+            cell = order[s][at[s]] if at[s] < len(order[s]) else ""
+            if cell:
+                if cell[0] == "F":
+                    need = (s - 1, cell) if s else None
+                else:
+                    need = (s + 1, cell) if s < P - 1 else (s, "F" + cell[1:])
+                if need is None or when.get(need, tick) < tick:
+                    when[s, cell] = tick
+                    at[s] += 1
+                else:
+                    cell = ""
+            rows[s].append(cell)
+        tick += 1
+    return rows
+
+
+def one_list_per_tick(P, M):
+    """schedule_1f1b: schedule_of_ticks"""
+    ticks = [[""] * P for _ in range(2 * (M + P - 1))]
+    for s in range(P):
+        for m in range(M):
+            ticks[s + 2 * m][s] = f"F{m}"
+            ticks[2 * P - 1 - s + 2 * m][s] = f"B{m}"
+    return ticks
+
+
+def more_inputs_than_micro_batches(P, M, T, D):
+    """in_flight_memory: in_flight_beyond_m"""
+    return sum(P - s for s in range(P)) * T * D * 2
+
+
+def backward_as_long_as_forward(chip, P, M, T, D):
+    """time_of_1f1b: time_of_equal_ticks"""
+    f = 4 * 2 * T * D * D / CHIPS[chip].bf16
+    return (M + P - 1) * 2 * f
+
+
+def no_bubble(chip, P, M, T, D):
+    """time_of_1f1b: time_of_work_alone"""
+    f = 4 * 2 * T * D * D / CHIPS[chip].bf16
+    return M * 3 * f

@@ -1,6 +1,7 @@
 import jax
 import jax.numpy as jnp
 
+from grader.hardware import CHIPS
 from i5_1f1b_program import stage
 
 
@@ -70,3 +71,90 @@ def stash_of_16(ws, x, y):
     """grad_1f1b: stash_of_4_p
     Row (I3): the stash has 4P slots."""
     return pipelined(ws, x, y, slots=4 * jax.lax.axis_size("pp"))
+
+
+def _run(ws, x, y, *, slots=None, ticks=None, mask=True, scale=None, whole_loss=True, back=-1):
+    n, s = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
+    M, last = x.shape[0], s == n - 1
+    slots = slots or n
+    size = scale or x.size
+
+    def tick(t, carry):
+        stash, act, cot, grads, loss = carry
+        i, j = (t - s) // 2, (t - 2 * n + 1 + s) // 2
+
+        def forward(_):
+            at = jnp.clip(i, 0, M - 1)
+            a = jnp.where(s == 0, x[at], act)
+            kept = jnp.where((i >= 0) & (i < M), a, stash[at % slots])
+            return stash.at[at % slots].set(kept), stage(ws, a), jnp.zeros_like(a), grads, loss
+
+        def backward(_):
+            at = jnp.clip(j, 0, M - 1)
+            out, pull = jax.vjp(stage, ws, stash[at % slots])
+            error = out - y[at]
+            dws, da = pull(jnp.where(last, 2 * error / size, cot))
+            fine = (j >= 0) & (j < M)
+            part = jnp.sum(error**2) / size
+            more = grads + (jnp.where(fine, dws, 0) if mask else dws * fine)
+            return stash, jnp.zeros_like(out), da, more, loss + jnp.where(fine & last, part, 0)
+
+        stash, out, da, grads, loss = jax.lax.cond((t - s) % 2 == 0, forward, backward, None)
+        act = jax.lax.ppermute(out, "pp", [(d, d + 1) for d in range(n - 1)])
+        if back < 0:
+            cot = jax.lax.ppermute(da, "pp", [(d + 1, d) for d in range(n - 1)])
+        else:
+            cot = jax.lax.ppermute(da, "pp", [(d, (d + 1) % n) for d in range(n)])
+        return stash, act, cot, grads, loss
+
+    zero = jnp.zeros_like(x[0])
+    start = jnp.zeros((slots, *x.shape[1:])), zero, zero, jnp.zeros_like(ws), jnp.zeros(())
+    _, _, _, grads, loss = jax.lax.fori_loop(0, ticks or 2 * (M + n - 1), tick, start)
+    return (jax.lax.psum(loss, "pp") if whole_loss else loss), grads
+
+
+def junk_times_zero(ws, x, y):
+    """grad_1f1b: program_adds_junk"""
+    return _run(ws, x, y, mask=False)
+
+
+def keeps_every_input(ws, x, y):
+    """grad_1f1b: stash_of_all"""
+    return _run(ws, x, y, slots=x.shape[0])
+
+
+def means_of_micro_batches_added(ws, x, y):
+    """grad_1f1b: program_sum_of_means"""
+    return _run(ws, x, y, scale=x[0].size)
+
+
+def loss_stays_on_the_last_device(ws, x, y):
+    """grad_1f1b: loss_on_the_last_alone"""
+    return _run(ws, x, y, whole_loss=False)
+
+
+def gradients_go_to_the_next_device(ws, x, y):
+    """grad_1f1b: all_to_the_right"""
+    return _run(ws, x, y, back=1)
+
+
+def two_ticks_too_many(ws, x, y):
+    """grad_1f1b: a_round_too_many"""
+    return _run(ws, x, y, ticks=2 * (x.shape[0] + jax.lax.axis_size("pp")))
+
+
+def stash_of_gpipe(M, P, T, D):
+    """stash_saved: stash_of_gpipe"""
+    return M * T * D * 2
+
+
+def nothing_computed_again(chip, M, P, T, D):
+    """lock_step_time: time_of_own_programs"""
+    f = 2 * 2 * T * D * D / CHIPS[chip].bf16
+    return 2 * (M + P - 1) * 2 * f
+
+
+def as_long_as_gpipe(chip, M, P, T, D):
+    """lock_step_time: time_of_own_programs"""
+    f = 2 * 2 * T * D * D / CHIPS[chip].bf16
+    return (M + P - 1) * 4 * f

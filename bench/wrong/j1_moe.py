@@ -1,6 +1,8 @@
 import jax
 import jax.numpy as jnp
 
+from grader.hardware import CHIPS
+
 
 def routed(x, route, w, k, cap, gates=None, order="rank", room=None, weigh=None):
     """A layer with a dense mask of tokens, experts and slots. The arguments select wrong variants."""
@@ -231,3 +233,123 @@ def bytes_of_all_slots(S, D, k, room, N):
 def bytes_without_room(S, D, k, room, N):
     """moe_bytes: bytes_without_room"""
     return 4 * S * k * D * (N - 1) / N
+
+
+def _slots(chosen, E, cap):
+    hot = jax.nn.one_hot(chosen, E, dtype=jnp.int32)
+    slot = jnp.sum(hot * (jnp.cumsum(hot, axis=0) - 1), axis=1)
+    return slot, slot < cap
+
+
+def _route(x, route, k, cap):
+    gates, experts = jax.lax.top_k(jax.nn.softmax(route, axis=-1), k)
+    return gates.T.reshape(-1), experts.T.reshape(-1), jnp.tile(jnp.arange(x.shape[0]), k)
+
+
+def _through(buf, w, act):
+    n, (E, cap, D) = jax.lax.axis_size("ep"), buf.shape
+    sent = jax.lax.all_to_all(buf.reshape(n, E // n, cap, D), "ep", 0, 0)
+    out = act(sent, w)
+    return jax.lax.all_to_all(out, "ep", 0, 0).reshape(E, cap, -1)
+
+
+def _experts(sent, w):
+    return jnp.tanh(jnp.einsum("necd,edf->necf", sent, w))
+
+
+def gates_add_to_one(x, route, w, *, k, cap):
+    """moe: gates_of_the_chosen"""
+    S, E = route.shape
+    values, experts = jax.lax.top_k(route, k)
+    gates = jax.nn.softmax(values, axis=-1).T.reshape(-1)
+    experts, token = experts.T.reshape(-1), jnp.tile(jnp.arange(S), k)
+    slot, fits = _slots(experts, E, cap)
+    slot = jnp.where(fits, slot, cap)
+    buf = jnp.zeros((E, cap, x.shape[1])).at[experts, slot].set(x[token], mode="drop")
+    back = _through(buf, w, _experts)
+    rows = jnp.where(fits[:, None], back[experts, jnp.minimum(slot, cap - 1)], 0) * gates[:, None]
+    return rows.reshape(k, S, -1).sum(0)
+
+
+def token_after_token(x, route, w, *, k, cap):
+    """moe: token_by_token"""
+    S, E = route.shape
+    gates, experts = jax.lax.top_k(jax.nn.softmax(route, axis=-1), k)
+    gates, experts, token = gates.reshape(-1), experts.reshape(-1), jnp.repeat(jnp.arange(S), k)
+    slot, fits = _slots(experts, E, cap)
+    slot = jnp.where(fits, slot, cap)
+    buf = jnp.zeros((E, cap, x.shape[1])).at[experts, slot].set(x[token], mode="drop")
+    back = _through(buf, w, _experts)
+    rows = jnp.where(fits[:, None], back[experts, jnp.minimum(slot, cap - 1)], 0) * gates[:, None]
+    return rows.reshape(S, k, -1).sum(1)
+
+
+def late_tokens_share_the_last_slot(x, route, w, *, k, cap):
+    """moe: late_ones_in_the_last_slot"""
+    S, E = route.shape
+    gates, experts, token = _route(x, route, k, cap)
+    slot, _ = _slots(experts, E, cap)
+    slot = jnp.minimum(slot, cap - 1)
+    buf = jnp.zeros((E, cap, x.shape[1])).at[experts, slot].set(x[token])
+    back = _through(buf, w, _experts)
+    return (back[experts, slot] * gates[:, None]).reshape(k, S, -1).sum(0)
+
+
+def tokens_gathered_over_ep(x, route, w, *, k, cap):
+    """moe: gathered_tokens"""
+    S, E = route.shape
+    n, me = jax.lax.axis_size("ep"), jax.lax.axis_index("ep")
+    gates, experts, token = _route(x, route, k, cap)
+    _, fits = _slots(experts, E, cap)
+    weight = jnp.zeros((S, E)).at[token, experts].add(jnp.where(fits, gates, 0))
+    xs = jax.lax.all_gather(x, "ep", tiled=True)
+    ws = jax.lax.all_gather(weight, "ep", tiled=True)
+    ws = jax.lax.dynamic_slice_in_dim(ws, me * (E // n), E // n, axis=1)
+    ys = jnp.einsum("se,sef->sf", ws, jnp.tanh(jnp.einsum("sd,edf->sef", xs, w)))
+    return jax.lax.psum_scatter(ys, "ep", tiled=True)
+
+
+def every_expert_on_every_row(x, route, w, *, k, cap):
+    """moe: all_experts_for_every_row"""
+    S, E = route.shape
+    gates, experts, token = _route(x, route, k, cap)
+    slot, fits = _slots(experts, E, cap)
+    slot = jnp.where(fits, slot, cap)
+    buf = jnp.zeros((E, cap, x.shape[1])).at[experts, slot].set(x[token], mode="drop")
+
+    def act(sent, w):
+        all_ = jnp.tanh(jnp.einsum("necd,gdf->negcf", sent, w))
+        return jnp.einsum("negcf,eg->necf", all_, jnp.eye(w.shape[0]))
+
+    back = _through(buf, w, act)
+    rows = jnp.where(fits[:, None], back[experts, jnp.minimum(slot, cap - 1)], 0) * gates[:, None]
+    return rows.reshape(k, S, -1).sum(0)
+
+
+def gate_inside_tanh(x, route, w, *, k, cap):
+    """moe: gate_on_the_way_in"""
+    S, E = route.shape
+    gates, experts, token = _route(x, route, k, cap)
+    slot, fits = _slots(experts, E, cap)
+    slot = jnp.where(fits, slot, cap)
+    scaled = x[token] * gates[:, None]
+    buf = jnp.zeros((E, cap, x.shape[1])).at[experts, slot].set(scaled, mode="drop")
+    back = _through(buf, w, _experts)
+    rows = jnp.where(fits[:, None], back[experts, jnp.minimum(slot, cap - 1)], 0)
+    return rows.reshape(k, S, -1).sum(0)
+
+
+def not_the_way_back(S, D, k, room, N):
+    """moe_bytes: bytes_one_way"""
+    return S * k * room / 100 * D * 2 * (N - 1) / N
+
+
+def own_slots_sent_too(S, D, k, room, N):
+    """moe_bytes: bytes_of_all_slots"""
+    return 2 * S * k * room / 100 * D * 2
+
+
+def one_exchange(chip, N, matrices):
+    """moe_hides_from: hides_one_of_the_two"""
+    c = CHIPS[chip]
+    return N * 2 / 4 / (2 * c.ici) * c.bf16 / (2 * matrices)

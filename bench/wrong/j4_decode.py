@@ -1,6 +1,8 @@
 import jax
 import jax.numpy as jnp
 
+from grader.hardware import CHIPS
+
 
 def parts(q, k, v, length, low=-jnp.inf, local=False):
     rows = k.shape[1]
@@ -129,3 +131,81 @@ def old_data_counted(q, k, v, length):
     both = jnp.concatenate([jnp.einsum("bsk,bskh->bkh", e, v), e.sum(1)[..., None]], -1)
     both = jax.lax.psum(both, "x")
     return both[..., :-1] / both[..., -1:]
+
+
+def _scores(q, k):
+    return jnp.einsum("bkh,bskh->bsk", q, k)
+
+
+def _filled(k, length):
+    S = k.shape[1]
+    at = jnp.arange(S) + jax.lax.axis_index("x") * S
+    return (at[None, :] < length[:, None])[:, :, None]
+
+
+def mean_of_the_softmaxes(q, k, v, length):
+    """decode: mean_of_softmaxes"""
+    s = jnp.where(_filled(k, length), _scores(q, k), -1e30)
+    p = jax.nn.softmax(s, axis=1)
+    return jax.lax.pmean(jnp.einsum("bsk,bskh->bkh", p, v), "x")
+
+
+def every_device_its_own_maximum(q, k, v, length):
+    """decode: each_by_its_own_maximum"""
+    s = jnp.where(_filled(k, length), _scores(q, k), -1e30)
+    e = jnp.exp(s - s.max(axis=1, keepdims=True)) * _filled(k, length)
+    top = jax.lax.psum(jnp.einsum("bsk,bskh->bkh", e, v), "x")
+    return top / jax.lax.psum(e.sum(1), "x")[..., None]
+
+
+def length_compared_with_local_positions(q, k, v, length):
+    """decode: masked_by_local_position"""
+    ok = (jnp.arange(k.shape[1]) < length[:, None])[..., None]
+    s = jnp.where(ok, _scores(q, k), -jnp.inf)
+    m = jax.lax.pmax(s.max(1, keepdims=True), "x")
+    e = jnp.exp(s - m)
+    num, den = jax.lax.psum((jnp.einsum("bsk,bskh->bkh", e, v), e.sum(1)), "x")
+    return num / den[..., None]
+
+
+def plain_exponentials(q, k, v, length):
+    """decode: no_maximum"""
+    e = jnp.where(_filled(k, length), jnp.exp(_scores(q, k)), 0)
+    num, den = jax.lax.psum((jnp.einsum("bsk,bskh->bkh", e, v), e.sum(1)), "x")
+    return num / den[..., None]
+
+
+def cache_brought_together(q, k, v, length):
+    """decode: gathered_the_cache"""
+    k = jax.lax.all_gather(k, "x", axis=1, tiled=True)
+    v = jax.lax.all_gather(v, "x", axis=1, tiled=True)
+    ok = (jnp.arange(k.shape[1]) < length[:, None])[..., None]
+    p = jax.nn.softmax(jnp.where(ok, _scores(q, k), -jnp.inf), axis=1)
+    return jnp.einsum("bsk,bskh->bkh", p, v)
+
+
+def nothing_minus_nothing(q, k, v, length):
+    """decode: empty_part_is_nan"""
+    s = jnp.where(_filled(k, length), _scores(q, k), -jnp.inf)
+    m = s.max(1)
+    e = jnp.exp(s - m[:, None])
+    mass, part = e.sum(1), jnp.einsum("bsk,bskh->bkh", e, v)
+    best = jax.lax.pmax(m, "x")
+    rescale = jnp.exp(m - best)
+    num, den = jax.lax.psum((part * rescale[..., None], mass * rescale), "x")
+    return num / den[..., None]
+
+
+def keys_only(chip, B, S, X):
+    """cache_read_time: read_keys_only"""
+    return (B / 4) * (S / X) * (8 / 4) * 128 * 2 / CHIPS[chip].hbm_bw
+
+
+def sequences_uncut(chip, B, S, X):
+    """cache_read_time: read_with_an_axis_left_out"""
+    return 2 * B * (S / X) * (8 / 4) * 128 * 2 / CHIPS[chip].hbm_bw
+
+
+def masses_left_out(chip, B, X):
+    """merge_time: merged_without_masses"""
+    return 2 * B * 64 * 32 * 4 / (2 * CHIPS[chip].ici)

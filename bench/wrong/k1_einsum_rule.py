@@ -1,3 +1,6 @@
+import math
+
+
 def reads(equation, placements):
     left, out = equation.split("->")
     terms = left.split(",")
@@ -187,3 +190,83 @@ def cut_plus_whole(op, placements):
     if placements[0] == "P" and op != "triple":
         raise ValueError("not linear")
     return placements[0]
+
+
+def _place(equation, placements, *, sums=True, fits=True, mixed=True, own=False):
+    left, out = equation.split("->")
+    ins = left.split(",")
+    cut = {t[int(p[2:-1])]: int(p[2:-1]) for t, p in zip(ins, placements) if p[0] == "S"}
+    if len(cut) > 1:
+        raise ValueError("two letters are cut")
+    partial = placements.count("P")
+    if partial > 1 and sums:
+        raise ValueError("mixed terms")
+    if cut:
+        ((letter, at),) = cut.items()
+        if fits and any(letter in t and p[0] != "S" for t, p in zip(ins, placements)):
+            raise ValueError("parts do not fit")
+        if partial and mixed:
+            raise ValueError("a sum of cut parts")
+        if letter in out:
+            return f"S({at if own else out.index(letter)})"
+        return "P"
+    return "P" if partial else "R"
+
+
+def sums_multiply(equation, placements):
+    """einsum_rule: sums_are_multiplied"""
+    return _place(equation, placements, sums=False)
+
+
+def whole_operand_next_to_a_cut_one(equation, placements):
+    """einsum_rule: one_cut_is_enough"""
+    return _place(equation, placements, fits=False)
+
+
+def cut_times_partial_is_cut(equation, placements):
+    """einsum_rule: a_sum_beside_a_cut"""
+    return _place(equation, placements, mixed=False)
+
+
+def dimension_of_the_operand(equation, placements):
+    """einsum_rule: position_kept"""
+    return _place(equation, placements, own=True)
+
+
+def _pointwise(op, placements, relu=False, mixed=False):
+    if op == "add":
+        a, b = placements
+        if a == b:
+            return a
+        if mixed and "P" in placements and "R" in placements:
+            return "P"
+        raise ValueError("they differ")
+    (p,) = placements
+    if p == "P" and not (op == "triple" or (relu and op == "relu")):
+        raise ValueError("not linear")
+    return p
+
+
+def relu_keeps_sums(op, placements):
+    """elementwise_rule: relu_keeps_a_sum"""
+    return _pointwise(op, placements, relu=True)
+
+
+def adds_a_whole_array_to_each_part(op, placements):
+    """elementwise_rule: whole_added_to_a_sum"""
+    return _pointwise(op, placements, mixed=True)
+
+
+def scatter_only(B, N, E, F, H, X):
+    """pending_bytes: pending_once"""
+    return (X - 1) / X * B * N * E * H * 4
+
+
+def only_the_diagonal(X, Y):
+    """pieces_that_meet: diagonal_meets"""
+    return min(X, Y)
+
+
+def all_but_the_first(X, Y):
+    """pieces_that_meet: first_device_left_out"""
+    return math.gcd(X - 1, Y - 1)

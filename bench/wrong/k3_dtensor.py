@@ -1,3 +1,4 @@
+import math
 from math import prod
 
 from jax.sharding import PartitionSpec as P
@@ -137,3 +138,107 @@ def python_indices(placements, shape, mesh):
 def maximum_as_sum(placements, shape, mesh):
     """to_spec: every_partial_a_sum"""
     return spelt(placements, shape, mesh, any_p=True)
+
+
+def _list(spec, shape, mesh, *, order=True, sums=True, even=True):
+    parts = list(spec.partitions)
+    if len(parts) > len(shape):
+        raise ValueError("too many dimensions")
+    names, found = list(mesh), dict.fromkeys(mesh, "R")
+    for d, entry in enumerate(parts):
+        axes = axes_of(entry)
+        n = 1
+        for axis in axes:
+            if axis not in mesh or found[axis] != "R":
+                raise ValueError(axis)
+            found[axis] = f"S({d})"
+            n *= mesh[axis]
+        if order and [names.index(a) for a in axes] != sorted(names.index(a) for a in axes):
+            raise ValueError("order")
+        if even and shape[d] % n:
+            raise ValueError("unequal parts")
+    for axis in spec.unreduced:
+        if axis not in mesh or found[axis] != "R":
+            raise ValueError(axis)
+        if sums:
+            found[axis] = "P"
+    return list(found.values())
+
+
+def any_order_of_axes(spec, shape, mesh):
+    """to_dtensor: silently_reordered"""
+    return _list(spec, shape, mesh, order=False)
+
+
+def pending_sums_are_copies(spec, shape, mesh):
+    """to_dtensor: debt_dropped"""
+    return _list(spec, shape, mesh, sums=False)
+
+
+def unequal_parts_accepted(spec, shape, mesh):
+    """to_dtensor: uneven_accepted"""
+    return _list(spec, shape, mesh, even=False)
+
+
+def _spec(placements, shape, mesh, *, inner_first=False, sums=True, ones=True):
+    if len(placements) != len(mesh):
+        raise ValueError("one placement for each axis")
+    cut, pending = [[] for _ in shape], set()
+    for axis, place in zip(mesh, placements):
+        if place == "R" or (not ones and mesh[axis] == 1):
+            continue
+        if place == "P":
+            pending.add(axis)
+            continue
+        if not (place.startswith("S(") and place.endswith(")") and place[2:-1].isdigit()):
+            raise ValueError(place)
+        d = int(place[2:-1])
+        if d >= len(shape):
+            raise ValueError("no such dimension")
+        cut[d].append(axis)
+    for d, axes in enumerate(cut):
+        n = 1
+        for axis in axes:
+            n *= mesh[axis]
+        if shape[d] % n:
+            raise ValueError("unequal")
+    if inner_first:
+        cut = [axes[::-1] for axes in cut]
+    entries = [None if not axes else axes[0] if len(axes) == 1 else tuple(axes) for axes in cut]
+    return P(*entries, unreduced=pending) if sums and pending else P(*entries)
+
+
+def last_axis_first(placements, shape, mesh):
+    """to_spec: innermost_first"""
+    return _spec(placements, shape, mesh, inner_first=True)
+
+
+def sums_left_out_of_the_spec(placements, shape, mesh):
+    """to_spec: sum_forgotten"""
+    return _spec(placements, shape, mesh, sums=False)
+
+
+def trivial_axes_left_out(placements, shape, mesh):
+    """to_spec: names_of_one_lost"""
+    return _spec(placements, shape, mesh, ones=False)
+
+
+def every_spec(r, k):
+    """specs_without_a_list: all_specs"""
+
+    def ways(j):
+        return math.factorial(j) * math.comb(j + r - 1, r - 1)
+
+    return sum(math.comb(k, j) * 2 ** (k - j) * ways(j) for j in range(k + 1))
+
+
+def new_axis_outside(rows, dim):
+    """scattered_gradient: in_mesh_order"""
+    entries = [rows, "tp" if rows == "fsdp" else "fsdp"]
+    entries[dim] = ("dp", entries[dim])
+    return P(*entries)
+
+
+def only_reduced(rows, dim):
+    """scattered_gradient: still_whole_along_dp"""
+    return P(rows, "tp" if rows == "fsdp" else "fsdp")

@@ -175,3 +175,84 @@ def tp_in_the_loss(what, mesh):
         "weights": {"dp_shard", "cp"},
     }[what]
     return tuple(n for n, _ in mesh if n in wanted)
+
+
+def _sized(strategies, devices, check=True):
+    sizes = dict(strategies)
+    known = math.prod(n for n in sizes.values() if n != -1)
+    for axis, n in sizes.items():
+        if n == -1:
+            if check and devices % known:
+                raise ValueError("does not divide")
+            sizes[axis] = devices // known
+    if check and math.prod(sizes.values()) != devices:
+        raise ValueError("wrong number of devices")
+    return sizes
+
+
+def shards_outside_the_replicas(strategies, devices, node):
+    """mesh_for: replicas_inside"""
+    sizes = _sized(strategies, devices)
+    if node % sizes.get("tp", 1):
+        raise ValueError("tp does not fit a node")
+    return [(a, sizes[a]) for a in ("pp", "dp_shard", "dp_replicate", "cp", "tp") if a in sizes]
+
+
+def trivial_axes_dropped(strategies, devices, node):
+    """mesh_for: axis_of_one_dropped"""
+    sizes = _sized(strategies, devices)
+    if node % sizes.get("tp", 1):
+        raise ValueError("tp does not fit a node")
+    return [(a, sizes[a]) for a in ("pp", "dp_replicate", "dp_shard", "cp", "tp") if sizes.get(a, 1) > 1]
+
+
+def rounds_down(strategies, devices, node):
+    """mesh_for: product_not_asked"""
+    sizes = _sized(strategies, devices, check=False)
+    if node % sizes.get("tp", 1):
+        raise ValueError("tp does not fit a node")
+    return [(a, sizes[a]) for a in ("pp", "dp_replicate", "dp_shard", "cp", "tp") if a in sizes]
+
+
+def ranks_that_share_the_axes(mesh, axes):
+    """groups: the_other_axes"""
+    names, sizes = [a for a, _ in mesh], [n for _, n in mesh]
+    found = {}
+    for rank in range(math.prod(sizes)):
+        left, at = rank, {}
+        for name, n in zip(reversed(names), reversed(sizes)):
+            left, at[name] = divmod(left, n)
+        found.setdefault(tuple(at[a] for a in axes), []).append(rank)
+    return list(found.values())
+
+
+def sequences_cut_are_other_sequences(what, mesh):
+    """axes_for: cp_reads_other_sequences"""
+    wanted = {
+        "batch": ("dp_replicate", "dp_shard", "cp"),
+        "loss": ("dp_replicate", "dp_shard", "cp"),
+        "weights": ("dp_shard", "cp"),
+    }[what]
+    return tuple(axis for axis, _ in mesh if axis in wanted)
+
+
+def loss_over_the_data_axes(what, mesh):
+    """axes_for: cp_forgotten"""
+    if what in ("batch", "loss"):
+        return tuple(a for a, _ in mesh if a.startswith("dp"))
+    return tuple(a for a, _ in mesh if a in ("dp_shard", "cp"))
+
+
+def network_not_shared(T, L, B, D):
+    """tp_outermost_time: node_for_one"""
+    return 4 * L * 2 * (B * D * 2) * (T - 1) / T / 400e9
+
+
+def links_inside_the_node(T, L, B, D):
+    """tp_outermost_time: inside_the_node"""
+    return 4 * L * 2 * (B * D * 2) * (T - 1) / T / 450e9
+
+
+def a_node_for_each_shard(P, R, S, C, T):
+    """nodes_of_a_weight: packed"""
+    return S

@@ -101,3 +101,95 @@ def last_rule_wins(names, rules, mesh):
     """spec_of: last_rule_wins
     Statement: the rules are tried from last to first."""
     return walk(names, rules[::-1], mesh, all_or_none)
+
+
+def _apply(names, rules, mesh, *, missing=True, none=True, known=True, taken=True, part=False):
+    got, used = {}, set()
+    for name in names:
+        if known and name is not None and name not in [n for n, _ in rules]:
+            raise ValueError(name)
+    for name, entry in rules:
+        if name not in names or name in got:
+            continue
+        axes = axes_of(entry)
+        if not axes:
+            if none:
+                got[name] = None
+            continue
+        if missing:
+            if any(a not in mesh for a in axes):
+                continue
+        else:
+            axes = tuple(a for a in axes if a in mesh)
+        if part:
+            axes = tuple(a for a in axes if a not in used)
+        elif taken and any(a in used for a in axes):
+            continue
+        if not axes:
+            continue
+        used |= set(axes)
+        got[name] = axes[0] if len(axes) == 1 else axes
+    return P(*[got.get(name) for name in names])
+
+
+def dimension_by_dimension(names, rules, mesh):
+    """spec_of: dimensions_first"""
+    used, entries = set(), []
+    for name in names:
+        if name is None:
+            entries.append(None)
+            continue
+        mine = [axes_of(entry) for n, entry in rules if n == name]
+        if not mine:
+            raise ValueError(name)
+        for axes in mine:
+            if all(a in mesh and a not in used for a in axes):
+                used |= set(axes)
+                entries.append(axes[0] if len(axes) == 1 else axes or None)
+                break
+        else:
+            entries.append(None)
+    return P(*entries)
+
+
+def axes_that_exist(names, rules, mesh):
+    """spec_of: missing_axes_left_out"""
+    return _apply(names, rules, mesh, missing=False)
+
+
+def none_is_no_rule(names, rules, mesh):
+    """spec_of: none_is_no_rule"""
+    return _apply(names, rules, mesh, none=False)
+
+
+def unknown_names_stay_whole(names, rules, mesh):
+    """spec_of: unknown_is_whole"""
+    return _apply(names, rules, mesh, known=False)
+
+
+def axes_used_again(names, rules, mesh):
+    """spec_of: axis_used_twice"""
+    return _apply(names, rules, mesh, taken=False)
+
+
+def free_axes_of_a_tuple(names, rules, mesh):
+    """spec_of: taken_axes_left_out"""
+    return _apply(names, rules, mesh, part=True)
+
+
+def embed_of_x_cut_too(B, S, E, F, mesh):
+    """bytes_by_rules: fsdp_used_twice"""
+    dp, fsdp, tp = mesh
+    return 2 * B * S * E / (dp * fsdp * tp * fsdp) + 2 * E * F / (fsdp * tp)
+
+
+def rows_of_w_whole(B, S, E, F, mesh):
+    """bytes_by_rules: embed_left_whole"""
+    dp, fsdp, tp = mesh
+    return 2 * B * S * E / (dp * fsdp * tp) + 2 * E * F / tp
+
+
+def sequence_of_x_whole(B, S, E, F, mesh):
+    """bytes_by_rules: seq_left_whole"""
+    dp, fsdp, tp = mesh
+    return 2 * B * S * E / (dp * fsdp) + 2 * E * F / (fsdp * tp)

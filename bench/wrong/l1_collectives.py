@@ -1,4 +1,5 @@
 import re
+from math import prod
 
 import numpy as np
 
@@ -121,3 +122,104 @@ def only_the_top_level(hlo):
     """collectives: calls_not_followed, first_computation_only
     Row: neither loops nor fusions are followed."""
     return lines(hlo, follow=())
+
+
+def _walk(hlo, opcode_of=lambda op: op.removesuffix("-start"), nested=True, by_result=False, every_chain=False):
+    found, entry = computations(hlo)
+    out = []
+
+    def walk(name, trips):
+        lines = found[name]
+        shapes = {result: shape for result, shape, *_ in lines}
+        started = any("AsyncCollectiveStart" in attributes for *_, attributes in lines)
+        for _, shape, opcode, operands, attributes in lines:
+            kind = opcode_of(opcode)
+            if kind in KINDS:
+                if "chain_id" in attributes and not started and not every_chain:
+                    continue
+                sent = size(shape) if by_result else sum(size(shapes[o]) for o in operands)
+                if pairs := re.search(r"source_target_pairs=(\{\{.*?\}\})", attributes):
+                    groups = pairs[1]
+                else:
+                    groups = re.search(
+                        r"replica_groups=(\{\{.*?\}\}|\[[^ ,]*\]<=\[[\d,]*\](?:T\([\d,]*\))?|\[[\d,]*\]<=\[[\d,]*\](?:T\([\d,]*\))?)",
+                        attributes,
+                    )[1]
+                out.append((kind, sent, device_groups(groups), trips))
+            elif opcode == "while":
+                condition = re.search(r"condition=%([\w.\-]+)", attributes)[1]
+                body = re.search(r"body=%([\w.\-]+)", attributes)[1]
+                rounds = max(int(o[0]) for _, _, op, o, _ in found[condition] if op == "constant" and o[0].isdigit())
+                walk(body, trips * rounds if nested else rounds)
+            else:
+                for called in re.findall(r"(?:calls|to_apply)=%([\w.\-]+)", attributes):
+                    walk(called, trips)
+
+    walk(entry, 1)
+    return sorted(out)
+
+
+def forgets_to_transpose(text):
+    """device_groups: groups_not_transposed"""
+    if text.startswith("{{"):
+        return [[int(d) for d in g.split(",")] for g in re.findall(r"\{([\d,]+)\}", text)]
+    rows, cols = map(int, re.match(r"\[(\d+),(\d+)\]", text).groups())
+    return [list(range(r * cols, (r + 1) * cols)) for r in range(rows)]
+
+
+def only_pairs_in_lists(text):
+    """device_groups: none"""
+    import numpy as np
+
+    if text.startswith("{{"):
+        return [[int(a), int(b)] for a, b in re.findall(r"\{(\d+),(\d+)\}", text)]
+    shape, dims, perm = re.match(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", text).groups()
+    dims = [int(d) for d in dims.split(",")]
+    ids = np.arange(prod(dims)).reshape(dims)
+    if perm:
+        ids = ids.transpose([int(p) for p in perm.split(",")])
+    return ids.reshape([int(s) for s in shape.split(",")]).tolist()
+
+
+def transposes_back(text):
+    """device_groups: groups_order_inverted"""
+    import numpy as np
+
+    if text.startswith("{{"):
+        return [[int(d) for d in g.split(",")] for g in re.findall(r"\{([\d,]+)\}", text)]
+    shape, dims, perm = re.match(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", text).groups()
+    dims = [int(d) for d in dims.split(",")]
+    ids = np.arange(prod(dims)).reshape(dims)
+    if perm:
+        ids = ids.transpose(np.argsort([int(p) for p in perm.split(",")]))
+    return ids.reshape([int(s) for s in shape.split(",")]).tolist()
+
+
+def only_the_inner_loop(hlo):
+    """collectives: inner_loop_only"""
+    return _walk(hlo, nested=False)
+
+
+def started_transfers_missed(hlo):
+    """collectives: starts_unseen"""
+    return _walk(hlo, opcode_of=lambda op: op)
+
+
+def bytes_of_the_result(hlo):
+    """collectives: results_counted"""
+    return _walk(hlo, by_result=True)
+
+
+def inner_rounds_only(M, L, A, B, G, N):
+    """sent_by_loops: sent_in_inner_loop"""
+    return L * (N - 1) * A * B * 2
+
+
+def its_block_once_each_round(M, L, A, B, G, N):
+    """sent_by_loops: sent_own_chunk_once"""
+    return M * L * A * B * 2
+
+
+def groups_and_members_swapped(M, L, A, B, G, N):
+    """sent_by_loops: sent_in_wrong_groups"""
+    return M * L * (G - 1) * A * B * 2

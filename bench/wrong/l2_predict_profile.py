@@ -171,3 +171,73 @@ def every_call_one_point(measured, devices):
         raise ValueError("two sizes")
     a, s = _line([((devices - 1) / devices * v, t) for v, ts in measured for t in ts])
     return a / (devices - 1), 1 / s
+
+
+def _kept(log, key, seconds, queued=True):
+    seen, out, busy = set(), {}, float("-inf")
+    for call in log:
+        fresh = key(call) not in seen
+        seen.add(key(call))
+        waits = call["called"] < busy
+        busy = max(busy, call["ready"])
+        if fresh or not call["cut"] or (queued and waits):
+            continue
+        out.setdefault(call["bytes"], []).append(seconds(call))
+    return sorted(out.items())
+
+
+def only_the_very_first_compiles(log):
+    """durations: first_of_the_log_only"""
+    return _kept(log, lambda c: None, lambda c: c["ready"] - c["called"])
+
+
+def compiles_once_for_each_size(log):
+    """durations: compiled_once_for_a_size"""
+    return _kept(log, lambda c: c["bytes"], lambda c: c["ready"] - c["called"])
+
+
+def clock_starts_at_the_return(log):
+    """durations: dispatch_left_out"""
+    return _kept(log, lambda c: (c["bytes"], c["cut"]), lambda c: c["ready"] - c["returned"])
+
+
+def _again_line(points):
+    if len(points) < 2:
+        raise ValueError("at least two sizes")
+    mx = sum(x for x, _ in points) / len(points)
+    my = sum(t for _, t in points) / len(points)
+    slope = sum((x - mx) * (t - my) for x, t in points) / sum((x - mx) ** 2 for x, _ in points)
+    return my - slope * mx, slope
+
+
+def fits_the_means(measured, devices):
+    """fit: mean_of_all_calls"""
+    start, slope = _again_line([(v, sum(ts) / len(ts)) for v, ts in measured])
+    return start / (devices - 1), (devices - 1) / devices / slope
+
+
+def slope_is_the_bandwidth(measured, devices):
+    """fit: whole_array_crossed"""
+    start, slope = _again_line([(v, median(ts)) for v, ts in measured])
+    return start / (devices - 1), 1 / slope
+
+
+def intercept_is_alpha(measured, devices):
+    """fit: latency_of_all_hops"""
+    start, slope = _again_line([(v, min(ts)) for v, ts in measured])
+    return start, (devices - 1) / devices / slope
+
+
+def spread_of_a_sample(R, L, mean, std):
+    """time_without_compiling: spread_by_one_less"""
+    return (mean - std / R**0.5) * 1e-3
+
+
+def one_set_of_hops(N, a, b, V):
+    """all_reduce_predicted: reduced_by_the_hops_of_one_trip"""
+    return (N - 1) * a * 1e-6 + 2 * (N - 1) / N * V * 1e6 / (b * 1e9)
+
+
+def share_of_the_transfer(N, a, b, p):
+    """latency_small_from: latency_against_bytes"""
+    return N * a * 1e-6 * b * 1e9 * 100 / p

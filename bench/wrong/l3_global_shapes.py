@@ -181,3 +181,94 @@ def mesh_order_in_a_dimension(hlo, mesh):
         lines = [np.moveaxis(grid, d, -1).reshape(-1, tiles[d])[0] for d in range(len(local))]
         out.append(([n * t for n, t in zip(local, tiles)], [_names(line, mesh) for line in lines]))
     return out
+
+
+def _where(device, mesh, reverse=False):
+    at = {}
+    for name in mesh if reverse else reversed(mesh):
+        device, at[name] = divmod(device, mesh[name])
+    return at
+
+
+def _grid(sharding, transpose=True):
+    found = re.match(r"\{devices=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", sharding)
+    if not found:
+        return None
+    tile = [int(n) for n in found[1].split(",")]
+    dims = [int(n) for n in found[2].split(",")]
+    ids = np.arange(np.prod(dims)).reshape(dims)
+    if found[3] and transpose:
+        ids = ids.transpose([int(n) for n in found[3].split(",")])
+    return ids.reshape(tile)
+
+
+def _shapes(hlo, mesh, *, transpose=True, by_size=False, inner_first=False):
+    result = []
+    for shape, sharding in parameters(hlo):
+        grid = _grid(sharding, transpose)
+        if grid is None:
+            result.append((list(shape), [[] for _ in shape]))
+            continue
+        cuts, whole = [], []
+        for d, n in enumerate(shape):
+            line = np.moveaxis(grid, d, 0).reshape(grid.shape[d], -1)[:, 0]
+            if by_size:
+                names = [a for a in mesh if mesh[a] == len(line)][:1] if len(line) > 1 else []
+            else:
+                at = [_where(int(i), mesh) for i in line]
+                names = [a for a in mesh if len({p[a] for p in at}) > 1]
+                changes = {a: sum(p[a] != q[a] for p, q in zip(at, at[1:])) for a in names}
+                names.sort(key=lambda a: changes[a], reverse=inner_first)
+            cuts.append(names)
+            whole.append(n * len(line))
+        result.append((whole, cuts))
+    return result
+
+
+def two_devices_of_the_first_group(groups, mesh):
+    """axes: axes_of_two_devices"""
+    if len(groups[0]) < 2:
+        return []
+    a, b = (_where(d, mesh) for d in groups[0][:2])
+    return [name for name in mesh if a[name] != b[name]]
+
+
+def first_axis_runs_fastest(groups, mesh):
+    """axes: axes_columns_first"""
+    at = [_where(d, mesh, reverse=True) for d in groups[0]]
+    return [name for name in mesh if len({p[name] for p in at}) > 1]
+
+
+def axis_as_large_as_the_group(groups, mesh):
+    """axes: axes_by_size"""
+    return [name for name, n in mesh.items() if n == len(groups[0])][:1]
+
+
+def grid_as_it_is(hlo, mesh):
+    """global_shapes: grid_not_transposed"""
+    return _shapes(hlo, mesh, transpose=False)
+
+
+def names_by_size(hlo, mesh):
+    """global_shapes: axes_by_the_number_of_parts, cut_by_size"""
+    return _shapes(hlo, mesh, by_size=True)
+
+
+def inner_axis_first_again(hlo, mesh):
+    """global_shapes: axes_innermost_first"""
+    return _shapes(hlo, mesh, inner_first=True)
+
+
+def product_of_one_device(B, K, F, X, Y, Z):
+    """whole_product: product_of_one_device"""
+    return 2 * B * K * F
+
+
+def all_axes_multiplied(B, K, F, X, Y, Z):
+    """whole_product: product_of_all_devices"""
+    return 2 * B * K * F * X * Y * Z
+
+
+def summed_dimension_local(B, K, F, X, Y, Z):
+    """whole_product: product_of_rows_only"""
+    return 2 * B * X * K * F

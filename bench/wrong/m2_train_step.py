@@ -2,6 +2,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
+from grader.hardware import CHIPS
 from m2_train_step import LIMIT, PARAMS, RATE, ROWS, norm, on_device
 
 
@@ -257,3 +258,142 @@ def loss_after_the_step(params, x, y, *, mesh):
         return new, loss(new), length
 
     return _step(params, x, y, mesh, finish)
+
+
+def _forward(p, x, offset=True):
+    n = norm(x, p["before"])
+    q, k, v = jnp.einsum("btd,dchk->cbthk", n, p["qkv"])
+    k = jax.lax.all_gather(k, "sp", axis=1, tiled=True)
+    v = jax.lax.all_gather(v, "sp", axis=1, tiled=True)
+    own = jnp.arange(q.shape[1])
+    if offset:
+        own = own + jax.lax.axis_index("sp") * q.shape[1]
+    scores = jnp.einsum("bthk,bshk->bhts", q, k) * q.shape[-1] ** -0.5
+    scores = jnp.where(own[:, None] >= jnp.arange(k.shape[1]), scores, -jnp.inf)
+    heads = jnp.einsum("bhts,bshk->bthk", jax.nn.softmax(scores, axis=-1), v)
+    x = x + jax.lax.psum(jnp.einsum("bthk,hkd->btd", heads, p["out"]), "tp")
+    n = norm(x, p["between"])
+    return x + jax.lax.psum(jax.nn.silu(n @ p["up"]) @ p["down"], "tp")
+
+
+def _again_step(mesh, body):
+    return jax.shard_map(body, mesh=mesh, in_specs=(PARAMS, ROWS, ROWS), out_specs=(PARAMS, P(), P()))
+
+
+def _whole_loss(p, x, y, **more):
+    e = _forward(p, x, **more) - y
+    return jax.lax.pmean(jnp.mean(e**2), ("dp", "sp"))
+
+
+def _square_norm(g):
+    cut = sum(jnp.sum(g[n] ** 2) for n in ("qkv", "out", "up", "down"))
+    return jax.lax.psum(cut, "tp") + jnp.sum(g["before"] ** 2) + jnp.sum(g["between"] ** 2)
+
+
+def whole_parameters_counted_tp_times(params, x, y, *, mesh):
+    """train_step: norm_counts_copies"""
+
+    def body(p, x, y):
+        loss, g = jax.value_and_grad(_whole_loss)(p, x, y)
+        size = jnp.sqrt(jax.lax.psum(sum(jnp.sum(v**2) for v in g.values()), "tp"))
+        scale = jnp.minimum(1, LIMIT / size)
+        return jax.tree.map(lambda a, b: a - RATE * scale * b, p, g), loss, size
+
+    return _again_step(mesh, body)(params, x, y)
+
+
+def averages_the_norms(params, x, y, *, mesh):
+    """train_step: norms_averaged"""
+
+    def body(p, x, y):
+        loss, g = jax.value_and_grad(_whole_loss)(p, x, y)
+        size = jnp.sqrt(sum(jnp.sum(v**2) for v in g.values()))
+        size = jax.lax.pmean(size, "tp")
+        scale = jnp.minimum(1, LIMIT / size)
+        return jax.tree.map(lambda a, b: a - RATE * scale * b, p, g), loss, size
+
+    return _again_step(mesh, body)(params, x, y)
+
+
+def gradient_of_the_device_mean(params, x, y, *, mesh):
+    """train_step: summed_again"""
+
+    def body(p, x, y):
+        loss, g = jax.value_and_grad(lambda p: jnp.mean((_forward(p, x) - y) ** 2))(p)
+        loss = jax.lax.pmean(loss, ("dp", "sp"))
+        size = jnp.sqrt(_square_norm(g))
+        scale = jnp.minimum(1, LIMIT / size)
+        return jax.tree.map(lambda a, b: a - RATE * scale * b, p, g), loss, size
+
+    return _again_step(mesh, body)(params, x, y)
+
+
+def clips_each_array(params, x, y, *, mesh):
+    """train_step: clipped_one_by_one"""
+
+    def body(p, x, y):
+        loss, g = jax.value_and_grad(_whole_loss)(p, x, y)
+        size = jnp.sqrt(_square_norm(g))
+        new = {}
+        for name, grad in g.items():
+            square = jnp.sum(grad**2)
+            if "tp" in PARAMS[name]:
+                square = jax.lax.psum(square, "tp")
+            new[name] = p[name] - RATE * grad * jnp.minimum(1, LIMIT / jnp.sqrt(square))
+        return new, loss, size
+
+    return _again_step(mesh, body)(params, x, y)
+
+
+def mask_counts_from_zero_everywhere(params, x, y, *, mesh):
+    """train_step: mask_from_zero"""
+
+    def body(p, x, y):
+        loss, g = jax.value_and_grad(lambda p: _whole_loss(p, x, y, offset=False))(p)
+        size = jnp.sqrt(_square_norm(g))
+        scale = jnp.minimum(1, LIMIT / size)
+        return jax.tree.map(lambda a, b: a - RATE * scale * b, p, g), loss, size
+
+    return _again_step(mesh, body)(params, x, y)
+
+
+def norm_after_the_clip(params, x, y, *, mesh):
+    """train_step: norm_after_clipping"""
+
+    def body(p, x, y):
+        loss, g = jax.value_and_grad(_whole_loss)(p, x, y)
+        size = jnp.sqrt(_square_norm(g))
+        g = jax.tree.map(lambda a: a * jnp.minimum(1, LIMIT / size), g)
+        return jax.tree.map(lambda a, b: a - RATE * b, p, g), loss, jnp.sqrt(_square_norm(g))
+
+    return _again_step(mesh, body)(params, x, y)
+
+
+def _times(chip, dp, sp, tp, T, D, both=3):
+    c = CHIPS[chip]
+    t = T // sp
+    matmuls = both * (2 * 12 * D * D * t + 2 * 2 * t * T * D) / tp / c.bf16
+    rows = 4 * 2 * (2 * t * D) / (2 * c.ici)
+    keys = 2 * 2 * (2 * T * D / tp) / (2 * c.ici)
+    grads = 2 * 12 * D * D * 2 / tp / (4 * c.ici)
+    return matmuls, rows, keys, grads
+
+
+def gradients_exposed(chip, dp, sp, tp, short, long, D):
+    """block_step: step_all_in_turn"""
+    return {name: sum(_times(chip, dp, sp, tp, T, D)) for name, T in (("short", short), ("long", long))}
+
+
+def rows_only_in_the_forward_pass(chip, dp, sp, tp, short, long, D):
+    """block_step: step_with_rows_forward_only"""
+    found = {}
+    for name, T in (("short", short), ("long", long)):
+        matmuls, rows, keys, grads = _times(chip, dp, sp, tp, T, D)
+        found[name] = matmuls / 3 + rows / 2 + keys + max(matmuls * 2 / 3, grads)
+    return found
+
+
+def scores_left_out(chip, T, D):
+    """block_hides_from: hides_behind_parameters"""
+    c = CHIPS[chip]
+    return (2 * 12 * D * D * 2 / (4 * c.ici)) * c.bf16 / (2 * 2 * 12 * D * D)

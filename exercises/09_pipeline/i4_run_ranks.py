@@ -66,7 +66,7 @@ def run_ranks(programs):
 
 
 # Question blocking_ring_time [ms]
-# 6 B200 in one node send arrays of 20 GB round a ring, each to the next rank, by `send` and
+# 7 B200 in one node send arrays of 20 GB round a ring, each to the next rank, by `send` and
 # `recv`. Rank 0 receives first, all others send first. How long does it take until all ranks are
 # done?
 #
@@ -80,13 +80,13 @@ blocking_ring_time = None  # TODO: your answer
 
 # Question alternating_ring_time [ms]
 # In a ring as in `blocking_ring_time` all even ranks send first, and all odd ranks receive first.
-# 8 A100 do this, and then 7 A100, with arrays of 3 GB each time. How long do the two rings take
+# 8 B200 do this, and then 7 B200, with arrays of 3 GB each time. How long do the two rings take
 # together?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: A message takes V / W1, where W1 is the egress of a GPU. A rank takes part in one message
 # at a time. 1 GB is 10^9 bytes.
-# Hardware: A100: 300 GB/s out of each GPU into its node's switch (8 GPUs per node); table
+# Hardware: B200: 900 GB/s out of each GPU into its node's switch (8 GPUs per node); table
 # 2026-11, from How To Scale Your Model of 2025-08-18.
 alternating_ring_time = None  # TODO: your answer
 

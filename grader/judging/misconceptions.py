@@ -30,7 +30,8 @@ from grader.wire.frames import wide
 NEAR = 0.01
 CLEAR = 4  # Numerical errors below this multiple of the tolerance do not show which mistake caused them.
 Found = Failure | Fault | Outcome | None
-NO_DATA = Outcome(error="wrong")
+NO_DATA = "wrong: "
+"""Begins the error of the outcome that replaces a returned value, if the failure does not show this value."""
 
 
 @dataclass
@@ -197,9 +198,10 @@ def _found(group: Together) -> Iterator[Found]:
 
 
 def _of_case(seen: Seen, failure: Failure) -> Outcome:
-    """Return a function's outcome in a failing case; ``NO_DATA`` if the failure does not show the returned value."""
+    """Return a function's outcome in a failing case, or the failure's words if it does not show the returned value."""
     outcome = seen.outcomes[0][1]
-    return NO_DATA if failure.actual is None and not outcome.error else outcome
+    hidden = failure.actual is None and not outcome.error
+    return Outcome(error=NO_DATA + _says(failure.reason)) if hidden else outcome
 
 
 def _outcomes(seen: tuple) -> bool:
@@ -300,15 +302,21 @@ def _alike(one: Found, other: Found) -> tuple[int | None, int]:
         return _same_failures(one, other)
     same = False
     # The submission is right in this case, perhaps because it makes a milder form of the mistake.
-    if one is None and isinstance(other, Outcome) and other != NO_DATA:
+    if one is None and isinstance(other, Outcome):
         return 0, 1
     # Faults show a mistake only if their kind is "raised" or "refused". Faults of missing and unfinished tasks have
     # other kinds.
     if isinstance(one, Fault) and isinstance(other, Fault):
         same = one.kind == other.kind and one.kind in ("raised", "refused") and _gist(one) == _gist(other)
     elif isinstance(one, Outcome) and isinstance(other, Outcome):
+        if _no_data(one) and _no_data(other) and one != other:
+            return 0, 0
         same = same_outcome(one, other, 1e-6)
     return (1 if same else None), 0
+
+
+def _no_data(outcome: Outcome) -> bool:
+    return (outcome.error or "").startswith(NO_DATA)
 
 
 def _gist(fault: Fault) -> tuple[str, str]:

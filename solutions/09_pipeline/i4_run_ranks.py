@@ -116,7 +116,7 @@ def run_ranks(programs):
 @exercise.number(
     points=0.5,
     unit="ms",
-    params={"gpu": ["A100", "H100", "B200"], "X": [3, 5, 6, 8], "V": [3, 7, 20]},
+    params={"gpu": ["A100", "H100", "B200"], "X": [5, 6, 7, 8], "V": [3, 7, 20]},
     model="A message takes V / W1, where W1 is the egress of a GPU. A rank takes part in one message at a time. 1 GB is 10^9 bytes",
     hints=[
         "Which ranks can receive at the start?",
@@ -133,7 +133,7 @@ def blocking_ring_time(gpu, X, V):
 @exercise.number(
     points=0.5,
     unit="ms",
-    params={"gpu": ["A100", "H100", "B200"], "X": [4, 6, 8], "Y": [3, 5, 7], "V": [3, 7, 20]},
+    params={"gpu": ["A100", "H100", "B200"], "X": [4, 6, 8], "Y": [5, 7], "V": [3, 7, 20]},
     model="A message takes V / W1, where W1 is the egress of a GPU. A rank takes part in one message at a time. 1 GB is 10^9 bytes",
     hints=[
         "Which messages can be sent at the same time?",

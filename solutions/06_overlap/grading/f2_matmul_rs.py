@@ -391,6 +391,17 @@ def rs_in_n_hops(t, w):
     return jax.lax.ppermute(total, "y", [(d, (d + 1) % n) for d in range(n)])
 
 
+@exercise.misconception(of=matmul_rs, fails=rs_hops, breaks="N − 1 `ppermute`s over y")
+def rs_sends_zeros(t, w):
+    """Your first hop sends zeros. Start with a part: then N - 1 hops bring each sum to its owner."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    columns = w.reshape(w.shape[0], n, -1)
+    total = jnp.zeros((t.shape[0], columns.shape[2]), t.dtype)
+    for hop in range(1, n + 1):
+        total = jax.lax.ppermute(total, "y", [(d, (d + 1) % n) for d in range(n)]) + t @ columns[:, (me - hop) % n]
+    return total
+
+
 @exercise.misconception(of=matmul_rs, fails=[rs_hops, rs_same], breaks="no other collective")
 def rs_reduced_last(t, w):
     """You multiplied everything and reduced it with one collective, which waits for all matmuls. Build the sum from hops that overlap matmuls."""

@@ -320,7 +320,7 @@ def normed_by_compiler(x, *, mesh):
 
 @exercise.misconception(of=two_pass_cost)
 def two_pass_forwards(L, X, D):
-    """You counted the forward pass only. In the backward pass each layer waits for one more all-reduce, too."""
+    """Your answer is half of the right one. Either: you left out the backward pass, in which each layer waits for one more all-reduce, too. Or: you counted one phase of each all-reduce. It has two."""
     return L * 2 * latency(X)
 
 

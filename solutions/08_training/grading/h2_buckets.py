@@ -367,18 +367,35 @@ def buckets_by_name(tensors, cap):
     return filled(sorted(ready(tensors)), cap)
 
 
-@exercise.misconception(
-    of=buckets, fails=buckets_order, breaks="every gradient once, in the order in which they become ready"
-)
-def buckets_packed_tightly(tensors, cap):
-    """You packed by size, into any bucket with room. A bucket waits for the last of its gradients: put gradients together that become ready one after the other."""
+def packed(tensors, cap):
+    """Return buckets of (name, size): the largest tensor first, each in the first bucket with room."""
     found = []
     for name, size in sorted(ready(tensors), key=lambda one: -one[1]):
         bucket = next((b for b in found if sum(n for _, n in b) + size <= cap), None)
         if bucket is None:
             found.append(bucket := [])
         bucket.append((name, size))
-    return [[name for name, _ in bucket] for bucket in found]
+    return found
+
+
+def packed_sizes(seen):
+    """For `gives`: require the sizes of tightly packed buckets. Tensors of equal size may be in any order."""
+    for args, got, _ in seen.outcomes:
+        sizes = {name: size for name, size, *_ in args["tensors"]}
+        due = [[size for _, size in bucket] for bucket in packed(args["tensors"], args["cap"])]
+        if [[sizes.get(name) for name in bucket] for bucket in got.value] != due:
+            raise Failure("these buckets are not packed by size")
+
+
+@exercise.misconception(
+    of=buckets,
+    fails=buckets_order,
+    gives=packed_sizes,
+    breaks="every gradient once, in the order in which they become ready",
+)
+def buckets_packed_tightly(tensors, cap):
+    """You packed by size, into any bucket with room. A bucket waits for the last of its gradients: put gradients together that become ready one after the other."""
+    return [[name for name, _ in bucket] for bucket in packed(tensors, cap)]
 
 
 @exercise.misconception(

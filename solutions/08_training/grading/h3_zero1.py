@@ -229,23 +229,29 @@ def total(loss):
     return jax.lax.psum(loss, "dp")
 
 
-def zero1(mesh, *, summed=scattered, clip=clipped, change=as_usual, gathered=None, scale=1, told=total, opt=None):
+TABLE = "acb"  # the parameters in the order of the statement's table; ravel_pytree sorts them by name
+
+
+def zero1(
+    mesh, *, summed=scattered, clip=clipped, change=as_usual, gathered=None, scale=1, told=total, opt=None, order="abc"
+):
     """Make a step with the given parts changed. ``gathered`` takes the new part and the padded parameters."""
     parts = 1 if opt else mesh.shape["dp"]
 
     def local(params, opt, x, y):
         n = jax.lax.axis_size("dp")
         loss, grads = loss_and_own_grads(params, x, y, n)
-        flat, unravel = ravel_pytree(params)
+        flat, unravel = ravel_pytree([params[k] for k in order])
         room = parts * len(opt["m"])
 
         def padded(f):
             return jnp.pad(f, (0, room - len(f)))
 
-        g = clip(summed(scale * padded(ravel_pytree(grads)[0])))
+        g = clip(summed(scale * padded(ravel_pytree([grads[k] for k in order])[0])))
         p, m, v, t = change(padded(flat), opt["m"], opt["v"], g, opt["t"] + 1)
         flat_new = gathered(p, padded(flat)) if gathered else jax.lax.all_gather(p, "dp", tiled=True)
-        return unravel(flat_new[: len(flat)]), {"m": m, "v": v, "t": t}, told(loss)
+        new = dict(zip(order, unravel(flat_new[: len(flat)]), strict=True))
+        return new, {"m": m, "v": v, "t": t}, told(loss)
 
     return mapped(local, mesh, opt)
 
@@ -292,21 +298,37 @@ def zero1_state_on_every_device(params, opt, x, y, *, mesh):
     return step(params, opt, x, y)
 
 
+def half_by_half(p, m, v, g, t):
+    mine = jax.lax.dynamic_slice_in_dim(p, jax.lax.axis_index("dp") * (len(p) // 2), len(m))
+    return *update(mine, m, v, g, t), t
+
+
 @exercise.misconception(fails=zero1_direction, breaks="the first step changes the parameters much as AdamW does")
 def zero1_for_two_devices(params, opt, x, y, *, mesh):
     """Your parts of the parameters start at a device's index times S/2. This is right only for two devices. Take the number of devices from the mesh."""
+    return zero1(mesh, change=half_by_half)(params, opt, x, y)
 
-    def change(p, m, v, g, t):
-        mine = jax.lax.dynamic_slice_in_dim(p, jax.lax.axis_index("dp") * (len(p) // 2), len(m))
-        return *update(mine, m, v, g, t), t
 
-    return zero1(mesh, change=change)(params, opt, x, y)
+def clipped_alone(g):
+    return g / jnp.maximum(1, jnp.sqrt(jnp.sum(g**2)))
+
+
+@exercise.misconception(form_of=zero1_for_two_devices)
+def zero1_for_two_devices_in_table_order(params, opt, x, y, *, mesh):
+    """Like `zero1_for_two_devices`, but the parameters are in the order of the table."""
+    return zero1(mesh, change=half_by_half, order=TABLE)(params, opt, x, y)
 
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_clipped_by_own_norm(params, opt, x, y, *, mesh):
     """You clipped by the norm of your own part. Clip by the norm of all elements: add up the squares over the devices first."""
-    return zero1(mesh, clip=lambda g: g / jnp.maximum(1, jnp.sqrt(jnp.sum(g**2))))(params, opt, x, y)
+    return zero1(mesh, clip=clipped_alone)(params, opt, x, y)
+
+
+@exercise.misconception(form_of=zero1_clipped_by_own_norm)
+def zero1_clipped_by_own_norm_in_table_order(params, opt, x, y, *, mesh):
+    """Like `zero1_clipped_by_own_norm`, but the parameters are in the order of the table."""
+    return zero1(mesh, clip=clipped_alone, order=TABLE)(params, opt, x, y)
 
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
@@ -489,20 +511,36 @@ def zero1_all_reduced_for_the_norm(params, opt, x, y, *, mesh):
     return zero1(mesh, summed=summed, clip=lambda g: g)(params, opt, x, y)
 
 
+def own_part(g):
+    return own(g, len(g) // jax.lax.axis_size("dp"))
+
+
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_own_gradient(params, opt, x, y, *, mesh):
     """Each device cut its part out of its own gradient. The other devices' rows also contribute to these elements: sum over the devices."""
-    return zero1(mesh, summed=lambda g: own(g, len(g) // jax.lax.axis_size("dp")))(params, opt, x, y)
+    return zero1(mesh, summed=own_part)(params, opt, x, y)
+
+
+def own_part_new(p, before):
+    return jax.lax.dynamic_update_slice_in_dim(before, p, jax.lax.axis_index("dp") * len(p), 0)
+
+
+@exercise.misconception(form_of=zero1_own_gradient)
+def zero1_own_gradient_in_table_order(params, opt, x, y, *, mesh):
+    """Like `zero1_own_gradient`, but the parameters are in the order of the table."""
+    return zero1(mesh, summed=own_part, order=TABLE)(params, opt, x, y)
 
 
 @exercise.misconception(fails=[zero1_direction, zero1_loss], breaks="whole on every device")
 def zero1_never_gathered(params, opt, x, y, *, mesh):
     """Each device returns parameters in which only its own part is new. The next step needs all new parameters on every device: gather the parts."""
+    return zero1(mesh, gathered=own_part_new)(params, opt, x, y)
 
-    def gathered(p, before):
-        return jax.lax.dynamic_update_slice_in_dim(before, p, jax.lax.axis_index("dp") * len(p), 0)
 
-    return zero1(mesh, gathered=gathered)(params, opt, x, y)
+@exercise.misconception(form_of=zero1_never_gathered)
+def zero1_never_gathered_in_table_order(params, opt, x, y, *, mesh):
+    """Like `zero1_never_gathered`, but the parameters are in the order of the table."""
+    return zero1(mesh, gathered=own_part_new, order=TABLE)(params, opt, x, y)
 
 
 # -- questions ---------------------------------------------------------------------------------

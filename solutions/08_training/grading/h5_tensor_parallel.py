@@ -411,6 +411,15 @@ def uniform_numbers(seed, *, D, F):
     return {"w1": w1, "w3": w3, "w2": jax.random.uniform(k2, (units, D), minval=-scale, maxval=scale)}
 
 
+@exercise.misconception(of=init, fails=init_spread, breaks="normal numbers")
+def truncated_numbers(seed, *, D, F):
+    """You drew from a normal distribution without its tails, as jax.nn.initializers.lecun_normal does. Use jax.random.normal, and divide by the root of a whole dimension, D or F."""
+    units, draw = F // jax.lax.axis_size("tp"), jax.nn.initializers.lecun_normal()
+    k1, k3, k2 = jax.random.split(own_key(seed), 3)
+    w2 = draw(k2, (F, D))[:units]  # the variance of a whole w2
+    return {"w1": draw(k1, (D, units)), "w3": draw(k3, (D, units)), "w2": w2}
+
+
 @exercise.misconception(of=init, fails=init_spread, breaks="each device returns its part")
 def other_weights_on_copies(seed, *, D, F):
     """You folded in a device's index along all axes. Devices that differ only along another axis hold the same weights: fold in only the index along tp."""
@@ -467,7 +476,7 @@ def time_of(chip, B, D, F, N, products=9, reduces=2):
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_without_gate(chip, B, D, F, N):
-    """You counted two matmuls in the forward pass. A gated block has three, and its backward pass has six."""
+    """You counted six matmuls. Either: you left out the gate. Or: you gave the backward pass as many matmuls as the forward pass. The forward pass has three matmuls, and the backward pass has six."""
     return time_of(chip, B, D, F, N, products=6)
 
 

@@ -323,6 +323,16 @@ def weights_gathered_for_columns(a, ws, *, mesh, scheme):
     return with_layers(s6=rows)(a, ws, mesh, scheme)
 
 
+@exercise.misconception(of=stack, fails=batch_budget, breaks="of the arrays under *sent in each layer*")
+def activations_sent_in_2(a, ws, *, mesh, scheme):
+    """In scheme 2 you sent A and C. FSDP sends W alone: gather W over x, and multiply your own rows of A by all of W."""
+
+    def moved(a, w):
+        return jax.lax.psum_scatter(own_part(gather(a, "x", 0), "x", 1) @ w, "x", scatter_dimension=0, tiled=True)
+
+    return with_layers(s2=moved)(a, ws, mesh, scheme)
+
+
 @exercise.misconception(of=stack, fails=both_budget, breaks="no matmul runs twice")
 def same_rows_twice(a, ws, *, mesh, scheme):
     """In scheme 4 you gathered W over y, so devices along y multiply the same rows by the same W. Multiply by a part of W, and gather C."""
@@ -422,6 +432,12 @@ def gathers_behind_the_product(a, ws, *, mesh, scheme):
         return behind
 
     return with_layers(s2=held(RIGHT[2]), s3=held(RIGHT[3]), s7=held(RIGHT[7]))(a, ws, mesh, scheme)
+
+
+@exercise.misconception(of=stack, fails=batch_value, breaks="the result, laid out as A")
+def gathered_along_the_other_dimension(a, ws, *, mesh, scheme):
+    """In scheme 2 or 3 the shapes of A and W do not fit. Gather W along the dimension that x cuts: dimension 0 in scheme 2, dimension 1 in scheme 3."""
+    return with_layers(s3=lambda a, w: a @ gather(w, "x", 0))(a, ws, mesh, scheme)
 
 
 @exercise.misconception(of=stack, fails=batch_value, breaks="the result, laid out as A")

@@ -7,6 +7,7 @@ from jax.sharding import PartitionSpec
 
 from grader.exercise import Scenario, axis, normal
 from grader.expect import (
+    Failure,
     expect_bubble,
     expect_close,
     expect_flops,
@@ -194,10 +195,50 @@ def first_eats_the_last(ws, x):
     return _pipeline(ws, x, takes=takes, hand_on=lambda made, n: jax.lax.ppermute(made, "pp", pairs(n, wrap=True)))
 
 
-@exercise.misconception(fails=forward_value, breaks="the other devices have zeros")
+def alike(found, due):
+    return np.allclose(found, due, rtol=0, atol=1e-3)
+
+
+def own_outputs_elsewhere(seen):
+    """For `gives`: require the outputs on the last device, and other numbers than zeros and outputs on the other devices."""
+    *others, last = seen.out.value
+    due = all_layers(seen.ws, seen.x)
+    if not alike(last, due) or any(alike(one, 0) or alike(one, due) for one in others):
+        raise Failure("this mistake returns other arrays")
+
+
+def outputs_everywhere(seen):
+    """For `gives`: require the outputs on every device."""
+    if not alike(seen.out.value, all_layers(seen.ws, seen.x)):
+        raise Failure("this mistake returns the outputs on every device")
+
+
+def next_outputs(seen):
+    """For `gives`: require on the last device, in place of each output, the output of the next micro-batch."""
+    if not alike(seen.out.value[-1, :-1], all_layers(seen.ws, seen.x)[1:]):
+        raise Failure("this mistake returns other outputs")
+
+
+@exercise.misconception(fails=forward_value, gives=own_outputs_elsewhere, breaks="the other devices have zeros")
 def everybody_returns(ws, x):
     """Every device returns its own output. Only the last device has the result: return zeros on the other devices."""
     return _pipeline(ws, x, returned=lambda out, me, n: out)
+
+
+@exercise.misconception(fails=forward_value, gives=outputs_everywhere, breaks="the other devices have zeros")
+def outputs_sent_to_all(ws, x):
+    """You sent the outputs to all devices. Only the last device returns the outputs: return zeros on the other devices, and send nothing."""
+    return jax.lax.psum(_pipeline(ws, x), "pp")
+
+
+@exercise.misconception(fails=forward_value, gives=next_outputs, breaks="the last device has the outputs")
+def outputs_a_tick_late(ws, x):
+    """You keep the outputs from tick P on. The last device has its first output in tick P - 1: its output of tick t is micro-batch t - (P - 1)."""
+
+    def slot(tick, n, m):
+        return jnp.clip(tick - n, 0, m - 1)
+
+    return _pipeline(ws, x, slot=slot, keep=lambda tick, n, m, made, old: jnp.where(tick >= n, made, old))
 
 
 @exercise.misconception(
@@ -332,7 +373,7 @@ def time_of_one_tick_more(chip, P, M, T, D):
 @exercise.misconception(of=pipeline_time)
 def time_one_at_a_time(chip, P, M, T, D):
     """You sent one micro-batch after the other through all devices. Each micro-batch starts a tick after the previous one."""
-    return M * P * matmul_time(4 * T * D**2, chip) + (M * P - 1) * 2 * T * D / CHIPS[chip].ici
+    return M * (P * matmul_time(4 * T * D**2, chip) + (P - 1) * 2 * T * D / CHIPS[chip].ici)
 
 
 @exercise.misconception(of=bubble_flops)

@@ -168,6 +168,18 @@ def some_in_flight(seen):
             raise Failure("this mistake keeps fewer micro-batches")
 
 
+def keeps(most):
+    """Return a function for `gives`. It requires that device s keeps most(P, M, s) micro-batches."""
+
+    def gives(seen):
+        for P, M, when, *_ in each_schedule(seen):
+            for s in range(P):
+                if most_in_flight(when, s, M) != most(P, M, s):
+                    raise Failure("this mistake keeps a different number of micro-batches")
+
+    return gives
+
+
 @exercise.misconception(fails=schedule_in_flight, gives=all_in_flight, breaks="at most P − s micro-batches in flight")
 def schedule_of_gpipe(P, M):
     """Your schedule is GPipe's: all forwards end before the first backward, and device 0 keeps M inputs. Start each backward as soon as you can."""
@@ -187,16 +199,24 @@ def schedule_one_more(P, M):
     return run(lists(P, M, lambda s: min(P - s + 1, M)), P)
 
 
-@exercise.misconception(fails=schedule_makespan, breaks="at most 2 (M + P − 1) ticks")
+def two_at_most(P, M, s):
+    return min(2, P - s, M)
+
+
+def one_less(P, M, s):
+    return min(max(P - 1 - s, 1), M)
+
+
+@exercise.misconception(fails=schedule_makespan, gives=keeps(two_at_most), breaks="at most 2 (M + P − 1) ticks")
 def schedule_two_in_flight(P, M):
     """You keep at most two micro-batches in flight on each device. The first devices then wait: device s needs P - s."""
-    return run(lists(P, M, lambda s: min(2, P - s, M)), P)
+    return run(lists(P, M, lambda s: two_at_most(P, M, s)), P)
 
 
-@exercise.misconception(fails=schedule_makespan, breaks="at most 2 (M + P − 1) ticks")
+@exercise.misconception(fails=schedule_makespan, gives=keeps(one_less), breaks="at most 2 (M + P − 1) ticks")
 def schedule_one_less(P, M):
     """You schedule P - 1 - s forwards first, which is one too few: devices wait although they could work."""
-    return run(lists(P, M, lambda s: min(max(P - 1 - s, 1), M)), P)
+    return run(lists(P, M, lambda s: one_less(P, M, s)), P)
 
 
 @exercise.misconception(fails=schedule_order, breaks="every cell comes in a later tick than the cell that it needs")
@@ -216,7 +236,7 @@ def schedule_two_in_a_cell(P, M):
     return [[cell("F", t - s) + cell("B", t - 2 * (P - 1) + s) for t in range(ticks)] for s in range(P)]
 
 
-@exercise.misconception(fails=schedule_makespan, breaks="at most 2 (M + P − 1) ticks")
+@exercise.misconception(fails=schedule_makespan, gives=keeps(lambda P, M, s: 1), breaks="at most 2 (M + P − 1) ticks")
 def schedule_one_at_a_time(P, M):
     """You finish forward and backward of a micro-batch on all devices before the next begins. Start the next micro-batch while the first is on other devices: the first device needs P micro-batches in flight, the last only one."""
     span = 2 * P
@@ -244,6 +264,12 @@ def schedule_back_from_the_first(P, M):
         )
 
     return [[here(s, t) for t in range(2 * (M + P))] for s in range(P)]
+
+
+@exercise.misconception(fails=schedule_complete, breaks="one list per device, one cell per tick")
+def schedule_of_ticks(P, M):
+    """You returned a list for each tick. Return a list for each device, with one cell for each tick."""
+    return [list(cells) for cells in zip(*schedule_1f1b(P, M), strict=True)]
 
 
 @exercise.alternative(of=schedule_1f1b)

@@ -202,7 +202,7 @@ def ranks_mixed(seen):
 def _run(
     programs, *,
     send_blocks=True, isend_blocks=False, by_name=False, anybody=False, wait_waits=True, never=False, whole_world=False, newest=False, backwards=False,
-    any_group=False, rounds=10**6, phases=(("send", "isend", "recv", "wait", "all_reduce"),),
+    any_group=False, first_wait=False, to_the_end=False, polled=False, rounds=10**6, phases=(("send", "isend", "recv", "wait", "all_reduce"),),
 ):  # fmt: skip
     """Run the reference with one part changed."""
     ranks = range(len(programs))
@@ -219,44 +219,81 @@ def _run(
     def meets(rank, group):
         if never:
             return [rank]
+        group = ranks if whole_world else group
         if any_group:
             return group if all(now(r)[0] == "all_reduce" for r in group) else []
-        group = ranks if whole_world else group
         return group if all(now(r) == now(rank) for r in group) else []
+
+    def visit(rank, allowed):
+        kind, *what = now(rank)
+        if kind not in allowed:
+            return
+        message = (rank, at[rank])
+        if kind in ("send", "isend") and message not in sent:
+            sent.add(message)
+            queue.append((*message, *what))
+            last[rank, what[1]] = last.get((rank, what[1]), message) if first_wait else message
+        free = (kind == "isend" and not isend_blocks) or (kind == "send" and not send_blocks)
+        free |= polled and message in received
+        if free or (kind == "wait" and (not wait_waits or last.get((rank, what[0])) in received)):
+            end(rank)
+        elif kind == "recv":
+            fits = [
+                m for m in queue if m[2] == rank and (anybody or m[0] == what[0]) and (not by_name or m[3] == what[1])
+            ]
+            if fits:
+                taken = fits[-1 if newest else 0]
+                queue.remove(taken)
+                received.add(taken[:2])
+                end(rank)
+                if at[taken[0]] == taken[1] and not polled:
+                    end(taken[0])
+        elif kind == "all_reduce":
+            end(*meets(rank, what[0]))
+
+    def moves(visited):
+        """Call the function, and return whether an operation began or ended."""
+        before = len(order) + len(sent)
+        visited()
+        return len(order) + len(sent) > before
+
+    def sweep(allowed):
+        for rank in reversed(ranks) if backwards else ranks:
+            while moves(lambda rank=rank: visit(rank, allowed)) and to_the_end:
+                pass
 
     for allowed in phases:
         for _ in range(rounds):
-            before = len(order) + len(sent)
-            for rank in reversed(ranks) if backwards else ranks:
-                kind, *what = now(rank)
-                if kind not in allowed:
-                    continue
-                message = (rank, at[rank])
-                if kind in ("send", "isend") and message not in sent:
-                    sent.add(message)
-                    queue.append((*message, *what))
-                    last[rank, what[1]] = message
-                free = (kind == "isend" and not isend_blocks) or (kind == "send" and not send_blocks)
-                if free or (kind == "wait" and (not wait_waits or last.get((rank, what[0])) in received)):
-                    end(rank)
-                elif kind == "recv":
-                    fits = [
-                        m
-                        for m in queue
-                        if m[2] == rank and (anybody or m[0] == what[0]) and (not by_name or m[3] == what[1])
-                    ]
-                    if fits:
-                        taken = fits[-1 if newest else 0]
-                        queue.remove(taken)
-                        received.add(taken[:2])
-                        end(rank)
-                        if at[taken[0]] == taken[1]:
-                            end(taken[0])
-                elif kind == "all_reduce":
-                    end(*meets(rank, what[0]))
-            if len(order) + len(sent) == before:
+            if not moves(lambda allowed=allowed: sweep(allowed)):
                 break
     return order, [rank for rank in ranks if at[rank] < len(programs[rank])]
+
+
+def ends(*mistakes):
+    """Return a function for `gives`. It requires that the operations end which end with one of these mistakes.
+
+    It tries several orders in which a program may visit the ranks. If the right operations end, the order must be right, too.
+    """
+
+    def gives(seen):
+        for args, got, want in seen.outcomes:
+            programs, order, stuck = args["programs"], [tuple(entry) for entry in got.value[0]], list(got.value[1])
+            visits = ({}, {"backwards": True}, {"to_the_end": True}, {"to_the_end": True, "polled": True})
+            ways = [mistake | visit for mistake in mistakes for visit in visits]
+            if sorted(order) not in [sorted(_run(programs, **way)[0]) for way in ways]:
+                raise Failure("other operations end with this mistake")
+            if stuck != [
+                rank for rank, program in enumerate(programs) if (rank, len(program) - 1) not in order and program
+            ]:
+                raise Failure("the list of stuck ranks is not that of the order")
+            try:
+                right = sorted(order) != sorted(want.value[0]) or replayed(programs, order) == stuck
+            except ValueError:
+                right = False
+            if not right:
+                raise Failure("the right operations end, but not in this order")
+
+    return gives
 
 
 @exercise.misconception(fails=ranks_messages, breaks="with send and recv")
@@ -272,13 +309,13 @@ def ranks_send_on_from_the_last(programs):
     return _run(programs, send_blocks=False, backwards=True)
 
 
-@exercise.misconception(fails=ranks_isend, breaks="with isend and wait, too")
+@exercise.misconception(fails=ranks_isend, gives=ends({"isend_blocks": True}), breaks="with isend and wait, too")
 def ranks_isend_waits(programs):
     """Your isend waits until its message is received. It must end at once. Only `wait` waits."""
     return _run(programs, isend_blocks=True)
 
 
-@exercise.misconception(fails=ranks_messages, breaks="A `recv` ignores names")
+@exercise.misconception(fails=ranks_messages, gives=ends({"by_name": True}), breaks="A `recv` ignores names")
 def ranks_match_names(programs):
     """You give a recv the message that has the recv's name. A recv ignores names: give it the oldest message from the rank that it names."""
     return _run(programs, by_name=True)
@@ -290,22 +327,30 @@ def ranks_take_the_newest(programs):
     return _run(programs, newest=True)
 
 
+@exercise.misconception(form_of=ranks_take_the_newest, breaks=["the oldest message", "with isend and wait, too"])
+def ranks_take_the_newest_to_the_end(programs):
+    """Like `ranks_take_the_newest`, but each rank runs until it has to wait."""
+    return _run(programs, newest=True, to_the_end=True, polled=True)
+
+
 @exercise.misconception(fails=ranks_messages, breaks="with send and recv")
 def ranks_from_anybody(programs):
     """Your recv takes a message from any rank. It must take a message from the rank that it names, and wait while other messages arrive."""
     return _run(programs, anybody=True)
 
 
-@exercise.misconception(fails=[ranks_messages, ranks_groups], breaks="with send and recv")
+@exercise.misconception(fails=[ranks_messages, ranks_groups], gives=ends({"rounds": 1}), breaks="with send and recv")
 def ranks_in_one_round(programs):
     """You visit the ranks once. A rank that waits can continue after another rank has moved: repeat until no rank moves."""
     return _run(programs, rounds=1)
 
 
-@exercise.misconception(form_of=ranks_in_one_round, breaks="with send and recv")
-def ranks_in_one_round_from_the_last(programs):
-    """Like `ranks_in_one_round`, but the last rank is visited first."""
-    return _run(programs, rounds=1, backwards=True)
+@exercise.misconception(
+    fails=ranks_isend, gives=ends({"first_wait": True}), breaks="this rank's latest `isend` with this name"
+)
+def ranks_wait_for_the_first(programs):
+    """Your wait waits for the first isend with its name. It must wait for the latest isend with this name."""
+    return _run(programs, first_wait=True)
 
 
 @exercise.misconception(fails=ranks_isend, breaks="with isend and wait, too")
@@ -332,7 +377,11 @@ def ranks_reduce_alone_from_the_last(programs):
     return _run(programs, never=True, backwards=True)
 
 
-@exercise.misconception(fails=ranks_groups, breaks="with all_reduce in groups")
+@exercise.misconception(
+    fails=ranks_groups,
+    gives=ends({"whole_world": True}, {"whole_world": True, "any_group": True}),
+    breaks="with all_reduce in groups",
+)
 def ranks_reduce_all(programs):
     """Your all_reduce waits for all ranks. It must wait only for the ranks of its group."""
     return _run(programs, whole_world=True)
@@ -442,6 +491,12 @@ def ring_all_at_once(gpu, X, V):
 
 
 @exercise.misconception(of=blocking_ring_time)
+def ring_sends_then_receives(gpu, X, V):
+    """You let all ranks send at the same time, and then receive. A send ends when it is received, and at first only rank 0 receives. The others follow one by one."""
+    return 2 * V * 1e9 / GPUS[gpu].egress
+
+
+@exercise.misconception(of=blocking_ring_time)
 def ring_one_less(gpu, X, V):
     """You counted all sends but one. Rank 0 also has to send, after rank 1 has finished."""
     return (X - 1) * V * 1e9 / GPUS[gpu].egress
@@ -463,6 +518,12 @@ def ring_always_even(gpu, X, Y, V):
 def ring_never_waits(gpu, X, Y, V):
     """You took one round for each ring, as with isend. Here half of the ranks receive before they send."""
     return 2 * V * 1e9 / GPUS[gpu].egress
+
+
+@exercise.misconception(of=alternating_ring_time)
+def ring_odd_one_by_one(gpu, X, Y, V):
+    """You let the sends of the odd ring follow one by one. Pairs of ranks are busy at the same time. Only the last rank and rank 0 need a third round."""
+    return (2 + Y) * V * 1e9 / GPUS[gpu].egress
 
 
 @exercise.misconception(of=alternating_ring_time)

@@ -139,6 +139,7 @@ def _grads(
     apply=lambda ws, a: stage(ws, a),
     squares=jnp.sum,
     came=lambda x: x[0],
+    told=lambda loss: jax.lax.psum(loss, "pp"),
 ):  # fmt: skip
     """Run the reference with two permutes in every tick, and one part changed."""
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
@@ -163,7 +164,7 @@ def _grads(
     none = jnp.zeros_like(squares(x[0]))
     begin = came(x), came(x), jnp.zeros((slots(n, m), *x.shape[1:])), none, jnp.zeros_like(ws)
     _, _, _, loss, grads = jax.lax.fori_loop(0, ticks(n, m), a_tick, begin)
-    return jnp.sum(jax.lax.psum(loss, "pp")), grads
+    return jnp.sum(told(loss)), grads
 
 
 def _both(chosen, there, back, *carry):
@@ -291,6 +292,30 @@ def all_to_the_right(ws, x, y):
         return (jax.lax.ppermute(made, "pp", ring(1)),) * 2
 
     return _grads(ws, x, y, hand_on=hand_on)
+
+
+@exercise.misconception(form_of=all_to_the_right, breaks="loss and gradient are those of one device")
+def all_round_to_the_right(ws, x, y):
+    """Like `all_to_the_right`, but gradients go round a ring, and the first arrays are zeros."""
+
+    def hand_on(made):
+        n = jax.lax.axis_size("pp")
+        return jax.lax.ppermute(made, "pp", ring(1)), jax.lax.ppermute(made, "pp", [(s, (s + 1) % n) for s in range(n)])
+
+    return _grads(ws, x, y, hand_on=hand_on, came=lambda x: jnp.zeros_like(x[0]))
+
+
+@exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
+def program_sum_of_means(ws, x, y):
+    """Your loss is the sum of the micro-batches' means, and so is your gradient. The loss is the mean over all M micro-batches: divide both by M."""
+    m = len(y)
+    return _grads(ws, x, y, per=lambda y: y[0].size, told=lambda loss: m * jax.lax.psum(loss, "pp"))
+
+
+@exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
+def loss_on_the_last_alone(ws, x, y):
+    """Only the last device returns the loss. Sum the loss over pp: the other devices add zeros."""
+    return _grads(ws, x, y, told=lambda loss: loss)
 
 
 @exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")

@@ -552,6 +552,18 @@ def gathered_tokens_there(x, route, w, *, k, cap):
     return joined(back(through(here, w)), gate, expert, slot, len(x))
 
 
+@exercise.misconception(form_of=gathered_tokens, breaks="over ep only all-to-alls")
+def gathered_tokens_and_gates(x, route, w, *, k, cap):
+    """Like `gathered_tokens`, but a reduce-scatter adds the devices' sums of results."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    n, me, token = jax.lax.axis_size("ep"), jax.lax.axis_index("ep"), jnp.tile(jnp.arange(len(x)), k)
+    gates = jnp.zeros((len(x), E)).at[token, expert].add(jnp.where(slots_of(expert, E) < cap, gate, 0))
+    rows, gates = jax.lax.all_gather(x, "ep", tiled=True), jax.lax.all_gather(gates, "ep", tiled=True)
+    mine = jax.lax.dynamic_slice_in_dim(gates, me * (E // n), E // n, axis=1)
+    made = jnp.tanh(jnp.einsum("sd,edf->sef", rows, w))
+    return jax.lax.psum_scatter(jnp.einsum("se,sef->sf", mine, made), "ep", tiled=True)
+
+
 @exercise.misconception(fails=moe_traffic, breaks="nothing over dp")
 def tokens_sent_over_dp(x, route, w, *, k, cap):
     """You sent tokens over dp. Devices along dp have copies of the experts, so tokens find all experts along ep."""

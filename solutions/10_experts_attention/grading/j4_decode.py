@@ -317,6 +317,12 @@ def read_by_positions_only(chip, B, S, X):
 
 
 @exercise.misconception(of=cache_read_time)
+def read_with_an_axis_left_out(chip, B, S, X):
+    """You left out y or z. y cuts the heads and z cuts the sequences."""
+    return hbm_time(2 * 2 * B * S / X * 8 / 4 * 128, chip)
+
+
+@exercise.misconception(of=cache_read_time)
 def read_uncut(chip, B, S, X):
     """You left out x. Each chip has only its part of the positions."""
     return hbm_time(2 * 2 * B / 4 * S * 8 / 4 * 128, chip)

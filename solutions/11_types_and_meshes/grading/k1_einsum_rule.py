@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import math
 
 import numpy as np
 
@@ -282,7 +283,18 @@ def two_letters_on_one_axis(equation, placements):
         return f"S({out.index(cut[0])})" if cut[0] in out else "P"
 
 
-@exercise.misconception(of=einsum_rule, fails=[of_shards, of_graphs], breaks="whole and cut operands")
+def an_operands_position(seen):
+    """For `gives`: require a cut operand's placement where the result is cut, and the right outcome elsewhere."""
+    for args, got, want in seen.outcomes:
+        cut = want.value is not None and want.value[0] == "S"
+        right = [place for place in args["placements"] if place[0] == "S"] if cut else [want.value]
+        if got.value not in right:
+            raise Failure("the placement is not an operand's")
+
+
+@exercise.misconception(
+    of=einsum_rule, fails=[of_shards, of_graphs], gives=an_operands_position, breaks="whole and cut operands"
+)
 def position_kept(equation, placements):
     """You kept the operand's dimension number. Look the letter up in the output, where it may have another position."""
     found = einsum_rule(equation, placements)
@@ -311,6 +323,12 @@ def every_op_keeps_a_sum(op, placements):
     if len(set(placements)) > 1:
         raise ValueError("the operands have different placements")
     return placements[0]
+
+
+@exercise.misconception(of=elementwise_rule, fails=elementwise_sums, breaks="the four operations")
+def relu_keeps_a_sum(op, placements):
+    """You accepted partial sums for relu. relu is linear only on positive numbers: try 5 and -3."""
+    return placements[0] if op == "relu" else elementwise_rule(op, placements)
 
 
 @exercise.misconception(of=elementwise_rule, fails=elementwise_sums, breaks="the four operations")
@@ -384,6 +402,12 @@ def diagonal_meets(X, Y):
     """You counted the devices with i = j. The parts are i·Y + j and j·X + i. If X and Y differ, i = j does not make
     them equal."""
     return min(X, Y)
+
+
+@exercise.misconception(of=pieces_that_meet)
+def first_device_left_out(X, Y):
+    """You left out device (0, 0): its parts have index 0 in both operands."""
+    return math.gcd(X - 1, Y - 1)
 
 
 @exercise.misconception(of=pieces_that_meet)

@@ -167,6 +167,12 @@ def pending_missed(equation, placements):
     return [(eq, "R" if place == "P" else place) for eq, place in einsum_bwd(equation, placements)]
 
 
+@exercise.misconception(form_of=pending_missed, breaks="the placement of its operand, or pending")
+def operands_placements_kept(equation, placements):
+    """Like `pending_missed`, but a partial sum has a pending gradient."""
+    return [(eq, place) for (eq, _), place in zip(einsum_bwd(equation, placements), placements, strict=True)]
+
+
 @exercise.misconception(of=einsum_bwd, fails=bwd_pending, breaks="the placement of its operand, or pending")
 def only_the_batch_watched(equation, placements):
     """You considered only a cut batch. Any cut letter that the operand lacks makes its gradient pending, also the
@@ -184,6 +190,13 @@ def cotangent_of_a_sum_pending(equation, placements):
     if einsum_rule(equation, placements) != "P":
         return einsum_bwd(equation, placements)
     return [(eq, "P") for eq, _ in einsum_bwd(equation, placements)]
+
+
+@exercise.misconception(of=einsum_bwd, fails=bwd_of_sums, breaks="the output or an operand is a partial sum")
+def other_operands_of_a_sum_settled(equation, placements):
+    """If an operand is a partial sum, each device multiplies the other operands by its own part of the sum. So their gradients are pending."""
+    gradients = einsum_bwd(equation, placements)
+    return [(eq, "R") if place == "P" and "P" in placements else (eq, place) for eq, place in gradients]
 
 
 @exercise.misconception(

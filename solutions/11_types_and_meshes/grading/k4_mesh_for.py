@@ -408,7 +408,7 @@ def without_cp(C, **rest):
 
 @exercise.misconception(of=nodes_of_a_weight)
 def packed(T, **rest):
-    """You put 8 ranks of the group in each node. tp is the inner axis, so a node has only 8 / tp ranks of one group."""
+    """Either: you put 8 ranks of the group in each node. tp is the inner axis, so a node has only 8 / tp ranks of one group. Or: you counted the ranks along dp_shard. The group includes cp, too."""
     return nodes_of_a_weight(T=T, **rest) / T
 
 

@@ -284,6 +284,13 @@ def axes_taken_for_good(B, S, E, F, mesh):
 
 
 @exercise.misconception(of=bytes_by_rules)
+def embed_left_whole(B, S, E, F, mesh):
+    """You left the embed dimension of w whole. w has no batch dimension that takes fsdp, so embed gets fsdp."""
+    dp, fsdp, tp = mesh
+    return 2 * B * S * E / (dp * fsdp * tp) + 2 * E * F / tp
+
+
+@exercise.misconception(of=bytes_by_rules)
 def seq_left_whole(B, S, E, F, mesh):
     """You left seq whole because the rule for mlp comes first. x has no mlp dimension, so seq gets tp."""
     dp, fsdp, tp = mesh

@@ -6,7 +6,7 @@ from statistics import linear_regression, mean, median
 import numpy as np
 
 from grader.exercise import Scenario
-from grader.expect import expect_outcomes
+from grader.expect import Failure, expect_outcomes
 from l2_predict_profile import (
     all_reduce_predicted,
     durations,
@@ -327,28 +327,50 @@ def line(measured, of=median):
     return linear_regression(*typical(measured, of))
 
 
-@exercise.misconception(of=fit, fails=fitted, breaks="(N−1)·α + (N−1)/N · V/β")
+def instead(mistaken):
+    """Return a function for `gives`. It requires ``mistaken(devices, α, β)`` in place of the right α and β."""
+
+    def gives(seen):
+        for args, got, want in seen.outcomes:
+            if want.error:
+                continue
+            due = mistaken(args["devices"], *want.value)
+            if got.error or not np.allclose(got.value, due, rtol=0.06, atol=0):  # 0.05 is the check's tolerance
+                raise Failure("this mistake gives different numbers")
+
+    return gives
+
+
+@exercise.misconception(
+    of=fit, fails=fitted, gives=instead(lambda n, a, b: (a, b * n / (n - 1))), breaks="(N−1)·α + (N−1)/N · V/β"
+)
 def whole_array_crossed(measured, devices):
     """You let the whole array cross a link. A device already has its own part, so (N-1)/N of the array crosses."""
     slope, start = line(measured)
     return start / (devices - 1), 1 / slope
 
 
-@exercise.misconception(of=fit, fails=fitted, breaks="(N−1)·α + (N−1)/N · V/β")
+@exercise.misconception(
+    of=fit, fails=fitted, gives=instead(lambda n, a, b: (a * (n - 1), b)), breaks="(N−1)·α + (N−1)/N · V/β"
+)
 def latency_of_all_hops(measured, devices):
     """You returned the time of an empty gather as α. An empty gather has N-1 hops: divide by N-1."""
     slope, start = line(measured)
     return start, (devices - 1) / devices / slope
 
 
-@exercise.misconception(of=fit, fails=fitted, breaks="(N−1)·α + (N−1)/N · V/β")
+@exercise.misconception(
+    of=fit, fails=fitted, gives=instead(lambda n, a, b: (a * (n - 1) / n, b)), breaks="(N−1)·α + (N−1)/N · V/β"
+)
 def as_many_hops_as_devices(measured, devices):
     """You counted N hops. After N-1 hops every device has every part."""
     slope, start = line(measured)
     return start / devices, (devices - 1) / devices / slope
 
 
-@exercise.misconception(of=fit, fails=fitted, breaks="(N−1)·α + (N−1)/N · V/β")
+@exercise.misconception(
+    of=fit, fails=fitted, gives=instead(lambda n, a, b: (a, b * n)), breaks="(N−1)·α + (N−1)/N · V/β"
+)
 def pieces_for_the_array(measured, devices):
     """You took V as one device's part. V counts the bytes of the whole array, so (N-1)/N · V crosses a link, not (N-1)
     · V."""
@@ -356,7 +378,7 @@ def pieces_for_the_array(measured, devices):
     return start / (devices - 1), (devices - 1) / slope
 
 
-@exercise.misconception(of=fit, fails=fitted)
+@exercise.misconception(of=fit, fails=fitted, gives=instead(lambda n, a, b: (a, 1 / b)))
 def seconds_of_a_byte(measured, devices):
     """You returned seconds per byte. β is bytes per second, 1 / slope."""
     slope, start = line(measured)
@@ -386,7 +408,14 @@ def slowest_calls(measured, devices):
     return start / (devices - 1), (devices - 1) / devices / slope
 
 
-@exercise.misconception(of=fit, fails=fitted, breaks="(N−1)·α + (N−1)/N · V/β")
+def without_latency(seen):
+    """For `gives`: require α = 0."""
+    for _, got, want in seen.outcomes:
+        if not want.error and (got.error or got.value[0] != 0):
+            raise Failure("this mistake gives no latency")
+
+
+@exercise.misconception(of=fit, fails=fitted, gives=without_latency, breaks="(N−1)·α + (N−1)/N · V/β")
 def no_latency(measured, devices):
     """You divided bytes by seconds, as if hops cost nothing. Fit the slope and the value at 0: the line need not go through
     zero."""
@@ -412,7 +441,15 @@ def smallest_for_latency(measured, devices):
     return seconds[0] / (devices - 1), sizes[-1] * (devices - 1) / devices / (seconds[-1] - seconds[0])
 
 
-@exercise.misconception(of=fit, fails=fitted, breaks="`ValueError` for fewer than two sizes")
+def wrong_for_one_size(seen):
+    """For `gives`: require another outcome than ValueError for one size, and right numbers for several sizes."""
+    for _, got, want in seen.outcomes:
+        wrong = got.error if not want.error else got.error == want.error
+        if wrong or (want.value and not np.allclose(got.value, want.value, rtol=0.06, atol=0)):
+            raise Failure("this mistake gives other numbers")
+
+
+@exercise.misconception(of=fit, fails=fitted, gives=wrong_for_one_size, breaks="`ValueError` for fewer than two sizes")
 def one_size_fitted(measured, devices):
     """You fitted a line to one size. Infinitely many lines go through one point: raise ValueError."""
     if len(measured) > 1:
@@ -457,6 +494,12 @@ def reduced_whole(N, a, b, V):
 def reduced_at_one_latency(N, a, b, V):
     """You counted α only once for each trip round the ring. α is the time of one hop, and each trip has N-1 hops."""
     return 2 * (a * 1e-6 + (N - 1) * V * 1e6 / N / (b * 1e9))
+
+
+@exercise.misconception(of=all_reduce_predicted)
+def reduced_by_the_hops_of_one_trip(N, a, b, V):
+    """You counted the hops of one trip round the ring. An all-reduce goes round twice, with N-1 hops on each trip."""
+    return (N - 1) * (a * 1e-6 + 2 * V * 1e6 / N / (b * 1e9))
 
 
 @exercise.misconception(of=all_reduce_predicted)

@@ -131,22 +131,25 @@ def axes_for_one_device(seen):
             raise Failure("this mistake returns other axes")
 
 
-@exercise.misconception(of=axes, fails=axes_of_groups, breaks="groups over one axis or several")
+def of_the_size(seen):
+    """For `gives`: require an axis of the group's size. Without such an axis, require no axis, all axes, or axes that
+    divide the size."""
+    for args, got, _ in seen.outcomes:
+        mesh, size, dividing = args["mesh"], len(args["groups"][0]), []
+        same = [[axis] for axis in mesh if mesh[axis] == size]
+        for axis in mesh:
+            if size > 1 and size % mesh[axis] == 0:
+                dividing, size = [*dividing, axis], size // mesh[axis]
+        if got.value not in [*(same or [[], list(mesh)]), dividing]:
+            raise Failure("this mistake returns other axes")
+
+
+@exercise.misconception(of=axes, fails=axes_of_groups, gives=of_the_size, breaks="groups over one axis or several")
 def axes_by_size(groups, mesh):
     """You looked for an axis with the size of the group. Two axes may have equal sizes, and a group may run over
     several axes: look at the stride from one device to the next."""
     size = len(groups[0])
     return next(([axis] for axis in mesh if mesh[axis] == size), list(mesh) if size > 1 else [])
-
-
-@exercise.misconception(form_of=axes_by_size)
-def axes_by_dividing_the_size(groups, mesh):
-    """Like `axes_by_size`, but the function names each axis whose size divides the rest of the group's size."""
-    size, found = len(groups[0]), []
-    for axis in mesh:
-        if size > 1 and size % mesh[axis] == 0:
-            found, size = [*found, axis], size // mesh[axis]
-    return found
 
 
 @exercise.misconception(
@@ -251,12 +254,49 @@ def copies_as_a_cut(hlo, mesh):
     return replaced(hlo, global_shapes(hlo, mesh), with_copies, cut)
 
 
+def untransposed(hlo):
+    """Return the program without T(...) in its shardings."""
+    return re.sub(r"(<=\[[\d,]+\])T\([\d,]+\)", r"\1", hlo)
+
+
+def by_steps(line, mesh):
+    """Return the axes of a line of devices, found by the steps between neighbours, the outer axis first."""
+    found, step = [], 1
+    while step < len(line) and len(found) < len(mesh):
+        name, *_ = axes([[int(line[0]), int(line[step])]], mesh)
+        found, step = [name, *found], step * mesh[name]
+    return found
+
+
+def axes_of_the_plain_grid(seen):
+    """For `gives`: require, for each grid with T(...), the axes along which the devices of the plain grid differ."""
+    for args, got, want in seen.outcomes:
+        mesh, plain = args["mesh"], untransposed(args["hlo"])
+        every = zip(parameters(args["hlo"]), got.value, want.value, global_shapes(plain, mesh), strict=True)
+        for (_, sharding), found, right, (_, read) in every:
+            if "T(" not in sharding:
+                same = [list(part) for part in found] == [list(part) for part in right]
+            else:
+                devices = grid(re.search(r"devices=([^ }]+)", sharding)[1].split("T")[0])
+                cut = range(len(right[1]))
+                lines = [np.moveaxis(devices, i, 0).reshape(devices.shape[i], -1)[:, 0] for i in cut]
+                same = all(
+                    names in (of, by_steps(line, mesh)) or set(names) == set(axes([line], mesh))
+                    for names, of, line in zip(found[1], read, lines, strict=True)
+                )
+            if not same:
+                raise Failure("this mistake returns other shapes or axes")
+
+
 @exercise.misconception(
-    of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes], breaks="is a grid of devices"
+    of=global_shapes,
+    fails=[shapes_on_unequal_axes, shapes_on_equal_axes],
+    gives=axes_of_the_plain_grid,
+    breaks="is a grid of devices",
 )
 def grid_not_transposed(hlo, mesh):
     """You read the grid's devices in their order. T(1,0) transposes the grid before the array is cut."""
-    return global_shapes(re.sub(r"(<=\[[\d,]+\])T\([\d,]+\)", r"\1", hlo), mesh)
+    return global_shapes(untransposed(hlo), mesh)
 
 
 @exercise.misconception(of=global_shapes, fails=shapes_on_equal_axes, breaks="only their strides differ")
@@ -278,6 +318,17 @@ def cut_by_size(hlo, mesh):
     return replaced(hlo, global_shapes(hlo, mesh), cut=cut)
 
 
+def by_parts(hlo, mesh, right, other):
+    """Return the right shapes, with the first axis that has as many devices as a dimension has parts, or ``other``."""
+
+    def cut(sharding, names):
+        first = {size: [axis] for axis, size in reversed(mesh.items())}
+        parts = tiles(sharding)[: len(names)] or [1] * len(names)
+        return [first.get(n, other) if n > 1 else [] for n in parts]
+
+    return replaced(hlo, right, cut=cut)
+
+
 @exercise.misconception(
     of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes], breaks="only their strides differ"
 )
@@ -285,12 +336,13 @@ def axes_by_the_number_of_parts(hlo, mesh):
     """You found axes by the number of parts of a dimension. Axes of equal size have equal numbers of parts, and two axes
     may cut a dimension in either order. Find each axis by the stride from one device to the next in the grid."""
 
-    def cut(sharding, names):
-        first = {size: [axis] for axis, size in reversed(mesh.items())}
-        parts = tiles(sharding)[: len(names)] or [1] * len(names)
-        return [first.get(n, list(mesh)) if n > 1 else [] for n in parts]
+    return by_parts(hlo, mesh, global_shapes(hlo, mesh), list(mesh))
 
-    return replaced(hlo, global_shapes(hlo, mesh), cut=cut)
+
+@exercise.misconception(form_of=axes_by_the_number_of_parts)
+def axes_by_the_number_of_parts_or_none(hlo, mesh):
+    """Like `axes_by_the_number_of_parts`, but without an axis where no axis has this number."""
+    return by_parts(hlo, mesh, global_shapes(hlo, mesh), [])
 
 
 @exercise.misconception(
