@@ -25,6 +25,7 @@ _NO_NAME = (
     f"this is no student's name; rename it to at most {_LONGEST} visible characters that do not start with a dot or a "
     "blank"
 )
+_NO_LINKS = f"{A_LINK}; put the files themselves there"
 _JOINERS = "\u200c\u200d"  # Invisible characters that are parts of words in several scripts.
 
 
@@ -152,7 +153,7 @@ def _submitted(paths: list[Path]) -> list[Place]:
 
 def _is_there_twice(names: list[str], paths: Sequence[Path]) -> str:
     who = f"{names[0]} has" if len(names) == 1 else f"{' and '.join(names)} (names that look alike) have"
-    where = " and ".join(printable(str(path)) for path in paths)
+    where = " and ".join(printable(str(path)) + " (a link)" * path.is_symlink() for path in paths)
     mend = "put the submissions into one folder, or rename one if they are from two students"
     return f"{who} several submissions: {where}; {mend}"
 
@@ -174,7 +175,7 @@ def _students_at(
         others.append(path)
         return []
     entries = _sort_entries(path, exercises, notes)
-    zips, stray = entries.zips, _strays(entries, exercises, parsers)
+    stray = _strays(path, entries, exercises, parsers)
     for file in stray:
         reason = (
             f"{printable(str(file))} is beside the submissions of several students and names no student; "
@@ -182,13 +183,13 @@ def _students_at(
             "put that folder into a new folder and grade the new folder"
         )
         cases.append(Case("", reason, (file,)))
-    folders, named = ([path for path in paths if path not in stray] for paths in (entries.folders, entries.named))
+    folders, zips, named = (
+        [entry for entry in found if entry not in stray] for found in (entries.folders, entries.zips, entries.named)
+    )
     if _is_one_student(folders, zips, named, exercises):
         return [(path.resolve().name, path)]
     loose = [(owner(file.stem, exercises), file) for file in (*zips, *named)]
     if loose or any(_holds_work(folder, exercises, parsers) for folder in folders):
-        links = ((link, f"{printable(str(link))} {A_LINK}; put the files themselves there") for link in entries.links)
-        cases += [Case(link.name, reason, (link,)) for link, reason in links]
         others += entries.others
         # A student whose folder has no submitted files is graded, too, and gets zero with a reason.
         return [*((folder.name, folder) for folder in folders), *loose]
@@ -205,15 +206,14 @@ class _InFolder:
     zips: list[Path]
     named: list[Path]
     others: list[Path]
-    links: list[Path]
 
 
 def _sort_entries(folder: Path, exercises: Mapping[str, str], notes: list[str]) -> _InFolder:
-    found = _InFolder([], [], [], [], [])
+    found = _InFolder([], [], [], [])
     for entry in entries_of(folder, notes):
         path = folder / entry.name
         if entry.is_symlink():
-            found.links.append(path)
+            found.others.append(path)
         elif entry.is_dir(follow_symlinks=False):
             found.folders.append(path)
         elif path.suffix.lower() == ".zip":
@@ -235,7 +235,7 @@ def _sort_others(
 
     Args:
         others: files that are not named like submissions. This includes ``.py`` files and notebooks that are not
-            named after an exercise, and all files that are neither ``.py`` files, notebooks nor zips.
+            named after an exercise, all files that are neither ``.py`` files, notebooks nor zips, and all links.
     """
     unclear: dict[str, list[Path]] = {}
     passed_over: list[str] = []
@@ -252,6 +252,8 @@ def _sort_others(
             cases.append(Case(student, reason, (path,), graded=True))
         elif why:
             cases.append(Case(_student_in(path, student_of, exercises), f"{shown} {why}", (path,)))
+        elif path.name == STATED and path.is_symlink():
+            cases.append(Case("", f"{shown} {_NO_LINKS}", (path,)))
         elif path.name != STATED:
             passed_over.append(printable(path.name))
     if passed_over:
@@ -263,6 +265,8 @@ def _sort_others(
 def _why_unread(path: Path, exercises: Mapping[str, str]) -> str:
     """Return why a file cannot be read, as text to follow its name; '' if it cannot hold a submission."""
     suffix = path.suffix.lower()
+    if path.is_symlink():
+        return _NO_LINKS if suffix in ("", ".zip", *SUFFIXES, *ARCHIVES) or os.path.isdir(path) else ""
     if suffix in SUFFIXES:
         return (
             "is not named after an exercise; rename it, or move it into a folder named after the student "
@@ -274,9 +278,9 @@ def _why_unread(path: Path, exercises: Mapping[str, str]) -> str:
 
 
 def _student_in(path: Path, student_of: Callable[[str], str], exercises: Mapping[str, str]) -> str:
-    """Return the student who is named in a file's name; "" if the file is named after an exercise or module only."""
+    """Return the student who is named in a file's name; "" if the name has no student's name (``is_unsigned``)."""
     stem = stem_of(path.name)
-    if best_match(stem, exercises).quality != Quality.NONE and is_unsigned(stem, exercises):
+    if is_unsigned(stem, exercises):
         return ""
     student = student_of(owner(stem, exercises))
     return student if _is_a_name(student) else path.name
@@ -305,43 +309,34 @@ def _is_of_course(folder: Path, exercises: Mapping[str, str]) -> bool:
     return folder.name.lower() in {"exercises", *(module.lower() for module in exercises.values())}
 
 
-def _strays(entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) -> list[Path]:
+def _strays(path: Path, entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) -> list[Path]:
     """Return the files and folders without a student's name that are beside the submissions of several students.
 
     If such a file or folder were graded, it would merge the submissions of all students into one submission. There are
-    several students if at least two files have students' names, or if at least two other folders hold submitted files
-    and these folders outnumber the course's own folders. Folders and files called old or final do not count. Versions
-    of a loose file (``_is_version``) do not count either.
+    several students if files have the names of at least two students, or if at least two students have files, or
+    folders that hold submitted files, and these students outnumber the course's own folders. Folders called old or
+    final do not count, and neither does a student with the folder's own name.
     """
     course = [folder for folder in entries.folders if _is_of_course(folder, exercises)]
-    unsigned = [*course, *(file for file in entries.named if is_unsigned(file.stem, exercises))]
+    unsigned = [*course, *(file for file in (*entries.zips, *entries.named) if is_unsigned(file.stem, exercises))]
     if not unsigned:
         return []
+    files = [f for f in (*entries.zips, *entries.named) if _is_signed(f, exercises)]
+    signed = {_looks(owner(file.stem, exercises)) for file in files}
     others = (
         f for f in entries.folders if f not in course and not is_called_old(f.name) and not is_called_final(f.name)
     )
-    several = len(_students_named(entries, exercises)) > 1
-    several = several or sum(_holds_work(folder, exercises, parsers) for folder in others) > max(1, len(course))
+    folders = {_looks(folder.name) for folder in others if _holds_work(folder, exercises, parsers)}
+    own = {_looks(path.resolve().name)}
+    several = len(signed - own) > 1 or len((signed | folders) - own) > max(1, len(course))
     return unsigned if several else []
 
 
-def _students_named(entries: _InFolder, exercises: Mapping[str, str]) -> set[str]:
-    """Return the students whose names are in the names of zips, or at the beginning of the names of loose files."""
-    signed = [file for file in (*entries.zips, *entries.named) if _names_a_student(file.stem, exercises)]
-    return {owner(file.stem, exercises) for file in signed if file in entries.zips or not _is_version(file, exercises)}
-
-
-def _is_version(file: Path, exercises: Mapping[str, str]) -> bool:
-    """Return True for c3_contracting_v2.py and 2_c3_contracting.py, which may be versions of one student's file."""
-    (target, *_), name = best_match(file.stem, exercises).targets, owner(file.stem, exercises)
-    return file.stem.lower().startswith(target.lower()) or (name.isdigit() and len(name) <= _LONGEST_NUMBER)
-
-
-def _names_a_student(stem: str, exercises: Mapping[str, str]) -> bool:
-    """Return True if a file name has a student's name beside the name of an exercise or module."""
-    if is_called_old(stem) or is_called_final(stem) or best_match(stem, exercises).quality == Quality.NONE:
-        return False
-    return not is_unsigned(stem, exercises)
+def _is_signed(file: Path, exercises: Mapping[str, str]) -> bool:
+    """Return True if a file's name has a student's name. The number in 2_c3_contracting.py may be a version's."""
+    name = owner(file.stem, exercises)
+    is_number = name.isdigit() and len(name) <= _LONGEST_NUMBER and file.suffix.lower() != ".zip"
+    return not is_number and not is_unsigned(file.stem, exercises)
 
 
 def _holds_work(folder: Path, exercises: Mapping[str, str], parsers: Parsers) -> bool:
