@@ -42,16 +42,37 @@ def keep_cases(
     seen = {login(name).casefold() for name in (*graded, *_names_in(found))}
     cases: dict[Case, None] = {}
     for case in database.cases():
-        left = tuple(path for path in case.paths if not _is_read(base / path, now))
+        left = [file for file in _files(case) if not any(_is_read(base / path, now) for path in file)]
+        there = any(os.path.lexists(base / path) for file in left for path in file)
         followed = case.followed or _is_followed(case.student, seen, login)
-        if any(os.path.lexists(base / path) for path in left) or (not followed and (left or not case.paths)):
-            cases[replace(case, paths=left, followed=followed)] = None
+        if there or (not followed and (left or not case.paths)):
+            cases[replace(case, paths=_stored(left, base), followed=followed)] = None
     for case in found:
-        # The paths are relative, so that the folder of reports and the submissions can move together.
-        paths = tuple(Path(os.path.relpath(_real(path), base)) for path in case.paths)
+        paths = _stored([(_real(path),) for path in case.paths], base)
         cases[replace(case, student=name_of(case.student), paths=paths)] = None
     database.set_cases(list(cases))
     return list(cases)
+
+
+def _files(case: Case) -> list[tuple[Path, ...]]:
+    """Return the places of each file of a stored case: relative to the folder of reports, and absolute.
+
+    With the relative place, the folder of reports and the submissions can move together. With the absolute place, only
+    one of them can move. Older versions stored no absolute place.
+    """
+    relative = [path for path in case.paths if not path.is_absolute()]
+    absolute = [path for path in case.paths if path.is_absolute()]
+    return [*zip(relative, absolute, strict=True)] if absolute else [(path,) for path in relative]
+
+
+def _stored(files: Sequence[tuple[Path, ...]], base: Path) -> tuple[Path, ...]:
+    """Return the relative places of the files, then the absolute places. If a file is found, its places are updated."""
+    relative, absolute = [], []
+    for file in files:
+        at = next((path for path in file if os.path.lexists(base / path)), None)
+        relative.append(Path(os.path.relpath(base / (at or file[0]), base)))
+        absolute.append(Path(os.path.normpath(base / (at or file[-1]))))
+    return (*relative, *absolute)
 
 
 def _names_in(cases: Iterable[Case]) -> Iterator[str]:
