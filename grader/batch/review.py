@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from grader.batch.database import Database
-from grader.common.text import SET_ASIDE
+from grader.common.text import SET_ASIDE, looks
 from grader.intake.students import stem_of
 from grader.intake.submission import Case
 from grader.reports.attention import name_of
@@ -39,7 +39,7 @@ def keep_cases(
     base = Path(os.path.realpath(out))
     # A case may be about a link itself, or about the path that the link leads to. So add both paths of each link.
     now = [*map(_real, read), *(Path(os.path.realpath(path)) for path in read)]
-    seen = {login(name).casefold() for name in (*graded, *_names_in(found))}
+    seen = {looks(login(name)) for name in (*graded, *_names_in(found))}
     cases: dict[Case, None] = {}
     for case in database.cases():
         left = [file for file in _files(case) if not any(_is_read(base / path, now) for path in file)]
@@ -95,7 +95,7 @@ def note_set_aside(database: Database, remarks: Mapping[str, str]) -> None:
 
 def _is_followed(student: str, seen: AbstractSet[str], login: Callable[[str], str]) -> bool:
     """Return True if ``student`` is in ``seen`` or is empty. Older versions named cases after files, too."""
-    return not student or not seen.isdisjoint(login(name).casefold() for name in (student, stem_of(student)))
+    return not student or not seen.isdisjoint(looks(login(name)) for name in (student, stem_of(student)))
 
 
 def _real(path: Path) -> Path:

@@ -17,7 +17,7 @@ from grader.batch.store import Folder
 from grader.cli.console import out, say, tell
 from grader.common.files import write_atomic
 from grader.common.result import Report
-from grader.common.text import a_few, composed
+from grader.common.text import a_few, looks
 from grader.course.loading import Course
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, Submission
@@ -126,18 +126,18 @@ def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = (
     """Return a function that maps a name to a student's name by ``login``, spelled as in the student's report or case.
 
     Two spellings of a name may differ in case or in Unicode form. The grader treats such spellings as one name, because
-    each report is a file, and some file systems treat such spellings as one file name.
+    they look alike on a page, and some file systems treat them as one file name.
 
     Args:
         here: students whose reports this run will write. A student without a report or case gets the spelling in
             ``here``.
     """
     aside = {*names_set_aside(to)}
-    spellings = Counter(composed(name).lower() for name in aside)
+    spellings = Counter(looks(name) for name in aside)
     # Two spellings that were set aside may be two students.
-    one_name = (name for name in aside if spellings[composed(name).lower()] == 1)
-    there = {composed(name).lower(): name for name in (*here, *one_name, *names_in(to))}
-    return lambda name: there.get(composed(login(name)).lower(), login(name))
+    one_name = (name for name in aside if spellings[looks(name)] == 1)
+    there = {looks(name): name for name in (*here, *one_name, *names_in(to))}
+    return lambda name: there.get(looks(login(name)), login(name))
 
 
 def known_students(to: Path, roster: Roster | None) -> Callable[[str], bool]:

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from grader.common.text import A_LINK, a_few, composed, first_notes, printable
+from grader.common.text import A_LINK, a_few, composed, first_notes, looks, printable
 from grader.intake.disk import ARCHIVES, SUFFIXES, entries_of
 from grader.intake.listing import files_in_folder
 from grader.intake.names import Quality, best_match, is_called_final, is_called_old, is_unsigned, looked_for, owner
@@ -110,13 +110,13 @@ def _is_a_name(student: str) -> bool:
 
 
 _Groups = Mapping[str, list[tuple[str, Place]]]
-"""(student, paths) of all submissions whose students' names look alike, by the key that ``_looks`` returns."""
+"""(student, paths) of all submissions whose students' names look alike, by the key that ``looks`` returns."""
 
 
 def _by_looks(places: Mapping[str, Mapping[str, Path]]) -> _Groups:
     groups: dict[str, list[tuple[str, Place]]] = {}
     for student, found in sorted(places.items()):
-        groups.setdefault(_looks(student), []).extend((student, place) for place in _submitted(list(found.values())))
+        groups.setdefault(looks(student), []).extend((student, place) for place in _submitted(list(found.values())))
     return groups
 
 
@@ -126,11 +126,11 @@ def _alone(groups: _Groups, unclear: Mapping[str, list[Path]], cases: list[Case]
     Names that differ only in case are not unique, because reports are files with these names.
 
     Args:
-        unclear: files that may hold another submission, by the key that ``_looks`` returns for the student's name.
+        unclear: files that may hold another submission, by the key that ``looks`` returns for the student's name.
     """
     alone: list[tuple[str, Place]] = []
-    for looks, group in groups.items():
-        places: list[Place] = [*(place for _, place in group), *unclear.get(looks, ())]
+    for key, group in groups.items():
+        places: list[Place] = [*(place for _, place in group), *unclear.get(key, ())]
         if len(places) == 1:
             alone.append(group[0])
             continue
@@ -138,11 +138,6 @@ def _alone(groups: _Groups, unclear: Mapping[str, list[Path]], cases: list[Case]
         paths = tuple(path for place in places for path in paths_of(place))
         cases += [Case(name, _is_there_twice(names, paths), paths) for name in names]
     return sorted(alone)
-
-
-def _looks(student: str) -> str:
-    """Return a key that is equal for names that look alike on a page, or that differ only in case."""
-    return " ".join("".join(c for c in student if c not in _JOINERS).split()).casefold()
 
 
 def _submitted(paths: list[Path]) -> list[Place]:
@@ -229,7 +224,7 @@ def _sort_others(
     others: Sequence[Path], groups: _Groups, student_of: Callable[[str], str], exercises: Mapping[str, str],
     notes: list[str], cases: list[Case],
 ) -> dict[str, list[Path]]:  # fmt: skip
-    """Return the files that may hold another submission of a student, by the key of the student's name (``_looks``).
+    """Return the files that may hold another submission of a student, by the key of the student's name (``looks``).
 
     All other files get a case if they may belong to a submission, and a note if they cannot.
 
@@ -242,12 +237,12 @@ def _sort_others(
     for path in others:
         shown, why = printable(str(path)), _why_unread(path, exercises)
         names = (path.name, stem_of(path.name), stem_of(path.stem))  # bob.smith, bob.tar.gz, bob.pdf
-        looks = (_looks(student_of(owner(name, exercises))) for name in names)
-        looks = next((one for one in looks if one in groups), "")
-        if looks and why:
-            unclear.setdefault(looks, []).append(path)
-        elif looks:
-            student = groups[looks][0][0]
+        keys = (looks(student_of(owner(name, exercises))) for name in names)
+        key = next((one for one in keys if one in groups), "")
+        if key and why:
+            unclear.setdefault(key, []).append(path)
+        elif key:
+            student = groups[key][0][0]
             reason = f"{shown} is beside the submission and was not read; check whether it belongs to the submission"
             cases.append(Case(student, reason, (path,), graded=True))
         elif why:
@@ -322,12 +317,12 @@ def _strays(path: Path, entries: _InFolder, exercises: Mapping[str, str], parser
     if not unsigned:
         return []
     files = [f for f in (*entries.zips, *entries.named) if _is_signed(f, exercises)]
-    signed = {_looks(owner(file.stem, exercises)) for file in files}
+    signed = {looks(owner(file.stem, exercises)) for file in files}
     others = (
         f for f in entries.folders if f not in course and not is_called_old(f.name) and not is_called_final(f.name)
     )
-    folders = {_looks(folder.name) for folder in others if _holds_work(folder, exercises, parsers)}
-    own = {_looks(path.resolve().name)}
+    folders = {looks(folder.name) for folder in others if _holds_work(folder, exercises, parsers)}
+    own = {looks(path.resolve().name)}
     several = len(signed - own) > 1 or len((signed | folders) - own) > max(1, len(course))
     return unsigned if several else []
 

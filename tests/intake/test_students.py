@@ -247,7 +247,10 @@ def test_names_that_differ_only_in_case_are_set_aside(tmp_path: Path):
     assert "Alice and alice (names that look alike) have several submissions" in aside["alice"]
 
 
-@pytest.mark.parametrize("other", ["ann  lee", "ann\u200d lee", "Ann Lee"])
+@pytest.mark.parametrize(
+    "other",
+    ["ann  lee", "ann\u200d lee", "Ann Lee", "ann lee\u3164", "ann \u034flee", "ann lee\ufe0f\u2800", "\uff41nn lee"],
+)
 def test_names_that_look_alike_on_a_page_are_set_aside(tmp_path: Path, other: str) -> None:
     for name in ("ann lee", other, "bob"):
         write(tmp_path / "hw" / name / "c3_contracting.py")
