@@ -167,7 +167,12 @@ def _students_at(
     if not path.is_dir():
         if path.suffix.lower() in (*SUFFIXES, ".zip"):
             return [(owner(path.stem, exercises), path)]
-        others.append(path)
+        if path.name == STATED:
+            shown, folder = printable(str(path)), printable(str(path.parent))
+            reason = f"{shown} was not read; to use its times, grade the folder {folder}, not the files in it"
+            cases.append(Case("", reason, (path,)))
+        else:
+            others.append(path)
         return []
     entries = _sort_entries(path, exercises, notes)
     stray = _strays(path, entries, exercises, parsers)
@@ -249,6 +254,8 @@ def _sort_others(
             cases.append(Case(_student_in(path, student_of, exercises), f"{shown} {why}", (path,)))
         elif path.name == STATED and path.is_symlink():
             cases.append(Case("", f"{shown} {_NO_LINKS}", (path,)))
+        elif path.name == STATED and not path.is_file():
+            cases.append(Case("", f"{shown} is not a plain file, so it was not read", (path,)))
         elif path.name != STATED:
             passed_over.append(printable(path.name))
     if passed_over:

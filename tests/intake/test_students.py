@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -318,6 +319,21 @@ def test_links_among_submissions_are_set_aside(tmp_path: Path, monkeypatch: pyte
     graded, aside = set_aside(Path("hw"))
     assert graded == ["alice"] and list(aside) == ["loop", "mallory", "round", "yan", "zoe.smith"]
     assert aside["loop"] == "hw/loop is a link and was not followed; put the files themselves there"
+
+
+def test_times_that_are_not_read_need_review(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before, ``grade hw/*`` and a pipe left the record of submission times out without a word."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "hw/ada/c3_contracting.py")
+    os.mkfifo(tmp_path / "hw/submitted.csv")
+    found = find_submissions([Path("hw")], EXERCISES)
+    assert reasons_of(found.cases) == {"": "hw/submitted.csv is not a plain file, so it was not read"}
+    (tmp_path / "hw/submitted.csv").unlink()
+    write(tmp_path / "hw/submitted.csv", "student,time")
+    assert find(Path("hw")) == ([("ada", Path("hw/ada"))], [])
+    found = find_submissions([Path("hw/ada"), Path("hw/submitted.csv")], EXERCISES)
+    reason = "hw/submitted.csv was not read; to use its times, grade the folder hw, not the files in it"
+    assert reasons_of(found.cases) == {"": reason}
 
 
 def test_a_link_that_names_no_student_gets_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
