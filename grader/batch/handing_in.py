@@ -56,7 +56,8 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
     valid time, or a module that the course lacks.
     """
     try:
-        lines = list(csv.reader(io.StringIO(composed(path.read_text(encoding="utf-8-sig")))))
+        # Without ``strict``, an open quote would join all later lines to one cell.
+        lines = list(csv.reader(io.StringIO(composed(path.read_text(encoding="utf-8-sig"))), strict=True))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise CourseError(f"{path} cannot be read: {error}") from None
     header = [name.strip().lower() for name in lines[0]] if lines else []
@@ -64,6 +65,8 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
         raise CourseError(
             f"{path}:1: no columns student and time; write the header student,time or student,time,module"
         )
+    if twice := [name for name in COLUMNS if header.count(name) > 1]:
+        raise CourseError(f"{path}:1: two columns {twice[0]}; keep one")
     found: dict[tuple[str, str], Handed] = {}
     for number, line in enumerate(lines[1:], 2):
         row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}

@@ -81,6 +81,8 @@ class Roster:
             raise CourseError(
                 f"the roster {self.path} has a column {unknown[0]}, which the grader ignores; rename it to extension"
             )
+        if twice := [name for name in PLAIN if header.count(name) > 1]:
+            raise CourseError(f"the roster {self.path} has two columns {twice[0]}; keep one")
         rows: dict[str, Line] = {}
         for number, line in lines:
             row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}
@@ -159,7 +161,8 @@ def _read(path: Path, data: bytes | None) -> tuple[bytes, list[str], list[Line]]
         text = composed(data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n"))
         first = text.split("\n", 1)[0]
         delimiter = ";" if first.count(";") > first.count(",") else ","
-        header, *lines = csv.reader(io.StringIO(text), delimiter=delimiter) if text else [[]]
+        # Without ``strict``, an open quote would join all later lines to one cell.
+        header, *lines = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True) if text else [[]]
     except (OSError, UnicodeDecodeError) as error:
         raise CourseError(f"the roster {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     except csv.Error as error:
