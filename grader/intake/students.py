@@ -323,15 +323,22 @@ def _strays(path: Path, entries: _InFolder, exercises: Mapping[str, str], parser
     unsigned = [*course, *(file for file in (*entries.zips, *entries.named) if is_unsigned(file.stem, exercises))]
     if not unsigned:
         return []
-    files = [f for f in (*entries.zips, *entries.named) if _is_signed(f, exercises)]
-    signed = {looks(owner(file.stem, exercises)) for file in files}
-    others = (
-        f for f in entries.folders if f not in course and not is_called_old(f.name) and not is_called_final(f.name)
-    )
-    folders = {looks(folder.name) for folder in others if _holds_work(folder, exercises, parsers)}
     own = {looks(path.resolve().name)}
-    several = len(signed - own) > 1 or len((signed | folders) - own) > max(1, len(course))
-    return unsigned if several else []
+    signed = _names_in_files(entries, exercises) - own
+    others = [folder for folder in entries.folders if _may_be_students(folder, exercises)]
+    folders = {looks(folder.name) for folder in others if _holds_work(folder, exercises, parsers)} - own
+    return unsigned if len(signed) > 1 or len(signed | folders) > max(1, len(course)) else []
+
+
+def _names_in_files(entries: _InFolder, exercises: Mapping[str, str]) -> set[str]:
+    """Return the keys (``looks``) of the students' names in the names of zips and loose files."""
+    files = (file for file in (*entries.zips, *entries.named) if _is_signed(file, exercises))
+    return {looks(owner(file.stem, exercises)) for file in files}
+
+
+def _may_be_students(folder: Path, exercises: Mapping[str, str]) -> bool:
+    """Return False for the course's own folders, and for folders that are called old or final."""
+    return not (_is_of_course(folder, exercises) or is_called_old(folder.name) or is_called_final(folder.name))
 
 
 def _is_signed(file: Path, exercises: Mapping[str, str]) -> bool:
