@@ -42,7 +42,7 @@ def keep_cases(
     seen = {looks(login(name)) for name in (*graded, *_names_in(found))}
     cases: dict[Case, None] = {}
     for case in database.cases():
-        left = [file for file in _files(case) if not any(_is_read(base / path, now) for path in file)]
+        left = _unread(_files(case), base, now)
         there = any(os.path.lexists(base / path) for file in left for path in file)
         followed = case.followed or _is_followed(case.student, seen, login)
         if there or (not followed and (left or not case.paths)):
@@ -63,6 +63,11 @@ def _files(case: Case) -> list[tuple[Path, ...]]:
     relative = [path for path in case.paths if not path.is_absolute()]
     absolute = [path for path in case.paths if path.is_absolute()]
     return [*zip(relative, absolute, strict=True)] if absolute else [(path,) for path in relative]
+
+
+def _unread(files: Sequence[tuple[Path, ...]], base: Path, read: Sequence[Path]) -> list[tuple[Path, ...]]:
+    """Return the files that were read at neither place."""
+    return [file for file in files if not any(_is_read(base / path, read) for path in file)]
 
 
 def _stored(files: Sequence[tuple[Path, ...]], base: Path) -> tuple[Path, ...]:
