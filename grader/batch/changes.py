@@ -33,6 +33,7 @@ SAID = {
     "isolation": "the isolation changed",
     "backend": "the devices changed",
 }
+MISSING = "this run's folders lack the file that an earlier run graded"
 NOT_SAID = "no known cause: the report on file does not record the course and versions that graded it"
 FAILED_BEFORE = "the grader itself failed in the earlier run"
 FAILS_NOW = "the grader itself failed in this run"
@@ -187,10 +188,17 @@ def causes_of(before: ExerciseReport, after: ExerciseReport) -> list[str]:
     # ``basis`` names the backend only if the backend is not the CPU.
     parts = dict.fromkeys([*after.basis, "backend"])
     differ = [part for part in parts if before.basis.get(part) != after.basis.get(part)]
-    said = [SAID[part] for part in differ if part in SAID]
+    said = [
+        MISSING if part == "submission" and lacks_file(before, after) else SAID[part] for part in differ if part in SAID
+    ]
     if "versions" in differ:
         said.append(f"versions changed ({before.basis.get('versions', 'unknown')} -> {after.basis['versions']})")
     return said or [NOTHING]
+
+
+def lacks_file(before: ExerciseReport, after: ExerciseReport) -> bool:
+    """Return whether the submission no longer has a file for an exercise of an earlier report."""
+    return bool(before.basis.get("submission")) and after.basis.get("submission") == ""
 
 
 def _of_hand_ins(old: Report, new: Report) -> Iterator[Change]:

@@ -9,8 +9,8 @@ The tables of the database:
 - ``run``: a row for each run that changed something: time, summary, suspicious answers, students without a report
 - ``roster``: the contents of the last class list (a CSV with a column ``id``) that a command used
 - ``person``: students' names and sections from the class list; ``shown`` is 1 once the pages show them
-- ``review``: the submissions that were set aside, and the submissions and files that a person must review; ``paths`` is
-  a JSON list of paths relative to the database's folder
+- ``review``: the submissions that were set aside (``graded`` is 0), and the submissions and files that a person must
+  review; ``paths`` is a JSON list: the paths relative to the database's folder, then the absolute paths
 
 The database uses SQLite's rollback journal, which works on network disks and keeps everything in one file. A killed
 process leaves at most a journal beside the database. With the journal, the next process undoes the unfinished write.
@@ -335,7 +335,7 @@ class Database:
     # -- cases that need review
 
     def cases(self) -> list[Case]:
-        """Return the submissions and files that need review. Their paths are relative to the database's folder."""
+        """Return the submissions and files that need review, with their relative and absolute paths (``review``)."""
         rows = self._all("SELECT student, reason, paths, graded FROM review ORDER BY rowid")
         return [
             Case(student, reason, tuple(map(Path, json.loads(paths))), bool(flags & _GRADED), bool(flags & _FOLLOWED))

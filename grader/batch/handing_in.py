@@ -56,14 +56,11 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
     a student, without a valid time, or with a module that the course lacks.
     """
     try:
-        lines = list(csv.reader(io.StringIO(composed(path.read_text(encoding="utf-8-sig")))))
+        # Without ``strict``, an open quote would join all later lines to one cell.
+        lines = list(csv.reader(io.StringIO(composed(path.read_text(encoding="utf-8-sig"))), strict=True))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise CourseError(f"{path} cannot be read: {error}") from None
-    header = [name.strip().lower() for name in lines[0]] if lines else []
-    if not {"student", "time"} <= set(header):
-        raise CourseError(
-            f"{path}:1: no columns student and time; write the header student,time or student,time,module"
-        )
+    header = _header_of(lines, path)
     found: dict[tuple[str, str], Handed] = {}
     for number, line in enumerate(lines[1:], 2):
         row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}
@@ -85,6 +82,18 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
         handed = Handed(time, STATED, for_all=module == EVERY)
         found[key] = max(found.get(key, handed), handed, key=lambda one: one.time)
     return found
+
+
+def _header_of(lines: Sequence[Sequence[str]], path: Path) -> list[str]:
+    """Return the names of the columns. Raises CourseError if a required column is missing, or if a column is double."""
+    header = [name.strip().lower() for name in lines[0]] if lines else []
+    if not {"student", "time"} <= set(header):
+        raise CourseError(
+            f"{path}:1: no columns student and time; write the header student,time or student,time,module"
+        )
+    if twice := [name for name in COLUMNS if header.count(name) > 1]:
+        raise CourseError(f"{path}:1: two columns {twice[0]}; keep one")
+    return header
 
 
 def times_of(

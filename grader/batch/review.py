@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from grader.batch.database import Database
-from grader.common.text import SET_ASIDE
+from grader.common.text import SET_ASIDE, looks
 from grader.intake.students import stem_of
 from grader.intake.submission import Case
 from grader.reports.attention import name_of
@@ -39,19 +39,45 @@ def keep_cases(
     base = Path(os.path.realpath(out))
     # A case may be about a link itself, or about the path that the link leads to. So add both paths of each link.
     now = [*map(_real, read), *(Path(os.path.realpath(path)) for path in read)]
-    seen = {login(name).casefold() for name in (*graded, *_names_in(found))}
+    seen = {looks(login(name)) for name in (*graded, *_names_in(found))}
     cases: dict[Case, None] = {}
     for case in database.cases():
-        left = tuple(path for path in case.paths if not _is_read(base / path, now))
+        left = _unread(_files(case), base, now)
+        there = any(os.path.lexists(base / path) for file in left for path in file)
         followed = case.followed or _is_followed(case.student, seen, login)
-        if any(os.path.lexists(base / path) for path in left) or (not followed and (left or not case.paths)):
-            cases[replace(case, paths=left, followed=followed)] = None
+        if there or (not followed and (left or not case.paths)):
+            cases[replace(case, paths=_stored(left, base), followed=followed)] = None
     for case in found:
-        # The paths are relative, so that the folder of reports and the submissions can move together.
-        paths = tuple(Path(os.path.relpath(_real(path), base)) for path in case.paths)
+        paths = _stored([(_real(path),) for path in case.paths], base)
         cases[replace(case, student=name_of(case.student), paths=paths)] = None
     database.set_cases(list(cases))
     return list(cases)
+
+
+def _files(case: Case) -> list[tuple[Path, ...]]:
+    """Return the places of each file of a stored case: relative to the folder of reports, and absolute.
+
+    With the relative place, the folder of reports and the submissions can move together. With the absolute place, only
+    one of them can move. Older versions stored no absolute place.
+    """
+    relative = [path for path in case.paths if not path.is_absolute()]
+    absolute = [path for path in case.paths if path.is_absolute()]
+    return [*zip(relative, absolute, strict=True)] if absolute else [(path,) for path in relative]
+
+
+def _unread(files: Sequence[tuple[Path, ...]], base: Path, read: Sequence[Path]) -> list[tuple[Path, ...]]:
+    """Return the files that were read at neither place."""
+    return [file for file in files if not any(_is_read(base / path, read) for path in file)]
+
+
+def _stored(files: Sequence[tuple[Path, ...]], base: Path) -> tuple[Path, ...]:
+    """Return the relative places of the files, then the absolute places. If a file is found, its places are updated."""
+    relative, absolute = [], []
+    for file in files:
+        at = next((path for path in file if os.path.lexists(base / path)), None)
+        relative.append(Path(os.path.relpath(base / (at or file[0]), base)))
+        absolute.append(Path(os.path.normpath(base / (at or file[-1]))))
+    return (*relative, *absolute)
 
 
 def _names_in(cases: Iterable[Case]) -> Iterator[str]:
@@ -74,7 +100,7 @@ def note_set_aside(database: Database, remarks: Mapping[str, str]) -> None:
 
 def _is_followed(student: str, seen: AbstractSet[str], login: Callable[[str], str]) -> bool:
     """Return True if ``student`` is in ``seen`` or is empty. Older versions named cases after files, too."""
-    return not student or not seen.isdisjoint(login(name).casefold() for name in (student, stem_of(student)))
+    return not student or not seen.isdisjoint(looks(login(name)) for name in (student, stem_of(student)))
 
 
 def _real(path: Path) -> Path:

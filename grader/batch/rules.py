@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from grader.batch.changes import COURSE, as_it_stood, causes_of
+from grader.batch.changes import COURSE, as_it_stood, causes_of, lacks_file
 from grader.batch.overrides import same_work, summed, with_sums
 from grader.common.result import ExerciseReport, Report
 from grader.common.text import a_few
@@ -16,9 +16,10 @@ LATE = "late penalties changed"
 
 
 class ChangedRules:
-    """The effect of everything that changed since the last run, except submissions, on the scores of a class.
+    """The effect of everything that changed since the last run, except new submissions, on the scores of a class.
 
-    Examples are a changed check, weight, tolerance, late policy or extension, and a new version of the grader.
+    Examples are a missing file, a changed check, weight, tolerance, late policy or extension, and a new version of the
+    grader.
     """
 
     def __init__(self) -> None:
@@ -42,10 +43,13 @@ class ChangedRules:
 def with_new_work(old: Report, new: Report) -> Report:
     """Return the old report, updated only where the student's work is new or points waited for a person's decision.
 
-    So new work causes no difference between the returned report and the new report.
+    So new work causes no difference between the returned report and the new report. A missing file is no new work,
+    because staff may have named only the folders of a later module.
     """
-    stood, same = as_it_stood(old, new), same_work(new, old)
-    now = {e.exercise: e for e in new.exercises}
+    stood = as_it_stood(old, new)
+    before, now = ({e.exercise: e for e in report.exercises} for report in (old, new))
+    there = [e for e in new.exercises if e.exercise not in before or not lacks_file(before[e.exercise], e)]
+    same = same_work(new.model_copy(update={"exercises": there}), old)
     exercises = [_with_new_work(e, now.get(e.exercise, e)) for e in stood.exercises]
     hand_ins = [one for one in stood.hand_ins if same.get(one.module, True)]
     hand_ins += [one for one in new.hand_ins if not same.get(one.module, True)]
@@ -54,7 +58,7 @@ def with_new_work(old: Report, new: Report) -> Report:
 
 
 def _with_new_work(old: ExerciseReport, new: ExerciseReport) -> ExerciseReport:
-    if old.basis.get("submission", "unknown") != new.basis.get("submission"):
+    if old.basis.get("submission", "unknown") != new.basis.get("submission") and not lacks_file(old, new):
         return new
     names = {r.name for r in old.results if left_to_a_person(r) and not r.by_hand}
     if not names:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from grader.batch import store
 from grader.cli.console import tell
-from grader.common.text import a_few, composed, printable
+from grader.common.text import a_few, composed, looks, printable
 from grader.course.loading import Course
 from grader.intake.parsers import Parsers
 from grader.intake.reading import read
@@ -47,11 +47,11 @@ def handed_in(
     given = course.handed_out
     places = dict(found)
     named: dict[str, str] = {}  # Student -> a note on files that name another student, or '' if no file does.
-    looks = {student.casefold(): student for student in (*(case.student for case in cases), *places)}
+    spelled = {looks(student): student for student in (*(case.student for case in cases), *places)}
 
     def student_of(name: str) -> str:
         student = composed(login(composed(name)))
-        return looks.get(student.casefold(), student if is_known(student) else "")
+        return spelled.get(looks(student), student if is_known(student) else "")
 
     def submission_of(student: str) -> Submission:
         read_now = read(places[student], student, course.module_of, given, parsers)

@@ -17,7 +17,7 @@ from grader.batch.store import Folder
 from grader.cli.console import out, say, tell
 from grader.common.files import write_atomic
 from grader.common.result import Report
-from grader.common.text import a_few, composed
+from grader.common.text import a_few, composed, looks
 from grader.course.loading import Course
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, Submission
@@ -126,18 +126,26 @@ def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = (
     """Return a function that converts a name with ``login``, and spells the result as in the student's report or case.
 
     Two spellings of a name may differ in case or in Unicode form. The grader treats such spellings as one name, because
-    each report is a file, and some file systems treat such spellings as one file name.
+    they look alike on a page, and some file systems treat them as one file name.
 
     Args:
         here: students whose reports this run will write. A student without a report or case gets the spelling in
             ``here``.
     """
     aside = {*names_set_aside(to)}
-    spellings = Counter(composed(name).lower() for name in aside)
+    spellings = Counter(looks(name) for name in aside)
     # Two spellings that were set aside may be two students.
-    one_name = (name for name in aside if spellings[composed(name).lower()] == 1)
-    there = {composed(name).lower(): name for name in (*here, *one_name, *names_in(to))}
-    return lambda name: there.get(composed(login(name)).lower(), login(name))
+    one_name = (name for name in aside if spellings[looks(name)] == 1)
+    reported = names_in(to)
+    there = {looks(name): name for name in (*here, *one_name, *reported)}
+    # Older versions kept two reports for two names that look alike, such as "ann lee" and "ann  lee".
+    there |= {composed(name): name for name in reported}
+
+    def spelled(name: str) -> str:
+        name = login(name)
+        return there.get(composed(name)) or there.get(looks(name), name)
+
+    return spelled
 
 
 def known_students(to: Path, roster: Roster | None) -> Callable[[str], bool]:

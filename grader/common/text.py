@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
 from grader.wire.text import closest
 
 MAX_NOTES = 100
+# Characters that ``str.isprintable`` accepts, but that a page does not show.
+_UNSEEN = re.compile(
+    "[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200c\\u200d\\u2800\\ufe00-\\ufe0f\\U000e0100-\\U000e01ef]"
+)
 A_LINK = "is a link and was not followed"
 A_DOCUMENT = "is a document, which the grader does not read"
 LONGEST_NAME = 1000
@@ -38,6 +43,12 @@ def readable(name: str) -> str:
 def composed(text: str) -> str:
     """Return the text in Unicode's composed form (NFC): macOS writes ``ë`` as two characters, other systems as one."""
     return unicodedata.normalize("NFC", text)
+
+
+def looks(name: str) -> str:
+    """Return a key that is equal for names that look alike on a page, or that differ only in case."""
+    seen = _UNSEEN.sub("", unicodedata.normalize("NFKC", name).casefold())
+    return unicodedata.normalize("NFKC", " ".join(seen.split()))
 
 
 def a_few(names: Sequence[str], most: int = 5) -> str:

@@ -153,6 +153,8 @@ def read_yaml(path: Path, model: type[Model]) -> Model:
         raise CourseError(
             f"{path}:{error.key.start_mark.line + 1}: {error.key.value} appears twice; keep one"
         ) from None
+    except RecursionError:
+        raise CourseError(f"{path} cannot be read: it is nested too deeply") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         at = f":{mark.line + 1}" if mark else ""

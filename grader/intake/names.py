@@ -10,7 +10,8 @@ from enum import IntEnum
 
 from grader.common.text import a_few
 
-_COPY = re.compile(r"(?:\(\d{1,4}\)|[ -]copy *\d{0,4})$", re.IGNORECASE)  # "x (1)", "x-Copy1", "x copy 2"
+# "x (1)", "x-Copy1", "x copy 2", "x_v2"
+_COPY = re.compile(r"(?:\(\d{1,4}\)|[ -]copy *\d{0,4}|[ _-]v\d{1,3})$", re.IGNORECASE)
 _DELIMITERS = " _-.,+()"
 # Canvas names a file STUDENT_NUMBER_NUMBER_FILE: the student's number, then the file's number.
 _DOWNLOAD = re.compile(r"^([^\W_]+)_(?:late_)?(\d+)_\d+$", re.IGNORECASE)
@@ -21,6 +22,7 @@ _OLD = {
     "deprecated", "trash", "scratch", "wip",
 }  # fmt: skip
 _FINAL = {"final", "finished", "submit", "submission", "submitted", "handin"}
+_VERSION = _OLD | _FINAL | {"attempt", "fixed", "new", "submissions", "try", "v", "version"}
 
 
 class Quality(IntEnum):
@@ -113,12 +115,18 @@ def looked_for(exercises: Mapping[str, str]) -> str:
 
 
 def is_unsigned(stem: str, exercises: Mapping[str, str]) -> bool:
-    """Return True if a file name contains the name of an exercise or module, but no student's name."""
+    """Return True if a file name has only the name of an exercise or module, or of a version, but no student's name."""
     match = best_match(stem, exercises)
-    return (
-        match.quality in (Quality.EXACT, Quality.BEGINS, Quality.NEAR)
-        or owner(stem, exercises).lower() == match.targets[0].lower()
-    )
+    if match.quality == Quality.NONE:
+        return is_version(stem)
+    name = owner(stem, exercises).lower()
+    return match.quality != Quality.CONTAINS or name == match.targets[0].lower() or is_version(name)
+
+
+def is_version(name: str) -> bool:
+    """Return True if all words of a name mark a version of a file, as in "old", "v2" and "final 2"."""
+    words = {word.strip("0123456789") for word in re.split(r"[\W_]+", name.lower())} - {""}
+    return bool(words) and words <= _VERSION
 
 
 def is_called_old(path: str) -> bool:

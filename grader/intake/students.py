@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from grader.common.text import A_LINK, a_few, composed, first_notes, printable
+from grader.common.text import A_LINK, a_few, composed, first_notes, looks, printable
 from grader.intake.disk import ARCHIVES, SUFFIXES, entries_of
 from grader.intake.listing import files_in_folder
 from grader.intake.names import Quality, best_match, is_called_final, is_called_old, is_unsigned, looked_for, owner
@@ -25,6 +25,7 @@ _NO_NAME = (
     f"this is no student's name; rename it to at most {_LONGEST} visible characters that do not start with a dot or a "
     "blank"
 )
+_NO_LINKS = f"{A_LINK}; put the files themselves there"
 _JOINERS = "\u200c\u200d"  # Invisible characters that are parts of words in several scripts.
 
 
@@ -109,13 +110,13 @@ def _is_a_name(student: str) -> bool:
 
 
 _Groups = Mapping[str, list[tuple[str, Place]]]
-"""(student, paths) of all submissions whose students' names look alike, by the key that ``_looks`` returns."""
+"""(student, paths) of all submissions whose students' names look alike, by the key that ``looks`` returns."""
 
 
 def _by_looks(places: Mapping[str, Mapping[str, Path]]) -> _Groups:
     groups: dict[str, list[tuple[str, Place]]] = {}
     for student, found in sorted(places.items()):
-        groups.setdefault(_looks(student), []).extend((student, place) for place in _submitted(list(found.values())))
+        groups.setdefault(looks(student), []).extend((student, place) for place in _submitted(list(found.values())))
     return groups
 
 
@@ -125,11 +126,11 @@ def _alone(groups: _Groups, unclear: Mapping[str, list[Path]], cases: list[Case]
     Names that differ only in case are not unique, because reports are files with these names.
 
     Args:
-        unclear: files that may hold another submission, by the key that ``_looks`` returns for the student's name.
+        unclear: files that may hold another submission, by the key that ``looks`` returns for the student's name.
     """
     alone: list[tuple[str, Place]] = []
-    for looks, group in groups.items():
-        places: list[Place] = [*(place for _, place in group), *unclear.get(looks, ())]
+    for key, group in groups.items():
+        places: list[Place] = [*(place for _, place in group), *unclear.get(key, ())]
         if len(places) == 1:
             alone.append(group[0])
             continue
@@ -137,11 +138,6 @@ def _alone(groups: _Groups, unclear: Mapping[str, list[Path]], cases: list[Case]
         paths = tuple(path for place in places for path in paths_of(place))
         cases += [Case(name, _is_there_twice(names, paths), paths) for name in names]
     return sorted(alone)
-
-
-def _looks(student: str) -> str:
-    """Return a key that is equal for names that look alike on a page, or that differ only in case."""
-    return " ".join("".join(c for c in student if c not in _JOINERS).split()).casefold()
 
 
 def _submitted(paths: list[Path]) -> list[Place]:
@@ -152,7 +148,7 @@ def _submitted(paths: list[Path]) -> list[Place]:
 
 def _is_there_twice(names: list[str], paths: Sequence[Path]) -> str:
     who = f"{names[0]} has" if len(names) == 1 else f"{' and '.join(names)} (names that look alike) have"
-    where = " and ".join(printable(str(path)) for path in paths)
+    where = " and ".join(printable(str(path)) + " (a link)" * path.is_symlink() for path in paths)
     mend = "put the submissions into one folder, or rename one if they are from two students"
     return f"{who} several submissions: {where}; {mend}"
 
@@ -171,10 +167,15 @@ def _students_at(
     if not path.is_dir():
         if path.suffix.lower() in (*SUFFIXES, ".zip"):
             return [(owner(path.stem, exercises), path)]
-        others.append(path)
+        if path.name == STATED:
+            shown, folder = printable(str(path)), printable(str(path.parent))
+            reason = f"{shown} was not read; to use its times, grade the folder {folder}, not the files in it"
+            cases.append(Case("", reason, (path,)))
+        else:
+            others.append(path)
         return []
     entries = _sort_entries(path, exercises, notes)
-    zips, stray = entries.zips, _strays(entries, exercises, parsers)
+    stray = _strays(path, entries, exercises, parsers)
     for file in stray:
         reason = (
             f"{printable(str(file))} is beside the submissions of several students and names no student; "
@@ -182,13 +183,13 @@ def _students_at(
             "put that folder into a new folder and grade the new folder"
         )
         cases.append(Case("", reason, (file,)))
-    folders, named = ([path for path in paths if path not in stray] for paths in (entries.folders, entries.named))
+    folders, zips, named = (
+        [entry for entry in found if entry not in stray] for found in (entries.folders, entries.zips, entries.named)
+    )
     if _is_one_student(folders, zips, named, exercises):
         return [(path.resolve().name, path)]
     loose = [(owner(file.stem, exercises), file) for file in (*zips, *named)]
     if loose or any(_holds_work(folder, exercises, parsers) for folder in folders):
-        links = ((link, f"{printable(str(link))} {A_LINK}; put the files themselves there") for link in entries.links)
-        cases += [Case(link.name, reason, (link,)) for link, reason in links]
         others += entries.others
         # A student whose folder has no submitted files is graded, too, and gets zero with a reason.
         return [*((folder.name, folder) for folder in folders), *loose]
@@ -205,15 +206,14 @@ class _InFolder:
     zips: list[Path]
     named: list[Path]
     others: list[Path]
-    links: list[Path]
 
 
 def _sort_entries(folder: Path, exercises: Mapping[str, str], notes: list[str]) -> _InFolder:
-    found = _InFolder([], [], [], [], [])
+    found = _InFolder([], [], [], [])
     for entry in entries_of(folder, notes):
         path = folder / entry.name
         if entry.is_symlink():
-            found.links.append(path)
+            found.others.append(path)
         elif entry.is_dir(follow_symlinks=False):
             found.folders.append(path)
         elif path.suffix.lower() == ".zip":
@@ -229,29 +229,33 @@ def _sort_others(
     others: Sequence[Path], groups: _Groups, student_of: Callable[[str], str], exercises: Mapping[str, str],
     notes: list[str], cases: list[Case],
 ) -> dict[str, list[Path]]:  # fmt: skip
-    """Return the files that may hold another submission of a student, by the key of the student's name (``_looks``).
+    """Return the files that may hold another submission of a student, by the key of the student's name (``looks``).
 
     All other files get a case if they may belong to a submission, and a note if they cannot.
 
     Args:
         others: files that are not named like submissions. This includes ``.py`` files and notebooks that are not
-            named after an exercise, and all files that are neither ``.py`` files, notebooks nor zips.
+            named after an exercise, all files that are neither ``.py`` files, notebooks nor zips, and all links.
     """
     unclear: dict[str, list[Path]] = {}
     passed_over: list[str] = []
     for path in others:
         shown, why = printable(str(path)), _why_unread(path, exercises)
         names = (path.name, stem_of(path.name), stem_of(path.stem))  # bob.smith, bob.tar.gz, bob.pdf
-        looks = (_looks(student_of(owner(name, exercises))) for name in names)
-        looks = next((one for one in looks if one in groups), "")
-        if looks and why:
-            unclear.setdefault(looks, []).append(path)
-        elif looks:
-            student = groups[looks][0][0]
+        keys = (looks(student_of(owner(name, exercises))) for name in names)
+        key = next((one for one in keys if one in groups), "")
+        if key and why:
+            unclear.setdefault(key, []).append(path)
+        elif key:
+            student = groups[key][0][0]
             reason = f"{shown} is beside the submission and was not read; check whether it belongs to the submission"
             cases.append(Case(student, reason, (path,), graded=True))
         elif why:
             cases.append(Case(_student_in(path, student_of, exercises), f"{shown} {why}", (path,)))
+        elif path.name == STATED and path.is_symlink():
+            cases.append(Case("", f"{shown} {_NO_LINKS}", (path,)))
+        elif path.name == STATED and not path.is_file():
+            cases.append(Case("", f"{shown} is not a plain file, so it was not read", (path,)))
         elif path.name != STATED:
             passed_over.append(printable(path.name))
     if passed_over:
@@ -263,6 +267,8 @@ def _sort_others(
 def _why_unread(path: Path, exercises: Mapping[str, str]) -> str:
     """Return why a file cannot be read, as text to follow its name; '' if it cannot hold a submission."""
     suffix = path.suffix.lower()
+    if path.is_symlink():
+        return _NO_LINKS if suffix in ("", ".zip", *SUFFIXES, *ARCHIVES) or os.path.isdir(path) else ""
     if suffix in SUFFIXES:
         return (
             "is not named after an exercise; rename it, or move it into a folder named after the student "
@@ -274,9 +280,9 @@ def _why_unread(path: Path, exercises: Mapping[str, str]) -> str:
 
 
 def _student_in(path: Path, student_of: Callable[[str], str], exercises: Mapping[str, str]) -> str:
-    """Return the student who is named in a file's name; "" if the file is named after an exercise or module only."""
+    """Return the student who is named in a file's name; "" if the name has no student's name (``is_unsigned``)."""
     stem = stem_of(path.name)
-    if best_match(stem, exercises).quality != Quality.NONE and is_unsigned(stem, exercises):
+    if is_unsigned(stem, exercises):
         return ""
     student = student_of(owner(stem, exercises))
     return student if _is_a_name(student) else path.name
@@ -305,46 +311,45 @@ def _is_of_course(folder: Path, exercises: Mapping[str, str]) -> bool:
     return folder.name.lower() in {"exercises", *(module.lower() for module in exercises.values())}
 
 
-def _strays(entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) -> list[Path]:
+def _strays(path: Path, entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) -> list[Path]:
     """Return the files and folders without a student's name that are beside the submissions of several students.
 
     If such a file or folder were graded, it would merge the submissions of all students into one submission. There are
     several students in two cases:
 
-    - At least two files have students' names.
-    - At least two other folders hold submitted files, and these folders outnumber the course's own folders.
+    - Files have the names of at least two students.
+    - At least two students have files, or folders that hold submitted files, and these students outnumber the course's
+      own folders.
 
-    Folders and files called old or final do not count. Versions of a loose file (``_is_version``) do not count either.
+    Folders called old or final do not count, and neither does a student with the folder's own name.
     """
     course = [folder for folder in entries.folders if _is_of_course(folder, exercises)]
-    unsigned = [*course, *(file for file in entries.named if is_unsigned(file.stem, exercises))]
+    unsigned = [*course, *(file for file in (*entries.zips, *entries.named) if is_unsigned(file.stem, exercises))]
     if not unsigned:
         return []
-    others = (
-        f for f in entries.folders if f not in course and not is_called_old(f.name) and not is_called_final(f.name)
-    )
-    several = len(_students_named(entries, exercises)) > 1
-    several = several or sum(_holds_work(folder, exercises, parsers) for folder in others) > max(1, len(course))
-    return unsigned if several else []
+    own = {looks(path.resolve().name)}
+    signed = _names_in_files(entries, exercises) - own
+    others = [folder for folder in entries.folders if _may_be_students(folder, exercises)]
+    folders = {looks(folder.name) for folder in others if _holds_work(folder, exercises, parsers)} - own
+    return unsigned if len(signed) > 1 or len(signed | folders) > max(1, len(course)) else []
 
 
-def _students_named(entries: _InFolder, exercises: Mapping[str, str]) -> set[str]:
-    """Return the students whose names are in the names of zips, or at the beginning of the names of loose files."""
-    signed = [file for file in (*entries.zips, *entries.named) if _names_a_student(file.stem, exercises)]
-    return {owner(file.stem, exercises) for file in signed if file in entries.zips or not _is_version(file, exercises)}
+def _names_in_files(entries: _InFolder, exercises: Mapping[str, str]) -> set[str]:
+    """Return the keys (``looks``) of the students' names in the names of zips and loose files."""
+    files = (file for file in (*entries.zips, *entries.named) if _is_signed(file, exercises))
+    return {looks(owner(file.stem, exercises)) for file in files}
 
 
-def _is_version(file: Path, exercises: Mapping[str, str]) -> bool:
-    """Return True for c3_contracting_v2.py and 2_c3_contracting.py, which may be versions of one student's file."""
-    (target, *_), name = best_match(file.stem, exercises).targets, owner(file.stem, exercises)
-    return file.stem.lower().startswith(target.lower()) or (name.isdigit() and len(name) <= _LONGEST_NUMBER)
+def _may_be_students(folder: Path, exercises: Mapping[str, str]) -> bool:
+    """Return False for the course's own folders, and for folders that are called old or final."""
+    return not (_is_of_course(folder, exercises) or is_called_old(folder.name) or is_called_final(folder.name))
 
 
-def _names_a_student(stem: str, exercises: Mapping[str, str]) -> bool:
-    """Return True if a file name has a student's name beside the name of an exercise or module."""
-    if is_called_old(stem) or is_called_final(stem) or best_match(stem, exercises).quality == Quality.NONE:
-        return False
-    return not is_unsigned(stem, exercises)
+def _is_signed(file: Path, exercises: Mapping[str, str]) -> bool:
+    """Return True if a file's name has a student's name. The number in 2_c3_contracting.py may be a version's."""
+    name = owner(file.stem, exercises)
+    is_number = name.isdigit() and len(name) <= _LONGEST_NUMBER and file.suffix.lower() != ".zip"
+    return not is_number and not is_unsigned(file.stem, exercises)
 
 
 def _holds_work(folder: Path, exercises: Mapping[str, str], parsers: Parsers) -> bool:

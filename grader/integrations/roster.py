@@ -77,10 +77,7 @@ class Roster:
 
     def _in_canvas_words(self, header: list[str], lines: Iterable[Line]) -> tuple[list[str], list[Line]]:
         """Convert a plain roster to Canvas's columns and rows. Raises CourseError for an invalid line."""
-        if unknown := [name for name in header if name not in PLAIN and "extension" in name]:
-            raise CourseError(
-                f"the roster {self.path} has a column {unknown[0]}, which the grader ignores; rename it to extension"
-            )
+        self._expect_columns(header)
         rows: dict[str, Line] = {}
         for number, line in lines:
             row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}
@@ -98,6 +95,15 @@ class Roster:
             cells = [row.get(name, "") for name in ("name", "email", "section")]
             rows[student.lower()] = (number, [cells[0] or student, student, student, *cells[1:]])
         return ["Student", "ID", "SIS Login ID", "Email", "Section"], list(rows.values())
+
+    def _expect_columns(self, header: list[str]) -> None:
+        """Raise CourseError if a plain roster has a column twice, or an extension under another name."""
+        if unknown := [name for name in header if name not in PLAIN and "extension" in name]:
+            raise CourseError(
+                f"the roster {self.path} has a column {unknown[0]}, which the grader ignores; rename it to extension"
+            )
+        if twice := [name for name in PLAIN if header.count(name) > 1]:
+            raise CourseError(f"the roster {self.path} has two columns {twice[0]}; keep one")
 
     def without(self, students: Iterable[str]) -> list[str]:
         """Return the login names of all students on the roster who are not in ``students``."""
@@ -159,7 +165,8 @@ def _read(path: Path, data: bytes | None) -> tuple[bytes, list[str], list[Line]]
         text = composed(data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n"))
         first = text.split("\n", 1)[0]
         delimiter = ";" if first.count(";") > first.count(",") else ","
-        header, *lines = csv.reader(io.StringIO(text), delimiter=delimiter) if text else [[]]
+        # Without ``strict``, an open quote would join all later lines to one cell.
+        header, *lines = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True) if text else [[]]
     except (OSError, UnicodeDecodeError) as error:
         raise CourseError(f"the roster {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     except csv.Error as error:

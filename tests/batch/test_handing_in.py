@@ -165,6 +165,8 @@ def test_without_a_late_policy_no_submission_time_is_read(course: Course, tmp_pa
             r"submitted\.csv:1: no columns student and time; write the header student,time or student,time,module",
         ),
         ("", r":1: no columns student and time"),
+        ('student,time,note\nada,2026-11-02,"open\nbob,2026-11-09,\n', "cannot be read: unexpected end of data"),
+        ("student,time,time\nada,2026-11-02,2026-11-09\n", ":1: two columns time; keep one"),
         (
             "student,time\nada,monday\n",
             r":2: 'monday' is not a time; write 2026-11-02T23:59 or 2026-11-02 23:59\+01:00",

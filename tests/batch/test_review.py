@@ -58,10 +58,11 @@ def test_a_case_outlives_its_files_until_their_folder_or_its_student_is_read_aga
     (term / "week1" / "eve.tar.gz").unlink()
     shutil.copytree(term / "out", term / "elsewhere" / "out")
     assert list(review(Path("out"), [], Path("week1"))) == []
-    assert list(review(Path("elsewhere/out"), [], Path("week2"))) == ["bob", "eve.tar.gz"], "no path leads to week1"
-    assert list(review(Path("elsewhere/out"), [], Path("week1"), graded=("bob",))) == ["eve.tar.gz"]
-    again = Case("eve.tar.gz", "eve.tar.gz is still no folder", (Path("week1/eve.tar.gz"),))
-    assert review(Path("elsewhere/out"), [again], Path("week1")) == {"eve.tar.gz": "eve.tar.gz is still no folder"}
+    shutil.move(term / "week1", term / "week3")
+    assert list(review(Path("elsewhere/out"), [], Path("week2"))) == ["bob", "eve.tar.gz"], "no path leads to week3"
+    assert list(review(Path("elsewhere/out"), [], Path("week3"), graded=("bob",))) == ["eve.tar.gz"]
+    again = Case("eve.tar.gz", "eve.tar.gz is still no folder", (Path("week3/eve.tar.gz"),))
+    assert review(Path("elsewhere/out"), [again], Path("week3")) == {"eve.tar.gz": "eve.tar.gz is still no folder"}
 
 
 @pytest.mark.parametrize("name", ["eve", "EVE.tar.gz", "eve@uni.edu"])
@@ -119,6 +120,32 @@ def test_the_folder_of_reports_and_the_submissions_can_move_together(
     monkeypatch.chdir(term / "moved" / "week2")
     assert list(review(Path("../out"), [], Path("."))) == ["bob", "eve.tar.gz"]
     assert review(Path("../out"), [], Path("../week1")) == {}
+
+
+@pytest.mark.parametrize("move", [shutil.move, shutil.copytree])
+def test_a_case_stays_if_only_the_folder_of_reports_moves(term: Path, move: Callable[[Path, Path], object]) -> None:
+    """Before, the case of a student with a later report, and the case of a file without a name, ended unread."""
+    stray = Case("", "c3.py names no student", (write(term / "week1" / "c3.py"),))
+    assert "" in review(Path("out"), [stray], Path("week2"))
+    assert len(review(Path("out"), [], Path("week2"), graded=("bob",))) == 3
+    (term / "deep").mkdir()
+    moved = term / "deep" / "graded"
+    move(term / "out", moved)
+    assert list(review(moved, [], Path("week2"), graded=("bob",))) == ["", "bob", "eve.tar.gz"]
+    shutil.move(term / "week1", term / "deep" / "week1")
+    assert list(review(moved, [], Path("week2"))) == ["eve.tar.gz"], "the files are gone"
+    for name in ("graded", "week1"):
+        shutil.move(term / "deep" / name, term / name)
+    assert list(review(term / "graded", [], Path("week2"))) == ["eve.tar.gz"]
+    assert review(term / "graded", [], term / "week1") == {}
+
+
+def test_a_case_that_moved_twice_is_found_again(term: Path) -> None:
+    shutil.move(term / "out", term / "week1" / "graded")
+    assert list(review(term / "week1" / "graded", [], Path("week2"), graded=("bob",))) == ["bob", "eve.tar.gz"]
+    shutil.move(term / "week1", term / "week3")
+    assert list(review(term / "week3" / "graded", [], Path("week2"))) == ["bob", "eve.tar.gz"]
+    assert review(term / "week3" / "graded", [], Path("week3")) == {}
 
 
 def test_a_name_that_no_database_can_hold_is_kept_as_pages_show_it(term: Path) -> None:

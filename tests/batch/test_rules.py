@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from grader.batch.changes import COURSE
+from grader.batch.changes import COURSE, MISSING
 from grader.batch.overrides import with_sums
 from grader.batch.rules import ChangedRules, with_new_work
 from grader.common.result import ByHand, ExerciseReport, HandIn, Report
@@ -68,6 +68,16 @@ def test_new_submissions_and_first_reports_give_no_warning() -> None:
     assert of_ten(10, None, report(0)) == []
     first = make_report(*report(5).exercises[:1])
     assert of_ten(10, first, report(5)) == []
+
+
+def test_files_that_are_missing_from_the_folders_give_a_warning() -> None:
+    """Before, a run over the folders of the second week took the points of the first week without a warning."""
+    penalty = HandIn(module="03_matmuls", submitted="2026-01-01", source="submitted.csv", penalty=1)
+    new, late = report(0, SAME | {"submission": "", "files": ""}), with_sums(report(5, hand_ins=[penalty]))
+    assert of_ten(1, report(5), new) == []
+    (line,) = of_ten(3, report(5), new)
+    assert "of 3 of 10 students: the class mean is 85%, and 100%" in line and f"Causes: {MISSING} (3 students)." in line
+    assert "is 85%, and 97% without" in of_ten(3, late, new)[0], "the penalty does not end"
 
 
 @pytest.mark.parametrize("status", ["broken", "waiting"])

@@ -142,6 +142,10 @@ def test_a_name_in_another_case_is_the_same_student_from_the_first_run_on(tmp_pa
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports" / "ADA.json").touch()
     assert names_on_file(tmp_path, str)("Ada") == "ADA"
+    assert names_on_file(tmp_path, str)("a\u034fda") == "ADA", "the names look alike"
+    for name in ("ann lee", "ann  lee"):
+        (tmp_path / "reports" / f"{name}.json").touch()
+    assert [names_on_file(tmp_path, str)(name) for name in ("ann lee", "ann  lee")] == ["ann lee", "ann  lee"]
 
 
 def test_a_student_who_was_set_aside_keeps_one_name(tmp_path: Path) -> None:

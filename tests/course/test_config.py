@@ -37,6 +37,7 @@ def test_defaults_fill_what_is_left_out(tmp_path: Path) -> None:
         ("title: Layout", "title: Layout\n    weight: .inf", "course.yaml:5: modules.0.weight: Input should be less than or equal to 1000000"),
         ("title: Layout", "title: [", "course.yaml:6: not YAML"),
         ("name: small\n", "name: small\ndevices: 8\nname: large\n", "course.yaml:3: name appears twice; keep one"),
+        ("name: small\n", f"name: {'[' * 5000}{']' * 5000}\n", "course.yaml cannot be read: it is nested too deeply"),
         ("title: Layout", "title: Layout\n    title: Shards", "course.yaml:5: title appears twice; keep one"),
         ("title: Layout", "title: Layout\n    deadline: 2026-13-01", "course.yaml: a value cannot be read: month must be in 1..12"),
         ("name: small\n", "name: small\nrepository: https://github.com/who/what\n", "course.yaml:2: repository: write the address of the folder"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,29 @@ def test_a_file_without_a_name_beside_files_of_students_is_set_aside(
     assert set_aside(Path("hw")) == (["alice", "bob"], {"": STRAY.format(f"hw/{name}")})
 
 
+@pytest.mark.parametrize(
+    "others", [("ada.zip", "bob.zip"), ("ada/c1_local.py", "bob.zip"), ("03_matmuls-ada.py", "03_matmuls-bob.py")]
+)
+@pytest.mark.parametrize("name", ["c3.py", "c3_v2.py", "c3_contracting_v2.py", "03_matmuls_final2.ipynb"])
+def test_a_file_without_a_name_beside_two_students_is_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, others: tuple[str, ...]
+) -> None:
+    """Before, two zips and such a file were one student, or the file was a student named v2."""
+    monkeypatch.chdir(tmp_path)
+    for work in (*others, name):
+        write(tmp_path / "hw" / work)
+    assert set_aside(Path("hw")) == (["ada", "bob"], {"": STRAY.format(f"hw/{name}")})
+
+
+@pytest.mark.parametrize("name", ["03_matmuls.zip", "old.zip", "submissions.zip", "final.tar.gz", "submission.py"])
+def test_a_file_that_names_no_student_gets_no_row(tmp_path: Path, name: str) -> None:
+    """Before, grades.csv had a row for a student with the name of the file."""
+    for work in ("ada/c3_contracting.py", "bob/c3_contracting.py", name):
+        write(tmp_path / "hw" / work)
+    graded, aside = set_aside(tmp_path / "hw")
+    assert graded == ["ada", "bob"] and list(aside) == [""]
+
+
 def test_files_beside_one_students_exercises_belong_to_that_student(tmp_path: Path):
     for work in (
         "c3_contracting.py",
@@ -107,7 +131,6 @@ def test_files_beside_one_students_exercises_belong_to_that_student(tmp_path: Pa
         "final/c3_contracting.py",
     ):
         write(tmp_path / "alice" / work)
-    write(tmp_path / "alice/first try/c3_contracting.py")
     for name in ("alice_03_matmuls", "alice_03_matmuls-1", "old_03_matmuls", "03_matmuls", "more"):
         write(tmp_path / "alice" / f"{name}.zip")
     assert find(tmp_path / "alice") == ([("alice", tmp_path / "alice")], [])
@@ -225,7 +248,10 @@ def test_names_that_differ_only_in_case_are_set_aside(tmp_path: Path):
     assert "Alice and alice (names that look alike) have several submissions" in aside["alice"]
 
 
-@pytest.mark.parametrize("other", ["ann  lee", "ann\u200d lee", "Ann Lee"])
+@pytest.mark.parametrize(
+    "other",
+    ["ann  lee", "ann\u200d lee", "Ann Lee", "ann lee\u3164", "ann \u034flee", "ann lee\ufe0f\u2800", "\uff41nn lee"],
+)
 def test_names_that_look_alike_on_a_page_are_set_aside(tmp_path: Path, other: str) -> None:
     for name in ("ann lee", other, "bob"):
         write(tmp_path / "hw" / name / "c3_contracting.py")
@@ -237,9 +263,9 @@ def test_a_name_set_aside_in_two_folders_is_reported_for_both(tmp_path: Path) ->
     for section in ("a", "b"):
         write(tmp_path / section / f"of {section}" / "c3_contracting.py")
         write(tmp_path / section / "bob\u202e" / "c3_contracting.py")
-        (tmp_path / section / "old").symlink_to(tmp_path)
+        (tmp_path / section / "zed").symlink_to(tmp_path)
     _, aside = set_aside(tmp_path / "a", tmp_path / "b", tmp_path / "b")
-    for name in ("bob\u202e", "old"):
+    for name in ("bob\u202e", "zed"):
         assert aside[name].count("rename it") + aside[name].count("is a link") == 2, aside[name]
 
 
@@ -288,9 +314,49 @@ def test_links_among_submissions_are_set_aside(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "hw/mallory").symlink_to(tmp_path / "hw/alice")
     (tmp_path / "hw/loop").symlink_to("loop")
     (tmp_path / "hw/round").symlink_to("../hw")
+    (tmp_path / "hw/zoe.smith").symlink_to(tmp_path / "hw/alice")
+    (tmp_path / "hw/yan_03_matmuls.zip").symlink_to("nowhere")
     graded, aside = set_aside(Path("hw"))
-    assert graded == ["alice"] and list(aside) == ["loop", "mallory", "round"]
+    assert graded == ["alice"] and list(aside) == ["loop", "mallory", "round", "yan", "zoe.smith"]
     assert aside["loop"] == "hw/loop is a link and was not followed; put the files themselves there"
+
+
+def test_times_that_are_not_read_need_review(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before, ``grade hw/*`` and a pipe left the record of submission times out without a word."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "hw/ada/c3_contracting.py")
+    os.mkfifo(tmp_path / "hw/submitted.csv")
+    found = find_submissions([Path("hw")], EXERCISES)
+    assert reasons_of(found.cases) == {"": "hw/submitted.csv is not a plain file, so it was not read"}
+    (tmp_path / "hw/submitted.csv").unlink()
+    write(tmp_path / "hw/submitted.csv", "student,time")
+    assert find(Path("hw")) == ([("ada", Path("hw/ada"))], [])
+    found = find_submissions([Path("hw/ada"), Path("hw/submitted.csv")], EXERCISES)
+    reason = "hw/submitted.csv was not read; to use its times, grade the folder hw, not the files in it"
+    assert reasons_of(found.cases) == {"": reason}
+
+
+def test_a_link_that_names_no_student_gets_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before, a link named submitted.csv was a student of this name."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "hw/alice/c3_contracting.py")
+    write(tmp_path / "times.csv")
+    for name in ("submitted.csv", "README.md", "alice.pdf"):
+        (tmp_path / "hw" / name).symlink_to("../times.csv")
+    found = find_submissions([Path("hw")], EXERCISES)
+    reason = "hw/submitted.csv is a link and was not followed; put the files themselves there"
+    assert [(case.student, case.graded) for case in found.cases] == [("alice", True), ("", False)]
+    assert reasons_of(found.cases) == {"": reason}
+    assert found.notes == [f"not read: README.md; {KINDS}"]
+
+
+@pytest.mark.parametrize("name", ["Alice", "alice.zip", "alice_c3_contracting.py"])
+def test_a_link_beside_a_students_folder_sets_the_student_aside(tmp_path: Path, name: str) -> None:
+    """Before, the folder was graded, and a student with the name of the link was set aside."""
+    write(tmp_path / "hw/alice/c3_contracting.py")
+    (tmp_path / "hw" / name).symlink_to(tmp_path)
+    graded, aside = set_aside(tmp_path / "hw")
+    assert graded == [] and list(aside) == ["alice"] and f"{name} (a link)" in aside["alice"]
 
 
 def test_files_that_may_be_submissions_beside_the_folders_are_set_aside(

@@ -87,6 +87,8 @@ def test_rosters_saved_by_spreadsheets_are_read(text: str, tmp_path: Path) -> No
         ("name,mail\n", r"plain roster may have the columns id, name, email, section, extension$"),
         ("id\nada\nADA\n", r"r\.csv:3: ADA appears twice; keep one line"),
         ("id,name\n,Ada\n", r"r\.csv:2: no id"),
+        ('id,name\nada,"open\nbob,x\n', "is not a CSV"),
+        ("id,extension,extension\nada,1d,2d\n", "has two columns extension; keep one"),
         ("id,extensions\nada,2d\n", "has a column extensions, which the grader ignores; rename it to extension"),
         (
             "id;extension\nada;01_m=2d; 02_n=12h\n",
