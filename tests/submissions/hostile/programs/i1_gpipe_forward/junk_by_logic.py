@@ -10,6 +10,6 @@ says: FLOPs besides matmuls
 
 def junk(ws, a):
     bits = lax.bitcast_convert_type(a, jnp.uint32)
-    for _ in range(64):
+    for _ in range(256):
         bits = bits ^ bits << 13 ^ bits >> 7
     return 0 * lax.stop_gradient(bits.astype(jnp.float32))
