@@ -116,7 +116,7 @@ torus_exchange_time = None  # TODO: your answer
 #
 # **Compared with an all-gather.** On a ring an all-gather takes V / W, 186 µs in the small case. On a line and behind a
 # switch an all-gather takes V / W1. On rings and lines an all-to-all takes a quarter of the all-gather's time. Behind a
-# switch every chunk passes one wire up and one wire down. So an all-to-all is faster with more chips.
+# switch every chunk passes one wire up and one wire down. So an all-to-all over more chips takes less time.
 #
 # **Several axes.** Each chunk travels along one axis, then along the next. The rings along an axis of n chips share the
 # array: each ring moves V · n / N bytes. Different chunks use different axes at the same time, so all axes work at once,
