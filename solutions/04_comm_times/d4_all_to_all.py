@@ -27,11 +27,11 @@ V/N² / W1.
 
 | check | chunks on the busiest wire | time, even N | small case |
 |---|---|---|---|
-| rings that send both ways, even and odd N | ⌊N/2⌋·⌈N/2⌉ / 2 | V / (4·W) | 47 µs |
-| rings that send one way, even and odd N | N·(N − 1) / 2 | about V / (2·W1) | |
-| lines | ⌊N/2⌋·⌈N/2⌉ | V / (4·W1) | 93 µs |
-| behind a switch | N − 1 | about V / (N·W1) | 4.1 µs |
-| over two and three unequal axes | for each axis the rule above with n chips and V·n/N bytes; the slowest axis counts | rings: V·n / (4·N·W) | |
+| all-to-alls on rings that send both ways, even and odd N | ⌊N/2⌋·⌈N/2⌉ / 2 | V / (4·W) | 47 µs |
+| all-to-alls on rings that send one way, even and odd N | N·(N − 1) / 2 | about V / (2·W1) | |
+| all-to-alls on lines | ⌊N/2⌋·⌈N/2⌉ | V / (4·W1) | 93 µs |
+| all-to-alls behind a switch | N − 1 | about V / (N·W1) | 4.1 µs |
+| all-to-alls over two and three unequal axes | for each axis the rule above with n chips and V·n/N bytes; the slowest axis counts | rings: V·n / (4·N·W) | |
 
 **Symbols.** V: bytes of the array that these chips hold together. N: chips in the exchange. n, X, Y: chips along an axis. W1:
 one-way bandwidth of a wire. W = 2·W1: both-way bandwidth.

@@ -54,25 +54,25 @@ meshes = exercise.cases(
 
 @exercise.check(rings, points=0.25, public=True)
 def exchange_rings(seen):
-    """exchange_time: rings that send both ways or one way, even and odd N"""
+    """exchange_time: all-to-alls on rings that send both ways or one way, even and odd N"""
     expect_outcomes(seen, rtol=1e-6)
 
 
 @exercise.check(lines, points=0.25, public=True)
 def exchange_lines(seen):
-    """exchange_time: lines"""
+    """exchange_time: all-to-alls on lines"""
     expect_outcomes(seen, rtol=1e-6)
 
 
 @exercise.check(switches, points=0.25)
 def exchange_switches(seen):
-    """exchange_time: behind a switch"""
+    """exchange_time: all-to-alls behind a switch"""
     expect_outcomes(seen, rtol=1e-6)
 
 
 @exercise.check(meshes, points=0.25)
 def exchange_axes(seen):
-    """exchange_time: over two and three unequal axes"""
+    """exchange_time: all-to-alls over two and three unequal axes"""
     expect_outcomes(seen, rtol=1e-6)
 
 
