@@ -252,7 +252,7 @@ def test_a_plan_over_the_budget_is_shown_with_its_bytes_and_the_budget():
         return reason(check.fn, replace(seen(), outcomes=outcomes, public=public))
 
     count, first = told(slow, public=True).split("; ")
-    assert count == told(slow, public=False) == "1 of 1 plans do not end in dst or send too many bytes"
+    assert count == told(slow, public=False) == "1 of 1 plans fail: a plan must end in dst within its budget of bytes"
     assert first.startswith(
         "from ('x', None, None) to (None, 'x', None), shape (120, 60, 180), x=4, y=2, z=3: the plan [("
     )

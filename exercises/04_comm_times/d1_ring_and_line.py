@@ -151,7 +151,7 @@ line_reduce_time = None  # TODO: your answer
 # ## Going further
 #
 # **The book's rule.** For an even N, V/W is the time of N/2 rounds in which each link carries a whole shard in each
-# direction. At N = 4 the book's rule and the exact rule differ by 25 %.
+# direction. At N = 4 the exact time is 25 % shorter than the book's time.
 #
 # **Bytes and latency.** The dtype gives the bytes of an element: 2 for bfloat16, 4 for float32. A hop takes about 1 µs,
 # which matters only when shards are tiny (exercise D3).

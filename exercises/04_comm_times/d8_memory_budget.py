@@ -32,8 +32,8 @@ seconds.
 | `decode_step_time`: small batches, whose steps wait for the weights | KV bytes / (N·W_hbm) + **max**(bytes of all weights / (N·W_hbm), 2·B·P / (N·C)) | 2.5 ms |
 | `decode_step_time`: batches large enough to be bound by arithmetic | the same formula | 21 ms |
 
-**Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. All in
-float32 (weights, gradients, two moments) takes **16 bytes**. FSDP cuts this state over all chips.
+**Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. Training
+that keeps all in float32 (weights, gradients, two moments) takes **16 bytes**. FSDP cuts this state over all chips.
 
 **Symbols.** B: sequences. P: parameters. N: chips. C: FLOP/s. W_hbm: HBM bandwidth. 1 GB = 10^9 bytes.
 
@@ -92,8 +92,8 @@ cache_of_batch = None  # TODO: your answer
 
 # Question decode_step [ms]
 # A model of 70 billion int8 parameters is cut over 16 v5e chips and computes in bfloat16. Its KV
-# cache takes 80 kB per token. It decodes one step of 6 sequences, then one step of 768 other
-# sequences, with 256 tokens of context each. How long do the two steps take at least?
+# cache takes 80 kB per token. The model decodes one step of 6 sequences, then one step of 768
+# other sequences, with 256 tokens of context each. How long do the two steps take at least?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: weights and cache are read once per step; a step is attention, then the longer of reading

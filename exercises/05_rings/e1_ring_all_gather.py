@@ -27,7 +27,7 @@ sends to the next device, all at the same time. In JAX a hop is `jax.lax.ppermut
 | N − 1 `ppermute`s and no other collective | | 3 permutes |
 | each hop takes one shard to a neighbour | sends V/N bytes in a hop | 600 bytes |
 
-You may send in either direction round the ring. If no pair names a device as its target, this device receives zeros,
+You may send in either direction round the ring. If no pair names a device as a target, this device receives zeros,
 and `ppermute` gives no warning. So a ring without its last pair, (N − 1, 0), gives wrong values and no error.
 
 **Symbols.** N (X in the questions): devices of the ring. I, J: rows and columns. V: bytes of the whole `A`. W1: one-way

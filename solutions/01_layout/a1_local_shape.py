@@ -79,7 +79,7 @@ def local_shape(shape, spec, mesh_shape):
 
 
 def drawn(rng, specs, spare=0):
-    """Draw shapes that the spec cuts evenly, except that one dimension has ``spare`` more rows."""
+    """Draw shapes that the spec cuts evenly, then add ``spare`` rows to one dimension."""
     for turn in range(60):
         mesh_shape = dict(zip("xyz", rng.permutation([2, 3, 4, 5]).tolist(), strict=False))
         spec = specs[turn % len(specs)]

@@ -34,8 +34,8 @@ All arrays are float32. In `all_gather_body`, `A` has two or three dimensions, a
 both-way bandwidth of a link.
 
 **Small case.** x=4; every block is float32[2, 40], 320 bytes. The reduce-scatter sends 3/4 · 320 = 240 bytes. The
-all-reduce sends 480 bytes: it is a reduce-scatter and an all-gather. The all-gather sends the block three times, 960
-bytes.
+all-reduce sends 2 · 240 = 480 bytes: a reduce-scatter, then an all-gather of the chunks of 80 bytes. The all-gather
+sends the block three times, 960 bytes.
 
 ## Going further
 

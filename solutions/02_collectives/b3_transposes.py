@@ -116,7 +116,7 @@ def all_to_all_t(y):
 @exercise.body(
     out_specs=P("x"),
     hints=[
-        "Device i's block went to i + 1. Whose cotangent does this block get? What about the last device?",
+        "Device i's block went to i + 1. Which device sends back the cotangent of this block? What does the last device's block get?",
         "Reverse every pair (source, target). The last device sent nothing, so the cotangent of its block is zero.",
         "jax.lax.ppermute(y, 'x', [(i + 1, i) for i in range(jax.lax.axis_size('x') - 1)])",
     ],

@@ -28,7 +28,8 @@ cuts it.
 | y still cuts the batch, and x still cuts the rows of its matrices | `P("y", "x")` | |
 | one all-reduce over x for the B/Y examples of a device; the batch is not gathered | no other collective; a device sends at most 2·(X − 1)/X · 4·B·J/Y bytes | 360 bytes |
 
-The grader refuses one all-reduce per example, although these all-reduces together send no more bytes.
+The grader refuses one all-reduce per example, although these all-reduces together send no more bytes than one
+all-reduce of all means.
 
 **Symbols.** B: examples. I, J: rows and columns of a matrix. X, Y: sizes of the mesh axes. V: bytes of the whole array
 that a ring gathers. W: both-way bandwidth of a link.
@@ -145,7 +146,7 @@ def batch_gather_time(chip, B, I, J, X, Y):
     points=0.5,
     unit="us",
     params={"B": [96, 240], "X": [4, 8, 16], "Y": [2, 6, 12]},
-    model="latency only: 1 us per hop; an all-reduce on a ring of N takes 2 ⌊N/2⌋ hops, and one all-reduce follows the other",
+    model="latency only: 1 us per hop; an all-reduce on a ring of N takes 2 ⌊N/2⌋ hops, and the all-reduces run one after the other",
     hints=[
         "How many examples does one device have, and over which axis does each all-reduce run?",
         "y cuts the batch, so a device has B / Y examples. Each all-reduce goes round the ring of x.",

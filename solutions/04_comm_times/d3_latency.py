@@ -52,9 +52,9 @@ Latency: 3 hops take 3 µs. Bandwidth: 3/4 · 131 kB / W1 = 2.2 µs. So the gath
 **Rule of thumb.** Latency sets the time if a shard has fewer bytes than a link carries in 1 µs: W1 · 1 µs, which is 45
 kB on v5e. A shard of the small case has 33 kB. A link carries this shard in 0.73 µs, but the hop takes 1 µs.
 
-**Model and chip.** In the book's profile the small case took 8 µs, not 3 µs. A chip needs about 5 µs to start a
-collective, and then the time of the hops. The questions and the grader's clock, its model of time, leave out these 5
-µs.
+**Model and chip.** In a profile that the book shows, the small case took 8 µs, not 3 µs. A chip needs about 5 µs to
+start a collective, and then the time of the hops. The questions and the grader's clock, its model of time, leave out
+these 5 µs.
 
 **In real systems.** Decoding has tiny activations, so it gains little from more chips: the arrays shrink and the number
 of hops grows.

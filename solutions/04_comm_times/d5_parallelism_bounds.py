@@ -1,6 +1,6 @@
 """# D5 When does communication stop being overlapped?
 
-Arithmetic and communication of a training step overlap, so a step takes the longer time. If both times are equal,
+Arithmetic and communication of a training step overlap, so a step takes the longer of both times. At equal times,
 communication is just fully overlapped. The layer is `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```

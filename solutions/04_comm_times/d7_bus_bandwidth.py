@@ -48,11 +48,11 @@ reduce-scatter S = 1678 MB in 4.18 ms and keep 419 MB each: algbw = 401 GB/s, bu
 each rank but the root sends S bytes.
 
 **A puzzle from a lecture.** On 4 GPUs a benchmark prints a bus bandwidth of 277 GiB/s for an all-reduce of 100·2²⁰
-float32 numbers, and 70 GiB/s for a reduce-scatter. Four times as many bytes go *into* the reduce-scatter: every rank
-brings 4 such arrays and keeps one. A listener asks whether the benchmark counts only the bytes that come out. The
-benchmark does: `out · (n−1)/n / t` has the right factor but the wrong S. With S = in = 4·out the result is 280 GiB/s,
-so the wires are as busy as in the all-reduce. (1 GiB is 2³⁰ bytes: 277 and 280 GiB/s are 297 and 301 GB/s, the numbers
-of the small case.)
+float32 numbers, and 70 GiB/s for a reduce-scatter. Four times as many bytes go *into* the reduce-scatter as into the
+all-reduce: every rank brings 4 such arrays and keeps one. A listener asks whether the benchmark counts only the bytes
+that come out. The benchmark does: `out · (n−1)/n / t` has the right factor but the wrong S. With S = in = 4·out the
+result is 280 GiB/s, so the wires are as busy as in the all-reduce. (1 GiB is 2³⁰ bytes: 277 and 280 GiB/s are 297 and
+301 GB/s, the numbers of the small case.)
 
 **In real systems.** nccl-tests prints algbw and busbw. Compare busbw with the bandwidth of the links. With algbw you
 can estimate the time of a collective in your training step.

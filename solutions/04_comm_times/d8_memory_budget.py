@@ -32,8 +32,8 @@ seconds.
 | `decode_step_time`: small batches, whose steps wait for the weights | KV bytes / (N·W_hbm) + **max**(bytes of all weights / (N·W_hbm), 2·B·P / (N·C)) | 2.5 ms |
 | `decode_step_time`: batches large enough to be bound by arithmetic | the same formula | 21 ms |
 
-**Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. All in
-float32 (weights, gradients, two moments) takes **16 bytes**. FSDP cuts this state over all chips.
+**Training state**, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**. Training
+that keeps all in float32 (weights, gradients, two moments) takes **16 bytes**. FSDP cuts this state over all chips.
 
 **Symbols.** B: sequences. P: parameters. N: chips. C: FLOP/s. W_hbm: HBM bandwidth. 1 GB = 10^9 bytes.
 
@@ -153,6 +153,6 @@ def cache_of_batch(L, H, K, T, B):
 )  # fmt: skip
 def decode_step(chip, P, N, T, B, L, kB):
     """A model of {{ P }} billion int8 parameters is cut over {{ N }} {{ chip }} chips and computes in bfloat16. Its KV cache takes {{ kB }} kB per token.
-    It decodes one step of {{ B }} sequences, then one step of {{ L }} other sequences, with {{ T }} tokens of context each. How long do the two steps take at least?"""
+    The model decodes one step of {{ B }} sequences, then one step of {{ L }} other sequences, with {{ T }} tokens of context each. How long do the two steps take at least?"""
     row, params = CHIPS[chip], P * 10**9
     return sum(decode_step_time(params, 1, kB * 1e3, b, T, N, row.bf16, row.hbm_bw) for b in (B, L))

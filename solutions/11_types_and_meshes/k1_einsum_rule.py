@@ -33,7 +33,8 @@ No operand has a letter twice. Each letter is in the output or in at least two o
 
 **What is checked**
 
-The reference cuts NumPy arrays with positive and negative numbers in three, and computes part by part.
+The reference cuts NumPy arrays into three parts and computes part by part. The arrays have positive and negative
+numbers.
 
 
 | check | rule |

@@ -166,7 +166,7 @@ def expect_budget(seen):
     if not over:
         return
     args, got, spent, allowed = over[0]
-    count = f"{len(over)} of {len(sent)} plans do not end in dst or send too many bytes"
+    count = f"{len(over)} of {len(sent)} plans fail: a plan must end in dst within its budget of bytes"
     made = f"the plan {got.value} sends {spent:,} bytes from each device"
     if spent == math.inf:
         made = f"reshard_plan raised {got.error}" if got.error else f"the plan {got.value} does not end in dst"

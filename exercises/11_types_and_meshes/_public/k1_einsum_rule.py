@@ -34,7 +34,8 @@ No operand has a letter twice. Each letter is in the output or in at least two o
 
 **What is checked**
 
-The reference cuts NumPy arrays with positive and negative numbers in three, and computes part by part.
+The reference cuts NumPy arrays into three parts and computes part by part. The arrays have positive and negative
+numbers.
 
 
 | check | rule |
@@ -216,7 +217,7 @@ def expect_as_tried(seen, trial):
         if got.value != (due := trial(**args)) and seen.public and isinstance(got.value, str):
             meant = f"the parts have placement {due}" if due else "no placement gives the right result"
             call = ", ".join(f"{name}={value!r}" for name, value in args.items())
-            raise Failure(f"for {call} it returned {got.value!r}; computed on three devices, {meant}", actual=got.value)
+            raise Failure(f"for {call} it returned {got.value!r}; on three devices, {meant}", actual=got.value)
     expect_outcomes(seen)
 
 

@@ -63,7 +63,7 @@ def weights_elements(I, J, X, Y, Z):
 
 @exercise.misconception(of=weights_in_all)
 def weights_on_every_chip(I, J, X, Y, Z):
-    """You counted a copy on every chip. x cuts the rows, so a chip holds 1/X of the rows."""
+    """You counted a whole copy on every chip. x cuts the rows, so a chip holds 1/X of the rows."""
     return 2 * I * J * X * Y * Z
 
 
@@ -75,7 +75,7 @@ def weights_copied_by_x(I, J, X, Y, Z):
 
 @exercise.misconception(of=weights_in_all)
 def weights_copied_along_z(I, J, X, Y, Z):
-    """You counted the copies along z only. The spec does not name y either."""
+    """You counted the copies along z only. The spec does not name y either, so chips along y hold copies too."""
     return 2 * I * J * Z
 
 

@@ -22,7 +22,7 @@ from grader.exercise import Scenario
     fails=owner_order, breaks="a tuple in a different order than the mesh's gives a different layout"
 )
 def owner_in_mesh_order(shape, spec, mesh_shape):
-    """You used the mesh's order of axes. P(('y', 'x')) lists y first, so y changes slowest. P(('x', 'y')) gives many devices other blocks."""
+    """You used the mesh's order of axes. P(('y', 'x')) lists y first, so y changes slowest. You returned the blocks of P(('x', 'y')), and many devices hold different blocks."""
     in_order = [e if e is None or isinstance(e, str) else tuple(a for a in mesh_shape if a in e) for e in spec]
     return owner_slices(shape, in_order, mesh_shape)
 
@@ -32,7 +32,7 @@ def owner_in_mesh_order(shape, spec, mesh_shape):
     breaks=["a tuple that lists axes in the order of the mesh", "the coordinate of the first axis changes slowest"],
 )
 def owner_minor_first(shape, spec, mesh_shape):
-    """You let the first axis of a tuple change fastest. It is the major axis and changes slowest: neighbours along it hold blocks that are far apart."""
+    """You let the first axis of a tuple change fastest. The first axis is the major axis and changes slowest: neighbours along it hold blocks that are far apart."""
     backwards = [e if e is None or isinstance(e, str) else e[::-1] for e in spec]
     return owner_slices(shape, backwards, mesh_shape)
 
@@ -59,7 +59,7 @@ def owner_dealt_round(shape, spec, mesh_shape):
     return {device: tuple(slices) for device, slices in owned.items()}
 
 
-@exercise.misconception(fails=owner_copies, breaks=["copies along the axes", "a start and a stop also"])
+@exercise.misconception(fails=owner_copies, breaks=["copies along the axes", "a start and a stop, also"])
 def owner_without_numbers(shape, spec, mesh_shape):
     """You returned slice(None) for a dimension that no axis cuts. Return slice(0, size): the task asks for both bounds."""
     cut = [slice(0, size) for size in shape]

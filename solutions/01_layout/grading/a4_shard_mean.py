@@ -126,7 +126,7 @@ def rolled_and_gathered(a, *, mesh, shift):
 
 @exercise.misconception(of=global_roll_bytes)
 def roll_whole_rows(S, D, X, Y, shift):
-    """You counted rows of the whole array. A device holds D / Y columns of each row."""
+    """You counted all D columns of a row. A device holds only D / Y columns."""
     return 4 * shift * D
 
 

@@ -12,7 +12,7 @@ from grader.expect import expect_outcomes
 SPECS = [P(i, j) for i, j in itertools.product([None, "x", "y"], repeat=2)]
 TABLE = [{"eq": "ij,jk->ik", "spec_a": a, "spec_b": b} for a, b in itertools.product(SPECS, repeat=2)]
 TENSORS = ["bij,bjk->bik", "kj,bji->bki", "bqhd,bkhd->bhqk", "bsnd,ndm->bsm", "ji,kj->ki"]
-# Wrong solutions fail these fixed cases. They may pass drawn cases.
+# Wrong solutions fail these fixed cases, but may pass the drawn cases.
 BATCH_CUT_TWICE = [
     {"eq": "bij,bjk->bik", "spec_a": P("x"), "spec_b": P("y")},
     {"eq": "bqhd,bkhd->bhqk", "spec_a": P("x", None, "y"), "spec_b": P("x", None, "z")},
@@ -31,7 +31,7 @@ def of_case(*answers):
 
 
 def drawn(rng):
-    """Return legal matmuls of tensors, equally many of each case."""
+    """Return legal matmuls of tensors, with an equal number for each case."""
     found = {1: [], 2: [], 3: [], 4: []}
     while min(map(len, found.values())) < 25:
         eq = TENSORS[rng.integers(len(TENSORS))]
@@ -110,7 +110,7 @@ def classify_tensors(seen):
 
 @exercise.misconception(fails=[classify_clash, classify_tensors], breaks="matmuls of case 4")
 def classify_no_clash(eq, spec_a, spec_b):
-    """You looked at the summed letters only, or at them first. Check the kept letters before them: x would cut C[I_X, K_X] twice, and the local matmuls give only its diagonal blocks."""
+    """You looked at the summed letters only, or before the kept letters. Check the kept letters first. For example, x would cut C[I_X, K_X] twice, and the local matmuls give only the diagonal blocks of C."""
     operands, kept = eq.split("->")
     cuts = [
         {letter: axes_of(entry) for letter, entry in zip(letters, spec, strict=False) if letter not in kept and entry}
@@ -125,7 +125,7 @@ def classify_no_clash(eq, spec_a, spec_b):
 
 @exercise.misconception(fails=classify_matrices, breaks="matmuls of cases 1 to 3")
 def classify_by_shared_axis(eq, spec_a, spec_b):
-    """You answered 3 because both operands name an axis. The axis must cut the summed letter in both operands: A[I_X, J] · B[J_X, K] is case 2."""
+    """You answered 3 because both operands share an axis. This axis must cut the summed letter in both operands: A[I_X, J] · B[J_X, K] is case 2."""
     answer = classify(eq, spec_a, spec_b)
     shared = {n for e in spec_a for n in axes_of(e)} & {n for e in spec_b for n in axes_of(e)}
     return 3 if answer != "illegal" and shared else answer
@@ -157,14 +157,14 @@ def named(spec):
 
 @exercise.misconception(fails=classify_matrices, breaks="a spec names an axis twice")
 def classify_shared_axis_illegal(eq, spec_a, spec_b):
-    """You answered "illegal" because both operands name an axis. Only one spec that names an axis twice is illegal. Look at each spec by itself."""
+    """You answered "illegal" because both operands share an axis. Two specs may name one axis, but one spec must not name an axis twice. Look at each spec by itself."""
     answer = classify(eq, spec_a, spec_b)
     return "illegal" if answer != 3 and named(spec_a) & named(spec_b) else answer
 
 
 @exercise.misconception(form_of=classify_shared_axis_illegal)
 def classify_any_shared_axis_illegal(eq, spec_a, spec_b):
-    """Like `classify_shared_axis_illegal`, also if the axis cuts a summed letter in both operands."""
+    """Like `classify_shared_axis_illegal`, but this program also answers "illegal" if the axis cuts a summed letter in both operands."""
     return "illegal" if named(spec_a) & named(spec_b) else classify(eq, spec_a, spec_b)
 
 
@@ -183,7 +183,7 @@ def classify_by_position(eq, spec_a, spec_b):
 
 @exercise.misconception(fails=classify_tensors, breaks=["tuples of axes", "the same axes in the same order"])
 def classify_in_any_order(eq, spec_a, spec_b):
-    """You took ("x", "y") and ("y", "x") for the same sharding. They give a device different blocks, so the operands do not match."""
+    """You took ("x", "y") and ("y", "x") for the same sharding. The two orders give a device different blocks, so the operands do not match."""
     if classify(eq, spec_a, spec_b) == "illegal":
         return "illegal"
     in_order = [[tuple(sorted(axes_of(entry))) or None for entry in spec] for spec in (spec_a, spec_b)]
@@ -267,7 +267,7 @@ exercise.scenario(
 
 @exercise.misconception(of=how_many_shardings)
 def shardings_in_any_order(r, k):
-    """You let each axis choose a dimension, or none. Two axes on one dimension have two orders, and each order is a layout."""
+    """You let each axis choose a dimension, or none. Two axes on one dimension have two orders, and each order is a different layout."""
     return (r + 1) ** k
 
 

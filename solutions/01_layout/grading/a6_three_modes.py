@@ -50,7 +50,7 @@ def expect_one_gather_of_c(seen, wrong):
 
 
 def expect_collectives_of(seen, *, compiler):
-    """Require that the compiler inserted every collective, or that the learner wrote every collective."""
+    """If ``compiler``, require that the compiler inserted every collective. Otherwise require that the learner wrote it."""
     c = next((c for c in seen.collectives if c.by_compiler != compiler), None)
     if c:
         who = f"you wrote it in line {c.line}" if c.line else "the compiler inserted it"
@@ -117,7 +117,7 @@ def manual_mode(seen):
     of=matmul_auto, fails=auto_mode, breaks="Auto, Explicit: the compiler inserts the all-gather, you write none"
 )
 def auto_by_hand(a, b, *, mesh):
-    """You wrote Manual mode again. In Auto mode there is no shard_map: multiply whole arrays and constrain the result."""
+    """You wrote the program in Manual mode. In Auto mode there is no shard_map: multiply whole arrays and constrain the result."""
     return matmul_manual(a, b, mesh=mesh)
 
 
@@ -150,7 +150,7 @@ def auto_in_bfloat16(a, b, *, mesh):
     of=matmul_explicit, fails=explicit_mode, breaks="the compiler inserts the all-gather, you write none"
 )
 def explicit_by_hand(a, b, *, mesh):
-    """You wrote Manual mode again. In Explicit mode you work on whole arrays whose types carry shardings. Use reshard to move them."""
+    """You wrote the program in Manual mode. In Explicit mode you work on whole arrays whose types carry shardings. Use reshard to move them."""
     return matmul_manual(a, b, mesh=mesh)
 
 

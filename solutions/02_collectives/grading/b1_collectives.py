@@ -216,19 +216,19 @@ def gathered_then_sliced(a):
 
 @exercise.misconception(of=all_to_all_on_ring)
 def all_to_all_as_all_gather(chip, I, J, X):
-    """Your answer is the all-gather's time. In an all-to-all each chunk travels to one device only: a quarter of the traffic."""
+    """Your answer is the all-gather's time. In an all-to-all each chunk travels to one device only, so an all-to-all has a quarter of the traffic."""
     return 4 * all_to_all_time(2 * I * J, X, chip)
 
 
 @exercise.misconception(of=all_to_all_on_ring)
 def all_to_all_one_way(chip, I, J, X):
-    """Your answer is twice the right one. Either you used one direction of the link, but on a ring data flows both ways. Or you counted 4 bytes for a bfloat16, which has 2."""
+    """Your answer is twice the right one. If you used one direction of the links, use both: on a ring data flows both ways. If you counted 4 bytes for a bfloat16, count 2."""
     return 2 * all_to_all_time(2 * I * J, X, chip)
 
 
 @exercise.misconception(of=all_to_all_on_ring)
 def all_to_all_of_a_shard(chip, I, J, X):
-    """You divided the all-gather's time by the number of chips. Each chip sends its shard once, but most chunks pass several links: a quarter of the all-gather's time."""
+    """You divided the all-gather's time by the number of chips. Each chip sends its shard once, but most chunks pass several links. The all-to-all takes a quarter of the all-gather's time."""
     return 4 * all_to_all_time(2 * I * J, X, chip) / X
 
 

@@ -97,7 +97,7 @@ def expect_budget(seen):
     if not over:
         return
     args, got, spent, allowed = over[0]
-    count = f"{len(over)} of {len(sent)} plans do not end in dst or send too many bytes"
+    count = f"{len(over)} of {len(sent)} plans fail: a plan must end in dst within its budget of bytes"
     made = f"the plan {got.value} sends {spent:,} bytes from each device"
     if spent == math.inf:
         made = f"reshard_plan raised {got.error}" if got.error else f"the plan {got.value} does not end in dst"
@@ -149,7 +149,7 @@ def plan_order(seen):
 
 @exercise.alternative(of=reshard_plan)
 def plan_with_an_axis_twice(src, unreduced, dst, shape, mesh_shape):
-    """Slice before an all-reduce and gather after it, along an axis of copies, where this sends fewer bytes."""
+    """Slice along an axis of copies before an all-reduce, and gather along this axis afterwards, if this sends fewer bytes."""
     best = plan = reshard_plan(src, unreduced, dst, shape, mesh_shape)
     for at, step in enumerate(plan):
         for axis, dim in itertools.product(mesh_shape, range(len(shape))) if step[0] == "all_reduce" else ():
@@ -178,7 +178,7 @@ def by_all_reduces(plan):
 
 
 def whole_first(src, unreduced, dst, keeps):
-    """Gather and all-reduce, then slice. If ``keeps``, leave axes that cut the same dimension before and after."""
+    """Gather and all-reduce, then slice. If ``keeps``, do not gather along an axis that cuts the same dimension in src and dst."""
     kept = [axis for axis, new in zip(src, dst, strict=True) if keeps and axis == new]
     steps = [("all_reduce", axis) for axis in unreduced]
     steps += [("all_gather", axis, dim) for dim, axis in enumerate(src) if axis and axis not in kept]
@@ -230,7 +230,7 @@ def plan_through_the_whole_array(src, unreduced, dst, shape, mesh_shape):
 
 @exercise.misconception(form_of=plan_through_the_whole_array, breaks="several axes")
 def plan_through_the_whole_array_always(src, unreduced, dst, shape, mesh_shape):
-    """Like `plan_through_the_whole_array`, but also for axes that cut the same dimension before and after."""
+    """Like `plan_through_the_whole_array`, but this program also gathers along axes that cut the same dimension in src and dst."""
     return whole_first(src, unreduced, dst, keeps=False)
 
 
@@ -286,7 +286,7 @@ def reshard_in_bfloat16(I, J, X, Y):
 
 @exercise.misconception(of=reshard_bytes)
 def reshard_own_chunk_too(I, J, X, Y):
-    """You sent all X chunks of the block. A device keeps its own chunk and sends X - 1."""
+    """You sent all X chunks of the block. A device keeps its own chunk and sends the other X - 1."""
     return 4 * I * J / Y
 
 

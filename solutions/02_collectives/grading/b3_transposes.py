@@ -63,7 +63,7 @@ def shift_t_value(seen):
 
 @exercise.helper
 def expect_own(seen, **wanted):
-    """Require exactly these collectives, and that JAX made none of them by transposing another one."""
+    """Require exactly these collectives, and that JAX made none of them by transposing another collective."""
     for c in seen.collectives:
         if c.transposed:
             raise Failure(

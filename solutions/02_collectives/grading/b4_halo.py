@@ -130,7 +130,7 @@ def stencil_halo_per_weight(a, *, mesh, weights):
 
 @exercise.misconception(of=stencil, fails=stencil_traffic, breaks="two permutes over x with w elements each |")
 def stencil_of_rolls(a, *, mesh, weights):
-    """You rolled the whole array, so the compiler sends elements for each weight. Write shard_map, and fetch the halo once."""
+    """You rolled the whole array, so the compiler sends elements for each weight. Use shard_map, and fetch the halo once."""
     return sum(weight * jnp.roll(a, len(weights) // 2 - k) for k, weight in enumerate(weights))
 
 

@@ -100,7 +100,7 @@ def rooted_reduce_budget(seen):
 
 @exercise.misconception(of=rooted_broadcast, fails=rooted_broadcast_value, breaks="every device has the root's block")
 def broadcast_from_0(a, *, root):
-    """You used device 0 as the root. Compare with `root`."""
+    """You used device 0 as the root. Compare the device's number with `root`."""
     return jax.lax.psum(jnp.where(jax.lax.axis_index("x") == 0, a, 0), "x")
 
 
@@ -122,7 +122,7 @@ def broadcast_by_gather(a, *, root):
     of=rooted_broadcast, fails=rooted_broadcast_budget, breaks="The grader also checks each body with another root"
 )
 def broadcast_from_1(a, *, root):
-    """You used device 1 as the root, as in the picture. Compare with `root`."""
+    """You used device 1 as the root, as in the picture. Compare the device's number with `root`."""
     return jax.lax.psum(jnp.where(jax.lax.axis_index("x") == 1, a, 0), "x")
 
 

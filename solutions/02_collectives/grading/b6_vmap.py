@@ -21,7 +21,7 @@ from grader.hardware import all_gather_time, latency
 
 @exercise.misconception(fails=centre_batch_value, breaks="in each matrix the mean of each column is subtracted")
 def mapped_over_rows(a, *, mesh):
-    """You mapped over the rows, so you centred one row across all examples. The batch is dimension 0, vmap's default in_axes."""
+    """You mapped over the rows, so each call centred one row across all examples. The batch is dimension 0, the default of vmap's in_axes."""
     return jax.vmap(partial(centre, mesh=mesh), in_axes=1, out_axes=1)(a)
 
 
@@ -90,7 +90,7 @@ def looped_over_batch(a, *, mesh):
     breaks=["one all-reduce over x for the B/Y examples of a device", "The grader refuses one all-reduce per example"],
 )
 def looped_over_block(a, *, mesh):
-    """You keep the batch in place but loop over a device's examples: B/Y small all-reduces, each with its own latency. vmap makes one all-reduce of them."""
+    """You kept the batch in place but looped over a device's examples. The loop runs B/Y small all-reduces, each with its own latency. vmap makes one all-reduce of them."""
 
     def local(block):
         return jnp.stack([example - jax.lax.pmean(example.mean(0), "x") for example in block])

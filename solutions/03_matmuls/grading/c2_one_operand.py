@@ -46,7 +46,7 @@ def gathered_and_reshaped(a, b, *, mesh):
 
 @exercise.misconception(form_of=gathered_and_reshaped)
 def gathered_and_interleaved(a, b, *, mesh):
-    """Like `gathered_and_reshaped`, with the columns of the shards in turns."""
+    """Like `gathered_and_reshaped`, but this program interleaves the columns of the shards."""
 
     def local(a, b):
         return jax.lax.all_gather(a, "x", axis=2).reshape(a.shape[0], -1) @ b

@@ -154,7 +154,7 @@ def sent_every_chunk(I, K, X):
 
 @exercise.misconception(of=all_reduce_bytes)
 def sent_in_one_phase(I, K, X):
-    """You counted half of the bytes. There are two possible causes. You may have counted the reduce-scatter alone: an all-reduce also gathers the summed chunks. Or you counted 2 bytes a number: a float32 takes 4."""
+    """You counted half of the bytes. If you counted the reduce-scatter alone, add the all-gather of the summed chunks. If you counted 2 bytes a number, count 4: the array is float32."""
     return 4 * I * K * (X - 1) / X
 
 

@@ -101,7 +101,7 @@ def columns_by_compiler(a, b, *, mesh):
 
 @exercise.misconception(of=cheaper_gather_time)
 def dearer_gather(chip, I, J, K, X):
-    """You gathered the larger operand. Gather the smaller one: C may keep the larger operand's cut."""
+    """You gathered the larger operand. Gather the smaller operand. C is then cut in the same dimension as the larger operand, which the question allows."""
     return all_gather_time(2 * max(I, K) * J, X, chip)
 
 

@@ -272,7 +272,7 @@ def ring_gather_exact(chip, N, R, C):
 
 @exercise.misconception(of=ring_scatter_time)
 def ring_scatter_one_way(chip, X, Y, I, K):
-    """Your answer is too large by a factor of two. Partial sums travel both ways round a ring at once (W = 2·W1), a reduce-scatter is one pass, and a bfloat16 has 2 bytes."""
+    """Your answer is too large by a factor of two. Partial sums travel both ways round a ring at once (W = 2·W1). A reduce-scatter is one pass. A bfloat16 has 2 bytes."""
     return 2 * ring_scatter_time(chip=chip, X=X, Y=Y, I=I, K=K)
 
 
@@ -302,7 +302,7 @@ def ring_scatter_book(chip, X, Y, I, K):
 
 @exercise.misconception(of=ring_reduce_time)
 def ring_reduce_one_way(chip, N, D, F):
-    """Your answer is too large by a factor of two. Data flows both ways round a ring at once (W = 2·W1), an all-reduce is two passes, and a bfloat16 has 2 bytes."""
+    """Your answer is too large by a factor of two. Data flows both ways round a ring at once (W = 2·W1). An all-reduce is two passes. A bfloat16 has 2 bytes."""
     return 2 * ring_reduce_time(chip=chip, N=N, D=D, F=F)
 
 
@@ -392,7 +392,7 @@ def line_reduce_wrapped(chip, D, F):
 
 @exercise.misconception(of=line_reduce_time)
 def line_reduce_half(chip, D, F):
-    """Your answer is too small by a factor of two. An all-reduce passes the line twice, the chip at the end receives at W1, not W, and a float32 has 4 bytes."""
+    """Your answer is too small by a factor of two. An all-reduce passes the line twice. The chip at the end receives at W1, not W. A float32 has 4 bytes."""
     return line_reduce_time(chip=chip, D=D, F=F) / 2
 
 
@@ -404,7 +404,7 @@ def line_reduce_all_of_it(chip, D, F):
 
 @exercise.misconception(of=line_reduce_time)
 def line_reduce_elements(chip, D, F):
-    """Your answer is too small by a factor of four. Either you counted elements or you counted one pass of a ring. A float32 has 4 bytes, y is a line, and an all-reduce is two passes."""
+    """Your answer is too small by a factor of four. Either you counted elements or you counted one pass of a ring. A float32 has 4 bytes. y is a line. An all-reduce is two passes."""
     return line_reduce_time(chip=chip, D=D, F=F) / 4
 
 
@@ -440,7 +440,7 @@ def ring_scatter_part_of_y(X, Y, **rest):
 
 @exercise.misconception(of=ring_scatter_time)
 def ring_scatter_axes_swapped(X, Y, **rest):
-    """You swapped the axes. The collective runs along x (its N chips), and y cuts the array."""
+    """You swapped the axes. The collective runs along x, so N counts the chips along x. y cuts the array."""
     return ring_scatter_time(X=Y, Y=X, **rest)
 
 
@@ -476,7 +476,7 @@ def line_scatter_doubled(**params):
 
 @exercise.misconception(of=line_reduce_time)
 def line_reduce_doubled(**params):
-    """Your answer is too large by a factor of two. An all-reduce is two passes, a float32 has 4 bytes, and W1 is the link's rate one way."""
+    """Your answer is too large by a factor of two. An all-reduce is two passes. A float32 has 4 bytes. W1 is the link's rate in one direction."""
     return 2 * line_reduce_time(**params)
 
 

@@ -164,7 +164,7 @@ def axes_ring_of_one(over, mesh_shape, **rest):
 
 @exercise.misconception(form_of=axes_ring_of_one)
 def axes_rings_of_one(over, mesh_shape, **rest):
-    """You counted links along axes of one chip, also if `over` has no larger axis."""
+    """You counted links along axes of one chip, even if all axes in `over` have one chip. An axis of one chip has no links."""
     longer = {axis: max(size, 2) if axis in over else size for axis, size in mesh_shape.items()}
     return axes_time(over=over, mesh_shape=longer, **rest)
 
@@ -320,7 +320,7 @@ def gather_cut_twice(X, **rest):
 
 @exercise.misconception(of=gather_cut_elsewhere_time)
 def gather_cut_one_way(**params):
-    """Your answer is too large by a factor of two. Both directions of a ring carry data (W = 2·W1), an all-gather is one pass, and a bfloat16 has 2 bytes."""
+    """Your answer is too large by a factor of two. Both directions of a ring carry data (W = 2·W1). An all-gather is one pass. A bfloat16 has 2 bytes."""
     return 2 * gather_cut_elsewhere_time(**params)
 
 
@@ -332,7 +332,7 @@ def gather_cut_elements(**params):
 
 @exercise.misconception(of=gather_two_axes_time)
 def gather_two_on_one(**params):
-    """Your answer is too large by a factor of two. x and y both carry data, in both directions (2·W), an all-gather is one pass, and a float32 has 4 bytes."""
+    """Your answer is too large by a factor of two. x and y both carry data, in both directions (2·W). An all-gather is one pass. A float32 has 4 bytes."""
     return 2 * gather_two_axes_time(**params)
 
 
@@ -374,7 +374,7 @@ def reduce_cut_once(**params):
 
 @exercise.misconception(of=reduce_cut_elsewhere_time)
 def reduce_cut_one_way(**params):
-    """Your answer is too large by a factor of two. Both directions of a ring carry data (W = 2·W1), an all-reduce is two passes, and a float32 has 4 bytes."""
+    """Your answer is too large by a factor of two. Both directions of a ring carry data (W = 2·W1). An all-reduce is two passes. A float32 has 4 bytes."""
     return 2 * reduce_cut_elsewhere_time(**params)
 
 

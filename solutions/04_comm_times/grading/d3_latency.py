@@ -101,7 +101,7 @@ def limit_line_as_ring(sizes, hop_time, **rest):
 
 @exercise.misconception(of=gather_and_limit, fails=limit_axes, breaks="small and large arrays over two and three axes")
 def limit_one_long_axis(sizes, wraps, hop_time, **rest):
-    """You took all chips as one long ring or line. A shard crosses the axes one after the other: add their hops, do not multiply them."""
+    """You took all chips as one long ring or line. A shard crosses the axes one after the other: count the hops of each axis and add them."""
     total = math.prod(sizes)
     hops = total // 2 if wraps else total - 1
     return slower(hops * hop_time, moving_time(sizes=sizes, wraps=wraps, **rest))
@@ -353,7 +353,7 @@ def tiny_gather_other_factor(chip, N, **arrays):
 
 @exercise.misconception(of=tiny_gather_time)
 def tiny_gather_other_direction(chip, N, **arrays):
-    """You mixed up W and W1. A ring works both ways (W). A line works one way (W1)."""
+    """You mixed up W and W1. On a ring, count both directions of a link (W). On a line, count one direction (W1)."""
     factor = 2 if axis_topology(chip, N) == "ring" else 1 / 2
     return sum(max(hops, factor * bytes) for hops, bytes in tiny_parts(chip, N, **arrays))
 
@@ -402,7 +402,7 @@ def latency_bound_exact(chip, N):
 
 @exercise.misconception(of=latency_bound_below)
 def latency_bound_as_line(chip, N):
-    """You used the rules of a line: N-1 hops, and W1. On a ring there are N/2 hops, and the links work both ways (W)."""
+    """You used the rules of a line: N-1 hops, and W1. On a ring there are N/2 hops, and both directions of a link carry data (W)."""
     return (N - 1) * HOP_TIME * CHIPS[chip].ici
 
 

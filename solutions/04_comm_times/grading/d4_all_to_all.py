@@ -54,25 +54,25 @@ meshes = exercise.cases(
 
 @exercise.check(rings, points=0.25, public=True)
 def exchange_rings(seen):
-    """exchange_time: rings that send both ways or one way, even and odd N"""
+    """exchange_time: all-to-alls on rings that send both ways or one way, even and odd N"""
     expect_outcomes(seen, rtol=1e-6)
 
 
 @exercise.check(lines, points=0.25, public=True)
 def exchange_lines(seen):
-    """exchange_time: lines"""
+    """exchange_time: all-to-alls on lines"""
     expect_outcomes(seen, rtol=1e-6)
 
 
 @exercise.check(switches, points=0.25)
 def exchange_switches(seen):
-    """exchange_time: behind a switch"""
+    """exchange_time: all-to-alls behind a switch"""
     expect_outcomes(seen, rtol=1e-6)
 
 
 @exercise.check(meshes, points=0.25)
 def exchange_axes(seen):
-    """exchange_time: over two and three unequal axes"""
+    """exchange_time: all-to-alls over two and three unequal axes"""
     expect_outcomes(seen, rtol=1e-6)
 
 
@@ -274,7 +274,7 @@ def exchange_one_long_axis(bytes, sizes, network, one_way_bandwidth):
 
 @exercise.misconception(of=exchange_time, fails=exchange_axes)
 def exchange_chunks_of_all(bytes, sizes, network, one_way_bandwidth):
-    """Your chunks have V/N² bytes for all N chips. Along an axis of n chips, chunks have V·n/N / n² bytes."""
+    """Your chunks have V/N² bytes, where N counts all chips. Along an axis of n chips, chunks have V·n/N / n² bytes."""
     return max(exchange_time(bytes, (n,), network, one_way_bandwidth) * n**2 for n in sizes) / math.prod(sizes) ** 2
 
 
@@ -298,7 +298,7 @@ def exchange_shard_as_array(bytes, sizes, network, one_way_bandwidth):
 
 @exercise.misconception(of=exchange_time, fails=EVERY)
 def exchange_both_ways(bytes, sizes, network, one_way_bandwidth):
-    """You divided by W. The table counts the chunks that pass a wire in one direction, and they pass it at W1."""
+    """You divided by W. The table counts the chunks that pass a wire in one direction. The bandwidth of one direction is W1."""
     return exchange_time(bytes, sizes, network, 2 * one_way_bandwidth)
 
 

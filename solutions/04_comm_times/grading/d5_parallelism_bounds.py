@@ -367,7 +367,7 @@ def fsdp_batch_one_axis(**params):
 
 @exercise.misconception(of=fsdp_least_batch)
 def fsdp_batch_doubled(**params):
-    """Your answer is too large by a factor of two. The backward pass has twice the FLOPs and twice the bytes of the forward pass, a bfloat16 has 2 bytes, and W counts both directions."""
+    """Your answer is too large by a factor of two. The backward pass has twice the FLOPs and twice the bytes of the forward pass. A bfloat16 has 2 bytes. W counts both directions."""
     return 2 * fsdp_least_batch(**params)
 
 
@@ -433,7 +433,7 @@ def dcn_one_slice(P, **rest):
 
 @exercise.misconception(of=dcn_least_batch)
 def dcn_per_chip(n, **rest):
-    """You took C / W_dcn as the batch of one chip. The gradients leave a slice once, over the network of all its chips."""
+    """You took C / W_dcn as the batch of one chip. It is the batch of one slice: the gradients leave a slice once, over the network links of all its chips."""
     return n * dcn_least_batch(n=n, **rest)
 
 
@@ -475,7 +475,7 @@ def fsdp_batch_by_two_axes(**params):
 
 @exercise.misconception(of=tensor_most_chips)
 def tensor_doubled(**params):
-    """Your answer is too large by a factor of two. Both all-gather and reduce-scatter move activations, 2 bytes each, and W counts both directions of the link."""
+    """Your answer is too large by a factor of two. The all-gather and the reduce-scatter each move the activations once. An activation has 2 bytes. W counts both directions of the link."""
     return 2 * tensor_most_chips(**params)
 
 

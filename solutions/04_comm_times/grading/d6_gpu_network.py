@@ -195,13 +195,13 @@ def cluster_inside_only(**call):
 
 @exercise.misconception(of=cluster_time, fails=cluster_many_nodes)
 def cluster_inside_of_all(**call):
-    """You took N for d inside a node. There d GPUs share the work: (d-1)/d of V."""
+    """You took N for d inside a node. There d GPUs share the array: a GPU receives (d-1)/d of V."""
     return by_rules(call, inside=lambda c: (c.gpus - 1) / (c.gpus * c.gpu_egress))
 
 
 @exercise.misconception(of=cluster_time, fails=cluster_many_nodes)
 def cluster_between_gpus(**call):
-    """You took N for M between the nodes. There M nodes share the work: (M-1)/M of V."""
+    """You took N for M between the nodes. There M nodes share the array: a node receives (M-1)/M of V."""
     return by_rules(call, between=lambda c: (c.gpus - 1) / (c.gpus * c.node_egress) if c.nodes > 1 else 0)
 
 
@@ -262,7 +262,7 @@ def cluster_ragged_gathers(**call):
 
 @exercise.misconception(form_of=cluster_ragged_gathers)
 def cluster_ragged_gathers_over_gpus(**call):
-    """Like `cluster_ragged_gathers`, but the parts of the array belong to GPUs, not to nodes."""
+    """Like `cluster_ragged_gathers`, but this program counts GPUs as the parts, also over many nodes."""
     ragged = call["kind"] in ("all_gather", "reduce_scatter", "all_reduce")
     return by_rules(call, times=lambda c: min(c.k / c.gpus, 1) if ragged else 1)
 
@@ -432,14 +432,13 @@ def gpu_batch_all_busy(E, k, **rest):
 
 @exercise.misconception(of=gpu_least_batch)
 def gpu_batch_one_expert(E, k, **rest):
-    """You left out the experts per token. Each token computes with k experts, so fewer tokens are enough."""
+    """You left out the experts per token. Each token computes with k experts, so fewer tokens are enough than with one expert."""
     return gpu_least_batch(E=E, k=1, **rest)
 
 
 @exercise.misconception(of=gpu_least_batch)
 def gpu_batch_times_k(E, k, **rest):
-    """You multiplied by the experts per token. More experts per token mean more arithmetic, so fewer tokens are enough:
-    E / k."""
+    """You multiplied by the experts per token. More experts per token mean more arithmetic per token, so fewer tokens are enough: divide by k."""
     return k * gpu_least_batch(E=1, k=1, **rest)
 
 
@@ -463,7 +462,7 @@ def node_gather_shard(**params):
 
 @exercise.misconception(of=node_gather_time)
 def node_gather_doubled(**params):
-    """Your answer is too large by a factor of two. An all-gather is one pass, a bfloat16 has 2 bytes, and the table's egress is already one direction."""
+    """Your answer is too large by a factor of two. An all-gather is one pass. A bfloat16 has 2 bytes. The table's egress is already one direction."""
     return 2 * node_gather_time(**params)
 
 
@@ -523,7 +522,7 @@ def ragged_exchange_half(**params):
 
 @exercise.misconception(of=ragged_exchange_time)
 def ragged_exchange_one_place_dense(k, **rest):
-    """You took one part per token and sent it everywhere. The dense array has 8 parts per token, and k of them have data."""
+    """You took one part per token for the dense array, and you left out the factor k / 8. The dense array has 8 parts per token, and k of them have data."""
     return ragged_exchange_time(k=k, **rest) / k
 
 

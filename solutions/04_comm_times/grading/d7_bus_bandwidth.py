@@ -39,7 +39,7 @@ def bandwidths_factor_in_algbw(**call):
 
 @exercise.misconception(form_of=bandwidths_factor_in_algbw)
 def bandwidths_both_of_the_bus(**call):
-    """You multiplied algbw by the factor too."""
+    """You returned the bus bandwidth twice. Algorithm bandwidth is S / t, without the factor."""
     return (bandwidths(**call)[1],) * 2
 
 
@@ -61,19 +61,19 @@ def bandwidths_reduced_once(kind, **rest):
 
 @exercise.misconception(of=bandwidths, fails=bandwidths_others, breaks="all-to-all, broadcast and reduce")
 def bandwidths_root_like_ring(kind, **rest):
-    """You gave broadcast or reduce the factor (n-1)/n. The whole array has to leave the root, or reach it: factor 1."""
+    """You gave broadcast or reduce the factor (n-1)/n. In a broadcast the root sends the whole array. In a reduce the root receives the whole array. The factor is 1."""
     return bandwidths(kind="all_gather" if kind in ("broadcast", "reduce") else kind, **rest)
 
 
 @exercise.misconception(form_of=bandwidths_root_like_ring)
 def bandwidths_broadcast_like_ring(kind, **rest):
-    """You gave the broadcast the factor (n-1)/n."""
+    """You gave the broadcast the factor (n-1)/n. The root sends the whole array: factor 1."""
     return bandwidths(kind="all_gather" if kind == "broadcast" else kind, **rest)
 
 
 @exercise.misconception(form_of=bandwidths_root_like_ring)
 def bandwidths_reduce_like_ring(kind, **rest):
-    """You gave the reduce the factor (n-1)/n."""
+    """You gave the reduce the factor (n-1)/n. The root receives the whole array: factor 1."""
     return bandwidths(kind="all_gather" if kind == "reduce" else kind, **rest)
 
 
@@ -85,7 +85,7 @@ def factored(right, factors, kind, ranks, **rest):
 
 @exercise.misconception(of=bandwidths, fails=bandwidths_reduced)
 def bandwidths_reduced_doubled(**call):
-    """You gave the all-reduce the factor 2. In each of its two passes a rank keeps one of n parts: 2·(n-1)/n."""
+    """You gave the all-reduce the factor 2. An all-reduce has two passes. In each pass a rank sends n-1 of its n parts, so the factor is 2·(n-1)/n."""
     return factored(bandwidths, {"all_reduce": lambda n: 2}, **call)
 
 
@@ -192,7 +192,7 @@ def reduce_bus_one_pass(**params):
 
 @exercise.misconception(of=reduce_bus_bandwidth)
 def reduce_bus_all_of_it(n, MB, ms):
-    """You doubled algbw. In each pass a rank keeps one of n parts: 2·(n-1)/n."""
+    """You doubled algbw. In each of the two passes a rank sends n-1 of its n parts, so the factor is 2·(n-1)/n."""
     return 2 * MB * 1e6 / (ms * 1e-3)
 
 

@@ -354,7 +354,7 @@ def decode_on_one_chip(N, **rest):
 
 @exercise.misconception(of=state_per_chip)
 def state_moments_only(P, N, kept):
-    """You counted the moments only. The weights take memory too, and with float32 also the gradients."""
+    """You counted the moments only. The weights take memory too. If all is in float32, the gradients also take memory."""
     return P * 8e9 / N
 
 

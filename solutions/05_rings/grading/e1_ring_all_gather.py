@@ -80,7 +80,7 @@ def gathered_along_a_line(a):
 
 @exercise.misconception(fails=ring_gather_traffic, breaks="each hop takes one shard")
 def gathered_sending_all_slots(a):
-    """You send the whole array of slots in every hop, empty slots too: N times the bytes. Send only the shard that arrived last."""
+    """You send the whole array of slots in every hop, empty slots too. This sends N times the bytes of one shard. Send only the shard that arrived last."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = own = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     for _ in range(n - 1):

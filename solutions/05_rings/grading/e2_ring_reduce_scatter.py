@@ -79,7 +79,7 @@ def scattered_by_built_in(a):
 
 @exercise.misconception(fails=ring_scatter_traffic, breaks="each hop takes one chunk")
 def scattered_whole_blocks(a):
-    """You sent whole partial sums round the ring and kept one chunk of the total. That takes N times the bytes. Send one chunk in each hop."""
+    """You sent whole partial sums round the ring and kept one chunk of the total. A hop then sends N times the bytes of a chunk. Send one chunk in each hop."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     total = a
     for _ in range(n - 1):

@@ -55,7 +55,7 @@ def reduced_whole_arrays(a):
 
 @exercise.misconception(fails=ring_reduce_traffic, breaks="all devices send to neighbours | exactly 2·(N − 1)·V bytes")
 def reduced_whole_arrays_twice_round(a):
-    """You have the two phases, but with whole arrays instead of chunks: N times the bytes. After the first phase every device already has the total."""
+    """Your two phases send whole arrays instead of chunks, which takes N times the bytes. After the first phase every device already has the total."""
     n, total = jax.lax.axis_size("x"), a
     ring = [(d, (d + 1) % n) for d in range(n)]
     for _ in range(n - 1):
@@ -95,7 +95,7 @@ def reduced_over_the_heads(a):
 
 @exercise.misconception(fails=ring_reduce_value, breaks="every device holds the sum")
 def reduced_into_the_wrong_slots(a):
-    """You started with your own chunk, so after the first phase device i holds the sum of chunk i + 1. It should hold the sum of chunk i. Start with the chunk of the device before you."""
+    """You started with your own chunk, so after the first phase device i holds the sum of chunk i + 1. Device i should hold the sum of chunk i. Start with the chunk of the device before you."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     chunks = a.reshape(n, -1, a.shape[1])
     acc = summed_chunk(chunks, me)

@@ -89,19 +89,19 @@ def arrived(a, joined):
 
 @exercise.misconception(fails=bidi_gather_value, breaks="every device holds the whole `A`")
 def bidi_in_order_of_arrival(a):
-    """You joined the shards in the order in which they came, so each device has another order. Put each shard at the place of the device that owns it: me - hop or me + hop."""
+    """You joined the shards in the order in which they came. This order differs from device to device. Put each shard into the slot of the device that owns the shard: me - hop or me + hop."""
     return arrived(a, lambda right, left: [*right, *left])
 
 
 @exercise.misconception(form_of=bidi_in_order_of_arrival)
 def bidi_around_the_own_shard(a):
-    """Like `bidi_in_order_of_arrival`, with the own shard in the middle and the later shards behind it."""
+    """Like `bidi_in_order_of_arrival`, but this program puts the shards that came backwards before the device's own shard."""
     return arrived(a, lambda right, left: [*left[::-1], *right])
 
 
 @exercise.misconception(form_of=bidi_in_order_of_arrival)
 def bidi_around_the_own_shard_by_place(a):
-    """Like `bidi_around_the_own_shard`, with the shards of earlier devices before the own shard."""
+    """Like `bidi_around_the_own_shard`, but this program puts the shards that came forwards before the device's own shard."""
     return arrived(a, lambda right, left: [*right[::-1], *left])
 
 

@@ -30,7 +30,7 @@ def straight_to_its_device(a):
 
 @exercise.misconception(fails=ring_trade_chunk_hops, breaks="at most N (N − 1) / 2 chunk-hops")
 def traded_by_ring_gather(a):
-    """You gathered everything and kept 1/N of it: twice the chunk-hops. Stop sending a chunk once it reaches its device."""
+    """You gathered everything and kept 1/N of it. This makes twice as many chunk-hops as allowed. Stop sending a chunk once it reaches its device."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
     for hop in range(1, n):
@@ -122,7 +122,7 @@ def ring_trade_time_of_gather(chip, I, J, X):
 
 @exercise.misconception(of=ring_trade_time)
 def ring_trade_time_both_ways(chip, I, J, X):
-    """Your answer is the time of a ring used both ways, V / (4 W): half the distance and twice the wires. Your ring goes one way."""
+    """Your answer is the time of a ring used both ways, V / (4 W). Such a ring halves the distance and uses twice the wires. Your ring goes one way."""
     return all_to_all_time(2 * I * J, X, chip)
 
 

@@ -152,7 +152,7 @@ def expect_as_tried(seen, trial):
         if got.value != (due := trial(**args)) and seen.public and isinstance(got.value, str):
             meant = f"the parts have placement {due}" if due else "no placement gives the right result"
             call = ", ".join(f"{name}={value!r}" for name, value in args.items())
-            raise Failure(f"for {call} it returned {got.value!r}; computed on three devices, {meant}", actual=got.value)
+            raise Failure(f"for {call} it returned {got.value!r}; on three devices, {meant}", actual=got.value)
     expect_outcomes(seen)
 
 
@@ -246,7 +246,7 @@ def contraction_is_whole(equation, placements):
 
 @exercise.misconception(of=einsum_rule, fails=no_fit, breaks="`ValueError` when parts do not fit")
 def one_cut_is_enough(equation, placements):
-    """You looked at the cut of one operand. Every other operand with that letter must be cut along it too, or the parts
+    """You looked at the cut of one operand. Every other operand with the cut letter must be cut along this letter too, or the parts
     do not fit."""
     if "P" in placements:
         return einsum_rule(equation, placements)
@@ -312,7 +312,7 @@ def only_the_first_is_batch(equation, placements):
 
 @exercise.misconception(of=elementwise_rule, fails=elementwise_sums, breaks="the four operations")
 def triple_of_a_sum_is_whole(op, placements):
-    """You took the triple of a partial sum for whole. Each device triples its own part, so the parts are still to be added."""
+    """You treated the triple of a partial sum as a whole array. Each device triples its own summand, so the result is still a partial sum."""
     return "R" if (op, placements) == ("triple", ["P"]) else elementwise_rule(op, placements)
 
 

@@ -175,7 +175,7 @@ def operands_placements_kept(equation, placements):
 
 @exercise.misconception(of=einsum_bwd, fails=bwd_pending, breaks="the placement of its operand, or pending")
 def only_the_batch_watched(equation, placements):
-    """You considered only a cut batch. Any cut letter that the operand lacks makes its gradient pending, also the
+    """You considered only a cut batch. Any cut letter that the operand lacks makes the operand's gradient pending, also the
     letter of a sequence or of columns."""
     terms = equation.split("->")[0].split(",")
     cut = {term[int(place[2:-1])] for term, place in zip(terms, placements, strict=True) if place[0] == "S"}

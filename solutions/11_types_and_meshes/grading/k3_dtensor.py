@@ -389,7 +389,7 @@ def nothing_pending(r, k):
 
 @exercise.misconception(of=specs_without_a_list)
 def all_axes_cut(r, k):
-    """You counted only the specs in which all axes cut. Two axes in one tuple can already be out of order."""
+    """You counted only the specs in which every axis cuts a dimension. Count also the specs in which two or more axes share a dimension and other axes cut none."""
     return math.factorial(k) * math.comb(k + r - 1, k) - r**k
 
 
@@ -452,7 +452,7 @@ def axis_by_axis(spec, shape, mesh):
 
 @exercise.alternative(of=to_spec)
 def dimension_by_dimension(placements, shape, mesh):
-    """Loop over dimensions; a single axis is not in a tuple."""
+    """Loop over the dimensions, and write a single axis without a tuple."""
     words = ["R", "P"] + [f"S({d})" for d in range(len(shape))]
     if len(placements) != len(mesh) or not all(place in words for place in placements):
         raise ValueError(str(placements))

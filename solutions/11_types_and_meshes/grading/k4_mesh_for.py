@@ -263,7 +263,7 @@ def product_not_asked(strategies, devices, node):
 
 @exercise.misconception(form_of=product_not_asked)
 def product_asked_without_a_rest(strategies, devices, node):
-    """Like `product_not_asked`, but only if a size is -1."""
+    """Like `product_not_asked`, but this program omits the test only if a size is -1."""
     known = math.prod(size for size in strategies.values() if size != -1)
     return mesh_for(strategies, known * (devices // known) if -1 in strategies.values() else devices, node)
 
@@ -294,8 +294,8 @@ def neighbours_in_rank(mesh, axes):
 
 @exercise.misconception(of=groups, fails=rank_groups, breaks="the groups, in any order")
 def reshaped_not_moved(mesh, axes):
-    """You reshaped without moving the axes, so each group has ranks at equal distances. Move the group's axes
-    to the end, then reshape into rows."""
+    """You reshaped without moving the axes, so the ranks of each group are at equal distances for every choice of axes.
+    Move the group's axes to the end, then reshape into rows."""
     sizes = dict(mesh)
     size = math.prod(sizes[axis] for axis in axes)
     return np.arange(math.prod(sizes.values())).reshape(size, -1).T.tolist()
@@ -436,7 +436,7 @@ exercise.scenario(
 
 @exercise.alternative(of=mesh_for)
 def data_outermost(strategies, devices, node):
-    """The data axes are outermost, and pp is inside them; each axis of the mesh is a list."""
+    """Put the data axes outermost and pp inside them. Return each axis of the mesh as a list."""
     sizes = dict(strategies)
     for axis in sizes:
         if sizes[axis] == -1:
