@@ -772,7 +772,7 @@ def each_round_from_home(q, k, v, *, causal, striped):
     return mean_of(state)
 
 
-@exercise.misconception(fails=ring_back, breaks="nothing is sent over tp")
+@exercise.misconception(fails=ring_back, breaks="nothing over tp")
 def gathered_all_heads(q, k, v, *, causal, striped):
     """You gathered the results of all heads over tp. Each device returns only its own heads, so nothing has to be sent
     over tp."""
