@@ -74,8 +74,8 @@ def gpipe_forward(ws, x):
 # computed the last output?
 #
 # Answer in ms (a bare number), or with a unit.
-# Model: All devices work in step. In each tick a device computes its stage at the peak rate, and
-# then sends the output one hop at W1, the bandwidth of one direction of a link.
+# Model: All devices begin each tick together. In a tick a device computes its stage at the peak
+# rate, and then sends the output one hop at W1, the bandwidth of one direction of a link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
 pipeline_time = None  # TODO: your answer

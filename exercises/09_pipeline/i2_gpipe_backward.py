@@ -31,7 +31,7 @@ loss is the mean of `(output − y)²` over all M micro-batches together.
 |---|---|---|
 | loss, layers | in each of three steps, equal to the results of one device; all micro-batches see the same weights | |
 | ticks | M + P − 1 ticks in each pass, and no more FLOPs than these ticks need; permutes, and one all-reduce of the loss | 2 · 6 ticks |
-| memory | with these ticks, on pp=2, a device holds, beside the arguments: one stash of M inputs, one sum of gradients, one tick's arrays | |
+| memory | on pp=2, with these ticks, a device holds its arguments, one stash of M inputs, one sum of gradients and one tick's arrays | |
 
 Keeping the inputs of every layer, or a gradient for each micro-batch, takes too much memory. Write the ticks as loops:
 the grader cannot follow the memory of a program with more than 5,000 operations.

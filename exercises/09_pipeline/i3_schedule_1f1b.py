@@ -38,9 +38,9 @@ are possible, either may come first.
 
 **Symbols.** s device number, f and b times of a forward and a backward, D width, T tokens of a micro-batch.
 
-**Small case.** P=4, M=8. The last device starts in tick 3 and has 16 cells. Then three more devices run B7, one after
-the other. The step has 3 + 16 + 3 = 22 ticks. No schedule is shorter. A device is idle in 6 of 22 ticks: (P − 1) / (M +
-P − 1) = 3/11, as in GPipe.
+**Small case.** P=4, M=8. The last device starts in tick 3 and has 16 cells. Then the three other devices run B7, one
+after the other. The step has 3 + 16 + 3 = 22 ticks. No schedule is shorter. A device is idle in 6 of 22 ticks: (P − 1) /
+(M + P − 1) = 3/11, as in GPipe.
 
 Check your work: shardlings check i3_schedule_1f1b
 Notes on all exercises of this module: see README.md, or run shardlings show 09_pipeline
@@ -62,8 +62,9 @@ def schedule_1f1b(P, M):
 
 # Question in_flight_memory [MiB]
 # 12 devices run 1F1B with only 6 micro-batches of 2048 tokens. Each device sends bfloat16[2048,
-# 7168] to the next. Each device's number of kept inputs has its maximum at a different time. How
-# many MiB is the sum of these maxima over all devices?
+# 7168] to the next. Take the largest number of inputs that each device keeps at a time. The
+# devices reach this number in different ticks. How many MiB do these inputs have, added over all
+# devices?
 #
 # Answer in MiB (a bare number), or with a unit.
 # Model: For each micro-batch in flight, a device keeps one input of its stage, in bfloat16. 1 MiB

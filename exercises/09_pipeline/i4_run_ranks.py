@@ -42,7 +42,7 @@ A rank runs its operations one after the other. Each operation begins when the o
 A `recv` ignores names. Messages from one rank to another keep their order, whether `send` or `isend` sends them.
 Operations that end together, or that do not wait for each other, have no fixed order.
 
-**Symbols.** X (and Y) ranks of a ring, messages of V GB, W1 one-way bandwidth, which is a GPU's egress.
+**Symbols.** X and Y numbers of ranks in a ring, V GB in a message, W1 one-way bandwidth: a GPU's egress.
 
 **Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has an empty program. The result is
 `([], [0, 1])`. If rank 2 sent to rank 0, rank 2 would be stuck too, because rank 0 never receives.

@@ -18,25 +18,24 @@ and the positions before it.
 |---|---|---|
 | `q`, `k`, `v`, result | float32[T, H, d] | `P("cp", "tp", None)`: T/N positions, some heads |
 
-Device i has the T/N positions that begin at i · T/N. With `striped`, device i has every N-th position, from position i
-on.
+Device i has the T/N positions that begin at i · T/N. With `striped`, device i has every N-th position, from i on.
 
 **What is checked**
 
 | check | rule, per device | small case |
 |---|---|---|
-| value | right for blocks, with and without `causal`, and for stripes | |
+| value | right for blocks with `causal`, blocks without `causal`, stripes with `causal` | |
 | gradients | gradients of q, k and v | |
 | sent, forward | K and V are sent N − 1 times | 2 · 2 blocks (cp=3) |
-| memory, forward | cp=7: room for what one round needs, not for K and V of all devices, nor scores of all rounds; the limit for sending holds, too | |
-| sent, with gradients | K, V and their gradients are sent at most N more times; nothing over tp | 2 · 3 + 4 · 4 blocks (cp=4) |
+| memory, forward | cp=7: room for what one round needs, not for K and V of all devices, and not for scores of all rounds; the limit for sending holds | |
+| sent, with gradients | in the backward pass, K, V and their gradients are sent at most N times; nothing over tp | 2 · 3 + 4 · 4 blocks (cp=4) |
 | memory, with gradients | cp=8: a device keeps no scores or weights of a finished round; the limit for sending holds | |
 
-Each block that you send may hold one more number per row. You may use JAX's gradients with `jax.checkpoint` around each
-round. JAX then keeps each round's K and V. You may also write your own backward pass, which sends K, V and their
-gradients round the ring.
+A sent block may hold one extra number per row. You may use JAX's gradients with `jax.checkpoint` around each
+round. JAX then keeps each round's K and V. Or write your own backward pass, which sends K, V and their gradients round
+the ring.
 
-**Symbols.** T positions, N devices along cp, H query heads of d numbers (Q in one question); mass: Σ e^(score −
+**Symbols.** T positions, N devices along cp, H (in one question Q) query heads of d numbers; mass: Σ e^(score −
 max).
 
 **Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4, mass 1.368 · e^(2 −
@@ -64,10 +63,10 @@ def ring_attn(q, k, v, *, causal, striped):
 
 
 # Question ring_hides_from [a number]
-# Attention runs in bfloat16, not causal, on a ring of 16 v4p chips. It has 64 query heads and 8
-# key heads, and sends keys and values of these 8 heads round the ring. How many positions must
-# the whole text have, at least, so that the hop of a round takes no longer than the round's
-# matmuls?
+# Attention without a causal mask runs in bfloat16 on a ring of 16 v4p chips. It has 64 query
+# heads and 8 key heads, and sends keys and values of these 8 heads round the ring. How many
+# positions must the whole text have, at least, so that the hop of a round takes no longer than
+# the round's matmuls?
 #
 # Answer with a bare number.
 # Model: a hop takes its bytes / W1, one direction of a link; matmuls take FLOPs / C.

@@ -27,7 +27,7 @@ and K.
 | check | rule, per device | small case |
 |---|---|---|
 | value | causal attention of whole texts | |
-| what is sent | all-to-alls only; each device sends (N−1)/N of its block of q, k, v and the result, once | 5184 bytes |
+| what is sent | all-to-alls only; each device sends (N−1)/N of each of its blocks of q, k, v and the result, once | 5184 bytes |
 
 Therefore send only K key heads, and repeat them for their query heads after the all-to-all.
 

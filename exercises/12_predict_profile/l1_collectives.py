@@ -107,8 +107,8 @@ def collectives(hlo):
 # for this gather while the program runs?
 #
 # Answer in MB (a bare number), or with a unit.
-# Model: each device passes chunks on until all devices have them; count what one device sends; 1
-# MB is 10^6 bytes.
+# Model: each device passes chunks on until all devices have them; count the bytes that one device
+# sends; 1 MB is 10^6 bytes.
 sent_by_loops = None  # TODO: your answer
 
 

@@ -118,9 +118,9 @@ latency_small_from = None  # TODO: your answer
 # every call.
 #
 # **In real systems.** To time a function, warm up, wait, start the clock, run, wait and stop the clock. Also record the
-# compiler flags. A prediction that overlaps an all-gather with a matmul holds only if the compiler makes the all-gather
-# asynchronous (`--xla_enable_async_all_gather`). Exercise L1 shows how to find asynchronous collectives in a compiled
-# program.
+# compiler flags. Some predictions assume that an all-gather overlaps a matmul. Such a prediction holds only if the
+# compiler makes the all-gather asynchronous (`--xla_enable_async_all_gather`). Exercise L1 shows how to find asynchronous
+# collectives in a compiled program.
 #
 # **Read on.** JAX, "Asynchronous dispatch" and "Benchmarking JAX code"; R. Hockney, *The communication challenge for
 # MPP*.

@@ -38,9 +38,9 @@ are possible, either may come first.
 
 **Symbols.** s device number, f and b times of a forward and a backward, D width, T tokens of a micro-batch.
 
-**Small case.** P=4, M=8. The last device starts in tick 3 and has 16 cells. Then three more devices run B7, one after
-the other. The step has 3 + 16 + 3 = 22 ticks. No schedule is shorter. A device is idle in 6 of 22 ticks: (P − 1) / (M +
-P − 1) = 3/11, as in GPipe.
+**Small case.** P=4, M=8. The last device starts in tick 3 and has 16 cells. Then the three other devices run B7, one
+after the other. The step has 3 + 16 + 3 = 22 ticks. No schedule is shorter. A device is idle in 6 of 22 ticks: (P − 1) /
+(M + P − 1) = 3/11, as in GPipe.
 
 ## Going further
 
@@ -109,8 +109,8 @@ def schedule_1f1b(P, M):
 )
 def in_flight_memory(P, M, T, D):
     """{{ P }} devices run 1F1B with only {{ M }} micro-batches of {{ T }} tokens. Each device sends bfloat16[{{ T }},
-    {{ D }}] to the next. Each device's number of kept inputs has its maximum at a different time. How many MiB is the
-    sum of these maxima over all devices?"""
+    {{ D }}] to the next. Take the largest number of inputs that each device keeps at a time. The devices reach
+    this number in different ticks. How many MiB do these inputs have, added over all devices?"""
     return sum(min(P - s, M) for s in range(P)) * 2 * T * D
 
 

@@ -18,25 +18,24 @@ and the positions before it.
 |---|---|---|
 | `q`, `k`, `v`, result | float32[T, H, d] | `P("cp", "tp", None)`: T/N positions, some heads |
 
-Device i has the T/N positions that begin at i · T/N. With `striped`, device i has every N-th position, from position i
-on.
+Device i has the T/N positions that begin at i · T/N. With `striped`, device i has every N-th position, from i on.
 
 **What is checked**
 
 | check | rule, per device | small case |
 |---|---|---|
-| value | right for blocks, with and without `causal`, and for stripes | |
+| value | right for blocks with `causal`, blocks without `causal`, stripes with `causal` | |
 | gradients | gradients of q, k and v | |
 | sent, forward | K and V are sent N − 1 times | 2 · 2 blocks (cp=3) |
-| memory, forward | cp=7: room for what one round needs, not for K and V of all devices, nor scores of all rounds; the limit for sending holds, too | |
-| sent, with gradients | K, V and their gradients are sent at most N more times; nothing over tp | 2 · 3 + 4 · 4 blocks (cp=4) |
+| memory, forward | cp=7: room for what one round needs, not for K and V of all devices, and not for scores of all rounds; the limit for sending holds | |
+| sent, with gradients | in the backward pass, K, V and their gradients are sent at most N times; nothing over tp | 2 · 3 + 4 · 4 blocks (cp=4) |
 | memory, with gradients | cp=8: a device keeps no scores or weights of a finished round; the limit for sending holds | |
 
-Each block that you send may hold one more number per row. You may use JAX's gradients with `jax.checkpoint` around each
-round. JAX then keeps each round's K and V. You may also write your own backward pass, which sends K, V and their
-gradients round the ring.
+A sent block may hold one extra number per row. You may use JAX's gradients with `jax.checkpoint` around each
+round. JAX then keeps each round's K and V. Or write your own backward pass, which sends K, V and their gradients round
+the ring.
 
-**Symbols.** T positions, N devices along cp, H query heads of d numbers (Q in one question); mass: Σ e^(score −
+**Symbols.** T positions, N devices along cp, H (in one question Q) query heads of d numbers; mass: Σ e^(score −
 max).
 
 **Small case.** Round 0 has scores (1, 2): max 2, mass e^-1 + 1 = 1.368. Round 1 has score 4: max 4, mass 1.368 · e^(2 −
@@ -160,7 +159,7 @@ HOPS = "a hop takes its bytes / W1, one direction of a link; matmuls take FLOPs 
     ],
 )
 def ring_hides_from(chip, N, Q):
-    """Attention runs in bfloat16, not causal, on a ring of {{ N }} {{ chip }} chips. It has {{ Q }} query heads and 8
+    """Attention without a causal mask runs in bfloat16 on a ring of {{ N }} {{ chip }} chips. It has {{ Q }} query heads and 8
     key heads, and sends keys and values of these 8 heads round the ring. How many positions must the whole text have,
     at least, so that the hop of a round takes no longer than the round's matmuls?"""
     return N * 8 / Q * CHIPS[chip].bf16 / CHIPS[chip].ici
@@ -173,7 +172,7 @@ def ring_hides_from(chip, N, Q):
     model="4·d FLOPs for each pair of a query and a key that the query sees, at rate C; other pairs cost nothing; a round takes as long as its busiest device",
     hints=[
         "What does the busiest device do in round 0, and what does it do in the other rounds?",
-        "With blocks, the busiest device computes half of a block's (query, key) pairs in round 0 and all pairs in the other rounds. With stripes it computes half of a block's pairs in each round.",
+        "With blocks, the busiest device computes half of a block's (query, key) pairs in round 0 and all pairs in the other rounds. With stripes every device computes half of a block's pairs in each round.",
         "(N - 1) / 2 * (T/N)**2 pairs are saved.",
     ],
 )

@@ -152,7 +152,7 @@ def size(shape):
 
 
 @exercise.number(
-    points=1, unit="MB", model="each device passes chunks on until all devices have them; count what one device sends; 1 MB is 10^6 bytes",
+    points=1, unit="MB", model="each device passes chunks on until all devices have them; count the bytes that one device sends; 1 MB is 10^6 bytes",
     params={"M": [2, 4], "L": [12, 20], "A": [256, 384], "B": [1024, 3072], "G": [4, 8], "N": [4, 8, 16]},
     where=lambda M, L, A, B, G, N: G != N,
     hints=[

@@ -56,9 +56,9 @@ against measured times. This command also writes `l2_log.json`, a log that your 
 every call.
 
 **In real systems.** To time a function, warm up, wait, start the clock, run, wait and stop the clock. Also record the
-compiler flags. A prediction that overlaps an all-gather with a matmul holds only if the compiler makes the all-gather
-asynchronous (`--xla_enable_async_all_gather`). Exercise L1 shows how to find asynchronous collectives in a compiled
-program.
+compiler flags. Some predictions assume that an all-gather overlaps a matmul. Such a prediction holds only if the
+compiler makes the all-gather asynchronous (`--xla_enable_async_all_gather`). Exercise L1 shows how to find asynchronous
+collectives in a compiled program.
 
 **Read on.** JAX, "Asynchronous dispatch" and "Benchmarking JAX code"; R. Hockney, *The communication challenge for
 MPP*.
@@ -99,7 +99,7 @@ def durations(log):
 @exercise.function(
     hints=[
         "Which quantity must be on the x axis, so that the slope is the time of a byte on a link?",
-        "x = (N-1)/N · V, y = a typical time of size V. The slope is 1/β, and the value at x = 0 is (N-1)·α. Some calls are delayed by other work.",
+        "x = (N-1)/N · V, y = a typical time of a call of size V. The slope is 1/β, and the value at x = 0 is (N-1)·α. Some calls are delayed by other work.",
         "slope, start = np.polyfit([V * (devices - 1) / devices for V, _ in measured], [median(s) for _, s in measured], 1)",
     ]
 )

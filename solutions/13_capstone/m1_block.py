@@ -15,11 +15,12 @@ dp cuts the batch, sp cuts the positions of each text, and tp cuts the heads and
 
 **Write** `block(params, x, *, mesh)` with `jax.shard_map`. First x ← x + attention(norm(x)), then x ← x + MLP(norm(x)).
 Attention is causal (a position sees no later one), with scores q · k / √d. The MLP of n is `silu(n @ up) @ down`.
-`norm`, `ROWS` and `PARAMS` are given. Write the function for one device outside `block`: exercise M2 starts from it.
+`norm`, `ROWS` and `PARAMS` are given. Outside `block`, write the function that `shard_map` runs: exercise M2 starts
+from this function.
 
 | | shape | layout |
 |---|---|---|
-| `params` | float32, shapes beside `PARAMS` | `PARAMS` |
+| `params` | float32, shapes: see `PARAMS` | `PARAMS` |
 | `x`, result | float32[B, T, D] | `ROWS`: a device has B/dp texts and T/sp of their positions |
 
 JAX differentiates `block`. With `check_vma` on, JAX adds the sums that gradients need.
@@ -36,7 +37,7 @@ JAX differentiates `block`. With `check_vma` on, JAX adds the sums that gradient
 | backward, tp | at most the forward bytes, and one all-reduce of the gradients of `before` and `between` | 16128 + 2688 bytes |
 | backward, sp | at most twice the forward bytes | 768 bytes |
 | backward, dp and sp | one all-reduce of the block's parameter gradients | 185472 bytes |
-| work | at most one more forward pass of matmuls than necessary | |
+| work | at most the matmul FLOPs of four forward passes (necessary: three) | |
 | sp=4, dp=1 | all rules hold on this mesh too | |
 
 The backward pass may gather K and V again, with `jax.checkpoint` or a barrier as in exercise H4. It may sum the
@@ -172,7 +173,7 @@ def block_times(chip, dp, sp, tp, b, T, D):
     model=BOOK,
     hints=[
         "How long does each of the four parts take?",
-        "Compute all four times, as in `block_times`. If all parts run at the same time, the longest part decides.",
+        "Compute all four times, as in `block_times`. If all parts run at the same time, the part with the longest time decides.",
         "Compute the four times. The bottleneck is the part with the longest time.",
     ],
 )

@@ -16,7 +16,7 @@ and norm need sums over devices.
 
 | | shape | layout |
 |---|---|---|
-| `params` | float32, shapes beside `PARAMS` | `PARAMS` |
+| `params` | float32, shapes: see `PARAMS` | `PARAMS` |
 | `x`, `y` | float32[B, T, D] | `ROWS` |
 | returns: new parameters | as `params` | `PARAMS` |
 | loss, ‖g‖ | numbers | whole on every device |
@@ -35,7 +35,7 @@ clipping. New parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 | tp=4, dp=1 | the four rules above |
 | bfloat16 arguments | parameters, loss and norm as above, in the dtype of x |
 | sent | the forward and backward budgets of M1 together, and single numbers, all in the dtype of x |
-| work | the program at real sizes equals the program at small sizes; at most one more forward pass of matmuls, also on sp=6 |
+| work | the programs for real and small sizes have equal operations; at most the matmul FLOPs of four forward passes (necessary: three), also on sp=6 |
 | memory | a device holds parameters, gradients, rows and at most three arrays of its scores, in the dtype of x |
 | time | v5p:2x2x2, profile *ideal*: at most the collectives' time plus twice the matmuls' time |
 

@@ -95,7 +95,7 @@ def stage(ws, a):
     hints=[
         "In tick t, which micro-batch does device s have? What is the input of device 0, and what is the input of the other devices? In which tick is the first output ready?",
         "In each tick device 0 takes x[t], and the other devices take the array that they received. Compute the stage, and send the result to s + 1. In tick "
-        "t the last device computes the output of micro-batch t - (P - 1). Let devices begin with rows of nonzero norm, such as ones.",
+        "t the last device computes the output of micro-batch t - (P - 1). Let devices begin with an array of ones: its rows have a norm above 0.",
         "made = stage(ws, jnp.where(me == 0, x[tick], held)); out = out.at[tick - (n - 1)].set(made); held = jax.lax.ppermute(made, 'pp', [(s, s + 1) for s in range(n - 1)])",
     ],
 )
@@ -124,7 +124,7 @@ learns = exercise.call(gpipe_forward, **arrays, wrt=("ws", "x"), cotangent=norma
     points=0.5,
     unit="ms",
     params={"chip": ["v4p", "v5p"], "P": [4, 8], "M": [6, 8], "T": [2048, 4096], "D": [2048, 3584]},
-    model="All devices work in step. In each tick a device computes its stage at the peak rate, and then sends the output one hop at W1, the bandwidth of one direction of a link",
+    model="All devices begin each tick together. In a tick a device computes its stage at the peak rate, and then sends the output one hop at W1, the bandwidth of one direction of a link",
     hints=[
         "How many ticks does it take until the last stage has computed the last micro-batch?",
         "There are M + P − 1 ticks of arithmetic. Between two ticks there is one hop, and no hop follows the last tick.",

@@ -32,7 +32,7 @@ loss is the mean of `(output − y)²` over all M micro-batches together.
 |---|---|---|
 | loss, layers | in each of three steps, equal to the results of one device; all micro-batches see the same weights | |
 | ticks | M + P − 1 ticks in each pass, and no more FLOPs than these ticks need; permutes, and one all-reduce of the loss | 2 · 6 ticks |
-| memory | with these ticks, on pp=2, a device holds, beside the arguments: one stash of M inputs, one sum of gradients, one tick's arrays | |
+| memory | on pp=2, with these ticks, a device holds its arguments, one stash of M inputs, one sum of gradients and one tick's arrays | |
 
 Keeping the inputs of every layer, or a gradient for each micro-batch, takes too much memory. Write the ticks as loops:
 the grader cannot follow the memory of a program with more than 5,000 operations.
@@ -121,7 +121,7 @@ def gpipe_stash(M, P, L, T, D):
     model="Only arithmetic counts, at the peak rate. The backward pass computes each stage again",
     hints=[
         "How often is each stage computed, forward and backward?",
-        "The forward pass computes each stage once. The backward pass computes each stage again, and then two gradients, each with as many FLOPs as the stage: 4 times the forward FLOPs in all.",
+        "The forward pass computes each stage once. The backward pass computes each stage again, and then two gradients. Each gradient has as many FLOPs as the stage. Both passes together have 4 times the FLOPs of the forward pass.",
         "(M + P − 1) · 4 · (3 layers · 2 · T · D² FLOPs) / C",
     ],
 )

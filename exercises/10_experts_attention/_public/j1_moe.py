@@ -195,7 +195,7 @@ def gradients_of(seen):
 
 @exercise.check(call, points=1.5, public=True)
 def moe_value(seen):
-    """moe: the sum over each token's experts, without choices that had no slot"""
+    """moe: the sum over each token's choices that have a slot"""
     expect_close(seen.out, value_of(seen))
 
 
@@ -214,7 +214,7 @@ def moe_router(seen):
 
 @exercise.helper
 def expect_rows_sent(one_pass):
-    """Require at most E · cap rows to the experts and back in this pass, by all-to-alls."""
+    """Require that this pass sends at most E · cap rows to the experts and back, by all-to-alls."""
     dims, n = one_pass.dims, one_pass.mesh["ep"]
     expect_only(one_pass.only(axis="ep"), "all_to_all")
     numbers = dims["E"] * one_pass.cap * (dims["D"] + dims["F"] + 2)

@@ -16,11 +16,12 @@ dp cuts the batch, sp cuts the positions of each text, and tp cuts the heads and
 
 **Write** `block(params, x, *, mesh)` with `jax.shard_map`. First x ← x + attention(norm(x)), then x ← x + MLP(norm(x)).
 Attention is causal (a position sees no later one), with scores q · k / √d. The MLP of n is `silu(n @ up) @ down`.
-`norm`, `ROWS` and `PARAMS` are given. Write the function for one device outside `block`: exercise M2 starts from it.
+`norm`, `ROWS` and `PARAMS` are given. Outside `block`, write the function that `shard_map` runs: exercise M2 starts
+from this function.
 
 | | shape | layout |
 |---|---|---|
-| `params` | float32, shapes beside `PARAMS` | `PARAMS` |
+| `params` | float32, shapes: see `PARAMS` | `PARAMS` |
 | `x`, result | float32[B, T, D] | `ROWS`: a device has B/dp texts and T/sp of their positions |
 
 JAX differentiates `block`. With `check_vma` on, JAX adds the sums that gradients need.
@@ -37,7 +38,7 @@ JAX differentiates `block`. With `check_vma` on, JAX adds the sums that gradient
 | backward, tp | at most the forward bytes, and one all-reduce of the gradients of `before` and `between` | 16128 + 2688 bytes |
 | backward, sp | at most twice the forward bytes | 768 bytes |
 | backward, dp and sp | one all-reduce of the block's parameter gradients | 185472 bytes |
-| work | at most one more forward pass of matmuls than necessary | |
+| work | at most the matmul FLOPs of four forward passes (necessary: three) | |
 | sp=4, dp=1 | all rules hold on this mesh too | |
 
 The backward pass may gather K and V again, with `jax.checkpoint` or a barrier as in exercise H4. It may sum the
@@ -160,7 +161,7 @@ def block_times(chip, dp, sp, tp, b, T, D):
     model=BOOK,
     hints=[
         "How long does each of the four parts take?",
-        "Compute all four times, as in `block_times`. If all parts run at the same time, the longest part decides.",
+        "Compute all four times, as in `block_times`. If all parts run at the same time, the part with the longest time decides.",
         "Compute the four times. The bottleneck is the part with the longest time.",
     ],
 )
@@ -318,7 +319,7 @@ def with_joint_sums(seen, tp, both):
 
 @exercise.helper
 def expect_sent(seen, gathers, reduces, sums):
-    """Require at most these bytes over tp, over dp, and over dp or sp, besides single numbers and padding."""
+    """Require at most the bytes of `due_over` over tp, over dp, and over dp or sp, besides single numbers and padding."""
     few, dp = 32, seen.mesh["dp"]
     rows, keys, _ = due_over(seen, 2, reduces, 0)
     tp, sp, gradients = due_over(seen, gathers, reduces, sums)
@@ -336,7 +337,7 @@ def expect_sent(seen, gathers, reduces, sums):
 
 @exercise.check(long, points=0.5, public=True, after=block_value)
 def block_work(seen):
-    """on sp=4, dp=1 the result equals that of one device, and a device does at most one more forward pass of matmuls"""
+    """on sp=4, dp=1 the result equals that of one device, and a device does at most the matmuls of four forward passes"""
     expect_close(seen.out, on_one_device(seen.params, seen.x)[0])
     expect_shard_map(seen)
     rows, keys, parameters = sizes_of(seen)

@@ -17,7 +17,7 @@ and norm need sums over devices.
 
 | | shape | layout |
 |---|---|---|
-| `params` | float32, shapes beside `PARAMS` | `PARAMS` |
+| `params` | float32, shapes: see `PARAMS` | `PARAMS` |
 | `x`, `y` | float32[B, T, D] | `ROWS` |
 | returns: new parameters | as `params` | `PARAMS` |
 | loss, ‖g‖ | numbers | whole on every device |
@@ -36,7 +36,7 @@ clipping. New parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 | tp=4, dp=1 | the four rules above |
 | bfloat16 arguments | parameters, loss and norm as above, in the dtype of x |
 | sent | the forward and backward budgets of M1 together, and single numbers, all in the dtype of x |
-| work | the program at real sizes equals the program at small sizes; at most one more forward pass of matmuls, also on sp=6 |
+| work | the programs for real and small sizes have equal operations; at most the matmul FLOPs of four forward passes (necessary: three), also on sp=6 |
 | memory | a device holds parameters, gradients, rows and at most three arrays of its scores, in the dtype of x |
 | time | v5p:2x2x2, profile *ideal*: at most the collectives' time plus twice the matmuls' time |
 
@@ -361,8 +361,8 @@ def matrices(params):
 
 @exercise.helper
 def expect_changes(seen):
-    """Require that weights change as on one device. In bfloat16 a step changes a number by about its rounding, which
-    `expect_close` tolerates, but over all numbers of an array roundings average out."""
+    """Require that weights change as on one device. In bfloat16 a step changes a number by about its rounding
+    error, so `expect_close` tolerates wrong changes. Over all numbers of an array the rounding errors average out."""
     before, due = matrices(seen.params), matrices(step_on_one_device(seen)[2])
     after = matrices({name: array.value.astype(np.float64) for name, array in seen.out[0].items()})
     for name, change in due.items():
@@ -447,7 +447,7 @@ def with_joint_sums(seen, itemsize, tp, both):
 
 @exercise.helper
 def expect_sent(seen, itemsize):
-    """Require at most the block's bytes over tp, over dp, and over dp or sp, besides single numbers and padding."""
+    """Require at most the bytes of `due_over` over tp, over dp, and over dp or sp, besides single numbers and padding."""
     rows, keys, gradients = due_over(seen, itemsize, 4, 3)
     tp, sp, _ = due_over(seen, itemsize, 6, 4)
     tp, both = with_joint_sums(seen, itemsize, tp, gradients)

@@ -85,11 +85,12 @@ def forward_bubble(seen):
     expect_outputs(seen)
     d, stages = seen.dims, seen.mesh["pp"]
     ticks, stage_flops = d["M"] + stages - 1, d["B"] * d["L"] / stages * (2 * d["D"] ** 2 + 5 * d["D"])  # 5: lengths
-    if stages == 2:  # Wrong: M + P ticks, so P of them are wasted instead of P - 1. The ratio is largest for P = 2.
+    if stages == 2:  # Wrong: M + P ticks, so P ticks are wasted instead of P - 1. This ratio, P / (P - 1), is
+        # largest for P = 2.
         useful = d["M"] * d["B"] * d["L"] * 2 * d["D"] ** 2
         bubbles = (1 - useful / (stages * stage_flops * n) for n in (ticks, ticks + 1))
         expect_bubble(seen, useful=useful, at_most=needed(*bubbles))
-    # Wrong: the micro-batches, or all rows together, pass one stage after the other.
+    # Wrong: only one device computes at a time, on one micro-batch or on the whole batch.
     expect_flops(seen, at_most=needed(ticks * stage_flops, stages * d["M"] * stage_flops))
     tick, hops = 4 * d["B"] * d["D"], max(2, stages - 1) * d["M"]
     expect_traffic(seen, at_most=needed(ticks * tick, hops * tick))
@@ -124,7 +125,7 @@ def _pipeline(
 
 @exercise.misconception(fails=forward_value, breaks="the last device has the outputs")
 def outputs_from_tick_0(ws, x):
-    """You keep outputs from tick 0 on. Until tick P - 1 the last device has only junk. Its output of tick t is micro-batch t - (P - 1)."""
+    """You keep outputs from tick 0 on. Before tick P - 1 the last device has only junk. In tick t it has the output of micro-batch t - (P - 1)."""
 
     def slot(tick, n, m):
         return jnp.minimum(tick, m - 1)
@@ -177,7 +178,7 @@ def bubble_leaks_by_a_product(ws, x):
 
 @exercise.misconception(fails=forward_value, breaks="the last device has the outputs")
 def all_work_at_once(ws, x):
-    """You let every device work in the ticks 0 to M - 1. Device s has micro-batch t - s, so it works from tick s to s + M - 1."""
+    """You let every device compute in the ticks 0 to M - 1. In tick t device s has micro-batch t - s, so device s computes in the ticks s to s + M - 1."""
 
     def takes(tick, me, n, x, held):
         return jnp.where(me == 0, x[jnp.minimum(tick, len(x) - 1)], jnp.where(tick < len(x), held, 1.0))
@@ -200,7 +201,7 @@ def alike(found, due):
 
 
 def own_outputs_elsewhere(seen):
-    """For `gives`: require the outputs on the last device, and other numbers than zeros and outputs on the other devices."""
+    """For `gives`: require the outputs on the last device. The array of every other device must be neither zeros nor the outputs."""
     *others, last = seen.out.value
     due = all_layers(seen.ws, seen.x)
     if not alike(last, due) or any(alike(one, 0) or alike(one, due) for one in others):
@@ -214,7 +215,7 @@ def outputs_everywhere(seen):
 
 
 def next_outputs(seen):
-    """For `gives`: require on the last device, in place of each output, the output of the next micro-batch."""
+    """For `gives`: require that the last device returns the output of the next micro-batch in place of each output."""
     if not alike(seen.out.value[-1, :-1], all_layers(seen.ws, seen.x)[1:]):
         raise Failure("this mistake returns other outputs")
 
@@ -233,7 +234,7 @@ def outputs_sent_to_all(ws, x):
 
 @exercise.misconception(fails=forward_value, gives=next_outputs, breaks="the last device has the outputs")
 def outputs_a_tick_late(ws, x):
-    """You keep the outputs from tick P on. The last device has its first output in tick P - 1: its output of tick t is micro-batch t - (P - 1)."""
+    """You keep the outputs from tick P on. The last device has its first output in tick P - 1. In tick t it has the output of micro-batch t - (P - 1)."""
 
     def slot(tick, n, m):
         return jnp.clip(tick - n, 0, m - 1)
@@ -251,8 +252,7 @@ def zeros_in_the_bubble(ws, x):
 
 @exercise.misconception(fails=[forward_permutes, forward_bubble], breaks="permutes and no other collective")
 def forward_by_sum(ws, x):
-    """You send by a sum over all devices, in which all devices but one put zeros. Only the neighbour needs the array:
-    use ppermute."""
+    """You send by a sum over all devices. For each receiver, all devices but one add zeros. Only the neighbour needs the array: use ppermute."""
 
     def hand_on(made, n):
         me = jax.lax.axis_index("pp")
@@ -283,7 +283,7 @@ def batch_in_one_piece(ws, x):
 
 @exercise.misconception(fails=forward_bubble, breaks="M + P − 1 ticks")
 def one_micro_batch_at_a_time(ws, x):
-    """You send a micro-batch through all devices before the next begins, which takes P · M ticks. Start the next micro-batch one tick later."""
+    """You send a micro-batch through all devices before the next micro-batch begins. This takes P · M ticks. Start each micro-batch one tick after the previous one."""
 
     def takes(tick, me, n, x, held):
         return jnp.where(me == 0, x[tick // n], held)
@@ -347,7 +347,7 @@ def forward_masked(ws, x):
 
 @exercise.misconception(of=pipeline_time)
 def time_without_filling(chip, P, M, T, D):
-    """You counted M ticks. The last micro-batch has P - 1 more devices to pass."""
+    """You counted M ticks. After M ticks the last micro-batch still has P - 1 devices to pass."""
     return M * matmul_time(4 * T * D**2, chip) + (M - 1) * 2 * T * D / CHIPS[chip].ici
 
 

@@ -54,11 +54,11 @@ def step_weights(seen):
 
 
 def expect_ticks(seen):
-    """Require at most what M + P - 1 ticks in each pass send and compute, and one all-reduce of a number."""
+    """Require at most the bytes and FLOPs of M + P - 1 ticks in each pass, and one all-reduce of a number."""
     d, layers = seen.dims, seen.dims["L"] // seen.mesh["pp"]
     ticks = d["M"] + seen.mesh["pp"] - 1
     expect_only(seen, "permute", "all_reduce")
-    n, sent = seen.mesh["pp"], ticks * 4 * d["B"] * d["D"]  # one of two devices may send in only one pass
+    n, sent = seen.mesh["pp"], ticks * 4 * d["B"] * d["D"]  # with two devices, each may send in only one pass
     expect_traffic(seen, at_most=needed(min(2, n - 1) * sent, 4 * (n - 1) * sent, at=2 * sent + 8))  # wrong: sums
     each = ticks * layers * d["B"] * d["D"]
     right, wrong = each * (8 * d["D"] + 23), each * (14 * d["D"] + 43)  # wrong: each backward pass runs twice
@@ -210,7 +210,7 @@ def scaled_for_the_log(ws, x, y, *, rate):
 @exercise.misconception(fails=step_weights, breaks="in each of three steps, equal to the results of one device")
 def last_device_backwards(ws, x, y, *, rate):
     """Your last device begins the backward pass with the last micro-batch, but the other devices begin with the first, so
-    they combine a gradient with the wrong input. Use one order on all devices."""
+    a gradient meets the input of a different micro-batch. Use one order on all devices."""
     return _stepped(ws, x, y, rate, at=lambda slot, me, n, m: jnp.where(me == n - 1, m - 1 - slot, slot))
 
 
@@ -249,8 +249,7 @@ def masked_by_a_product(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_budget, breaks="permutes, and one all-reduce of the loss")
 def handed_on_by_sum(ws, x, y, *, rate):
-    """You send by a sum over all devices, in which all devices but one put zeros. Only the neighbour needs the array:
-    use ppermute."""
+    """You send by a sum over all devices. For each receiver, all devices but one add zeros. Only the neighbour needs the array: use ppermute."""
 
     def hand_on(a, step):
         n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
@@ -404,7 +403,7 @@ def step_without_again(chip, M, P, T, D):
 
 @exercise.misconception(of=gpipe_step_time)
 def step_without_bubbles(chip, M, P, T, D):
-    """You counted M ticks in each pass. The last micro-batch has P - 1 more devices to pass."""
+    """You counted M ticks in each pass. After M ticks the last micro-batch still has P - 1 devices to pass."""
     return M * 4 * matmul_time(3 * 2 * T * D**2, chip)
 
 

@@ -9,7 +9,7 @@ from i3_schedule_1f1b import exercise, in_flight_memory, schedule_1f1b, time_of_
 
 
 def drawn(rng):
-    """Draw fewer micro-batches than devices, equally many, and more. Draw also one device, and one micro-batch."""
+    """Draw sizes with fewer micro-batches than devices, as many, and more; also one device, and one micro-batch."""
     for P in range(1, 8):
         for M in {1, 2, int(rng.integers(1, P + 1)), P, int(rng.integers(P, 3 * P + 3))}:
             yield {"P": P, "M": M}
@@ -47,7 +47,7 @@ def ticks_of(grid, P, M):
 
 @exercise.helper
 def too_early(when, P):
-    """Describe the first cell that comes before a cell that it needs; "" if no cell does."""
+    """Describe the first cell that is too early: the cell that it needs is not in an earlier tick. "" if no cell is."""
     for (s, cell), tick in sorted(when.items(), key=lambda found: found[1]):
         before = s - 1 if cell[0] == "F" else s + 1
         need = (before, cell) if 0 <= before < P else (s, "F" + cell[1:])
@@ -125,7 +125,7 @@ def schedule_in_flight(seen):
 
 
 def run(todo, P):
-    """Run each device's list in order, each cell as soon as the cell that it needs is done."""
+    """Run each device's list in order. A cell runs as soon as the cell that it needs is done."""
     grid, done = [[] for _ in range(P)], set()
     for _ in range(4 * sum(map(len, todo)) + 1):
         cells = []
@@ -209,7 +209,7 @@ def one_less(P, M, s):
 
 @exercise.misconception(fails=schedule_makespan, gives=keeps(two_at_most), breaks="at most 2 (M + P − 1) ticks")
 def schedule_two_in_flight(P, M):
-    """You keep at most two micro-batches in flight on each device. The first devices then wait: device s needs P - s."""
+    """You keep at most two micro-batches in flight on each device. The first devices then wait: device s needs P - s micro-batches in flight."""
     return run(lists(P, M, lambda s: two_at_most(P, M, s)), P)
 
 
@@ -238,7 +238,7 @@ def schedule_two_in_a_cell(P, M):
 
 @exercise.misconception(fails=schedule_makespan, gives=keeps(lambda P, M, s: 1), breaks="at most 2 (M + P − 1) ticks")
 def schedule_one_at_a_time(P, M):
-    """You finish forward and backward of a micro-batch on all devices before the next begins. Start the next micro-batch while the first is on other devices: the first device needs P micro-batches in flight, the last only one."""
+    """You finish forward and backward of a micro-batch on all devices before the next micro-batch begins. Start the next micro-batch while the previous ones are on other devices. The first device needs P micro-batches in flight; the last device needs one."""
     span = 2 * P
 
     def row(s):
@@ -321,13 +321,13 @@ def in_flight_beyond_m(P, M, T, D):
 
 @exercise.misconception(of=in_flight_memory)
 def in_flight_one_less(P, M, T, D):
-    """You did not count the micro-batch of the first backward. Together with this micro-batch there are P - s."""
+    """You did not count the micro-batch of the first backward. With this micro-batch, P - s micro-batches are in flight on device s."""
     return sum(min(P - s - 1, M) for s in range(P)) * 2 * T * D
 
 
 @exercise.misconception(of=time_of_1f1b)
 def time_of_work_alone(chip, P, M, T, D):
-    """You counted the work of one device. The device waits while the pipeline fills and drains: P - 1 forwards and P - 1 backwards."""
+    """You counted only the ticks in which a device computes. The device also waits for P - 1 forwards and P - 1 backwards, while the pipeline fills and drains."""
     return M * 3 * matmul_time(4 * 2 * T * D**2, chip)
 
 

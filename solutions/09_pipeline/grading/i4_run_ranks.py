@@ -99,7 +99,7 @@ def replayed(programs, order):
         return programs[rank][at[rank]] if at[rank] < len(programs[rank]) else ("finished",)
 
     def messages(source, to):
-        """Return the messages that `source` has sent to `to`, in order; its current operation has begun."""
+        """Return the messages that `source` has sent to `to`, in order. They include a send that has not ended."""
         begun = programs[source][: at[source] + 1]
         return [(source, k) for k, (kind, *what) in enumerate(begun) if kind in ("send", "isend") and what[0] == to]
 
@@ -270,7 +270,7 @@ def _run(
 
 
 def ends(*mistakes):
-    """Return a function for `gives`. It requires that the operations end which end with one of these mistakes.
+    """Return a function for `gives`. It requires that the ended operations are those of a run with one of these mistakes.
 
     It tries several orders in which a program may visit the ranks. If the right operations end, the order must be right, too.
     """
@@ -317,7 +317,7 @@ def ranks_isend_waits(programs):
 
 @exercise.misconception(fails=ranks_messages, gives=ends({"by_name": True}), breaks="A `recv` ignores names")
 def ranks_match_names(programs):
-    """You give a recv the message that has the recv's name. A recv ignores names: give it the oldest message from the rank that it names."""
+    """You give a recv the message that has the recv's name. A recv ignores names: it takes the oldest message from its source rank."""
     return _run(programs, by_name=True)
 
 
@@ -335,7 +335,7 @@ def ranks_take_the_newest_to_the_end(programs):
 
 @exercise.misconception(fails=ranks_messages, breaks="with send and recv")
 def ranks_from_anybody(programs):
-    """Your recv takes a message from any rank. It must take a message from the rank that it names, and wait while other messages arrive."""
+    """Your recv takes a message from any rank. It must take a message from its source rank, and wait while other messages arrive."""
     return _run(programs, anybody=True)
 
 
@@ -355,7 +355,7 @@ def ranks_wait_for_the_first(programs):
 
 @exercise.misconception(fails=ranks_isend, breaks="with isend and wait, too")
 def ranks_wait_for_nothing(programs):
-    """Your wait ends at once. It must end when the message is received. If no rank receives it, the waiting rank is stuck."""
+    """Your wait ends at once. It must end when the isend's message is received. If no rank receives this message, the waiting rank is stuck."""
     return _run(programs, wait_waits=False)
 
 
@@ -486,13 +486,13 @@ def by_events(programs):
 
 @exercise.misconception(of=blocking_ring_time)
 def ring_all_at_once(gpu, X, V):
-    """You let all ranks send at the same time. A send ends when it is received, and at first only rank 0 receives. The others follow one by one."""
+    """You let all ranks send at the same time. A send ends when it is received, and at first only rank 0 receives. The other messages follow one by one."""
     return V * 1e9 / GPUS[gpu].egress
 
 
 @exercise.misconception(of=blocking_ring_time)
 def ring_sends_then_receives(gpu, X, V):
-    """You let all ranks send at the same time, and then receive. A send ends when it is received, and at first only rank 0 receives. The others follow one by one."""
+    """You let all ranks send at the same time, and then receive. A send ends when it is received, and at first only rank 0 receives. The other messages follow one by one."""
     return 2 * V * 1e9 / GPUS[gpu].egress
 
 

@@ -49,8 +49,8 @@ def program_value(seen):
 
 
 def expect_ticks(seen, too_many):
-    """Require at most what 2 (M + P - 1) ticks send and compute, and one all-reduce of a number. A wrong program sends
-    as much as `too_many` times as many ticks."""
+    """Require at most the bytes and FLOPs of 2 (M + P - 1) ticks, and one all-reduce of a number. A wrong program sends
+    `too_many` times the bytes of these ticks."""
     d, n = seen.dims, seen.mesh["pp"]
     layers, ticks, micro = d["L"] // n, 2 * (d["M"] + n - 1), d["B"] * d["D"]
     expect_only(seen, "permute", "all_reduce")
@@ -103,7 +103,8 @@ def program_memory(seen):
     d, stages = seen.dims, seen.mesh["pp"]
     micro, weights = 4 * d["B"] * d["D"], 4 * d["D"] ** 2 * d["L"] // stages
     tick = 5.6 * micro + 2 * weights  # the arrays of a tick, besides the stash
-    # With F and B in one tick, a program may hold 2P - 1 inputs twice. In this order of ticks 4P inputs are never copied.
+    # With F and B in one tick, a program may hold 2P - 1 inputs twice. With F and B in ticks of their own, a program never
+    # copies a stash of 4P inputs.
     most = (4 * stages + 2) * micro + 2 * weights
     budget = between(right=stages * micro + tick, wrong=4 * stages * micro + tick, at=most)
     expect_memory(seen, at_most=budget, by="program", arguments=False)
@@ -274,7 +275,7 @@ def a_slot_too_few(ws, x, y):
 
 @exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
 def back_a_tick_early(ws, x, y):
-    """Your B reads a slot that does not hold the input of its micro-batch. B is two ticks early, or B reads the slot of another micro-batch. B of micro-batch i is in tick 2P - 1 - s + 2i, and it reads the slot that F of micro-batch i wrote."""
+    """Your B reads a slot that does not hold the input of its micro-batch. Either B is two ticks early, or B reads the slot of another micro-batch. B of micro-batch i is in tick 2P - 1 - s + 2i. It reads the slot that F of micro-batch i wrote."""
     return _grads(ws, x, y, back_at=lambda tick, me, n: (tick - (2 * n - 3 - me)) // 2)
 
 
@@ -307,7 +308,7 @@ def all_round_to_the_right(ws, x, y):
 
 @exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
 def program_sum_of_means(ws, x, y):
-    """Your loss is the sum of the micro-batches' means, and so is your gradient. The loss is the mean over all M micro-batches: divide both by M."""
+    """Your loss is the sum of the micro-batches' means, and your gradient is the gradient of this sum. The loss is the mean over all M micro-batches: divide the loss and the gradient by M."""
     m = len(y)
     return _grads(ws, x, y, per=lambda y: y[0].size, told=lambda loss: m * jax.lax.psum(loss, "pp"))
 
@@ -437,7 +438,7 @@ def stash_of_floats(M, P, T, D):
 
 @exercise.misconception(of=lock_step_time)
 def time_of_own_programs(chip, M, P, T, D):
-    """You counted 1F1B with a program for each device, or a B without recomputation. If all devices run one program, each tick is as long as a B: 3 units."""
+    """You counted 1F1B with a program for each device, or a B without recomputation. If all devices run one program, each tick is as long as a B with recomputation: three times an F."""
     return (M + P - 1) * 4 * matmul_time(2 * 2 * T * D**2, chip)
 
 
@@ -449,7 +450,7 @@ def time_of_half_the_ticks(chip, M, P, T, D):
 
 @exercise.misconception(of=lock_step_time)
 def ticks_without_filling(chip, M, P, T, D):
-    """You counted 2 M ticks. The pipeline fills and drains as well: P - 1 ticks each."""
+    """You counted 2 M ticks. The pipeline also fills in P - 1 ticks and drains in P - 1 ticks."""
     return 2 * M * 3 * matmul_time(2 * 2 * T * D**2, chip)
 
 

@@ -95,7 +95,7 @@ def gradients_of(seen):
 
 @exercise.check(call, points=1.5, public=True)
 def moe_value(seen):
-    """moe: the sum over each token's experts, without choices that had no slot"""
+    """moe: the sum over each token's choices that have a slot"""
     expect_close(seen.out, value_of(seen))
 
 
@@ -114,12 +114,12 @@ def moe_router(seen):
 
 @exercise.helper
 def expect_rows_sent(one_pass):
-    """Require at most E · cap rows to the experts and back in this pass, by all-to-alls."""
+    """Require that this pass sends at most E · cap rows to the experts and back, by all-to-alls."""
     dims, n = one_pass.dims, one_pass.mesh["ep"]
     expect_only(one_pass.only(axis="ep"), "all_to_all")
     numbers = dims["E"] * one_pass.cap * (dims["D"] + dims["F"] + 2)
     row = 4 * dims["E"] * (dims["D"] + dims["F"]) * (n - 1) / n  # to each expert and back
-    right, wrong = one_pass.cap * row, (one_pass.cap + 1) * row  # 1.5 times as much, because cap is at most 2
+    right, wrong = one_pass.cap * row, (one_pass.cap + 1) * row  # wrong / right is at least 1.5: cap is at most 2
     expect_traffic(one_pass, at_most=needed(right, wrong, at=4 * numbers * (n - 1) / n), axis="ep")
 
 
@@ -223,7 +223,7 @@ def choice_by_choice(x, route, w, *, k, cap):
     slots, places = jnp.zeros((E, cap + 1, x.shape[1])), []
     for rank in range(k):
         expert = experts[:, rank]
-        slot = jnp.minimum(used[expert] + slots_of(expert, E), cap)  # the slot cap is thrown away
+        slot = jnp.minimum(used[expert] + slots_of(expert, E), cap)  # slot number `cap` holds dropped choices
         slots = slots.at[expert, slot].add(x)
         places.append((expert, slot))
         used = used + jnp.bincount(expert, length=E)

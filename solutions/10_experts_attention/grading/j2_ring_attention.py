@@ -127,7 +127,7 @@ def block_of(seen):
 
 @exercise.helper
 def expect_sent(seen, right, most, wrong):
-    """Require at most `most` blocks over cp, with one more number for each row. Right programs send at least `right`
+    """Require at most `most` sent blocks over cp, each with one extra number per row. Right programs send at least `right`
     blocks, and wrong programs at least `wrong` blocks."""
     block, _, rows = block_of(seen)
     budget = needed(4 * right * block, 4 * wrong * block, at=4 * most * (block + rows))
@@ -145,7 +145,7 @@ def expect_sent_forward(seen, wrong):
 def expect_sent_back(seen):
     """Require that K and V are sent N - 1 times, then K, V and their gradients at most N times."""
     n = seen.mesh["cp"]
-    expect_sent(seen, 4 * (n - 1), 2 * (n - 1) + 4 * n, 3 * n * (n - 1))  # wrong: each round sends own blocks
+    expect_sent(seen, 4 * (n - 1), 2 * (n - 1) + 4 * n, 3 * n * (n - 1))  # wrong: `each_round_from_home`
 
 
 @exercise.check(whole, points=0.5, after=ring_whole)
@@ -162,7 +162,7 @@ def ring_held(seen):
     expect_sent_forward(seen, n * (n - 1) / 2)  # wrong: in round h, each block makes h hops
     block, scores, rows = block_of(seen)
     round_needs = block + 2 * scores + 15 * rows * seen.dims["H"]
-    wrong = 3 * block + n * scores  # this is for scores of all rounds; K and V of all devices take more
+    wrong = 3 * block + n * scores  # scores of all rounds; K and V of all devices take more memory
     # A program that sends blocks in both directions passes, too.
     budget = between(4 * round_needs, 4 * wrong, at=2.4 * 4 * round_needs)
     expect_memory(seen, at_most=budget, by="program", arguments=False)
@@ -407,7 +407,7 @@ def back_the_way_it_came(q, k, v, *, causal, striped):
 # -- what goes wrong ---------------------------------------------------------------------------
 
 
-@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, with and without `causal`")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks with `causal`, blocks without `causal`")
 def never_rescaled(q, k, v, *, causal, striped):
     """You added sums that were scaled by different maxima. When the maximum grows, multiply mass and sum so far by exp(old - new)."""
 
@@ -420,7 +420,7 @@ def never_rescaled(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, with and without `causal`")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks with `causal`, blocks without `causal`")
 def mass_not_rescaled(q, k, v, *, causal, striped):
     """You rescaled the sum of v but not the mass. Both sums were scaled by the old maximum."""
 
@@ -433,7 +433,7 @@ def mass_not_rescaled(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, with and without `causal`")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks with `causal`, blocks without `causal`")
 def sum_not_rescaled(q, k, v, *, causal, striped):
     """You rescaled the mass but not the sum of v. Both sums were scaled by the old maximum."""
 
@@ -508,7 +508,7 @@ def diagonal_masked_in_every_round(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
 
 
-@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, with and without `causal`")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks with `causal`, blocks without `causal`")
 def no_maximum(q, k, v, *, causal, striped):
     """You computed e^s directly. For a score of 100, e^s exceeds every float32 number: subtract the largest score so
     far."""
@@ -521,7 +521,7 @@ def no_maximum(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, with and without `causal`")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks with `causal`, blocks without `causal`")
 def mean_of_rounds(q, k, v, *, causal, striped):
     """You averaged the rounds' softmaxes. Weight each block by its mass: a block with larger scores has a larger mass."""
 
@@ -534,7 +534,7 @@ def mean_of_rounds(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(form_of=mean_of_rounds, breaks="blocks, with and without `causal`")
+@exercise.misconception(form_of=mean_of_rounds, breaks="blocks with `causal`, blocks without `causal`")
 def mean_of_all_rounds(q, k, v, *, causal, striped):
     """Like `mean_of_rounds`, but rounds without keys count, too."""
 
@@ -547,7 +547,7 @@ def mean_of_all_rounds(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(form_of=mean_of_rounds, breaks="blocks, with and without `causal`")
+@exercise.misconception(form_of=mean_of_rounds, breaks="blocks with `causal`, blocks without `causal`")
 def mean_of_rounds_and_nan(q, k, v, *, causal, striped):
     """Like `mean_of_rounds`, but a round without keys makes the result NaN."""
 
@@ -558,7 +558,7 @@ def mean_of_rounds_and_nan(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=ring_value, breaks="blocks, with and without `causal`")
+@exercise.misconception(fails=ring_value, breaks="blocks with `causal`, blocks without `causal`")
 def masked_by_local_index(q, k, v, *, causal, striped):
     """You compared row numbers within blocks. Compare positions in the text: add the position where the block
     starts."""
@@ -570,7 +570,7 @@ def masked_by_local_index(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
 
 
-@exercise.misconception(fails=ring_value, breaks="blocks, with and without `causal`")
+@exercise.misconception(fails=ring_value, breaks="blocks with `causal`, blocks without `causal`")
 def mask_of_the_next_device(q, k, v, *, causal, striped):
     """You treated the block of hop h as the block of device me + h. Each hop sends a block one device on, so this
     block comes from device me - h."""
@@ -581,7 +581,7 @@ def mask_of_the_next_device(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
 
 
-@exercise.misconception(fails=ring_value, breaks="blocks, with and without `causal`")
+@exercise.misconception(fails=ring_value, breaks="blocks with `causal`, blocks without `causal`")
 def masked_by_zero(q, k, v, *, causal, striped):
     """You set the scores of unseen keys to 0, so their weight is e^0 = 1. Use -inf, or a number far below every score."""
 
@@ -592,7 +592,7 @@ def masked_by_zero(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
 
 
-@exercise.misconception(fails=[ring_value, ring_sent], breaks="blocks, with and without `causal`")
+@exercise.misconception(fails=[ring_value, ring_sent], breaks="blocks with `causal`, blocks without `causal`")
 def foreign_block_first(q, k, v, *, causal, striped):
     """You began with a neighbour's block. The first device's queries see no key of that block, and -inf - (-inf) is
     NaN. Begin with the device's own block, or guard against this NaN."""
@@ -604,7 +604,7 @@ def foreign_block_first(q, k, v, *, causal, striped):
     return mean_of(state)
 
 
-@exercise.misconception(fails=ring_value, breaks="blocks, with and without `causal`")
+@exercise.misconception(fails=ring_value, breaks="blocks with `causal`, blocks without `causal`")
 def softmax_of_nothing(q, k, v, *, causal, striped):
     """If a query sees no key in a round, that round's softmax is NaN, and 0 times NaN is NaN. Handle such rounds
     separately."""
@@ -618,7 +618,7 @@ def softmax_of_nothing(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks, with and without `causal`")
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks with `causal`, blocks without `causal`")
 def values_stay(q, k, v, *, causal, striped):
     """You sent the keys round but kept the values on their device. A block's weights belong to the values of that
     block, so send both."""
@@ -629,13 +629,13 @@ def values_stay(q, k, v, *, causal, striped):
     return mean_of(state)
 
 
-@exercise.misconception(fails=ring_value, breaks="blocks, with and without `causal`")
+@exercise.misconception(fails=ring_value, breaks="blocks with `causal`, blocks without `causal`")
 def added_over_heads(q, k, v, *, causal, striped):
     """You summed over tp. Devices along tp have different heads, and no head needs another head."""
     return jax.lax.psum(around(q, k, v, {"causal": causal, "striped": striped}), "tp")
 
 
-@exercise.misconception(fails=ring_whole, breaks="blocks, with and without `causal`")
+@exercise.misconception(fails=ring_whole, breaks="blocks with `causal`, blocks without `causal`")
 def always_causal(q, k, v, *, causal, striped):
     """You applied the causal mask with causal=False. With causal=False every query sees all keys."""
     return around(q, k, v, {"causal": True, "striped": striped})
@@ -673,7 +673,7 @@ def raw_scores(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
-@exercise.misconception(fails=ring_stripes, breaks="and for stripes")
+@exercise.misconception(fails=ring_stripes, breaks="stripes with `causal`")
 def stripes_as_blocks(q, k, v, *, causal, striped):
     """You masked stripes as if they were blocks. Row r of device i is position r · N + i of the text."""
     return around(q, k, v, {"causal": causal, "striped": False})
@@ -701,7 +701,7 @@ def home_keys_in_the_backward_pass(q, k, v, *, causal, striped):
 
 
 def back_around(kept, d_out, how, hops):
-    """A backward pass that sends the sums of gradients to the next device in `hops` of the rounds."""
+    """A backward pass in which the first `hops(n)` of n rounds send the sums of gradients to the next device."""
     _, k, v, _, _ = kept
     n, d_q, d_k, d_v = jax.lax.axis_size("cp"), 0, 0, 0
     for hop in range(n):
@@ -754,7 +754,7 @@ def one_hop_too_many(q, k, v, *, causal, striped):
 
 
 @exercise.misconception(
-    fails=[ring_sent, ring_back], breaks=["K and V are sent N − 1 times", "sent at most N more times"]
+    fails=[ring_sent, ring_back], breaks=["K and V are sent N − 1 times", "are sent at most N times"]
 )
 def each_round_from_home(q, k, v, *, causal, striped):
     """In round h you send your own block h hops, so a block crosses the links again and again. In each round, send the
@@ -796,7 +796,7 @@ def gathered_keys_and_values(q, k, v, *, causal, striped):
     return mean_of(state)
 
 
-@exercise.misconception(fails=[ring_held, ring_kept], breaks="nor scores of all rounds")
+@exercise.misconception(fails=[ring_held, ring_kept], breaks="not for scores of all rounds")
 def keys_round_then_values(q, k, v, *, causal, striped):
     """You sent the keys round first and the values after them, so a device holds the scores of all rounds. Send both in
     each round, and add each block to the running softmax."""

@@ -181,7 +181,7 @@ def not_causal(q, k, v):
 @exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")
 def key_heads_in_turns(q, k, v):
     """You used key head h % K for query head h. Query head h uses key head h // (Q / K), so neighbouring query heads
-    share a key head. Repeat each key head in place."""
+    share a key head. Repeat each key head so that its copies follow one another."""
     q, k, v = to_heads(q), to_heads(k), to_heads(v)
     q, k = rotated(q, k)
     groups = q.shape[2] // k.shape[2]
@@ -215,8 +215,8 @@ def rows_left_where_heads_are(q, k, v):
 
 @exercise.misconception(fails=ulysses_traffic, breaks="all-to-alls only")
 def gathered_the_text(q, k, v):
-    """You gathered whole texts. Each device needs all positions only of its own heads: an all-to-all sends 1/N of the
-    bytes."""
+    """You gathered whole texts. Each device needs all positions only of its own heads: an all-to-all sends 1/N of
+    the bytes of a gather."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
     q, k, v = (jax.lax.all_gather(a, "x", axis=1, tiled=True) for a in (q, k, v))
 
@@ -227,7 +227,7 @@ def gathered_the_text(q, k, v):
 
 
 @exercise.misconception(
-    fails=ulysses_traffic, breaks=["of its block of q, k, v and the result, once", "send only K key heads"]
+    fails=ulysses_traffic, breaks=["of each of its blocks of q, k, v and the result, once", "send only K key heads"]
 )
 def repeated_before_sending(q, k, v):
     """You repeated keys and values before you sent them, which sends Q/K times the bytes. Repeat them after the

@@ -349,7 +349,7 @@ def merged_without_heads(chip, B, X):
 
 @exercise.misconception(of=merge_time)
 def merged_without_masses(chip, B, X):
-    """You left out the masses. For each head, a device sends one number more than its sum of v: its mass."""
+    """You left out the masses. Besides the sum of v, a device sends one number for each head: the mass."""
     return all_reduce_time(4 * B * 64 * 32, X, chip)
 
 

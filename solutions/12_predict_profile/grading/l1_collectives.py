@@ -271,7 +271,7 @@ def loop_counted_once(hlo):
 
 @exercise.misconception(of=collectives, fails=loops, breaks="nested loops")
 def inner_loop_only(hlo):
-    """You counted the rounds of the innermost loop. The inner loop runs again in each round of the loop around it."""
+    """You counted only the rounds of the innermost loop. The inner loop runs again in each round of the loop around it."""
     return read(hlo, rounds="innermost")
 
 
@@ -309,7 +309,7 @@ def results_counted(hlo):
 
 @exercise.misconception(of=collectives, fails=[loops, starts_and_dones, straight_programs], breaks="several operands")
 def first_of_a_tuple(hlo):
-    """You counted only the first operand. The compiler joins collectives, so add up all operands."""
+    """You counted only the first operand. The compiler joins several collectives into one, so add up all operands."""
     return read(hlo, bytes_of="first")
 
 

@@ -16,7 +16,7 @@ from l2_predict_profile import (
     time_without_compiling,
 )
 
-# -- logs: a clock that goes on, call by call -------------------------------------------------------------
+# -- logs: one clock for all calls -----------------------------------------------------------------------
 
 
 def logged(rng, calls):
@@ -28,7 +28,7 @@ def logged(rng, calls):
     for size, cut, waits in calls:
         called = (free if waits else now) + float(rng.choice([0, 2e-5, 3e-5]))
         compiling = 0.0 if (size, cut) in known else float(rng.uniform(*[(0.05, 0.4), (2e-4, 6e-4)][rng.integers(2)]))
-        busy = 0.0 if rng.integers(4) else float(rng.uniform(2e-4, 0.1))  # this process does something else
+        busy = 0.0 if rng.integers(4) else float(rng.uniform(2e-4, 0.1))  # other work on the host delays the return
         now = called + compiling + busy + float(rng.uniform(2e-5, 6e-5))
         run = (size / 3e9 + 2e-4) * float(rng.uniform(1, 1.3)) if cut else float(rng.uniform(1e-5, 4e-5))
         free = max(now, free) + run
@@ -44,7 +44,7 @@ def sizes_of(rng, count):
 
 
 def waited_for(rng):
-    """Draw calls of several sizes that all wait; one size is called once."""
+    """Draw calls of several sizes. Every call waits for the previous call. One size is called only once."""
     for _ in range(12):
         a, b, c = sizes_of(rng, 3)
         calls = [a] * int(rng.integers(2, 6)) + [b] * int(rng.integers(2, 6)) + [a, c] + [b] * int(rng.integers(1, 3))
@@ -64,8 +64,8 @@ def queued(rng):
 
 
 def gathered_again(rng):
-    """Draw ``x = gather(x)`` in a loop, whose input is whole from the second round on, and first calls of a size with a
-    whole array."""
+    """Draw a loop of ``x = gather(x)``: from the second round on, its input is whole. Also draw sizes that are first called
+    with a whole array."""
     for _ in range(12):
         a, b = sizes_of(rng, 2)
         again = [(a, False, True)] * int(rng.integers(2, 4))
@@ -198,8 +198,8 @@ def alone(call, before):
 
 @exercise.misconception(of=durations, fails=timed_after_compiling, breaks="compiles: leave it out")
 def compiling_timed(log):
-    """You counted first calls. They compile, which takes a hundred times as long. Leave out the first call of each size
-    and layout."""
+    """You counted calls that compile. Such a call takes a hundred times as long as a later call. Leave out the first call
+    of each size and layout."""
     return kept(log, lambda call, before: call["cut"] and alone(call, before))
 
 
@@ -255,7 +255,7 @@ def dispatch_left_out(log):
 )
 def warm_up_not_awaited(log):
     """You counted calls that waited for the previous call, so their time includes part of that call's time. Count
-    calls that were made after the previous call was ready, not after it had returned."""
+    only calls that were made after the previous call was ready: it is not enough that the previous call had returned."""
     return kept(log, lambda call, before: call["cut"] and warm(call, before))
 
 
@@ -263,8 +263,8 @@ def warm_up_not_awaited(log):
     of=durations, fails=timed_alone, breaks="leave out a call that was made before the previous call was ready"
 )
 def timed_from_a_free_device(log):
-    """You timed queued calls from the moment when the device was free. This omits the cost of a call before it runs.
-    Leave such calls out."""
+    """You timed queued calls from the moment when the device was free. This omits the time before the
+    device starts a call. Leave such calls out."""
     return kept(
         log,
         lambda call, before: call["cut"] and warm(call, before),
@@ -387,14 +387,14 @@ def seconds_of_a_byte(measured, devices):
 
 @exercise.misconception(of=fit, fails=fitted, breaks="use the median or the minimum of each size's times")
 def mean_of_all_calls(measured, devices):
-    """You used means, or all calls. One delayed call moves them: use the median or the minimum of each size."""
+    """You fitted the line to each size's mean, or to all calls. One delayed call moves such a line: use the median or the minimum of each size's times."""
     slope, start = line(measured, mean)
     return start / (devices - 1), (devices - 1) / devices / slope
 
 
 @exercise.misconception(form_of=mean_of_all_calls)
 def line_through_all_calls(measured, devices):
-    """Like `mean_of_all_calls`: the line goes through all calls."""
+    """Like `mean_of_all_calls`, with a line that is fitted to all calls."""
     line(measured)
     calls = [(size, [one]) for size, seconds in measured for one in seconds]
     slope, start = line(calls)
@@ -442,7 +442,7 @@ def smallest_for_latency(measured, devices):
 
 
 def wrong_for_one_size(seen):
-    """For `gives`: require another outcome than ValueError for one size, and right numbers for several sizes."""
+    """For `gives`: require that one size raises no ValueError, and that several sizes give the right numbers."""
     for _, got, want in seen.outcomes:
         wrong = got.error if not want.error else got.error == want.error
         if wrong or (want.value and not np.allclose(got.value, want.value, rtol=0.06, atol=0)):

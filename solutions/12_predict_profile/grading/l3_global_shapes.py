@@ -269,7 +269,7 @@ def by_steps(line, mesh):
 
 
 def axes_of_the_plain_grid(seen):
-    """For `gives`: require, for each grid with T(...), the axes along which the devices of the plain grid differ."""
+    """For `gives`: for each grid with T(...), require the axes that the grid without T(...) has."""
     for args, got, want in seen.outcomes:
         mesh, plain = args["mesh"], untransposed(args["hlo"])
         every = zip(parameters(args["hlo"]), got.value, want.value, global_shapes(plain, mesh), strict=True)
@@ -319,7 +319,8 @@ def cut_by_size(hlo, mesh):
 
 
 def by_parts(hlo, mesh, right, other):
-    """Return the right shapes, with the first axis that has as many devices as a dimension has parts, or ``other``."""
+    """Return the right shapes. The axis of a cut dimension is the first axis with the dimension's number of parts, or
+    ``other`` if no axis has this number."""
 
     def cut(sharding, names):
         first = {size: [axis] for axis, size in reversed(mesh.items())}
@@ -341,7 +342,7 @@ def axes_by_the_number_of_parts(hlo, mesh):
 
 @exercise.misconception(form_of=axes_by_the_number_of_parts)
 def axes_by_the_number_of_parts_or_none(hlo, mesh):
-    """Like `axes_by_the_number_of_parts`, but without an axis where no axis has this number."""
+    """Like `axes_by_the_number_of_parts`, but a dimension has no axis if no axis has its number of parts."""
     return by_parts(hlo, mesh, global_shapes(hlo, mesh), [])
 
 

@@ -170,7 +170,7 @@ def with_joint_sums(seen, tp, both):
 
 @exercise.helper
 def expect_sent(seen, gathers, reduces, sums):
-    """Require at most these bytes over tp, over dp, and over dp or sp, besides single numbers and padding."""
+    """Require at most the bytes of `due_over` over tp, over dp, and over dp or sp, besides single numbers and padding."""
     few, dp = 32, seen.mesh["dp"]
     rows, keys, _ = due_over(seen, 2, reduces, 0)  # a backward pass need not gather K and V again
     tp, sp, gradients = due_over(seen, gathers, reduces, sums)
@@ -178,8 +178,8 @@ def expect_sent(seen, gathers, reduces, sums):
     if sums:
         tp, both = with_joint_sums(seen, tp, gradients)
     if sums and dp > 1:
-        # Without K and V the ratio is (2 - 1/a - 1/b) / (1 - 1/(a b)) on dp=a, sp=b: 4/3 on 2 · 2. With a = 2 it is below 3/2
-        # for every b. On 8 devices 10/7 (2 · 4, tp=1) is the largest; 3 · 3 devices would give 3/2.
+        # Without K and V, wrong / right is (2 - 1/a - 1/b) / (1 - 1/(a b)) on dp=a, sp=b: 4/3 on 2 · 2. With a = 2 this ratio
+        # is below 3/2 for every b. On 8 devices 10/7 (2 · 4, tp=1) is the largest; 3 · 3 devices would give 3/2.
         near = "a sum over dp and then over sp sends 2 · 1/2 + 2 · 1/2 of the gradients, in place of 2 · 3/4"
         wrong = keys + 4 / 3 * gradients
     expect_traffic(seen, at_most=needed(rows, 1.5 * rows, at=tp + few), axis="tp")
@@ -190,7 +190,7 @@ def expect_sent(seen, gathers, reduces, sums):
 
 @exercise.check(long, points=0.5, public=True, after=block_value)
 def block_work(seen):
-    """on sp=4, dp=1 the result equals that of one device, and a device does at most one more forward pass of matmuls"""
+    """on sp=4, dp=1 the result equals that of one device, and a device does at most the matmuls of four forward passes"""
     expect_close(seen.out, on_one_device(seen.params, seen.x)[0])
     expect_shard_map(seen)
     rows, keys, parameters = sizes_of(seen)
@@ -312,8 +312,8 @@ def keys_gathered_again(params, x, *, mesh):
 
 
 def attention_by_hand(tied):
-    """Return attention whose own backward pass gathers K and V again. ``tied`` maps its operands and the cotangent to
-    those that the backward pass uses."""
+    """Return attention whose own backward pass gathers K and V again. ``tied`` maps the operands and the cotangent to
+    the values that the backward pass uses."""
     attend = jax.custom_vjp(attention)
 
     def back(kept, ct):
@@ -449,8 +449,8 @@ def own_position_masked_with_infinity(params, x, *, mesh):
 
 @exercise.misconception(fails=block_value)
 def positions_interleaved(params, x, *, mesh):
-    """Your gathered keys are in another order than the positions of the text. The positions of one device follow one
-    another: use `all_gather` along the positions with tiled=True."""
+    """Your gathered keys are not in the order of the text: keys of different devices alternate. Keep the keys of each
+    device together: use `all_gather` along the positions with tiled=True."""
 
     def gather(a):
         parts = jax.lax.all_gather(a, "sp", axis=2)
@@ -825,7 +825,7 @@ def positions_for_two_devices(params, x, *, mesh):
 
 @exercise.misconception(fails=block_long, breaks="all rules hold on this mesh too")
 def all_blocks_at_each_hop(params, x, *, mesh):
-    """At each hop you send all K and V that you hold. Send only the block that arrived last to the next device."""
+    """At each hop you send all K and V that you hold. To the next device, send only the block that arrived last."""
 
     def gather(a):
         n, me = jax.lax.axis_size("sp"), jax.lax.axis_index("sp")
@@ -841,7 +841,7 @@ def all_blocks_at_each_hop(params, x, *, mesh):
 
 @exercise.misconception(fails=block_forward, breaks="a barrier")
 def gathered_again_untied(params, x, *, mesh):
-    """Either: you gather K and V again for the backward pass, and nothing ties these gathers to it. Use `jax.checkpoint`
+    """Either: you gather K and V again for the backward pass, and nothing ties these gathers to the backward pass. Use `jax.checkpoint`
     around attention, or pass the arrays and the cotangent through `jax.lax.optimization_barrier`. Or: you summed padded
     K and V, which sends twice as many bytes as a gather."""
     return mapped(with_attention(attention_by_hand(lambda kept, ct: (kept, ct))), mesh)(params, x)
@@ -869,9 +869,9 @@ def gathered_parameters(params):
     return params | {n: jax.lax.all_gather(params[n], "tp", axis=axis[n], tiled=True) for n in axis}
 
 
-@exercise.misconception(fails=block_work, breaks="at most one more forward pass of matmuls")
+@exercise.misconception(fails=block_work, breaks="at most the matmul FLOPs of four forward passes")
 def every_head_everywhere(params, x, *, mesh):
-    """You gathered parameters over tp, so all devices along tp repeat the work. Each device uses its own heads and MLP
+    """You gathered parameters over tp, so every device along tp computes all heads and MLP units. Each device uses its own heads and MLP
     units, and the results are summed over tp."""
 
     def local(params, x):
@@ -961,7 +961,7 @@ def averaged_what_is_whole(params, x, *, mesh):
 
 @exercise.misconception(fails=block_work)
 def parameters_gathered_over_tp(params, x, *, mesh):
-    """You gathered parameters over tp, so all devices along tp repeat the work. Each device uses its own heads and MLP
+    """You gathered parameters over tp, so every device along tp computes all heads and MLP units. Each device uses its own heads and MLP
     units, and the results are summed over tp."""
 
     def local(params, x):
@@ -1004,7 +1004,7 @@ def of_gathered_rows(params, x, rows_of=lambda params, x: norm(x, params["before
     return finished(params, x, attend_gathered(q, k, v))
 
 
-@exercise.misconception(fails=block_work, breaks="at most one more forward pass of matmuls")
+@exercise.misconception(fails=block_work, breaks="at most the matmul FLOPs of four forward passes")
 def keys_of_gathered_rows(params, x, *, mesh):
     """You gathered rows over sp, so every device along sp computes K and V of all positions. Compute K and V of the
     device's own rows, and gather K and V."""
@@ -1079,7 +1079,7 @@ def cast_in_turn(params):
 @exercise.misconception(fails=block_backward, breaks="one all-reduce of the block's parameter gradients")
 def cast_to_one_axis_after_the_other(params, x, *, mesh):
     """You cast parameters to dp and to sp one after the other, so JAX sums their gradients over each axis separately.
-    One cast to both axes sends a quarter less on four devices."""
+    On four devices, one cast to both axes sends a quarter fewer bytes than two casts."""
     attend = with_attention(jax.checkpoint(attention))
     return mapped(lambda params, x: attend(scales_cast(cast_in_turn(params)), x), mesh)(params, x)
 
@@ -1087,7 +1087,7 @@ def cast_to_one_axis_after_the_other(params, x, *, mesh):
 @exercise.misconception(form_of=cast_to_one_axis_after_the_other)
 def cast_in_turn_without_a_checkpoint(params, x, *, mesh):
     """You cast parameters to dp and to sp one after the other, so JAX sums their gradients over each axis separately.
-    One cast to both axes sends a quarter less on four devices."""
+    On four devices, one cast to both axes sends a quarter fewer bytes than two casts."""
     return mapped(lambda params, x: on_device(cast_in_turn(params), x), mesh)(params, x)
 
 
@@ -1117,8 +1117,8 @@ def times_one_way(**drawn):
 
 @exercise.misconception(of=block_times)
 def times_forward_only(**drawn):
-    """You counted only the forward pass. The backward pass has twice the matmuls, equally many all-reduces of rows, and
-    reduce-scatters of the gradients of K and V."""
+    """You counted only the forward pass. The backward pass has twice the matmuls of the forward pass, as
+    many all-reduces of rows, and reduce-scatters of the gradients of K and V."""
     return shifted(products=1 / 3, rows=1 / 2, keys=1 / 2)(**drawn)
 
 

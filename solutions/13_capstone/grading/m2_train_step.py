@@ -220,8 +220,8 @@ def matrices(params):
 
 @exercise.helper
 def expect_changes(seen):
-    """Require that weights change as on one device. In bfloat16 a step changes a number by about its rounding, which
-    `expect_close` tolerates, but over all numbers of an array roundings average out."""
+    """Require that weights change as on one device. In bfloat16 a step changes a number by about its rounding
+    error, so `expect_close` tolerates wrong changes. Over all numbers of an array the rounding errors average out."""
     before, due = matrices(seen.params), matrices(step_on_one_device(seen)[2])
     after = matrices({name: array.value.astype(np.float64) for name, array in seen.out[0].items()})
     for name, change in due.items():
@@ -316,15 +316,15 @@ def with_joint_sums(seen, itemsize, tp, both):
 
 @exercise.helper
 def expect_sent(seen, itemsize):
-    """Require at most the block's bytes over tp, over dp, and over dp or sp, besides single numbers and padding."""
+    """Require at most the bytes of `due_over` over tp, over dp, and over dp or sp, besides single numbers and padding."""
     rows, keys, gradients = due_over(seen, itemsize, 4, 3)  # x needs no gradient, and K and V may be gathered once
     tp, sp, _ = due_over(seen, itemsize, 6, 4)
     tp, both = with_joint_sums(seen, itemsize, tp, gradients)
     few = 32 * itemsize
     expect_traffic(seen, at_most=needed(rows, 5 / 3 * rows, at=tp + few), axis="tp")  # wrong: five all-reduces of rows
     expect_traffic(seen, at_most=needed(both, 2 * both, at=both + few), axis="dp")
-    # Without K and V the ratio is (2 - 1/a - 1/b) / (1 - 1/(a b)) on dp=a, sp=b: 4/3 on 2 · 2. With a = 2 it is below 3/2
-    # for every b. On 8 devices 10/7 (2 · 4, tp=1) is the largest; 3 · 3 devices would give 3/2.
+    # Without K and V, wrong / right is (2 - 1/a - 1/b) / (1 - 1/(a b)) on dp=a, sp=b: 4/3 on 2 · 2. With a = 2 this ratio
+    # is below 3/2 for every b. On 8 devices 10/7 (2 · 4, tp=1) is the largest; 3 · 3 devices would give 3/2.
     near = "a sum over dp and then over sp sends 2 · 1/2 + 2 · 1/2 of the gradients, in place of 2 · 3/4"
     budget = needed(keys + gradients, keys + 4 / 3 * gradients, at=sp + both + few, near=near)
     expect_traffic(seen, at_most=budget, axis=("dp", "sp"))
@@ -352,7 +352,7 @@ def work_of(seen):
 
 @exercise.check(work, points=0.25, after=step_params)
 def step_work(seen):
-    """on sp=6 a device does at most one more forward pass of matmuls"""
+    """on sp=6 a device does at most the matmuls of four forward passes"""
     expect_parameters(seen)
     dense, scored = work_of(seen)
     norms = 15 * sizes_of(seen)[0]  # a multiplication of two numbers counts as part of a matmul
@@ -800,8 +800,8 @@ def scales_left_as_they_are(params, x, y, *, mesh):
 
 @exercise.misconception(fails=[step_loss, step_norm, step_params])
 def types_off(params, x, y, *, mesh):
-    """With check_vma=False JAX sums no gradient over dp and sp, and the gradients of `before`, `between` and x are parts
-    along tp. Leave check_vma on."""
+    """With check_vma=False JAX sums no gradient over dp and sp, and each device along tp has only a part of the
+    gradients of `before`, `between` and x. Leave check_vma on."""
     return stepping(mesh, usual(), check_vma=False)(params, x, y)
 
 
@@ -847,8 +847,8 @@ def divided_by_every_device(params, x, y, *, mesh):
 @exercise.misconception(fails=[step_norm, step_params], breaks="after each of three steps with ‖g‖ < LIMIT")
 def summed_again(params, x, y, *, mesh):
     """Your gradients are dp · sp times too large. With check_vma on, JAX sums a parameter's gradient over all rows. Do
-    not sum this gradient again, and differentiate a loss that is divided by the count of all numbers, not by the count
-    of one device's numbers."""
+    not sum this gradient again. Differentiate a loss that is divided by the count of all numbers, not by the count of one
+    device's numbers."""
 
     def found(params, x, y):
         loss, grads = usual()(params, x, y)
@@ -1013,8 +1013,8 @@ def rate_in_float32(params, x, y, *, mesh):
 
 @exercise.misconception(fails=step_traffic, breaks="the forward and backward budgets of M1 together")
 def one_axis_after_the_other(params, x, y, *, mesh):
-    """You summed a gradient over dp and then over sp, with two all-reduces. One all-reduce over both axes sends a quarter
-    less on four devices. If you cast a parameter, cast it to both axes at once."""
+    """You summed a gradient over dp and then over sp, with two all-reduces. On four devices, one all-reduce over both axes
+    sends a quarter fewer bytes than two. If you cast a parameter, cast it to both axes at once."""
 
     def found(params, x, y):
         loss, grads = usual(lambda params, x: by_hand(params, x, *f_and_g()))(params, x, y)
@@ -1080,7 +1080,7 @@ def rows_summed_in_float32(params, x, y, *, mesh):
     return stepping(mesh, usual(with_attention(attention, reduce=reduce)))(params, x, y)
 
 
-@exercise.misconception(fails=step_work, breaks="at most one more forward pass of matmuls, also on sp=6")
+@exercise.misconception(fails=step_work, breaks="four forward passes (necessary: three), also on sp=6")
 def attention_of_all_positions(params, x, y, *, mesh):
     """You gathered q too, and every device along sp computes attention from all positions. Compute attention from the
     device's own positions to all positions: gather K and V alone."""
@@ -1211,7 +1211,7 @@ def outside_of_shard_map(params, x, y, *, mesh):
     return jax.tree.map(lambda p, g: p - RATE * g * jnp.minimum(1, LIMIT / length), params, grads), loss, length
 
 
-@exercise.misconception(fails=step_same, breaks="the program at real sizes")
+@exercise.misconception(fails=step_same, breaks="the programs for real and small sizes have equal operations")
 def no_softmax_when_large(params, x, y, *, mesh):
     """With large arrays your program omits work. The timed program must be the program that gives the right values."""
 
@@ -1224,10 +1224,12 @@ def no_softmax_when_large(params, x, y, *, mesh):
     return stepping(mesh, usual(with_attention(attend)))(params, x, y)
 
 
-@exercise.misconception(fails=[step_traffic, step_work, step_same], breaks="at most one more forward pass of matmuls")
+@exercise.misconception(
+    fails=[step_traffic, step_work, step_same], breaks="at most the matmul FLOPs of four forward passes"
+)
 def whole_everywhere(params, x, y, *, mesh):
-    """You brought all parameters, texts and positions to every device, and each does all the work. Send only what the
-    budget lists, and compute only the device's own part."""
+    """You brought all parameters, texts and positions to every device, and each does all the work. Send only the
+    arrays that the budget lists, and compute only the device's own part."""
     cut = {"qkv": 2, "out": 0, "up": 1, "down": 0}
 
     def attend(q, k, v):
@@ -1260,9 +1262,9 @@ def gathered_over_tp(axis):
     return whole
 
 
-@exercise.misconception(fails=[step_same, step_traffic], breaks="at most one more forward pass of matmuls")
+@exercise.misconception(fails=[step_same, step_traffic], breaks="at most the matmul FLOPs of four forward passes")
 def every_unit_everywhere(params, x, y, *, mesh):
-    """You gathered parameters of the MLP over tp, so each device along tp repeats the work of the others. Each device
+    """You gathered parameters of the MLP over tp, so each device along tp computes all units. Each device
     uses its own units, and the results are summed over tp."""
     f, g = f_and_g()
 
