@@ -1,8 +1,8 @@
 """# H6 Tensor parallelism, with the sequence cut between blocks
 
-In H5 all devices hold all of `x` between blocks and would repeat each norm. Here the axis tp cuts the
-rows: `x[S_tp, D]`. A block gathers rows before its first matmul. The all-reduce after the second matmul becomes a
-reduce-scatter. Norm, bias, residual and dropout work on a device's own rows.
+In H5 all devices hold all of `x` between blocks. If H5 had norms, all devices would repeat each norm. Here the axis tp
+cuts the rows: `x[S_tp, D]`. A block gathers rows before its first matmul. The all-reduce after the second matmul
+becomes a reduce-scatter. Norm, bias, residual and dropout work on a device's own rows.
 
 ```
                 rows          whole          whole           rows
@@ -31,10 +31,10 @@ reduce-scatter. Norm, bias, residual and dropout work on a device's own rows.
 | `train`: y and gradients | those of one device | |
 | `train`: what is sent | per layer: at most 3 all-gathers and 2 reduce-scatters of [S, D] | 81,000 bytes |
 | | per layer all-reduces of 2·D numbers | 1080 bytes |
-| `train`: work | on tp=8: a device normalizes only its own rows; at most one matmul of a layer runs twice; no more is sent than above | |
-| `train`: memory | on tp=8: for each layer a device keeps only its rows and its `hidden`; gathered rows [S, D] of at most one layer | |
+| `train`: work | on tp=8: a device normalizes only its own rows; at most one matmul of a layer runs twice; nothing is sent beyond the rows above | |
+| `train`: memory | on tp=8: for each layer a device keeps only its rows and its `hidden`; it holds gathered rows [S, D] of at most one layer | |
 | `drop`: value | a share of about `rate` becomes 0; devices along dp hold copies; copies of a row stay equal; nothing is sent | |
-| `drop`: masks | masks depend on seed and place, not on values; masks of rows, devices and seeds are independent, even if one mask is shifted | |
+| `drop`: masks | masks depend on seed and place, but not on values; the masks of two rows, devices or seeds are independent of each other, even if one mask is shifted | |
 
 **Symbols.** S rows, D width, F MLP units, N devices along tp, L layers, AG all-gather, RS reduce-scatter;
 `hidden` = tanh(…), float32[S, F/N].
