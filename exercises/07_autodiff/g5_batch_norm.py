@@ -65,8 +65,8 @@ def batch_norm(x, *, mesh):
 # A network has 20 batch norm layers of 256 columns, over 8 devices. In a layer of the first
 # program no all-reduce waits for another, so each pass takes the time of one all-reduce. A layer
 # of the second program computes the mean with one all-reduce, then the variance with another. In
-# the backward pass of the second program, too, one all-reduce waits for another. By how many us
-# is the communication of a step longer in the second program than in the first?
+# the backward pass, too, a layer of the second program has two all-reduces, one after the other.
+# By how many us is the communication of a step longer in the second program than in the first?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: rings of v5p; these all-reduces are so small that only the latency of their hops counts:

@@ -38,7 +38,7 @@ Dropout keeps each number with probability 3/4 and divides it by 3/4. Dropout se
 |---|---|---|
 | value | each of five steps equals the step of one device with all rows and the same `kept` | |
 | dropout | 3/4 of the numbers are kept; masks differ between devices (even with equal rows), steps, rows and columns | |
-| what is sent | at most 2 (N−1)/N · 4 bytes per parameter, and 32 bytes more; results have the layouts above | 864 + 12 bytes |
+| what is sent | at most 2 (N−1)/N · 4 bytes per parameter, plus 32 bytes for single numbers; results have the layouts above | 864 + 12 bytes |
 
 **Symbols.** B rows, D, F, K widths, n real rows in the batch, N devices along dp.
 

@@ -1,8 +1,8 @@
 """# H6 Tensor parallelism, with the sequence cut between blocks
 
-In H5 all devices hold all of `x` between blocks and would repeat each norm. Here the axis tp cuts the
-rows: `x[S_tp, D]`. A block gathers rows before its first matmul. The all-reduce after the second matmul becomes a
-reduce-scatter. Norm, bias, residual and dropout work on a device's own rows.
+In H5 all devices hold all of `x` between blocks. Here axis tp cuts the rows: `x[S_tp, D]`. A block gathers rows before
+its first matmul. The all-reduce after the second matmul becomes a reduce-scatter. A device applies norm, bias, residual
+and dropout only to its own rows.
 
 ```
                 rows          whole          whole           rows
@@ -31,15 +31,15 @@ reduce-scatter. Norm, bias, residual and dropout work on a device's own rows.
 | `train`: y and gradients | those of one device | |
 | `train`: what is sent | per layer: at most 3 all-gathers and 2 reduce-scatters of [S, D] | 81,000 bytes |
 | | per layer all-reduces of 2·D numbers | 1080 bytes |
-| `train`: work | on tp=8: a device normalizes only its own rows; at most one matmul of a layer runs twice; no more is sent than above | |
-| `train`: memory | on tp=8: for each layer a device keeps only its rows and its `hidden`; gathered rows [S, D] of at most one layer | |
+| `train`: work | on tp=8: a device normalizes only its own rows; at most one matmul of a layer runs twice; no more is sent than the rows above allow | |
+| `train`: memory | on tp=8: for each layer a device keeps only its rows and its `hidden`; it holds gathered rows [S, D] of at most one layer | |
 | `drop`: value | a share of about `rate` becomes 0; devices along dp hold copies; copies of a row stay equal; nothing is sent | |
-| `drop`: masks | masks depend on seed and place, not on values; masks of rows, devices and seeds are independent, even if one mask is shifted | |
+| `drop`: masks | masks depend on seed and place, not on values; two rows, devices or seeds have independent masks, even if one mask is shifted | |
 
 **Symbols.** S rows, D width, F MLP units, N devices along tp, L layers, AG all-gather, RS reduce-scatter;
 `hidden` = tanh(…), float32[S, F/N].
 
-**Small case.** S=60, D=90, tp=4: a device has 15 rows, 5400 bytes. A gather or a scatter sends 3 · 5400 = 16,200 bytes,
+**Small case.** S=60, D=90, tp=4: a device has 15 rows, 5400 bytes. A gather or scatter sends 3 · 5400 = 16,200 bytes,
 so a layer's five collectives send 81,000 bytes. The gradients of `scale` and `bias` send 2 · 3/4 · 720 = 1080
 bytes.
 

@@ -73,7 +73,7 @@ def loss(ws, rows):
 @exercise.task(
     axis_types="explicit",
     hints=[
-        "Which operation causes the all-reduce? It is the matmul of whole weights with cut rows: JAX reduces in its backward pass.",
+        "Which operation causes the all-reduce? It is the matmul of whole weights with cut rows: JAX reduces the weights' gradient in the backward pass of this matmul.",
         "Before the loop, allow the weights' gradient to stay unreduced. After the loop, make it whole.",
         "zero = reshard(jnp.zeros_like(ws), P(unreduced={'dp'})) starts the sum; differentiate with respect to reshard(ws, P(reduced={'dp'})).",
     ],

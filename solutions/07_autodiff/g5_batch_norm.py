@@ -92,12 +92,12 @@ def batch_norm(x, *, mesh):
     hints=[
         "In a layer of each program, how many all-reduces run one after the other in each pass?",
         "The second program computes the mean first, then the variance: two all-reduces one after the other in the forward pass, and two in the backward pass.",
-        "In each layer the second program waits for two more all-reduces. Each of them takes X us.",
+        "In each layer the second program waits for two all-reduces more than the first program. Each all-reduce takes X us.",
     ],
 )
 def two_pass_cost(L, X, D):
     """A network has {{ L }} batch norm layers of {{ D }} columns, over {{ X }} devices. In a layer of the first program no
     all-reduce waits for another, so each pass takes the time of one all-reduce. A layer of the second program computes the
-    mean with one all-reduce, then the variance with another. In the backward pass of the second program, too, one all-reduce
-    waits for another. By how many us is the communication of a step longer in the second program than in the first?"""
+    mean with one all-reduce, then the variance with another. In the backward pass, too, a layer of the second program has two
+    all-reduces, one after the other. By how many us is the communication of a step longer in the second program than in the first?"""
     return L * 2 * 2 * latency(X)

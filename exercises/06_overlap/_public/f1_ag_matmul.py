@@ -2,7 +2,8 @@
 """# F1 Overlap a gather with its matmul
 
 `A[B_X, D_Y] · W[D, F_Y] → C[B_X, F_Y]` sums over D, and y cuts D in `A`. So a device needs all shards of its rows of
-`A`. But `C` is a sum, and each term needs one shard: multiply one shard while the next one travels.
+`A`. But `C` is a sum, and each term needs one shard: multiply one shard while the next shard
+travels.
 
 ```
    y = 4, on device y1; W_j are the rows of W that belong to shard A_j
@@ -33,7 +34,7 @@ All arrays are float32, or all are bfloat16; `C` has the dtype of `A` and `W`.
 | at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
 | no hop waits for a matmul, and each hop overlaps a matmul | a hop can overlap a matmul that does not need the hop's data | |
 | by the grader's clock, on eight v5e chips, profile *ideal* | overlap saves at least 80 % of the time that it can save; the step takes at most 1.2 times as long as its matmuls | |
-| a device holds at most four shards of `A` at the same time, beside `W` and `C` | the grader checks this with F/Y ≤ 2048 | |
+| a device holds at most four shards of `A` at the same time, in addition to `W` and `C` | the grader checks this with F/Y ≤ 2048 | |
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of a device's rows of `A`.
 W1: one-way bandwidth of a link. C: FLOP/s of a chip.
@@ -71,10 +72,11 @@ of the shard that it sends. The program of the third picture is a `fori_loop` wh
 not need a hop can run beside that hop. So an unrolled "receive, then multiply" runs as in the first picture. A round of
 `fori_loop` or `scan` ends when all operations in it have ended, and nothing of the next round begins before that. The
 TPU compiler also keeps the rounds apart with its default options (libtpu 0.0.42.1, on v5e, v6e, v5p and 7x). So a loop
-overlaps its hops only if the hop and the matmul *of one round* do not need each other. A loop that receives, then
-multiplies, gives right values and sends the right bytes, but all its hops are exposed. With `unroll=True` JAX unrolls
-such a loop. Compiler options can move work between rounds: with `xla_tpu_enable_ici_ag_pipelining=true` the v5e
-compiler gathers the next layer of an FSDP loop beside the current round's matmul.
+overlaps its hops only if, *in one round*, the matmul needs no data of the hop and the hop needs no result of the
+matmul. A loop that receives, then multiplies, gives right values and sends the right bytes, but all its hops are
+exposed. With `unroll=True` JAX unrolls such a loop. Compiler options can move operations from one round to another.
+With `xla_tpu_enable_ici_ag_pipelining=true` the v5e compiler gathers the next layer of an FSDP loop beside the current
+round's matmul.
 
 **When it pays.** This ring uses one direction of each link; `all_gather` uses both. If a hop takes more than twice as
 long as a matmul, gathering first is faster, and the ring only saves memory. Exercise F3 uses both directions.

@@ -166,7 +166,7 @@ def both_ways_most_chips(chip, N):
             "G": [11776, 14336, 23552, 28672], "Y": [4, 8]},
     hints=[
         "How much time does a round save, for each W?",
-        "Both functions end with the same last matmul. A round takes as long as the longer of its hop and its matmuls. With two directions the hop is half as long.",
+        "Both functions end with the same last matmul. A round takes as long as the longer of its hop and its matmuls. With two directions the hop takes half the time.",
         "For each W, a call saves (Y − 1) · (max(hop, matmuls) − max(hop / 2, matmuls)). Add the savings of the two calls.",
     ],
 )

@@ -73,7 +73,7 @@ COLUMNS = exercise.given(P(None, None, "tp"))
     out_specs=(P(), P(), COLUMNS),
     check_vma=False,
     hints=[
-        "Which numbers of dh does a device need to go back through one more layer, and which devices have parts of these numbers?",
+        "Which numbers of dh does a device need for the backward pass of a layer, and which devices have parts of these numbers?",
         "Cut your columns out of dy. For each layer, from the last to the first, compute the gradient of w and your part of dh, and reduce-scatter the parts. All-reduce the parts of dx.",
         "back = mine(dh) * (1 - mine(h)**2); dw = before.T @ back; dh = psum_scatter(back @ w.T, 'tp', scatter_dimension=1, tiled=True)",
     ],

@@ -69,9 +69,8 @@ and computes these values again, but only when the cotangent is ready. To gather
 `jax.custom_vjp`. A compiler merges two equal gathers and then keeps the layer. So the backward rule ties the second
 gather to the cotangent: `w, g = jax.lax.optimization_barrier((w, g))`.
 
-**Loops.** `lax.scan` is right as well: its gathers wait for no matmul. But the TPU compiler (libtpu 0.0.42.1)
-finishes a round of a loop before it starts the next round. A gather in the loop then overlaps no matmul of the round
-before.
+**Loops.** `lax.scan` is right as well: its gathers wait for no matmul. But the TPU compiler (libtpu 0.0.42.1) finishes
+a round of a loop before it starts the next round. A gather in the loop then overlaps no matmul of the previous round.
 
 **Read on.** Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, stage 3.
 """

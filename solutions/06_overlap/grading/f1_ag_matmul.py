@@ -116,7 +116,7 @@ def ag_hidden(seen):
 
 @exercise.check(narrow, points=0.5, after=ag_same)
 def ag_memory(narrow):
-    """ag_matmul: a device holds at most four shards of A at the same time, beside W and C"""
+    """ag_matmul: a device holds at most four shards of A at the same time, in addition to W and C"""
     rows, columns, width = sizes_of(narrow)
     n, shard = narrow.mesh["y"], rows * columns
     weights, product = columns * n * width, rows * width

@@ -160,7 +160,7 @@ def sums_in_float32(t, w):
 
 @exercise.alternative(of=matmul_rs)
 def starts_with_zeros(t, w):
-    """Begin with zeros, and add a part in each of N rounds. In the code a matmul follows each hop, but does not wait for this hop."""
+    """Begin with zeros, and add a part in each of N rounds. In the code each hop comes before a matmul, but this matmul does not wait for the hop."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     width = w.shape[1] // n
     total = jnp.zeros((t.shape[0], width), t.dtype)
@@ -340,7 +340,7 @@ def rs_own_block_first_to_the_left(t, w):
 
 @exercise.misconception(of=matmul_rs, fails=rs_value, breaks="Out equals T @ W")
 def rs_wrong_sign(t, w):
-    """Your blocks run in the wrong direction, so you add parts of different blocks. If you send to the next device, each block that arrives has a number one lower than the block that arrived before it, not one higher."""
+    """Your blocks run in the wrong direction, so you add parts of different blocks. If you send to the next device, the number of the block goes down by one with each hop."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
     total = t @ columns[:, (me - 1) % n]

@@ -337,7 +337,7 @@ def both_ag_halves_one_way(a, w):
 
 @exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_ways, breaks="N − 1 blocks in all")
 def both_ag_whole_shards_all_round(a, w):
-    """You send whole shards both ways, all the way round: twice the bytes. Send halves for N - 1 rounds, or whole shards for half as many."""
+    """You send whole shards both ways, all the way round, so every shard reaches every device twice. Send halves for N - 1 rounds, or whole shards for half as many rounds."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
     rows, half = w.reshape(n, a.shape[1], -1), a.shape[0] // 2
@@ -515,7 +515,7 @@ def both_rs_halves_one_way(t, w):
 
 @exercise.misconception(of=both_ways_matmul_rs, fails=[both_rs_ways, both_rs_same], breaks="N − 1 blocks in all")
 def both_rs_mean_of_two_rings(t, w):
-    """You sum whole blocks both ways round: twice the bytes and twice the matmuls. Let each direction carry half of each block."""
+    """You sum whole blocks both ways round, so you send and compute every sum twice. Let each direction carry half of each block."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
     columns = w.reshape(w.shape[0], n, -1)

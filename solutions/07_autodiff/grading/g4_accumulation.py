@@ -50,7 +50,8 @@ def expect_one_all_reduce(seen):
     """Require at most the bytes of one all-reduce of the gradient."""
     n = seen.mesh["dp"]
     right = 2 * (n - 1) / n * 4 * seen.ws.size
-    # Wrong: an all-reduce in each micro-batch. In an unrolled loop the compiler joins a few of them, so 0.85.
+    # Wrong: an all-reduce in each micro-batch. In an unrolled loop the compiler joins a few of these all-reduces. So the
+    # program may send a little less than M times as many bytes as needed: hence the factor 0.85.
     wrong = 0.85 * seen.dims["M"] * right
     expect_traffic(seen, at_most=needed(right, wrong))
 
@@ -152,7 +153,7 @@ def mapped_cast_of_old(ws, xs, *, mesh):
 
 @exercise.alternative(of=accumulate)
 def summed_layer_by_layer(ws, xs, *, mesh):
-    """Use one all-reduce per layer after the loop. These are more collectives, but no more bytes."""
+    """Use one all-reduce per layer after the loop. L small all-reduces send as many bytes as one large all-reduce."""
 
     def local(ws, xs):
         return jnp.stack([jax.lax.psum(layer, "dp") for layer in _of_own_rows(ws, xs)])

@@ -67,7 +67,7 @@ def normed_traffic(seen):
 
 @exercise.check(both_ways, points=0.25, after=[normed_gradient, normed_traffic])
 def normed_back_traffic(seen):
-    """batch_norm: if JAX takes a gradient, neither pass sends more bytes over dp than the forward pass alone"""
+    """batch_norm: if JAX takes a gradient, each pass sends at most the bytes of one all-reduce of 2 D numbers over dp"""
     for backward in (False, True):
         expect_traffic(seen.only(backward=backward, axis="dp"), at_most=_bytes(seen))
     expect_not_waiting(seen.only(backward=False), "all_reduce", on="all_reduce")
@@ -320,7 +320,7 @@ def normed_by_compiler(x, *, mesh):
 
 @exercise.misconception(of=two_pass_cost)
 def two_pass_forwards(L, X, D):
-    """Your answer is half of the right one. Either: you left out the backward pass, in which each layer waits for one more all-reduce, too. Or: you counted one phase of each all-reduce. It has two."""
+    """Your answer is half of the right one. There are two possible causes. You may have left out the backward pass: in this pass, too, each layer of the second program waits for one all-reduce more than in the first program. Or you may have counted only one of the two phases of each all-reduce."""
     return L * 2 * latency(X)
 
 

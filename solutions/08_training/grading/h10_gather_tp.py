@@ -88,7 +88,7 @@ def gather_traffic(seen):
     one = 4 * seen.x.size * (n - 1) / n
     reduced = seen.only(kind="all_reduce")
     expect_traffic(reduced, at_most=needed(0, 2 * layers * one, at=2 * one))  # wrong: an all-reduce in each layer
-    # Without the all-reduce, a program has one gather and one scatter more.
+    # A program may replace the all-reduce by one more gather and one more scatter.
     more = max(0, 1 - seen.sends(reduced.collectives).most / (2 * one))
     kinds = {
         "all_gather": (layers, 2 * layers - 1),  # wrong: the backward pass gathers all h, except the last, again

@@ -138,8 +138,9 @@ def ddp_traffic(seen):
     expect_spec(seen.out, (P(), P("dp"), P()))
     n, parameters = seen.mesh["dp"], seen.dims["F"] * (seen.dims["D"] + seen.dims["K"])
     right = 2 * (n - 1) / n * 4 * parameters
-    # Wrong on 2 · 4 devices: an all-reduce over tp, too, sends 7/8 instead of 1/2 of the array twice. On 4 devices, the
-    # rows of the batch take 1.5 times as many bytes as the gradients that an all-reduce sends.
+    # With tp (dp=2, tp=4) the wrong program all-reduces over all 8 devices. Each device then sends 2 · 7/8 of the array,
+    # and a right program sends 2 · 1/2. Without tp (dp=4) the wrong program gathers the batch: it sends 1.5 times as
+    # many bytes as a right program.
     wrong = 7 / 4 * right if "tp" in seen.mesh else 1.5 * right
     expect_traffic(seen, at_most=needed(right, wrong, at=right + 32))
 
@@ -265,7 +266,7 @@ def dropped(z, kept, scale=0.75):
 
 
 def gives(rate=None, act=dropped, junk=False, loss=None):
-    """Return a function that compares a program's steps with steps that make this mistake with the program's mask.
+    """Return a function that compares a program's steps with steps that make a given mistake and use the program's mask.
 
     Args: rate(real, step): the divisor of each device's sum of losses, for real [N, B/N]; act(z, kept): `hidden` and its
     derivative; junk: whether the loss includes padding; loss(step, due, value): the returned loss, from the new
@@ -437,7 +438,7 @@ def ddp_one_key_for_ever(params, x, y, real, key, *, mesh):
 
 
 def with_mask(mesh, mask):
-    """Make a right step, but what dropout keeps is ``mask(key, real, B/N, F)``."""
+    """Make a right step in which dropout keeps the places where ``mask(key, real, B/N, F)`` is true."""
 
     def local(params, x, y, real, key):
         kept = jnp.broadcast_to(mask(own_key(key), real, len(x), len(params["b"])), (len(x), len(params["b"])))

@@ -387,7 +387,7 @@ def zero1_counts_tensors(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_corrected_as_at_first(params, opt, x, y, *, mesh):
-    """You correct the moments in every step as in the first step. The first step alone cannot show the error: compare after five steps."""
+    """You correct the moments with t = 1 in every step. The first step is then right, and all later steps are wrong. Correct with the number of the current step."""
 
     def change(p, m, v, g, t):
         return *update(own(p, len(m)), m, v, g, 1), t

@@ -122,13 +122,13 @@ def fsdp_memory(seen):
     expect_layers(seen)
     layers = L * 4 * D * D * (N - 1) / N
     for backward, right in ((False, layers), (True, 2 * layers)):
-        # A wrong program has one more collective for each layer.
+        # In each pass a wrong program has, for each layer, one collective more than a right program.
         budget = needed(right, right + layers, at=right + 32)
         expect_traffic(seen.only(backward=backward), at_most=budget)
     gradients, activations = L * D * D / N, (L + 1) * B * D / N
     own, whole = gradients + activations, D * D
-    right = own + 1.2 * whole  # a layer, and the rest of another
-    wrong = own + 3.6 * whole  # three layers, and the rest of a gradient
+    right = own + 1.2 * whole  # one gathered layer, and a part of a second array
+    wrong = own + 3.6 * whole  # three gathered layers, and a part of a gradient
     # The statement allows three whole arrays, and the nearest wrong program holds four. So no sizes make the
     # wrong program hold 1.5 times as much as a program that holds all that is allowed.
     most = own + 3.05 * whole  # two layers, a gradient and small arrays

@@ -427,7 +427,7 @@ def other_weights_on_copies(seed, *, D, F):
     for axis in ("dp", "tp"):
         try:
             key = jax.random.fold_in(key, jax.lax.axis_index(axis))
-        except NameError:  # a mesh without it
+        except NameError:  # the mesh does not have this axis
             continue
     return drawn_with(jax.random.split(key, 3), D, F)
 
@@ -476,7 +476,7 @@ def time_of(chip, B, D, F, N, products=9, reduces=2):
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_without_gate(chip, B, D, F, N):
-    """You counted six matmuls. Either: you left out the gate. Or: you gave the backward pass as many matmuls as the forward pass. The forward pass has three matmuls, and the backward pass has six."""
+    """You counted six matmuls. You may have left out the gate, or given the backward pass as many matmuls as the forward pass. The forward pass has three matmuls, and the backward pass has six."""
     return time_of(chip, B, D, F, N, products=6)
 
 
@@ -488,7 +488,7 @@ def gated_mlp_time_forward_products(chip, B, D, F, N):
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_forward(chip, B, D, F, N):
-    """You counted the forward pass alone. The backward pass has six more matmuls and one more all-reduce."""
+    """You counted the forward pass alone. The backward pass has six matmuls and an all-reduce of its own."""
     return time_of(chip, B, D, F, N, products=3, reduces=1)
 
 

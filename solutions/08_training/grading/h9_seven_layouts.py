@@ -52,7 +52,7 @@ seven = exercise.call(stack, **arguments(7), dims=DIMS, hidden_dims=HIDDEN)
 
 @exercise.helper
 def right(*schemes):
-    """Require each scheme's result in the layout of its A."""
+    """Require that each scheme's result is right, and that it has the layout of the scheme's A."""
     for seen in schemes:
         due = seen.a
         for w in seen.ws:
