@@ -122,7 +122,8 @@ def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]
 
     Args:
         graded: the grader's report.
-        old: the stored report. For each override, it has the grader's points at the first use of the override.
+        old: the stored report. It records, for each override, the points that the grader
+            gave when the override was first used.
     """
     problems: list[str] = []
     exercises = {e.exercise: e for e in graded.exercises}

@@ -39,7 +39,7 @@ def latency(n: int | Sequence[int], topology: str = "ring") -> float:
 def latency_bound_bytes(chip: str | Chip) -> float:
     """Return the shard size, in bytes, below which the latency of a hop exceeds the time to transfer the shard.
 
-    The size is W1·T_min (45 kB on v5e), with the one-way bandwidth W1 of a link and the latency T_min of a hop.
+    This size is W1·T_min (45 kB on v5e): W1 is the one-way bandwidth of a link, and T_min is the latency of a hop.
 
     Source: How To Scale Your Model, 'Sharded Matrices and How to Multiply Them'.
     """
