@@ -288,7 +288,7 @@ def layer_of(gather, act=jnp.tanh):
 
 
 def layers_in(seen, kind, backward, bytes):
-    """Return how many collectives of this kind in a pass take this number of bytes from each device."""
+    """Return the number of collectives of this kind in a pass whose input has this number of bytes on each device."""
     return sum(one.rounds.most for one in seen.only(kind=kind, backward=backward).collectives if one.bytes == bytes)
 
 

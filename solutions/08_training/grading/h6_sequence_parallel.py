@@ -805,7 +805,7 @@ def added_one_by_one(x, layers, dy):
 
 @exercise.alternative(of=train)
 def added_all_together(x, layers, dy):
-    """One all-reduce at the end sums the parts of all layers in one array."""
+    """Put the partial gradients of all layers into one array, and sum it over the devices with one all-reduce at the end."""
     y, dx, grads = written(x, layers, dy, grads_of=lambda grads: grads)
     pieces = jnp.stack([jnp.stack([grad["scale"], grad["bias"]]) for grad in grads])
     total = jax.lax.psum(pieces, "tp")

@@ -126,7 +126,7 @@ def both_budget(four, seven):
 
 
 def drawn(rng):
-    """Draw the seven layouts and three mixtures, with several pairs of axis names."""
+    """Generate cases: the seven layouts and three other sets of layouts, each with several pairs of axis names."""
     plain = [("d", None, None, None), ("d", None, "d", None), ("d", None, None, "d"), ("d", None, None, "t")]
     plain += [(None, "d", "d", None), (None, "d", None, "d"), ("d", "t", "t", "d")]
     plain += [("d", "t", "d", "t"), ("d", "t", "t", None), ("d", "t", None, "t")]

@@ -225,7 +225,7 @@ def part_of_a_rule(names, rules, mesh):
 
 @exercise.misconception(fails=axes_of_the_mesh, breaks="a rule with an axis that the mesh lacks is skipped completely")
 def missing_axes_left_out(names, rules, mesh):
-    """You left the missing axis out of a tuple and used the rest. Skip the rule completely."""
+    """A tuple has an axis that the mesh lacks. You used the other axes of the tuple. Skip the rule completely."""
     known(names, rules)
     present = [(name, tuple(a for a in axes_of(entry) if a in mesh)) for name, entry in rules]
     kept = [rule for rule, (_, entry) in zip(present, rules, strict=True) if rule[1] or entry is None]

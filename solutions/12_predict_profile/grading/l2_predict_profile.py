@@ -275,7 +275,7 @@ def timed_from_a_free_device(log):
 @exercise.misconception(of=durations, fails=timed_alone, breaks="a device runs one call at a time")
 def whole_calls_passed_over(log):
     """You ignored some calls when you looked for queued calls: calls of whole arrays, or first calls. The device runs
-    them too, so a call made before such a call was ready had to wait for it."""
+    these calls, too. If your program made a call while one of them was running, the new call had to wait."""
     return durations([call for call in log if call["cut"]])
 
 

@@ -334,7 +334,7 @@ def by_parts(hlo, mesh, right, other):
     of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes], breaks="only their strides differ"
 )
 def axes_by_the_number_of_parts(hlo, mesh):
-    """You found axes by the number of parts of a dimension. Axes of equal size have equal numbers of parts, and two axes
+    """You took the axis whose size is the number of parts of a dimension. Axes of equal size have equal numbers of parts, and two axes
     may cut a dimension in either order. Find each axis by the stride from one device to the next in the grid."""
 
     return by_parts(hlo, mesh, global_shapes(hlo, mesh), list(mesh))

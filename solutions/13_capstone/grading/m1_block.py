@@ -281,7 +281,7 @@ def scales_cast(params):
 
 @exercise.alternative()
 def cast_by_hand(params, x, *, mesh):
-    """Use three matmuls for q, k and v after one norm, which varies over tp because its scale is cast."""
+    """Use three matmuls for q, k and v after one norm. The norm varies over tp, because its scale is cast to vary over tp."""
 
     def local(params, x):
         params = scales_cast(params)
