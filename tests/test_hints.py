@@ -1,4 +1,4 @@
-"""Learners' wrong programs get the right hint. ``bench/hints.py`` measures this for many more programs."""
+"""Wrong programs get the hint of their misconception. ``bench/hints.py`` counts this for many more programs."""
 
 from __future__ import annotations
 
