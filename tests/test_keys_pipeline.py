@@ -58,7 +58,7 @@ def alternating(P: int, M: int) -> Grid:
 
 
 def needs(P: int, s: int, cell: str) -> tuple[int, str] | None:
-    """Return the cell that must be done before device s can do ``cell``, and the device of that cell; None if there is none."""
+    """Return the (device, cell) that must be done before device s can do ``cell``; None if there is none."""
     before = s - 1 if cell[0] == "F" else s + 1
     if 0 <= before < P:
         return before, cell
@@ -66,7 +66,7 @@ def needs(P: int, s: int, cell: str) -> tuple[int, str] | None:
 
 
 def in_flight(row: list[str]) -> int:
-    """Return the largest number of micro-batches in flight: their forward pass has begun, their backward pass has not ended."""
+    """Return the largest number of micro-batches in flight (forward pass begun, backward pass not ended)."""
     now = most = 0
     for cell in row:
         now += cell[:1] == "F"
@@ -181,7 +181,7 @@ def steps_of(programs: list[list[tuple[str, int]]]) -> int:
 
 
 def round_the_ring(n: int, first: Callable[[int], str]) -> int:
-    """Return the number of rounds in which n ranks send to their next rank. ``first``: does a rank send or receive first?"""
+    """Return the rounds that n ranks need to send to their next rank. ``first``: does a rank send or receive first?"""
     both = [[("send", (r + 1) % n), ("recv", (r - 1) % n)] for r in range(n)]
     return steps_of([ops if first(r) == "send" else ops[::-1] for r, ops in enumerate(both)])
 
@@ -243,7 +243,7 @@ def ever_sent(program: list, k: int) -> bool:
 
 
 def matmul(chip: str, T: int, D: int) -> float:
-    """Return the seconds of one matmul. The result has T · D elements; each is a sum of D products, so it needs 2 · D FLOPs."""
+    """Return the seconds of one matmul. The result has T · D elements, and each element needs 2 · D FLOPs."""
     return sum(2 * D for _ in range(T)) * D / CHIPS[chip].bf16
 
 

@@ -1,6 +1,7 @@
 """The answers of L2. The tests derive each answer in a second way.
 
-The tests simulate rings hop by hop, and a device's queue call by call. A spread is a standard deviation of a model.
+The tests simulate rings hop by hop, and a device's queue call by call. The spread of run times is
+their standard deviation.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def bisect(share: Any, low: float, high: float) -> float:
 
 
 def time_without_compiling(R: int, L: int, mean: float, std: float) -> float:
-    """Return the mean time without the run that compiled. In the model one run is slower, by as much as ``std`` requires."""
+    """Return the mean time without the run that compiled. Only this run is slower, by as much as ``std`` requires."""
     odd = np.array([1.0] + [0.0] * (R - 1))
     slower = std / odd.std()
     return float(mean - slower * odd.mean()) * 1e-3
@@ -91,7 +92,7 @@ def test_a_line_through_simulated_gathers_gives_back_the_ring(N: int):
 
 
 def test_only_a_fit_of_all_sizes_gives_the_expected_line():
-    """A line through the first and last point is off by more than 5 %. A fit with weights 1/time is off by less."""
+    """A line through the first and last point is off by more than 5 %. A fit with weights 1/time is off by less than 3 %."""
 
     def off(one: tuple[float, float], other: tuple[float, float]) -> float:
         return max(abs(a / b - 1) for a, b in zip(one, other, strict=True))
@@ -115,7 +116,7 @@ def test_only_a_fit_of_all_sizes_gives_the_expected_line():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_durations_are_those_of_calls_that_had_a_device_for_themselves(seed: int):
-    """The test simulates a device and its queue, so it knows which calls waited or compiled, and what each call moved."""
+    """The test simulates a device and its queue. So it knows which calls waited or compiled, and the bytes of each."""
     rng = random.Random(seed)
     log, due = [], {}
     now, queue, compiled = 0.0, [], set()

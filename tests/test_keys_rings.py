@@ -199,7 +199,7 @@ def scatter_in_a_loop(a, step=1):
 
 
 def scatter_both_ways(a):
-    """Reduce-scatter in both directions. The owner adds the sum from the devices before it and the sum from those after it."""
+    """Reduce-scatter in both directions. The owner adds the sums that arrive from the two directions."""
     me, n = me_and_n()
     chunks = a.reshape(n, -1, a.shape[1])
     total = chunks[me]
@@ -235,7 +235,7 @@ def both_ways_in_a_loop(a):
 
 
 def both_ways_with_split_middle(a):
-    """Gather in both directions. Half of the opposite shard arrives from each side, so both directions send equally much."""
+    """Gather in both directions. Half of the opposite shard arrives from each side, so equal loads move both ways."""
     me, n = me_and_n()
     out, half = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a), a.shape[0] // 2
     right = left = a
@@ -364,7 +364,7 @@ def test_the_small_case_of_a_statement(name: str, sizes: dict, dims: dict, bytes
 
 
 def test_whole_arrays_round_the_ring_differ_from_a_ring_all_reduce():
-    """On two devices, a device sends equal amounts in both programs. With more devices the check must fail the first one."""
+    """The check of bytes must fail an all-reduce that sends whole arrays. On two devices it could not."""
     exercise, _ = TASKS["ring_all_reduce"]
     check, misconception = exercise.checks["ring_reduce_traffic"], exercise.misconceptions["reduced_whole_arrays"]
     assert isinstance(check.call, Call)
