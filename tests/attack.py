@@ -1,6 +1,6 @@
 """``shardlings doctor --attack``: run the hostile corpus on this machine and print what each attack gains.
 
-One run of the real command grades the hostile and the honest submissions together. The reports of the honest
+One run of ``shardlings grade`` grades the hostile and the honest submissions together. The reports of the honest
 submissions must not change by a byte. Afterwards this module examines everything that a submission could have
 reached.
 """
@@ -116,7 +116,7 @@ def read_verdicts() -> dict[str, dict[str, Any]]:
 
 
 def grade(paths: list[Path], out: Path, tmp: Path, isolation: str, jobs: int) -> subprocess.CompletedProcess[str]:
-    """Run the real command, with its temporary files in ``tmp``."""
+    """Run ``shardlings grade``, with its temporary files in ``tmp``."""
     command = [sys.executable, "-m", "grader.cli", "grade", *map(str, paths), "--course", str(COURSE), "--out", str(out),
                "-j", str(jobs), "--isolation", isolation, "--json"]  # fmt: skip
     env = os.environ | {"TMPDIR": str(tmp), "CANARY_ENVIRONMENT": "CANARY-of-the-environment",

@@ -56,9 +56,10 @@ def copied(folder: Path, **modules: list[str]) -> Course:
 def answers(
     course: Course, exercise: Exercise, misconception: Misconception | None, rng: random.Random | None
 ) -> dict[str, str]:
-    """Return answers to an exercise's questions. With ``misconception``, its question gets the misconception's answer.
+    """Return answers to an exercise's questions. The question of ``misconception`` gets the misconception's answer.
 
-    All other answers are right. With ``rng``, numbers differ a little from the exact ones, but by less than the tolerance.
+    All other answers are right. With ``rng``, numbers differ a little from the exact ones, but by less than the
+    tolerance.
     """
     found = {}
     for question in exercise.questions.values():

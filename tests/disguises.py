@@ -1,8 +1,8 @@
 """Programs with work that a check looks for, in plain and in disguised form. Checks refuse or require such work.
 
 A disguise is two rewrites of one program. ``plain`` does the work that a check looks for. ``disguised`` does the same
-work, or pretends to, in a form that the check may overlook. A disguise is successful if the disguised program passes
-a check that the plain program fails.
+work, or pretends to, in a form that the check may overlook. A disguise succeeds if the disguised program passes a
+check that the plain program fails.
 """
 
 from __future__ import annotations

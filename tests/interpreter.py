@@ -1,8 +1,9 @@
 """An interpreter of StableHLO in NumPy, on simulated devices. It derives the facts of `grader.facts` in a second way.
 
-It uses no code of `grader`. A value is a list with one entry per device. All devices that reach an operation
-execute the operation before any device continues. The interpreter counts the bytes that each device sends, its arithmetic and its matmuls. It
-supports programs of one `jax.shard_map` over all axes of a mesh, with only reshapes outside of it.
+The interpreter uses no code of `grader`. A value is a list with one entry per device. All devices that reach an
+operation execute the operation before any device continues. The interpreter counts each device's sent bytes,
+arithmetic and matmuls. It supports programs with one `jax.shard_map` over all axes of a mesh, and only reshapes
+outside of the shard_map.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """A grader of the usual kind: it runs a submission in its own process, together with the tests and the answers.
 
-It is the positive control for ``tests/submissions/hostile``: every attack must gain something here. Run the file as a
-program.
-For each input line ``FOLDER<tab>FILE``, the program forks a new grader and later prints ``done``. The grader forks
-again for the submission in FOLDER, with limits and a few seconds of time. Then it kills all remaining processes, so
-that the machine stays unchanged, and writes one JSON line about the submission to FILE. Never run this grader on other
-submissions than those of the corpus.
+It is the positive control for ``tests/submissions/hostile``: every attack must gain something here.
+
+Run the file as a program. For each input line ``FOLDER<tab>FILE``, the program forks a new grader. The grader forks
+again for the submission in FOLDER, with limits and a few seconds of time. Then the grader kills all remaining
+processes, so that the machine stays unchanged, and writes one JSON line about the submission to FILE. At last the
+program prints ``done``. Never run this grader on other submissions than those of the corpus.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ schedule assigns to it. A step takes the time that its busiest wire needs. No co
 
 A gather is a schedule that the network executes. A node may only send data that it holds, and at the end every node
 must hold all data. A reduce-scatter executes a gather's schedule backwards with partial sums. Each sum must contain
-one term from each node. An all-to-all is routed greedily, one chunk per wire and step.
+one term from each node. The network routes an all-to-all greedily, one chunk per wire and step.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def seen(text: str, *args: Array, **more: Any) -> Seen:
 
 
 def matter(what: str, text: str, *args: Array, **more: Any) -> list[bool]:
-    """Return for each collective (or matmul) whether a changed result of it changes the program's results."""
+    """Change each collective (or matmul) in turn, and return for each whether the program's results change."""
     found = seen(text, *args, **more)
     assert found.poison is not None
     said = found.poison.matter(what)

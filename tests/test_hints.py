@@ -1,4 +1,4 @@
-"""Wrong programs get the hint of their misconception. ``bench/hints.py`` counts this for many more programs."""
+"""Wrong programs get the hint of their misconception. ``bench/hints.py`` tests many more wrong programs."""
 
 from __future__ import annotations
 

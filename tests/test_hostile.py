@@ -1,4 +1,4 @@
-"""Attacks on the grader: the whole corpus with the real command, and each layer of protection alone.
+"""Attacks on the grader. The tests grade the corpus with ``shardlings grade``, and attack each layer of protection.
 
 ``tests/submissions/hostile`` has the corpus and its verdicts. ``naive.py`` shows each attack's gain from a grader
 without protection. From this grader, no attack may gain anything. ``tests/attack.py`` runs the corpus and examines the

@@ -60,7 +60,7 @@ def all_reduces(jaxpr: Any, times: int = 1) -> list[int]:
 
 
 def longest_chain(jaxpr: Any, before: list[int]) -> list[int]:
-    """Return for each result the longest chain of all-reduces before it. ``before``: this number for each argument."""
+    """Return the length of the longest chain of all-reduces before each result. ``before``: the arguments' lengths."""
     depth = dict(zip(jaxpr.invars, before, strict=True))
     for eqn in jaxpr.eqns:
         given = [depth.get(v, 0) if not hasattr(v, "val") else 0 for v in eqn.invars]

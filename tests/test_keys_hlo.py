@@ -100,7 +100,7 @@ def test_collectives_are_those_of_the_source(name: str):
 def test_a_tpu_reduce_scatter_is_an_all_reduce_of_padded_rows():
     """The TPU program pads 1024 rows to 1056, sums them with an all-reduce and keeps 264 rows per device.
 
-    The learner's parts have 256 rows. The bounds of the parts differ by up to 24 rows, which a permute moves.
+    The device needs 256 rows. The bounds of the parts differ by up to 24 rows, which a permute moves.
     """
     found = {kind: size for kind, size, _, _ in TASKS["collectives"](TEXTS["exchange-tpu"])}
     assert found == {

@@ -1,7 +1,7 @@
 """The answers of L2. The tests derive each answer in a second way.
 
-The tests simulate rings hop by hop, and a device's queue call by call. The spread of run times is
-their standard deviation.
+The tests simulate rings hop by hop, and a device's queue call by call. The spread of run times is their standard
+deviation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The answers of module 05, B5 and B6. The tests derive each answer in a second way.
 
-Other tests grade right solutions in other styles.
-
-Times and bytes come from messages moved over wires (``network.py``), step by step.
+Other tests grade right solutions in other styles. Times and bytes come from messages moved over wires, step by step
+(``network.py``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The answers of H1, H2, H3 and H8. The tests derive each answer in a second way: they simulate or count.
 
-Bytes and times come from messages moved over wires (``network.py``). A simulation sends buckets one
-by one during a backward pass. Other tests count memory chip by chip, and average losses token by token.
+Bytes and times come from messages moved over wires (``network.py``). A simulation sends buckets one by
+one during a backward pass. Other tests count memory chip by chip, and average losses token by token.
 """
 
 from __future__ import annotations

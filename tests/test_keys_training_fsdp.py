@@ -1,7 +1,7 @@
 """The answers of H4, H7 and H9. The tests derive each answer in a second way.
 
-Bytes are counted in traced programs or moved over wires (``network.py``). Times come from a simulation of jobs
-that wait for other jobs. The tests read in the references' programs which collectives can overlap which matmuls.
+The tests count bytes in traced programs, or move them over wires (``network.py``). Times come from a simulation of
+jobs that wait for other jobs. The tests read in the references' programs which collectives can overlap which matmuls.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def mlp_shapes(B: int, D: int, F: int) -> list[tuple[int, int]]:
 
 
 def simulated(jobs: Sequence[tuple[str, str, float, Sequence[str]]]) -> dict[str, float]:
-    """Return the end of each job.
+    """Return the time at which each job ends, by name.
 
     A job is (name, resource, seconds, names of the jobs that it waits for). A resource runs one job at a time, in the
     order of the list.
@@ -246,7 +246,7 @@ def beside(found: list[tuple[Any, set[int]]], i: int) -> list[int]:
 
 @pytest.mark.parametrize("scheme", range(1, 8))
 def test_collectives_that_can_overlap_match_the_programs_dependences(scheme: int):
-    """The answer: for each collective of a layer, whether a matmul of a different layer can overlap the collective."""
+    """The answer says which collectives of a layer a matmul can overlap. The test reads this from the program."""
     layers = 3
     found = needs(traced(TASKS["stack"].fn, {"x": 4, "y": 2}, (8, 24), (layers, 24, 24), scheme=scheme))
     talk = [i for i, (eqn, _) in enumerate(found) if eqn.primitive.name in ("all_gather", "reduce_scatter")]

@@ -152,7 +152,7 @@ def test_pieces_that_meet_are_counted():
 
 
 def test_gradients_are_those_of_jax():
-    """Each device differentiates its part. If the output is whole or a partial sum, it gets the whole gradient."""
+    """Each device differentiates its part. If the output is whole or a partial sum, devices get the whole gradient."""
     rng = np.random.default_rng(5)
     for equation, places, wholes, held in einsum_cases(3):
         out = outcome("einsum_rule", equation=equation, placements=places)

@@ -1,4 +1,4 @@
-"""Honest programs in other styles pass. If the grader refused one, the search would find it."""
+"""Honest programs in other styles pass. Other tests show that the search finds a refused honest program."""
 
 from __future__ import annotations
 

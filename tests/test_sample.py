@@ -1,4 +1,4 @@
-"""``make test`` verifies a sample of exercises. It uses every check function and kind of answer of the course."""
+"""``make test`` verifies a sample of exercises, with every check function and kind of answer of the course."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fakes and disguises earn no additional points. If one did, the search would find it."""
+"""Fakes and disguises earn no additional points. Other tests show that the search finds a gain."""
 
 from __future__ import annotations
 

@@ -130,6 +130,6 @@ def test_every_long_command_is_stopped_with_a_sentence(tmp_path: Path, name: str
     said = ended(process)
     assert (process.returncode, said.splitlines()[-1], "Traceback" in said) == (STOPPED, SENTENCE, False)
     left = {p.relative_to(tmp_path) for p in tmp_path.rglob("*")} - before - {Path("executed")}
-    # The command ``grade`` leaves the folder graded, to continue in it. The file x.zip was complete before Ctrl-C.
+    # ``grade`` leaves the folder ``graded``, in which it can continue. The file x.zip was complete before Ctrl-C.
     whole = {"graded", "x.zip"}
     assert not [p for p in left if "__pycache__" not in p.parts and p.parts[0] not in whole]

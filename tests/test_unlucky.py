@@ -640,7 +640,7 @@ def f(a, *, mesh):
 
 @pytest.mark.slow
 def test_a_collective_that_not_all_devices_reach_is_the_learners(small: Course) -> None:
-    """Only one device calls psum, so it waits without end. The time limit ends the run, and a second run."""
+    """Only one device calls psum, so it waits without end. The time limit ends two runs of the program."""
     short = small.config.limits.model_copy(update={"stuck_seconds": 10.0})
     workers = Workers(Course(small.root, small.config.model_copy(update={"limits": short})), WORKING[0])
     (stuck,) = findings(workers, LONELY, array())

@@ -1,6 +1,6 @@
-"""Find which operations wait for which: a second derivation of ``grader.common.dependency``, in ``tests.interpreter``.
+"""Find which operations wait for which: a second derivation of ``grader.common.dependency``.
 
-Each value has a set of the executions on which it depends. An operation in a branch or a loop depends on the
+The interpreter (``tests.interpreter``) stores for each value the executions on which the value depends. An operation in a branch or a loop depends on the
 condition of the branch or loop.
 """
 
@@ -18,7 +18,7 @@ Path = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Ran:
-    """One execution of a watched operation. ``number``: the operation's position in the program, with all calls inlined."""
+    """One execution of a watched operation. ``number``: the operation's position, after all calls are inlined."""
 
     number: int
     # For each enclosing loop, outermost first: (number of the loop's execution, round in this execution).
