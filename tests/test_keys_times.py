@@ -299,7 +299,7 @@ def mlp(
 
 
 def test_best_split_has_the_fastest_slower_communication():
-    """The test computes the times of all splits. In the best split, the longer of the two communication times is least."""
+    """The test computes both communication times of all splits. The best split has the smallest maximum of the two."""
     for case in all_cases("best_split"):
         layer = {name: case[name] for name in ("B", "F", "MX", "MY")}
         times = {X: max(mlp(X=X, Y=case["N"] // X, **layer)[1:]) for X in (2**k for k in range(13)) if X <= case["N"]}
@@ -404,7 +404,7 @@ def gpu_key(kind, chip, gpus, size):
 
 @functools.cache
 def sent_by_each(kind: str, n: int) -> float:
-    """Return the bytes that one rank sends in a simulated collective with S = 1 byte. In a broadcast, this is the root."""
+    """Return the bytes that one rank (in a broadcast, the root) sends in a simulated collective with S = 1 byte."""
     net = network.Network(1.0)
     # S is the size of one rank's buffer, here one byte. The buffers of all n ranks together have n bytes.
     if kind == "all_to_all":

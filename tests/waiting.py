@@ -1,7 +1,7 @@
 """Find which operations wait for which: a second derivation of ``grader.common.dependency``.
 
-The interpreter (``tests.interpreter``) stores for each value the executions on which the value depends. An operation in a branch or a loop depends on the
-condition of the branch or loop.
+The interpreter (``tests.interpreter``) stores for each value the executions on which the value depends. An operation
+in a branch or a loop depends on the condition of the branch or loop.
 """
 
 from __future__ import annotations
