@@ -544,7 +544,7 @@ def add_to_the_module(text: str, pick: random.Random) -> str:
 
 
 def wrap_main(text: str, pick: random.Random) -> str:
-    """Let main call its old body in one branch of a conditional, or in the body of a loop."""
+    """Move main's body to the function ``inner``. Main calls it in a branch, in a loop or beside a composite."""
     found = re.search(r"func\.func public @main\((%\w+): (tensor<\w+>).*?\) -> \(?(tensor<\w+>)", text)
     if found is None or "func.func private @inner" in text:
         return text

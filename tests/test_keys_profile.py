@@ -92,7 +92,7 @@ def test_a_line_through_simulated_gathers_gives_back_the_ring(N: int):
 
 
 def test_only_a_fit_of_all_sizes_gives_the_expected_line():
-    """A line through the first and last point is off by more than 5 %. A fit with weights 1/time is off by up to 3 %."""
+    """A line through the first and last point is off by over 5 %. A fit with weights 1/time is off by up to 3 %."""
 
     def off(one: tuple[float, float], other: tuple[float, float]) -> float:
         return max(abs(a / b - 1) for a, b in zip(one, other, strict=True))

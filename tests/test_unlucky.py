@@ -1,4 +1,4 @@
-"""Failures of the machine. The grader reports each in one line, takes no points, and grades the other students.
+"""Failures of the machine. The grader reports each in one line, and no student loses points.
 
 The status ``failed`` means the learner's fault. ``broken`` means the grader's fault; the grader first tries twice.
 ``test_store.py`` tests two graders on one folder. ``test_hostile.py`` tests attacks, which cause such failures on
