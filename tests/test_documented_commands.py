@@ -89,7 +89,7 @@ class Wrong(Exception):
 
 
 def parsed(words: list[str], whole: bool) -> None:
-    """Raise Wrong if a command or an option does not exist; with ``whole``, also for a missing value or too many words."""
+    """Raise Wrong if a command or option does not exist; with ``whole``, also for missing values or too many words."""
     command: Any = typer.main.get_command(app)
     while words and words[0] in (inner := getattr(command, "commands", {})):
         command, words = inner[words[0]], words[1:]
