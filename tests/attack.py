@@ -1,6 +1,6 @@
-"""``shardlings doctor --attack``: run the hostile corpus on this machine and print the gain of each attack.
+"""``shardlings doctor --attack``: run the hostile corpus on this machine and print what each attack gains.
 
-One run of the real command grades the hostile and the honest submissions together. The reports of the honest
+One run of ``shardlings grade`` grades the hostile and the honest submissions together. The reports of the honest
 submissions must not change by a byte. Afterwards this module examines everything that a submission could have
 reached.
 """
@@ -45,10 +45,10 @@ class Row:
 
     Attributes:
         name: the attack's folder in the corpus.
-        kind: its class.
-        does: what it tries to do.
-        before: its gain from the naive grader.
-        now: its gain from this grader; empty for none.
+        kind: the class of the attack.
+        does: what the attack tries to do.
+        before: what the attack gains from the naive grader.
+        now: what the attack gains from this grader; empty if it gains nothing.
     """
 
     name: str
@@ -64,9 +64,9 @@ class Outcome:
 
     Attributes:
         rows: one row per attack.
-        loose: harm that cannot be traced to one submission.
-        seconds: time of the run.
-        isolation: the tier of sandbox that was used.
+        loose: one line for each harm that cannot be traced to one submission.
+        seconds: duration of the run.
+        isolation: the sandbox tier in which the submissions ran.
     """
 
     rows: list[Row]
@@ -83,7 +83,7 @@ def attack(isolation: str = "auto", jobs: int = JOBS, *, controls: bool = False,
     """Run the corpus, or some of its attacks, on this machine.
 
     Args:
-        isolation: the tier, as for ``grade``.
+        isolation: the sandbox tier, as in ``shardlings grade --isolation``.
         jobs: number of submissions graded at a time.
         controls: also run each attack against the naive grader, in separate processes.
         only: names of attacks; all attacks if empty.
@@ -116,7 +116,7 @@ def read_verdicts() -> dict[str, dict[str, Any]]:
 
 
 def grade(paths: list[Path], out: Path, tmp: Path, isolation: str, jobs: int) -> subprocess.CompletedProcess[str]:
-    """Run the real command, with its temporary files in ``tmp``."""
+    """Run ``shardlings grade``, with its temporary files in ``tmp``."""
     command = [sys.executable, "-m", "grader.cli", "grade", *map(str, paths), "--course", str(COURSE), "--out", str(out),
                "-j", str(jobs), "--isolation", isolation, "--json"]  # fmt: skip
     env = os.environ | {"TMPDIR": str(tmp), "CANARY_ENVIRONMENT": "CANARY-of-the-environment",
@@ -128,7 +128,7 @@ def grade(paths: list[Path], out: Path, tmp: Path, isolation: str, jobs: int) ->
 
 
 def build(to: Path, names: Iterable[str], target: Target) -> None:
-    """Copy attacks of the corpus to the folder ``to``, with ``target`` as the victim."""
+    """Copy attacks of the corpus to the folder ``to``, and write the path and port of ``target`` into their files."""
     for name in names:
         shutil.copytree(CORPUS / name, to / name)
         for file in list((to / name).rglob("*")):
@@ -137,7 +137,7 @@ def build(to: Path, names: Iterable[str], target: Target) -> None:
                 aimed = text.replace(b"@TARGET@", str(target.path).encode()).replace(
                     b"@PORT@", str(target.port).encode()
                 )
-                # The corpus has this file in place of a symbolic link. The file's text is the path to which the link
+                # A file ``*.link`` in the corpus becomes a symbolic link. The file's text is the path to which the link
                 # points.
                 if file.suffix == ".link":
                     file.unlink()
@@ -207,7 +207,7 @@ class Target:
                         one.accept()[0].close()
 
     def snapshot(self) -> dict[str, tuple]:
-        """Return modes, owners, times and contents of the target's files, and traces of attacks on Python's folders."""
+        """Return modes, owners, times and contents of the target's files, and files that attacks left elsewhere."""
         found: dict[str, tuple] = {}
         for file in sorted(self.path.rglob("*")):
             about = file.lstat()
@@ -282,7 +282,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def run_controls(rows: list[Row], verdicts: dict[str, dict[str, Any]], place: Path) -> None:
-    """Set each row's ``before`` to the attack's gain from the naive grader. Every attack must gain there."""
+    """Run each attack against the naive grader and set the row's ``before`` to what the attack gains."""
     graders: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(CONTROLS) as pool:
         for _ in range(CONTROLS):

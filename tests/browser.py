@@ -1,4 +1,7 @@
-"""A headless Chromium, controlled by its DevTools protocol: what a page shows, logs and requests. Not a test file."""
+"""Control a headless Chromium through its DevTools protocol, to see what a page shows, logs and requests.
+
+Not a test file.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,7 @@ class Page:
     """One tab.
 
     Attributes:
-        told: messages of the console, and requests that the page's policy refused.
+        told: messages on the browser's console, and requests that the page's content security policy refused.
         asked: the addresses that the page requested.
     """
 
@@ -97,7 +100,7 @@ class Page:
         self._socket.close()
 
     def open(self, path: Path, width: int, *, dark: bool = False, media: str = "screen") -> None:
-        """Load a file and wait for it."""
+        """Load a file, and wait until the page has loaded."""
         self.told.clear()
         self.asked.clear()
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
@@ -113,7 +116,7 @@ class Page:
         return found["result"].get("value")
 
     def overflow(self) -> int:
-        """Return by how many pixels the page is wider than its window, without the scroll bar."""
+        """Return by how many pixels the page is wider than its window. The scroll bar is not part of the window."""
         root = "document.documentElement"
         return self.value(f"{root}.scrollWidth - {root}.clientWidth")
 

@@ -28,7 +28,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def copied(folder: Path, **modules: list[str]) -> Course:
-    """Build a copy of the repository's course, or of the exercises that ``modules`` names by module."""
+    """Build a copy of the repository's course.
+
+    Args:
+        folder: where to build the copy.
+        modules: lists of exercises, by module. If given, the copy has only these exercises.
+    """
     folder.mkdir(parents=True)
     settings = yaml.safe_load((ROOT / "course.yaml").read_text(encoding="utf-8"))
     if modules:
@@ -51,9 +56,10 @@ def copied(folder: Path, **modules: list[str]) -> Course:
 def answers(
     course: Course, exercise: Exercise, misconception: Misconception | None, rng: random.Random | None
 ) -> dict[str, str]:
-    """Return answers to an exercise's questions: all right, or one of them a misconception's.
+    """Return answers to an exercise's questions. The question of ``misconception`` gets the misconception's answer.
 
-    With ``rng``, numbers differ a little from the exact ones, but by less than the tolerance.
+    All other answers are right. With ``rng``, numbers differ a little from the exact ones, but by less than the
+    tolerance.
     """
     found = {}
     for question in exercise.questions.values():
@@ -75,7 +81,10 @@ def in_unit(question: Question, value: float) -> str:
 
 
 def pieces(course: Course, name: str, choice: str, rng: random.Random | None = None) -> dict[str, str]:
-    """Return the text of each task's or question's cell. ``choice``: "done", "left" (the stub), or a misconception."""
+    """Return what a student writes into the cells of an exercise, by name of the task or question.
+
+    ``choice`` is "done" (everything is right), "left" (all stubs stay) or the name of a misconception.
+    """
     if choice == LEFT:
         return {}
     exercise = course.exercise(name)
@@ -99,7 +108,7 @@ def pieces(course: Course, name: str, choice: str, rng: random.Random | None = N
 
 
 def fill(book: dict[str, Any], course: Course, module: str, choices: dict[str, str], rng: random.Random | None = None) -> dict[str, Any]:  # fmt: skip
-    """Fill the released notebook with solutions of exercises, as ``choices`` says. The other exercises stay stubs."""
+    """Fill a released notebook. ``choices`` has the choice for each exercise; exercises without a choice stay stubs."""
     book = json.loads(json.dumps(book))
     texts = {
         cell_name(name, piece): text
@@ -114,7 +123,7 @@ def fill(book: dict[str, Any], course: Course, module: str, choices: dict[str, s
 
 
 def drawn(course: Course, module: str, seed: int) -> dict[str, str]:
-    """Draw one student's choice for each exercise: mostly right, some misconceptions, some left undone."""
+    """Draw a choice for each exercise of one student: mostly "done", sometimes a misconception or "left"."""
     rng = random.Random(seed)
     choices = {}
     for name in course.module(module).exercises:
@@ -144,7 +153,7 @@ def hand_in(root: Path, student: str, module: str, book: dict[str, Any] | bytes,
 
 
 def make_class(course: Course, root: Path, module: str, students: int, start: int = 0) -> None:
-    """Write ``students`` submissions. Equal arguments give equal submissions."""
+    """Write submissions of ``students`` students. Two calls with equal arguments write equal submissions."""
     book = json.loads((root / "release" / module / f"{module}.ipynb").read_text(encoding="utf-8"))
     for seed in range(start, start + students):
         rng = random.Random(f"touch {seed}")
@@ -154,7 +163,7 @@ def make_class(course: Course, root: Path, module: str, students: int, start: in
 
 @contextmanager
 def gradebook_of(root: Path) -> Iterator[Any]:
-    """Open nbgrader's gradebook. Changes are kept."""
+    """Open nbgrader's gradebook. Changes of the gradebook are saved."""
     from nbgrader.api import Gradebook
 
     with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:

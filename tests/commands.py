@@ -19,7 +19,7 @@ SECONDS = 300
 
 
 def shardlings(*words: str, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a command. With ``env``, run it in a new Python, which reads some variables only at its start."""
+    """Run a ``shardlings`` command. With ``env``, start a new Python, which reads some variables only at its start."""
     command = [sys.executable, "-m", "grader.cli", *words]
     clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS", "SHARDLINGS_STUDENT")}
     if env or not hasattr(os, "fork"):
@@ -30,7 +30,7 @@ def shardlings(*words: str, cwd: Path = ROOT, **env: str) -> subprocess.Complete
 
 
 def nbgrader(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run one of nbgrader's own commands, as ``shardlings`` does."""
+    """Run an ``nbgrader`` command in the same way as ``shardlings`` above runs a command."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     whole = os.environ | {"PATH": path} | env
     if env or not hasattr(os, "fork"):
@@ -39,7 +39,7 @@ def nbgrader(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[
 
 
 def in_a_fork(program: str, words: Sequence[str], cwd: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a command in a fork of a process that has already imported the command's program."""
+    """Run a command of ``program`` in a fork of a process that has already imported ``program``."""
     with tempfile.TemporaryDirectory() as folder:
         out, err = (Path(folder, name) for name in ("out", "err"))
         for path in (out, err):
@@ -50,7 +50,7 @@ def in_a_fork(program: str, words: Sequence[str], cwd: Path, env: dict[str, str]
 
 
 def answer(program: str, request: str) -> int:
-    """Return the exit code of the forked command."""
+    """Send a request to the process that forks, and return the exit code of the command that it ran."""
     server = forking(program)
     assert server.stdin is not None and server.stdout is not None
     server.stdin.write(request + "\n")
@@ -64,7 +64,7 @@ def answer(program: str, request: str) -> int:
 
 @functools.cache
 def forking(program: str) -> subprocess.Popen[str]:
-    """Return the process from which commands are forked. All tests of this process share it."""
+    """Return the process that forks itself for each command. All tests in one pytest process share it."""
     clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.forked", program],
@@ -75,7 +75,7 @@ def forking(program: str) -> subprocess.Popen[str]:
 
 
 def one_line(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the one line that a failed command prints. The command ends with exit code 2 and without a traceback."""
+    """Return the one line that a failed command printed. Assert exit code 2 and no traceback."""
     assert done.returncode == 2, done.stdout + done.stderr
     lines = done.stderr.strip().splitlines()
     assert len(lines) == 1, done.stderr

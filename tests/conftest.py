@@ -29,7 +29,7 @@ os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
 
 
 class _Fails(logging.Handler):
-    """A handler that makes a test fail if the grader cannot draw a picture and leaves it out."""
+    """A log handler that makes a test fail if the grader cannot draw a picture and leaves the picture out."""
 
     def emit(self, record: logging.LogRecord) -> None:
         raise AssertionError(record.getMessage())
@@ -40,8 +40,8 @@ def pytest_configure(config: pytest.Config) -> None:
     drawing.log.addHandler(_Fails())
     if hasattr(config, "cache"):  # the canary's cache is in a folder of the tests, not in the user's home
         os.environ["XDG_CACHE_HOME"] = str(config.cache.mkdir("cache"))
-    # JAX warns about every fork after it has started a backend. The forks in tests are safe: the child makes few
-    # system calls and ends.
+    # JAX warns about every fork of a process that has started a backend. The forks in tests are safe: a forked
+    # process makes few system calls and ends.
     config.addinivalue_line("filterwarnings", r"ignore:os\.fork\(\) was called:RuntimeWarning")
 
 
@@ -67,7 +67,7 @@ def runs_in_a_further_sandbox(item: pytest.Item) -> bool:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Fail if pytest-xdist does not find the group in a test's name, because a new pytest changed the names."""
+    """Fail if the names of grouped tests do not contain the group, as in some versions of pytest and pytest-xdist."""
     grouped = session.config.getoption("loadgroup", default=False)
     if grouped and any(i.get_closest_marker("xdist_group") and "@" not in i.nodeid for i in session.items):
         raise pytest.UsageError("this pytest and this pytest-xdist scatter the tests of a file: see pyproject.toml")
@@ -84,7 +84,7 @@ def shares_a_fixture(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
-    """Return workers for a file's tests. Workers know no course, so they fit the courses of all tests."""
+    """Return workers for all tests of a file. Workers do not depend on a course, so any course can use them."""
     from grader.batch.workers import Workers
     from tests.made_up import made_up
 
@@ -95,7 +95,7 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
 
 @pytest.fixture
 def left_out(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """Allow the grader to leave pictures out. The fixture's ``messages`` are the lines that report this."""
+    """Allow the grader to leave pictures out. The fixture's ``messages`` report each picture that was left out."""
     monkeypatch.setattr(drawing, "log", logging.getLogger("grader.left_out"))
     monkeypatch.setattr(drawing, "_logged", set())
     return caplog
@@ -103,7 +103,7 @@ def left_out(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) 
 
 @pytest.fixture(scope="session")
 def devices() -> int:
-    """Return the number of devices, after checking it. JAX ignores a flag that is set too late."""
+    """Return the number of simulated devices. Assert the number, because JAX ignores the flag if it is set too late."""
     import jax
 
     assert jax.device_count() == DEVICES
@@ -112,7 +112,7 @@ def devices() -> int:
 
 @dataclass(frozen=True)
 class Traced:
-    """A request to the tracing process, its reply, and the reply's bytes: of an honest reply, the program."""
+    """A request to the tracing process and its reply. ``blobs`` has the program, if tracing succeeded."""
 
     request: dict[str, Any]
     reply: dict[str, Any]
@@ -151,7 +151,7 @@ def trace_text(
     timing: Any = None,
     **task: Any,
 ) -> Traced:
-    """Trace the task ``f`` of a ``.py`` file (or of a notebook, for a list of cells), with arrays ``a``, ``b``, ..."""
+    """Trace the task ``f`` with arguments ``a``, ``b``, ... ``text`` is a ``.py`` file, or a list of cells."""
     from grader.exercise import Call, Cases, Task
     from grader.judging.plan import Ask
     from grader.learner.answering import answer

@@ -14,9 +14,9 @@ MARK = "marked by a test"
 
 
 def graded_in(out: Path, table: str = "report") -> dict[str, bytes]:
-    """Return each student's packed report. ``table``: "report", or "made" for reports that do not count yet.
+    """Return each student's compressed report. ``table``: "report", or "made" for reports of an unfinished run.
 
-    The result is empty without a database.
+    Return {} if the folder has no database.
     """
     if not (out / FILE).is_file():
         return {}
@@ -28,7 +28,7 @@ def graded_in(out: Path, table: str = "report") -> dict[str, bytes]:
 
 
 def mark(out: Path, student: str) -> None:
-    """Change a report that does not count yet. The change remains unless a later run grades the student again."""
+    """Add a note to a student's report of an unfinished run. If the student is graded again, the note is lost."""
     report = Report.loads(zlib.decompress(graded_in(out, "made")[student]).decode())
     text = report.model_copy(update={"notes": [*report.notes, MARK]}).dumps()
     with contextlib.closing(sqlite3.connect(out / FILE, timeout=60)) as connection, connection:

@@ -1,8 +1,8 @@
-"""Programs with work that a check refuses or requires, in plain and in disguised form.
+"""Programs with work that a check looks for, in plain and in disguised form. Checks refuse or require such work.
 
 A disguise is two rewrites of one program. ``plain`` does the work that a check looks for. ``disguised`` does the same
-work, or pretends to, in a form that a rule may overlook. A disguised program gains if it passes a check that the
-plain one fails.
+work, or pretends to, in a form that the check may overlook. A disguise succeeds if the disguised program passes a
+check that the plain program fails.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def again_gather(x, name, *, axis=0, tiled=False):
         return jnp.moveaxis(every, 0, axis)
     return jnp.moveaxis(every, 0, axis).reshape(*x.shape[:axis], -1, *x.shape[axis + 1 :])
 """
-# An additional sum over an axis, which leaves the values unchanged.
+# An additional sum over an axis. The sum does not change the program's results.
 MORE_TEXT = """
 def again_more(f):
     def more(*args, **options):
@@ -156,7 +156,7 @@ def again_bernoulli(key, p=0.5, shape=()):
 
 @dataclass(frozen=True)
 class Disguise:
-    """One kind of work, plain and disguised. If ``plain`` is None, the unchanged program is the plain one."""
+    """Two rewrites of a program: with plain and with disguised work. ``plain`` may be None: no rewrite."""
 
     kind: str
     by: str
@@ -166,7 +166,7 @@ class Disguise:
 
 
 def around(helper: str, text: str, *, body: bool) -> Rewrite:
-    """Wrap the function's body by a decorator, or replace ``shard_map``."""
+    """Return a rewrite: the helper decorates each function if ``body``; else it replaces ``jax.shard_map``."""
 
     def change(module: ast.Module, pick: random.Random) -> None:
         for function in [s for s in module.body if isinstance(s, ast.FunctionDef)]:
@@ -176,7 +176,7 @@ def around(helper: str, text: str, *, body: bool) -> Rewrite:
 
 
 def disguises(pick: random.Random, *, body: bool) -> Disguise:
-    """Draw a disguise."""
+    """Draw a random disguise."""
     axis = pick.randrange(12)
     kind = pick.choice(["junk", "junk", "junk", "pairs", "more by pairs", "twice by compare", "by compare", "numbers"])
     if kind == "junk":

@@ -1,7 +1,7 @@
-"""Programs that do less than they seem to, and ways in which a learner would present them.
+"""Fakes: programs that do less work than they seem to do, and ways to submit them.
 
 A fake keeps the matmuls and collectives of an honest program but computes them on smaller or simpler arrays. A
-condition selects the fake where a call looks like the timed call, and the honest program elsewhere.
+condition selects the fake if a call looks like the timed call, and the honest program for all other calls.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ COLLECTIVE_CALLS = {
 
 
 def fakes() -> list[Rewrite]:
-    """Return every kind of fake, by name."""
+    """Return a rewrite for every kind of fake."""
     return [
         *(Rewrite(name, PRODUCT_CALLS, {"MatMult": "again_product"}, None, PRODUCT_TEXT.replace("{how}", how)) for name, how in PRODUCTS.items()),
         *(Rewrite(name, COLLECTIVE_CALLS, {}, None, COLLECTIVE_TEXT.replace("{how}", how)) for name, how in COLLECTIVES.items()),
@@ -125,8 +125,8 @@ def looks_timed(args, options):
     counted[0] += 1
     return bool({test})
 """
-# Conditions on ``args`` and ``options``, by the property that they examine. ``{sizes}`` is replaced by block sizes of
-# the public timing call.
+# Conditions on ``args`` and ``options``, by the property of a call that they examine. ``{sizes}`` stands for the block
+# sizes of the public timing call.
 BRANCHES = {
     "dtype": ["leaves(args)[0].dtype == jnp.bfloat16", "any(x.dtype == jnp.bfloat16 for x in leaves(args))"],
     "size": ["max(x.size for x in leaves(args)) > 100_000", "max(max(x.shape) for x in leaves(args)) >= 1024"],
@@ -169,10 +169,10 @@ class Shown:
     """A fake and the condition that selects it.
 
     Attributes:
-        fakes: rewrites of the honest program.
-        by: the property that the condition examines.
-        test: the condition.
-        patched: whether the fake patches JAX instead and keeps the honest text.
+        fakes: rewrites that make the fake from the honest program.
+        by: the property of a call that the condition examines.
+        test: the text of the condition.
+        patched: whether the fake replaces functions of JAX, and keeps the text of the honest program.
     """
 
     fakes: tuple[Rewrite, ...]
@@ -186,7 +186,7 @@ class Shown:
 
 
 def shown(honest: ast.Module, task: str, how: Shown) -> str | None:
-    """Return the honest program and the fake, with a condition between them. None if the fake changes nothing."""
+    """Return one text with the honest program, the fake and the condition; None if the rewrites change nothing."""
     fake = honest
     for one in how.fakes:
         was, fake = ast.unparse(fake), one(fake, random.Random(0))
@@ -207,7 +207,7 @@ def shown(honest: ast.Module, task: str, how: Shown) -> str | None:
 
 
 def _made(name: str, module: ast.Module) -> str:
-    """Return the text of a function that defines all names of a module and returns them."""
+    """Return the text of a function ``name`` that defines all names of a module and returns them."""
     body = [ast.unparse(s) for s in module.body if not isinstance(s, ast.Import | ast.ImportFrom)]
     lines = "\n".join(body).split("\n")
     return f"def made_{name}():\n" + "\n".join(f"    {line}" for line in [*lines, "return dict(locals())"]) + "\n"

@@ -1,7 +1,7 @@
-"""Run each command in a fork of a process that has imported the command's modules. This saves a third of the time.
+"""Run each command in a fork of a process that has imported the command's modules. Forking saves a third of the time.
 
 ``python -m tests.forked PROGRAM`` (``grader.cli`` or ``nbgrader``) reads one request per line, ``{"words", "cwd",
-"env", "out", "err"}``, and answers with the exit code. Forking is safe here, because this process starts no thread
+"env", "out", "err"}``, and prints the command's exit code. Forking is safe here, because this process starts no thread
 and no backend of JAX.
 """
 

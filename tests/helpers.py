@@ -1,6 +1,7 @@
 """Texts of helpers that replace JAX functions and operators by other JAX code with equal results.
 
-Each entry has the replaced names as "name=helper", operators as their class in ``ast``, and the helper's text.
+Each entry has three texts: replaced functions as "name=helper", replaced operators as "class in ``ast``=helper", and
+the definition of the helper.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Installed packages for environments that tests make without a network."""
+"""The installed packages, for environments that tests make without a network."""
 
 from __future__ import annotations
 

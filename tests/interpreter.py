@@ -1,8 +1,9 @@
 """An interpreter of StableHLO in NumPy, on simulated devices. It derives the facts of `grader.facts` in a second way.
 
-It uses no code of `grader`. A value is a list with one entry per device. All devices that reach an operation execute
-it before the next one. The interpreter counts the bytes that each device sends, its arithmetic and its matmuls. It
-supports programs of one `jax.shard_map` over all axes of a mesh, with only reshapes outside of it.
+The interpreter uses no code of `grader`. A value is a list with one entry per device. All devices that reach an
+operation execute the operation before any device continues. The interpreter counts each device's sent bytes,
+arithmetic and matmuls. It supports programs with one `jax.shard_map` over all axes of a mesh, and only reshapes
+outside of the shard_map.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Values = list[Any]  # one entry per device
 
 @dataclass
 class Counts:
-    """Bytes sent, collectives and FLOPs, counted on each device."""
+    """Bytes sent, collectives and FLOPs of each device."""
 
     devices: int
     sent: list[Counter[str]] = field(default_factory=list)  # bytes, by kind
@@ -67,7 +68,7 @@ class Machine:
     # -- arguments and results -----------------------------------------------------------------------
 
     def main(self, inputs: Sequence[Array]) -> list[Values]:
-        """Run main. Outside of shard_map every device has whole arrays; only the results of a shard_map are sharded."""
+        """Run ``main``. Every device has whole arguments; only the results of a shard_map are sharded."""
         block = self.functions["main"].regions[0].blocks[0]
         env = {arg: [value] * self.devices for arg, value in zip(block.arguments, inputs, strict=True)}
         return self.block(block, env, list(range(self.devices)))
@@ -105,7 +106,7 @@ class Machine:
     # -- control -------------------------------------------------------------------------------------
 
     def block(self, block: Any, env: dict, who: list[int]) -> list[Values]:
-        """Run a block on the devices ``who``. Its results on other devices have no meaning."""
+        """Run a block on the devices ``who``. The values of other devices have no meaning."""
         for op in block:
             op = op.operation
             if op.name.endswith("return"):
@@ -194,7 +195,7 @@ class Machine:
         return results
 
     def ragged(self, op: Any, env: dict) -> list[Values]:
-        """Move slices one by one. As JAX's documentation says, the sender knows the offset in the receiver's result."""
+        """Copy slices one by one. As in JAX's documentation, the sender knows the offset in the receiver's result."""
         operand, output, starts, sizes, to, expected = (env[o] for o in op.operands)
         out: Values = [array.copy() for array in output]
         for group in self.groups(ir.DictAttr(op.attributes["backend_config"])["replica_groups"]):
@@ -224,7 +225,7 @@ class Machine:
         return [[device for _, device in sorted(group)] for group in found.values()]
 
     def in_group(self, kind: str, op: Any, parts: list[Array], group: list[int], env: dict) -> list[Array]:
-        """Move data around a ring by permutes: each member sends on the data that it received before."""
+        """Return the results of a collective in one group. Gathers and sums go around a ring, chunk by chunk."""
         n = len(parts)
         if n > 1:
             for d in group:

@@ -15,7 +15,10 @@ ROUNDS = {
 
 
 def loop_as(how: str) -> Callable[[ast.Module, random.Random], None]:
-    """Rewrite every possible loop. "peeled" keeps the first round in front, so that carried values have their types."""
+    """Return a function that rewrites Python loops as loops of JAX.
+
+    "peeled" runs the first round before the loop, so that the carried values already have their final types.
+    """
     kind, peeled = how.removesuffix(" peeled"), how.endswith(" peeled")
 
     def change(module: ast.Module, pick: random.Random) -> None:
@@ -39,7 +42,7 @@ def _body(body: Sequence[ast.stmt], bound: set[str], kind: str, peeled: bool) ->
 
 
 def _range(loop: ast.stmt) -> tuple[ast.expr, ast.expr] | None:
-    """Return start and stop of a loop over a ``range`` if the loop only assigns names."""
+    """Return start and stop of a loop over a ``range``; None if the loop does more than assign names."""
     match loop:
         case ast.For(target=ast.Name(), iter=ast.Call(func=ast.Name("range"), args=args, keywords=[])) if len(args) < 3:
             inside = [n for s in loop.body for n in ast.walk(s)]

@@ -105,14 +105,14 @@ modules:
 
 
 def written(tmp_path: Path, text: str) -> Path:
-    """Write this course.yaml and return its path."""
+    """Write ``text`` as a course.yaml, and return the path of the file."""
     path = tmp_path / "course.yaml"
     path.write_text(text)
     return path
 
 
 def made_up(folder: Path, was: str = "", becomes: str = "") -> Course:
-    """Write the course, with one text of its exercise replaced."""
+    """Write the course. In its exercise, replace the text ``was`` by ``becomes``."""
     place = folder / "solutions" / "01_gather"
     place.mkdir(parents=True, exist_ok=True)
     assert was in EXERCISE
@@ -135,7 +135,7 @@ from x1_gather import exercise, gather_time, secret_helper, traffic, value
 
 
 def in_two_files(folder: Path, was: str = "", becomes: str = "") -> Course:
-    """Write the same course with the misconceptions in a second file, and one text of that file replaced."""
+    """Write the course with the misconceptions in a second file. In that file, replace ``was`` by ``becomes``."""
     course = made_up(folder)
     place = folder / "solutions" / "01_gather"
     (place / "grading").mkdir(exist_ok=True)

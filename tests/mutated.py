@@ -1,4 +1,4 @@
-"""Mutants for tests: mutants of a few statements, and a course with holes in its checks."""
+"""Mutants for tests: mutants of a few statements, and a course in which the checks miss some mistakes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def made(source: str, operator: str, context: TaskContext = TRACED) -> set[str]:
 
 
 def with_holes(root: Path, exercise: str = EXERCISE) -> Course:
-    """Write a course of one exercise with holes in its checks."""
+    """Write a course of one exercise. Its checks miss some mistakes."""
     (root / "solutions" / "01_t").mkdir(parents=True)
     (root / "solutions" / "01_t" / "two.py").write_text(exercise)
     (root / "course.yaml").write_text(

@@ -1,10 +1,11 @@
 """A grader of the usual kind: it runs a submission in its own process, together with the tests and the answers.
 
-It is the positive control for ``tests/submissions/hostile``: every attack must succeed here. Run it as ``naive.py``.
-For each input line ``FOLDER<tab>FILE``, it forks a fresh grader, which writes one JSON line about the submission to
-the file. Then it prints ``done``. The grader forks again for the submission, with limits and a few seconds of time,
-and kills all processes that remain, so that the machine stays unchanged. Never run it on submissions outside of that
-corpus.
+It is the positive control for ``tests/submissions/hostile``: every attack must gain something here.
+
+Run the file as a program. For each input line ``FOLDER<tab>FILE``, the program forks a new grader. The grader forks
+again for the submission in FOLDER, with limits and a few seconds of time. Then the grader kills all remaining
+processes, so that the machine stays unchanged, and writes one JSON line about the submission to FILE. At last the
+program prints ``done``. Never run this grader on other submissions than those of the corpus.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def twice_is_right(fn) -> bool:
 
 
 def grade(folder: Path) -> float:
-    """Do everything that a grader does: import, call, compare, add up the points."""
+    """Grade a submission in this process: import its file, call its functions, compare results, add up points."""
     import jax
     import numpy as np
 
@@ -65,7 +66,7 @@ def grade(folder: Path) -> float:
 
 
 def run(folder: Path) -> dict:
-    """Run one submission in a fork, and return ``{"name", "score", "output", "died", "survivors"}``."""
+    """Grade one submission in a fork, and return ``{"name", "score", "output", "died", "survivors"}``."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as home:
         pid = os.fork()
         if pid == 0:
@@ -113,7 +114,7 @@ def _children() -> list[int]:
 
 
 def _kill_all(pid: int) -> None:
-    """Kill all children. This process is a subreaper, so orphans become its children."""
+    """Kill all descendants. This process is a subreaper, so orphaned descendants become its children."""
     for _ in range(2000):
         for child in _children():
             with contextlib.suppress(ProcessLookupError):
@@ -127,7 +128,7 @@ def _kill_all(pid: int) -> None:
 
 
 def grader(folder: Path, answer: Path) -> None:
-    """Run the process under attack. The attack may end this process."""
+    """Grade a submission, and write the result to the file ``answer``. The submission may end this process."""
     libc = ctypes.CDLL(None)
     libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
     libc.strdup(b"CANARY-in-the-memory-of-the-grader")

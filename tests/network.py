@@ -3,9 +3,9 @@
 It has nodes, directed wires with a bandwidth, and messages. In one step every wire carries the chunks that the
 schedule assigns to it. A step takes the time that its busiest wire needs. No code here divides by W.
 
-Gathers are schedules that the network executes. A node may only send data that it holds, and at the end every node
-must hold all data. A reduce-scatter executes the schedule backwards with partial sums. Each result must contain every
-contribution exactly once. An all-to-all is routed greedily, one chunk per wire and step.
+A gather is a schedule that the network executes. A node may only send data that it holds, and at the end every node
+must hold all data. A reduce-scatter executes a gather's schedule backwards with partial sums. Each sum must contain
+one term from each node. The network routes an all-to-all greedily, one chunk per wire and step.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Step = list[Message]
 
 @dataclass
 class Network:
-    """Wires of one bandwidth (bytes/s) and a clock (seconds)."""
+    """Wires with equal bandwidth (bytes/s), and a clock (seconds)."""
 
     bandwidth: float
     clock: float = 0.0
@@ -46,7 +46,7 @@ class Network:
     sent: dict[Wire, float] = field(default_factory=dict)
 
     def step(self, loads: Iterable[tuple[Sequence[Wire], float]]) -> None:
-        """Load all wires at once, and advance the clock by the time of the busiest wire."""
+        """Send each load (bytes) over its wires, all at once. Advance the clock by the time of the busiest wire."""
         busy: dict[Wire, float] = {}
         for wires, size in loads:
             for wire in wires:
@@ -78,7 +78,7 @@ def _message(move, n: int, i: Node, owner: int, half: int) -> Message:
 
 
 def ring_whole_shards(n: int) -> Iterator[Step]:
-    """Gather whole shards in both directions, in ⌊n/2⌋ steps. The opposite shard of an even ring moves one way."""
+    """Gather whole shards in both directions, in ⌊n/2⌋ steps. An even ring's opposite shard moves in one direction."""
     for t in range(1, n // 2 + 1):
         last = n % 2 == 0 and t == n // 2
         step = [_message(clockwise, n, i, i - t + 1, h) for i in range(n) for h in (0, 1)]
@@ -88,7 +88,7 @@ def ring_whole_shards(n: int) -> Iterator[Step]:
 
 
 def ring_split_last(n: int) -> Iterator[Step]:
-    """Gather as above, but in the last step the halves of an even ring's opposite shard move both ways."""
+    """Gather as in ``ring_whole_shards``, but half of an even ring's opposite shard moves in each direction."""
     for t in range(1, n // 2 + 1):
         last = n % 2 == 0 and t == n // 2
         yield [
@@ -103,7 +103,7 @@ def one_way_ring(n: int) -> Iterator[Step]:
 
 
 def line(n: int) -> Iterator[Step]:
-    """Gather on a line: every node sends on the last received data in both directions. No wire connects the ends."""
+    """Gather on a line. Every node forwards the last received data. No wire connects the two ends."""
     for t in range(1, n):
         right = [(i, i - t + 1) for i in range(n - 1) if i - t + 1 >= 0]
         left = [(i, i + t - 1) for i in range(1, n) if i + t - 1 < n]
@@ -132,7 +132,7 @@ GATHERS = {
 
 
 def all_gather(network: Network, how: str, n: int, array_bytes: float) -> None:
-    """Run a schedule, and assert that every node ends with all data."""
+    """Run the gather schedule ``how``, and assert that every node ends with all data."""
     whole = {(owner, half) for owner in range(n) for half in (0, 1)}
     held = [{(i, 0), (i, 1)} for i in range(n)]
     for step in GATHERS[how](n):
@@ -145,7 +145,7 @@ def all_gather(network: Network, how: str, n: int, array_bytes: float) -> None:
 
 
 def mesh_all_gather_loads(how: str, sizes: Sequence[int], array_bytes: float, bandwidth: float) -> list[list[float]]:
-    """Return how many seconds each axis's wires are busy, for every order in which the axes can be gathered."""
+    """For each order in which the axes can be gathered, return how many seconds the wires of each axis are busy."""
     loads = []
     for order in itertools.permutations(range(len(sizes))):
         busy, held = [0.0] * len(sizes), array_bytes
@@ -158,7 +158,7 @@ def mesh_all_gather_loads(how: str, sizes: Sequence[int], array_bytes: float, ba
 
 
 def reduce_scatter(network: Network, how: str, n: int, array_bytes: float) -> None:
-    """Run the schedule backwards with sums, and assert that each sum has one term from each node."""
+    """Run the gather schedule ``how`` backwards with sums, and assert that each sum has one term from each node."""
     partial = [{(owner, half): Counter([i]) for owner in range(n) for half in (0, 1)} for i in range(n)]
     for step in reversed(list(GATHERS[how](n))):
         arriving = [(m, partial[m.target].pop(m.chunk)) for m in step]  # each partial sum is sent only once
@@ -183,7 +183,7 @@ def all_reduce(network: Network, how: str, n: int, array_bytes: float) -> None:
 
 
 def all_to_all(network: Network, how: str, n: int, array_bytes: float) -> None:
-    """Send 1/n² of the array from every node to every other on the shortest route, one chunk per wire and step."""
+    """Send 1/n² of the array from each node to each other node on the shortest route, one chunk per wire and step."""
     half = array_bytes / (2 * n * n)
     if how == "switch":
         for t in range(1, n):
@@ -194,14 +194,14 @@ def all_to_all(network: Network, how: str, n: int, array_bytes: float) -> None:
 
 
 def moved(collective: str, how: str, n: int, size: float, bandwidth: float = 1.0) -> Network:
-    """Return a network after this collective has run on it."""
+    """Run a collective on a new network, and return the network."""
     net = Network(bandwidth)
     globals()[collective](net, how, n, size)
     return net
 
 
 def _ways(how: str, n: int, a: Node, b: Node) -> Iterator[list[Wire]]:
-    """Yield the routes of the two halves of one chunk."""
+    """Yield the routes from ``a`` to ``b``: one for each half of a chunk."""
     for part in (0, 1):
         if how == "line":
             up = a < b
@@ -221,14 +221,14 @@ def _walk(n: int, a: Node, b: Node, up: bool) -> list[Wire]:
 def torus_all_to_all(
     network: Network, sizes: Sequence[int], array_bytes: float, how: str | Sequence[str] = "ring"
 ) -> None:
-    """Run an all-to-all on a mesh of rings and lines, along one axis after the other."""
+    """Run an all-to-all on a mesh of rings and lines. Each chunk moves along the first axis, then the second, ..."""
     hows = [how] * len(sizes) if isinstance(how, str) else how
     nodes = list(itertools.product(*map(range, sizes)))
     routes = []
     for a, b in itertools.permutations(nodes, 2):
         ways = [list(_axis_ways(h, n, i, j)) for h, n, i, j in zip(hows, sizes, a, b, strict=True)]
         for part in (0, 1):
-            # on axis k, a chunk has moved along earlier axes, but not along later ones
+            # before it moves along axis k, a chunk has moved along all earlier axes
             routes.append([(k, b[:k], a[k + 1 :], w) for k, way in enumerate(ways) for w in way[part]])
     greedy(network, routes, array_bytes / (2 * len(nodes) ** 2))
 
@@ -238,7 +238,7 @@ def _axis_ways(how: str, n: int, a: Node, b: Node) -> Iterator[list[Wire]]:
 
 
 def greedy(network: Network, routes: Iterable[list[Wire]], size: float) -> None:
-    """Store and forward: in each step a wire carries one waiting chunk, the one with the longest remaining route."""
+    """Send chunks along the routes. In each step a wire carries the waiting chunk with the longest remaining route."""
     waiting: dict[Wire, list[deque[Wire]]] = {}
     for route in routes:
         waiting.setdefault(route[0], []).append(deque(route))
@@ -268,8 +268,8 @@ class Axis:
 
     Attributes:
         size: nodes along it.
-        ring: whether it is a ring; otherwise it is a line.
-        wires: number of pieces that each of its wires carries in a step.
+        ring: whether the axis is a ring; otherwise it is a line.
+        wires: number of pieces that one wire of the axis carries in a step.
     """
 
     size: int
@@ -277,7 +277,7 @@ class Axis:
     wires: int = 1
 
     def reach(self, at: int, way: int, piece: int) -> int:
-        """Return how many hops a piece goes this way. On an even ring half of the pieces go farther backwards."""
+        """Return how many hops a piece moves in the direction ``way``. On even rings this depends on the piece."""
         if not self.ring:
             return at if way < 0 else self.size - 1 - at
         return self.size // 2 if (way > 0) == (piece % 2 == 0) else (self.size - 1) // 2
@@ -285,7 +285,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Move:
-    """One piece that crosses one wire. ``left``: the most hops that the piece or its copies still have to go."""
+    """One piece that crosses one wire. ``left``: the longest remaining route of the piece and its copies, in hops."""
 
     source: Point
     target: Point
@@ -304,12 +304,12 @@ On a ring of two, each direction has its own wire.
 
 
 def torus_all_gather(axes: Sequence[Axis], orders: Sequence[Sequence[int]]) -> list[list[Move]]:
-    """Gather on a torus: every node's shard, cut into a piece for each order, reaches every node. Store and forward.
+    """Gather on a torus. Every node's shard has one piece for each order, and every piece reaches every node.
 
-    A piece goes along the first axis of its order. Each node that it reaches sends it along the second axis, and so on.
+    A piece moves along the first axis of its order. All nodes reached send it along the second axis, and so on.
 
     Returns:
-        The steps. In each step a wire carries as many pieces as it can, those with the longest remaining route first.
+        The moves of each step. A wire carries as many pieces as it can, those with the longest remaining route first.
     """
     nodes = list(itertools.product(*(range(a.size) for a in axes)))
     held = {node: {(node, p) for p in range(len(orders))} for node in nodes}
@@ -369,7 +369,7 @@ def mixed(orders: Sequence[Sequence[int]], shares: Sequence[float], pieces: int)
 
 
 def busiest(axes: Sequence[Axis], orders: Sequence[Sequence[int]]) -> list[list[float]]:
-    """Return each axis's load for each order: the part of the array that it carries, divided by its pieces per step."""
+    """Return the load of each axis for each order: the part of the array on the axis's wires, divided by ``wires``."""
     loads = []
     for order in orders:
         busy, part = [0.0] * len(axes), 1.0
@@ -382,9 +382,9 @@ def busiest(axes: Sequence[Axis], orders: Sequence[Sequence[int]]) -> list[list[
 
 
 def even(axes: Sequence[Axis]) -> tuple[list[tuple[int, ...]], list[float], float]:
-    """Return all orders of the axes, the part of the array for each, and the load of the busiest axis.
+    """Return all orders of the axes, the part of the array for each order, and the load of the busiest axis.
 
-    A linear program chooses the parts that minimise this load.
+    A linear program chooses the parts that minimise the load of the busiest axis.
     """
     orders = list(itertools.permutations(range(len(axes))))
     loads, count = np.array(busiest(axes, orders)), len(axes)
@@ -397,7 +397,7 @@ def even(axes: Sequence[Axis]) -> tuple[list[tuple[int, ...]], list[float], floa
 
 
 def backwards(steps: Sequence[Sequence[Move]], nodes: Iterable[Point], pieces: int) -> None:
-    """Run the steps backwards with sums: a reduce-scatter. Each sum must have one term from each node."""
+    """Run a gather's steps backwards with sums: a reduce-scatter. Assert that each sum has one term from each node."""
     nodes = list(nodes)
     partial = {at: {(owner, p): Counter([at]) for owner in nodes for p in range(pieces)} for at in nodes}
     for step in reversed(steps):

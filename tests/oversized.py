@@ -1,7 +1,7 @@
 """Submissions near every limit of size, depth and number.
 
-``python -m tests.oversized --minutes N --seed S`` grades many. Each is drawn from a seed and contains a right
-function, so that its report needs every stage of grading. No report may have pending points.
+``python -m tests.oversized --minutes N --seed S`` draws and grades many submissions. Each contains a right function,
+so that grading uses every stage. No report may have pending points.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ REPEATED = ["a\n", "a=1\n", "1+", "-", "not ", "(", "[", "{", "((", "a.", "a(", 
 
 
 def some(rng: random.Random, most: int) -> int:
-    """Draw a number up to ``most`` or one above, often near ``most``."""
+    """Draw a number from 0 to ``most`` + 1, often near ``most``."""
     return rng.choice([most, most - 1, most + 1, most // 2, int(most ** rng.random()), 1, 0])
 
 
@@ -102,7 +102,7 @@ def code(rng: random.Random) -> str:
 
 
 def notebook(rng: random.Random) -> str:
-    """Draw a notebook of many cells, of large cells, or of JSON that no notebook has."""
+    """Draw a notebook with many cells or large cells, or JSON that is not a notebook."""
     kind = rng.choice(["cells", "cells", "large", "deep", "outputs", "odd"])
     cell = {"cell_type": "code", "source": RIGHT, "metadata": {}, "outputs": []}
     cells: list[object] = [cell]
@@ -123,7 +123,7 @@ def notebook(rng: random.Random) -> str:
 
 
 def hand_in(rng: random.Random, folder: Path) -> str:
-    """Write a submission, and return its kind."""
+    """Write a submission of a random kind, and return the kind."""
     kind = rng.choice(["code", "code", "code", "notebook", "notebook", "zip", "many files"])
     if kind == "code":
         (folder / f"{NAME}.py").write_text(code(rng), encoding="utf-8", errors="replace")

@@ -1,4 +1,4 @@
-"""Run test programs in-process, with a trial of which of their operations matter."""
+"""Run test programs in-process, and find which of their collectives and matmuls affect the results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def answered(
     wrt: tuple[str, ...] = (),
     cotangent: Array | None = None,
 ) -> Answered:
-    """Return the answer of the task ``f``, which takes arrays ``a``, ``b``, ..."""
+    """Run the task ``f`` of ``text`` with arrays ``a``, ``b``, ..., and return its answer."""
     call = Call(Task("f", "array", task), dict(zip("abcdef", args, strict=False)), {}, (mesh,), {}, {}, wrt, cotangent)
     ask = Ask(call, mesh, {}, list(inputs_of(call, mesh, {}, {}, rng("open", "here"))), exercise="one")
     source = Source("a.py", (Chunk("a.py", IMPORTS + text),))
@@ -48,13 +48,13 @@ def answered(
 
 
 def seen(text: str, *args: Array, **more: Any) -> Seen:
-    """Return the ``Seen`` that a check gets for the program's only run."""
+    """Run the task ``f`` once, and return the ``Seen`` that a check gets."""
     (found,) = seen_of(answered(text, *args, **more), public=True)
     return found
 
 
 def matter(what: str, text: str, *args: Array, **more: Any) -> list[bool]:
-    """Return for each collective, or for each matmul, whether it matters."""
+    """Change each collective (or matmul) in turn, and return for each whether the program's results change."""
     found = seen(text, *args, **more)
     assert found.poison is not None
     said = found.poison.matter(what)

@@ -9,7 +9,7 @@ from tests.made_up import made_up
 
 
 def git(folder: Path, *words: str) -> str:
-    """Return git's output. Raises if git fails."""
+    """Run git, and return its output. Raises if git fails."""
     done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=True)
     return done.stdout.strip()
 

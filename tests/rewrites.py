@@ -1,9 +1,9 @@
-"""Look for honest programs that are refused: ``python -m tests.rewrites --minutes N --seed S``.
+"""Look for honest programs that the grader refuses: ``python -m tests.rewrites --minutes N --seed S``.
 
 This module writes each reference and alternative of every traced task in other styles (``tests.rewriting``), first in
 one style at a time, then in several at once. If a program does not pass every check of its task, JAX runs it
-directly, on the meshes and inputs that learners can have. If it computes the original's results, this module prints
-the refusal. A person then decides whether the statement mentions it.
+directly, on the meshes and inputs that learners can have. If the program computes the original's results, this module
+prints the refusal. A person then decides whether the task's statement justifies the refusal.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tests.texts import Text, computes, course_grader, graded, results_of, right
 AT_ONCE = 3
 MOST_AT_ONCE = 8
 MOST_TEXTS = 5
-# Styles that make a program slower on the clock (docs/clock.md). With them, a check of the step's time may rightly
-# fail.
+# Styles that make a program slower on the clock (docs/clock.md). A check of the step's time may rightly refuse such
+# programs.
 SLOWER = {
     "product: behind a barrier": "a slice that goes to a barrier is a kernel of its own",
     "product: highest": "a matmul of float32 in this precision takes several passes",
@@ -60,7 +60,7 @@ class Found:
     Attributes:
         tried: number of right programs, by exercise.
         by_way: number of right programs, by style.
-        other: number of programs with other results than the original's, by program.
+        other: number of rewritten programs that compute other results than the original, by program.
         refused: the refusals.
     """
 
@@ -83,7 +83,7 @@ class Found:
 
 
 def programs(grader: Grader, seed: int, only: str) -> Iterator[tuple[Text, tuple[Rewrite, ...]]]:
-    """Yield every text in each style, in an order of the seed; then, without end, texts in several styles."""
+    """Yield each text in each style, in random order. Then yield random texts in several styles, without end."""
     pick = random.Random(f"{seed} programs")
     texts = [text for exercise, task in traced_tasks(grader, only) for text in right_texts(exercise, task)]
     alone: list[tuple[Text, tuple[Rewrite, ...]]] = [(text, (way,)) for text in texts for way in rewrites()]
@@ -94,10 +94,12 @@ def programs(grader: Grader, seed: int, only: str) -> Iterator[tuple[Text, tuple
 
 
 def cover(grader: Grader, name: str, seed: int) -> Found:
-    """Use each style in a right program of an exercise. Few programs are needed, because each has several styles.
+    """Rewrite right programs of an exercise until each style was part of one that still computes the right results.
 
-    Styles that make programs slower are left out. If a program computes other results, halves of its styles are
-    tried. A style that alone gives other results twice is left out from then on.
+    Each program is rewritten in several styles, so few programs are needed.
+
+    The search leaves out styles that make programs slower. If a rewritten program computes other results, the search
+    tries each half of its styles. A style that alone changes the results of two programs is left out from then on.
     """
     found, pick = Found(), random.Random(f"{seed} {name}")
     texts = [text for exercise, task in traced_tasks(grader, name) for text in right_texts(exercise, task)]
@@ -117,7 +119,7 @@ def cover(grader: Grader, name: str, seed: int) -> Found:
 
 
 def fitting(text: Text, ways: list[Rewrite], pick: random.Random) -> tuple[Rewrite, ...]:
-    """Return the first styles that change the text in turn, and that have helpers with different names."""
+    """Return the first styles that fit together: each changes the text, and no two styles define equal helpers."""
     found: list[Rewrite] = []
     names, module, was = set[str](), text.module, ast.unparse(text.module)
     for way in ways:
@@ -133,7 +135,7 @@ def fitting(text: Text, ways: list[Rewrite], pick: random.Random) -> tuple[Rewri
 def _used(
     grader: Grader, text: Text, ways: tuple[Rewrite, ...], pick: random.Random, found: Found
 ) -> tuple[Rewrite, ...]:
-    """Try a text in these styles, and return the styles that were part of a right program."""
+    """Try a text in these styles. Return the styles with which a program computed the right results."""
     program = written_again(text.module, ways, pick) if ways else None
     before = found.tried.total()
     if program:
@@ -148,7 +150,7 @@ def _used(
 def search(
     grader: Grader, seed: int, *, minutes: float = math.inf, most: int | None = None, only: str = "", loud: bool = False
 ) -> Found:
-    """Try programs until the time or the number of programs is used up."""
+    """Try programs for ``minutes``, or until ``most`` of them were right."""
     found, until = Found(), time.monotonic() + 60 * minutes
     for number, (text, ways) in enumerate(programs(grader, seed, only)):
         if time.monotonic() > until or (most is not None and found.tried.total() >= most):
@@ -166,7 +168,7 @@ def search(
 
 
 def try_one(grader: Grader, text: Text, ways: str, program: str, found: Found) -> None:
-    """Grade one program, and run it if it is refused."""
+    """Grade one program. If the grader refuses it, run it and compare its results with the original's."""
     results = results_of(graded(grader, text.exercise.id, program), text.exercise, text.task)
     lost = [r for r in results.values() if r.status != "passed"]
     if lost:

@@ -1,7 +1,7 @@
-"""Ways to write a program in another style: changes of syntax, and helpers.
+"""Rewrites: changes of a program's syntax, and helpers that replace functions and operators.
 
-A helper replaces a function or an operator wherever the program names it. A change of syntax rewrites statements. A
-rewrite may be wrong in some places of a program. Callers must check that a program still computes the right values.
+A helper replaces a function or an operator wherever the program uses it. A change of syntax rewrites statements. Some
+rewrites change the results of some programs. Callers must check that a rewritten program computes the right values.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Rewrite:
     """One way to write a program in another style.
 
     Attributes:
-        calls: names of functions, and of methods (with a dot in front), each with the helper that replaces it.
-        operators: helpers for binary operators, by their class in ``ast``.
+        calls: replaced functions, and methods (with a dot in front), each with the name of its helper.
+        operators: replaced binary operators (their class in ``ast``), each with the name of its helper.
         syntax: a function that changes a module in place.
-        helpers: the text of the helpers.
-        fits: returns whether to rewrite a module with this text; other modules stay unchanged.
+        helpers: the text that defines the helpers.
+        fits: takes a module's text and returns whether to rewrite the module.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Rewrite:
     fits: Callable[[str], bool] = lambda text: True
 
     def __call__(self, module: ast.Module, pick: random.Random) -> ast.Module:
-        """Return the rewritten module, with its helpers."""
+        """Return the rewritten module, which uses the helpers but does not define them."""
         if not self.fits(ast.unparse(module)):
             return module
         module = _Replacing(self.calls, self.operators).visit(copy.deepcopy(module))
@@ -122,7 +122,7 @@ def _every(args: ast.arguments) -> list[ast.arg]:
 
 
 def stored(body: Sequence[ast.AST], *, within: bool) -> set[str]:
-    """Return the names that statements assign. With ``within``, include assignments in functions inside them."""
+    """Return the names that statements assign. With ``within``, include assignments in nested functions."""
     found: set[str] = set()
     for node in body:
         if isinstance(node, ast.FunctionDef):
@@ -145,7 +145,7 @@ def reorder_statements(module: ast.Module, pick: random.Random) -> None:
 
 
 def _swappable(statement: ast.stmt) -> bool:
-    """Return whether a statement assigns only names, and changes no value in place."""
+    """Return whether a statement only assigns names, without a change of a value in place."""
     return isinstance(statement, ast.Assign) and all(
         isinstance(n, ast.Name | ast.Tuple | ast.Starred | ast.expr_context)
         for target in statement.targets
@@ -172,7 +172,7 @@ def plain_assignments(module: ast.Module, pick: random.Random) -> None:
 
 
 def around_results(helper: str, *, outermost: bool) -> Callable[[ast.Module, random.Random], None]:
-    """Pass functions' results through a helper: results of outermost functions, or of functions inside them."""
+    """Pass the results of functions through a helper: of outermost functions, or of nested functions."""
 
     def change(module: ast.Module, pick: random.Random) -> None:
         top = [s for s in module.body if isinstance(s, ast.FunctionDef) and not s.name.startswith("again_")]
@@ -195,7 +195,7 @@ def _returns(node: ast.AST) -> list[ast.Return]:
 
 
 def decorate(decorator: str, *, inner: bool) -> Callable[[ast.Module, random.Random], None]:
-    """Decorate each function that takes only arrays; with ``inner``, functions inside other functions."""
+    """Decorate outermost functions or, with ``inner``, nested functions that take only arrays."""
 
     def change(module: ast.Module, pick: random.Random) -> None:
         top = [s for s in module.body if isinstance(s, ast.FunctionDef)]
@@ -208,7 +208,7 @@ def decorate(decorator: str, *, inner: bool) -> Callable[[ast.Module, random.Ran
 
 
 def lambdas_as_functions(module: ast.Module, pick: random.Random) -> None:
-    """Wrap a lambda in ``again_named``, which makes a named function of it."""
+    """Wrap each lambda in ``again_named``, which returns a named function."""
 
     class Named(ast.NodeTransformer):
         def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
@@ -219,7 +219,7 @@ def lambdas_as_functions(module: ast.Module, pick: random.Random) -> None:
 
 
 def keyword(function: str, name: str, value: str) -> Callable[[ast.Module, random.Random], None]:
-    """Add or replace a keyword in every call of a function."""
+    """Add the keyword argument ``name=value`` to every call of a function, or replace its value."""
 
     def change(module: ast.Module, pick: random.Random) -> None:
         for node in ast.walk(module):
@@ -247,7 +247,7 @@ def _rewrite(
 
 
 def _can_reshard(text: str) -> bool:
-    """Return whether helpers may move ``shard_map``'s arguments. In a vmap they would also gather its dimension."""
+    """Return whether helpers may reshard ``shard_map``'s arguments. In a vmap, this also gathers the vmap's axis."""
     return "jax.shard_map" in text and "vmap" not in text
 
 
@@ -323,7 +323,7 @@ def again_named(f):
 
 
 def written_again(module: ast.Module, ways: Sequence[Rewrite], pick: random.Random) -> str | None:
-    """Return the text after these rewrites in turn; None if one of them changes nothing."""
+    """Apply rewrites one after the other and return the text; None if one of the rewrites changes nothing."""
     for way in ways:
         was, module = ast.unparse(module), way(module, pick)
         if ast.unparse(module) == was:

@@ -11,7 +11,7 @@ from grader.course.reference import reference_source
 
 
 def right_sources(course: Course, name: str) -> list[str]:
-    """Return the texts of an exercise that earn all points: its reference, then its alternatives."""
+    """Return the solutions of an exercise that earn all points: its reference, then its alternatives."""
     exercise = course.exercises[name]
     perfect = answers(course, exercise, "perfect")
     replaced = [None, *exercise.alternatives.values()]
@@ -19,9 +19,9 @@ def right_sources(course: Course, name: str) -> list[str]:
 
 
 def right_class(course: Course, folder: Path, module: str = "") -> list[str]:
-    """Write one folder per student, and return the students' names. The first has all references (of one module).
+    """Write one folder per student, and return the students' names. With ``module``, only exercises of this module.
 
-    Student n has the n-th alternative of each exercise with at least n alternatives.
+    Student 0 submits the reference of each exercise, and student n the n-th alternative of each exercise that has it.
     """
     names = [name for name in course.exercises if module in ("", course.module_of[name])]
     students = []

@@ -1,11 +1,12 @@
 """Look for unknown attacks: ``python -m tests.search --minutes N --seed S``.
 
-There are two generators. An equal seed repeats their tries. ``programs`` changes the programs of honest and of wrong
-submissions, as text and as bytes, and passes them to the runner as if a tracer had sent them. ``patches`` replaces
-one public name that tracing uses, in JAX or in Python's library, in an honest or a wrong solution.
+There are two generators. With an equal seed they repeat their tries. ``programs`` changes the traced programs of
+honest and wrong submissions, as text or as bytes, and runs them as if the tracer had sent them. ``patches`` adds code
+to an honest or a wrong solution that replaces a public name in JAX or in Python's library.
 
-These rules must hold: wrong submissions gain nothing, no other report changes by a byte, no result is ever broken,
-and the workers continue. The facts of a program that ran must equal the interpreter's counts.
+These rules must hold: wrong submissions gain no points, the reports of other submissions do not change by a byte, no
+result is ``broken``, and the workers continue. The grader's facts of each program must include the counts of the
+interpreter (``tests.interpreter``).
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ HONEST = {
         body="lambda a: jax.lax.psum(jax.lax.fori_loop(0, a.shape[0], lambda i, t: t + a[i], 0 * a[0]), 'x')", out=""
     ),
 }
-# Wrong programs that no small change makes right. Each contains an operation on which the grader's facts depend.
+# Wrong programs. No small change makes them right. Each has an operation on which the grader's facts depend.
 WRONG = {
     "part": MAPPED.format(body="lambda a: (a * a + 3).sum(0)", out="'x'"),
     "gathered": MAPPED.format(body="lambda a: jax.lax.psum(jax.lax.all_gather(a, 'x').cumsum(0)[0, 0] * 7, 'x')", out=""),
@@ -80,8 +81,8 @@ class Found:
     Attributes:
         tried: number of tries, by kind.
         ran: number of changed programs that ran.
-        counted: number of programs that the interpreter counted.
-        wrong: findings: kind, number of the try, what was wrong, and how to repeat it.
+        counted: number of changed programs that the interpreter also ran.
+        wrong: the findings: kind and number of the try, what was wrong, and the change or patch.
     """
 
     tried: dict[str, int] = field(default_factory=dict)
@@ -99,7 +100,7 @@ class Found:
 
 
 def search(seed: int, *, minutes: float = math.inf, most: int | None = None, kinds: str = "programs patches") -> Found:
-    """Try until the time is used up, or until each kind had ``most`` tries."""
+    """Try for ``minutes``, or until each kind had ``most`` tries."""
     found = Found()
     until = time.monotonic() + 60 * minutes
     course = load_course(COURSE / "course.yaml")
@@ -127,7 +128,7 @@ OWNERS = (
     "numpy", "builtins", "io", "os", "sys", "json", "struct", "signal", "types", "ast", "linecache", "contextlib",
     "traceback", "math", "re", "difflib", "functools", "fractions", "decimal", "time", "gc", "threading", "inspect",
 )  # fmt: skip
-# Replacements for a name; ``was`` is the original.
+# Texts that replace a name. In them, ``was`` is the original function.
 STAND_INS = {
     "gives zeros": "lambda *a, **k: jnp.zeros(getattr(a[0], 'shape', ())) if a else 0",
     "gives its argument": "lambda *a, **k: a[0] if a else None",
@@ -161,7 +162,7 @@ def patch():
 
 @cache
 def names() -> tuple[tuple[str, tuple[str, ...], str], ...]:
-    """Return public attributes of the modules, and methods of JAX's classes: module, path, name."""
+    """Return (module, path, name) of each name to patch: public attributes of modules, methods of JAX's classes."""
     found: dict[int | tuple, tuple[str, tuple[str, ...], str]] = {}
     for module in OWNERS:
         owner = importlib.import_module(module)
@@ -177,7 +178,7 @@ def names() -> tuple[tuple[str, tuple[str, ...], str], ...]:
 
 
 def patches(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]:
-    """Grade honest and wrong solutions with one name patched, while the file loads or the function is traced."""
+    """Grade honest and wrong solutions that replace one name, while the file loads or while the function is traced."""
     alone = [grader.grade(submission("honest", HEAD + HONEST[name] + HONEST_OTHERS), [NAME]) for name in HONEST]
     if [report.earned for report in alone] != [FULL] * len(alone):
         raise RuntimeError(f"honest work earns {[report.earned for report in alone]}")
@@ -224,7 +225,7 @@ def patches(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]
 
 
 def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]:
-    """Change programs of honest and wrong submissions, run them, and judge the findings."""
+    """Change traced programs of honest and wrong submissions, run them, and judge the results."""
     workers = grader.hosts[0]
     exercise = grader.course.exercise(NAME)
     asks = [a for a in grader.plan(NAME, public=False) if isinstance(a.of, Call)]
@@ -269,14 +270,14 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
 
 
 def traced(workers: Workers, ask: Any, text: str, files: list[str]) -> bytes:
-    """Return the program of a source, from a normal tracer."""
+    """Return the program that the tracer makes of a submission's text."""
     source = {"name": files[0], "chunks": [[files[0], text]]}
     frames = list(workers.tracer.trace(source, [ask.for_tracer(files)], []))
     return next(blobs[0] for frame, blobs in frames if frame.get("body", {}).get("program"))
 
 
 def miscounted(code: bytes, ask: Any, seen: Observation, found: Found) -> Iterator[str]:
-    """Yield the differences between a program's facts and the interpreter's counts on each device."""
+    """Run a program in the interpreter. Yield one line for each difference from the observed results and facts."""
     about = ask.for_tracer([])
     arrays = [np.asarray(v) for v in ask.inputs[0].values()]
     try:
@@ -311,7 +312,7 @@ Change = Callable[[str, random.Random], str]
 
 
 def changed(code: bytes, pick: random.Random, all_of_them: list[bytes]) -> tuple[bytes, str]:
-    """Return a changed program, and the change. The program is one that MLIR can write, or arbitrary bytes."""
+    """Change a program at random, as text that MLIR accepts or as bytes. Return the new program and the change."""
     if pick.random() < 0.15:
         return garbled(code, pick, all_of_them)
     text = written(code, generic=pick.random() < 0.6)
@@ -375,7 +376,7 @@ def bytecode(text: str) -> bytes | None:
 
 
 def _swap(text: str, pick: random.Random, pattern: str, choices: Callable[[str], Any]) -> str:
-    """Replace one place that fits a pattern with one of ``choices``."""
+    """Find a random match of a pattern, and replace it with one of ``choices``."""
     places = list(re.finditer(pattern, text))
     if not places:
         return text
@@ -543,7 +544,7 @@ def add_to_the_module(text: str, pick: random.Random) -> str:
 
 
 def wrap_main(text: str, pick: random.Random) -> str:
-    """Put main into a branch or into the body of a loop, with other code beside it."""
+    """Move main's body to the function ``inner``. Main calls it in a branch, in a loop or beside a composite."""
     found = re.search(r"func\.func public @main\((%\w+): (tensor<\w+>).*?\) -> \(?(tensor<\w+>)", text)
     if found is None or "func.func private @inner" in text:
         return text

@@ -1,4 +1,4 @@
-"""Made-up observations for tests of the code that reads them."""
+"""Made-up observations, for tests of code that reads observations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sharded(
     due: str | None = None,
     **more: Any,
 ) -> Sharded:
-    """Return ``value`` laid out by ``spec``. ``due``: the dtype that the ask requires; by default ``dtype``."""
+    """Return ``value`` laid out by ``spec``. ``due``: the required dtype; by default ``dtype``."""
     whole = value.astype(dtype_of(dtype))
     slices = owner_slices(whole.shape, spec, mesh)
     shards = [whole[tuple(slice(a, b) for a, b in where)].copy() for where in slices]
@@ -34,7 +34,7 @@ def sharded(
 
 
 def collective(kind: str, *axes: str, **more: Any) -> Collective:
-    """Return a collective. ``count`` and ``sent`` may be numbers, or None for a number that the facts do not know."""
+    """Return a collective. ``count`` and ``sent`` are numbers, or None for an unknown number."""
     count, sent = (UNKNOWN if n is None else Interval.of(n) for n in (more.pop("count", 1), more.pop("sent", 64)))
     return Collective(kind, axes, more.pop("bytes", 64), sent, count, **more)
 
@@ -49,7 +49,7 @@ def finding(of: Observation | Sequence[Outcome] | Fault) -> Finding:
 
 
 def held(found: Finding) -> Any:
-    """Return the one attribute that a finding has: an observation, a list of outcomes, or a fault."""
+    """Return the only attribute of a finding that is set: an observation, a list of outcomes, or a fault."""
     return found.observation or found.fault or list(found.outcomes)
 
 
@@ -60,7 +60,7 @@ def seen(*collectives: Collective, mesh: Mapping[str, int] = MESH, **more: Any) 
 
 
 def reason(check: object, *args: object, **kwargs: object) -> str:
-    """Return the reason of a check that must fail."""
+    """Call a check, assert that it fails, and return the reason of the failure."""
     with pytest.raises(Failure) as failure:
         check(*args, **kwargs)  # type: ignore[operator]
     return failure.value.reason

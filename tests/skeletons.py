@@ -1,16 +1,16 @@
 """Look for programs that earn points without the required work: ``python -m tests.skeletons --minutes N --seed S``.
 
 ``timed`` makes programs that run a fake (``tests.faking``) in timing calls and the honest program in all other calls.
-Only fakes that are wrong if used in all calls are tried. A fake gains in two cases:
+It tries only fakes that the grader refuses if they run in all calls. A fake gains points in two cases:
 
 - A check of a timing call passes although the timed program differs from the honest one.
 - All checks pass with a shorter step than the honest program's.
 
-It is no gain if the grader also judged the fake's own values and found them right: for example permutes in bfloat16,
-if all arrays are in bfloat16.
+A fake gains nothing if the grader also judged the fake's values and found them right. An example is a fake with
+permutes in bfloat16, where all arrays are in bfloat16.
 
-``disguised`` makes work that a check refuses look like other work (``tests.disguises``). It gains if it passes a
-check that the undisguised work fails.
+``disguised`` makes programs with work in disguise (``tests.disguises``). A program gains points if it passes a check
+that the program with the undisguised work fails.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from tests.texts import Text, course_grader, graded, results_of, right_texts, tr
 
 @dataclass(frozen=True)
 class Gain:
-    """A gain that a program should not have.
+    """Points or a shorter step that a program earned without the required work.
 
     Attributes:
-        text: the program that was changed.
-        kind: the fake or disguise.
-        by: the property that the fake's condition examines, or the place of the disguised work.
+        text: the original program.
+        kind: the name of the fake or disguise.
+        by: the property that the fake's condition examines, or where the disguised work is added.
         what: what the program gains.
-        program: its text.
+        program: the text of the changed program.
     """
 
     text: Text
@@ -67,10 +67,10 @@ class Found:
     """Results of a search.
 
     Attributes:
-        tried: number of programs, by exercise, by kind and by condition.
-        gained: number of programs that gained, by the same keys.
-        timed: number of programs that ran a fake in a timing call.
-        gains: the gains.
+        tried: numbers of tried programs, by exercise, by kind and by condition.
+        gained: numbers of programs with a gain, by exercise, by kind and by condition.
+        timed: number of tried programs that ran a fake in a timing call.
+        gains: one entry for each gain.
     """
 
     tried: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -100,7 +100,7 @@ When = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]
 
 @dataclass(frozen=True)
 class Target:
-    """A timed task, and the checks that look at its time."""
+    """A task with timing calls."""
 
     exercise: Exercise
     task: Task
@@ -114,12 +114,12 @@ class Target:
         return isinstance(call, Call) and call.task is self.task and call.timing is not None
 
     def asks(self, grader: Grader, of: Any = None) -> list[Ask]:
-        """Return the asks of its timing calls, or of one of these calls."""
+        """Return the asks of the task's timing calls; with ``of``, only of this call."""
         plan = [a for a in grader.plan(self.exercise.id, False) if self._times(a.of)]
         return [a for a in plan if of is None or a.of is of]
 
     def judged(self, grader: Grader) -> dict[When, When]:
-        """Return for each timing ask the ask that judges the values of its program."""
+        """Return for each timing ask the ask (mesh and sizes) on which the grader judges the values of a program."""
         found = {}
         for ask in self.asks(grader):
             assert isinstance(ask.of, Call) and ask.of.timed is not None
@@ -129,7 +129,7 @@ class Target:
         return found
 
     def tests(self, grader: Grader, by: str) -> list[str]:
-        """Return the conditions on a property, filled in with what learners know about this task's timing calls."""
+        """Return the conditions on the property ``by``, with the sizes of this task's public timing call filled in."""
         asks = [a for a in self.asks(grader) if not a.hidden_sizes] or self.asks(grader)
         shapes = {_shape(a) for a in asks}
         meshes = [dict(a.mesh) for a in asks]
@@ -147,7 +147,7 @@ def targets(grader: Grader, only: str) -> list[Target]:
 
 
 def _shape(ask: Ask) -> tuple[int, ...]:
-    """Return the shape of the first array with dimensions, as the task receives it. A body receives a shard."""
+    """Return the shape of the first array with dimensions, as the task's function receives it (a shard for a body)."""
     assert isinstance(ask.of, Call)
     arrays = [array for name, tree in ask.of.args.items() for _, array in leaves(tree, name)]
     array = next(a for a in arrays if a.shape)
@@ -191,7 +191,7 @@ def timed(grader: Grader, pick: random.Random, found: Found, only: str) -> Itera
 
 
 def gained(grader: Grader, target: Target, report: ExerciseReport, honest: ExerciseReport) -> tuple[list[str], bool]:
-    """Return the points that the program gains by its fake, and whether the fake ran in a timing call at all."""
+    """Return one line for each gain by a fake, and whether the fake ran in a timing call."""
     due, got = _steps(honest), _steps(report)
     judged, values, right = target.judged(grader), _programs(report), _programs(honest)
     other = {
@@ -219,12 +219,12 @@ def _when(ask: Ask) -> When:
 
 
 def _programs(report: ExerciseReport) -> dict[When, str]:
-    """Return the program of each ask that judges values."""
+    """Return the program of each ask on which the grader judged values, by mesh and sizes."""
     return {(tuple(e.mesh.items()), tuple(e.dims.items())): e.program for e in report.evidence if e.step is None}
 
 
 def _steps(report: ExerciseReport) -> dict[When, tuple[str, int]]:
-    """Return the program and the step's time for each timing ask."""
+    """Return the program and the step's time of each timing ask, by mesh and sizes."""
     return {
         (tuple(e.mesh.items()), tuple(e.dims.items())): (e.program, e.step)
         for e in report.evidence
@@ -273,7 +273,7 @@ def search(
     grader: Grader, seed: int, *, minutes: float = math.inf, most: int | None = None, only: str = "",
     kinds: str = "timed disguised", loud: bool = False,
 ) -> Found:  # fmt: skip
-    """Try until the time or the number of programs of each generator is used up."""
+    """Try programs for ``minutes``, but at most ``most`` programs of each generator."""
     found, until = Found(), time.monotonic() + 60 * minutes
     tries = [
         one(grader, random.Random(f"{seed} {one.__name__}"), found, only)

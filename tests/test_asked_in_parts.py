@@ -1,4 +1,4 @@
-"""Trees, steps and relations, from a submission to its report. The exercises are those of the documentation."""
+"""Grade submissions with trees, steps and relations. The exercises are examples of the documentation."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def submitted(course: Course, text: str) -> Submission:
 
 
 def right(course: Course, was: str = "", becomes: str = "") -> str:
-    """Return the solution, with one text replaced."""
+    """Return the solution, with the text ``was`` replaced by ``becomes``."""
     text = reference_source(course.exercise(next(iter(course.module_of))), {})
     assert was in text
     return text.replace(was, becomes) if was else text
@@ -160,7 +160,7 @@ def test_why_shows_every_call_that_a_relation_compares(course: Course) -> None:
     asked = [line for line in found.lines if line.startswith("loss: ")]
     assert "'remat': True" in asked[0] and "'remat': False" in asked[1]
     assert [line.split(",")[0] for line in asked[:4]] == ["loss: mesh {'x': 4}"] * 2 + ["loss: mesh {'x': 2"] * 2
-    # The program runs once on public inputs, and twice on hidden inputs.
+    # The grader runs the program once on public inputs, and twice on hidden inputs.
     assert len([line for line in found.lines if line.startswith("  run ")]) == 4 + 2 * 2
 
 

@@ -1,4 +1,4 @@
-"""The timelines in the documents and statements are those that the clock makes of the programs."""
+"""Each timeline in a document or statement is equal to the timeline that the clock draws for the program."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_picture_is_as_the_command_would_write_it(pictures: ModuleType, ma
 
 
 def drawn_in(pictures: ModuleType, made: dict[Path, str], name: str) -> str:
-    """Return the part "In time" of a statement."""
+    """Return the part "In time" of the statement of exercise ``name``."""
     (path,) = (path for path in made if path.stem == name)
     (drawn,) = re.findall(pictures.IN_TIME, made[path])
     return drawn

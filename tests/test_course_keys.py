@@ -1,4 +1,4 @@
-"""The answer keys of modules 01 to 03, each derived in a second way."""
+"""The answers of modules 01 to 03. The tests derive each answer in a second way."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cases_of(exercise: Exercise, check: str) -> list[dict]:
 
 
 def blocks(shape: tuple[int, ...], spec: tuple, mesh: dict[str, int]) -> list[tuple[int, ...]]:
-    """Return the shape that each device holds, from the indices that it owns."""
+    """Return the shape of each device's block of an array, from the slices that the device owns."""
     return [tuple(stop - start for start, stop in where) for where in owner_slices(shape, spec, mesh)]
 
 
@@ -39,7 +39,7 @@ def ring_seconds(size: float, n: int, chip: str) -> float:
 
 
 def wire_bytes_of_all_to_all(size: float, n: int) -> float:
-    """Return the bytes on the clockwise wire out of device 0. The chunk for the opposite device goes half each way."""
+    """Return the bytes on device 0's clockwise wire. Half of the opposite device's chunk moves in each direction."""
     chunk, load = size / n**2, 0.0
     for source in range(n):
         for distance in range(1, n // 2 + 1):
@@ -49,7 +49,7 @@ def wire_bytes_of_all_to_all(size: float, n: int) -> float:
 
 
 def all_reduce_sends(size: float, n: int) -> float:
-    """Return the bytes that one device sends. In each of two passes it sends every chunk except its last."""
+    """Return the bytes that one device sends in a ring all-reduce: in each of two passes, all chunks except one."""
     reduce_scatter = sum(size / n for chunk in range(n) if chunk != 0)
     all_gather = sum(size / n for chunk in range(n) if chunk != 1)
     return reduce_scatter + all_gather
@@ -84,7 +84,10 @@ def test_memory_is_the_sum_of_what_the_devices_hold(check):
 
 @pytest.mark.parametrize("check", ["choose_small_batch", "choose_large_batch"])
 def test_choose_follows_the_crossovers_on_paper(check):
-    """F cancels. Below B = C/W communication limits both (2·D·F against 4·B·F); above, compute limits the first."""
+    """The faster plan does not depend on F. Below B = C/W, communication limits both plans: 2·D·F against 4·B·F bytes.
+
+    Above, compute limits the first plan.
+    """
     exercise = COURSE.exercise("c5_choose")
     cases = cases_of(exercise, check)
     for case in cases:

@@ -1,4 +1,4 @@
-"""An author's mistake gives one line with the file, the line, what is wrong and what mends it."""
+"""An author's mistake gives one error line: the file, the line number, what is wrong and how to mend it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SECOND = (
 
 
 def complaint(folder: Path, was: str, becomes: str) -> str:
-    """Return the message about the exercise, from the line number on."""
+    """Write an exercise with a mistake, and return the error message from the line number on."""
     with pytest.raises(CourseError) as error:
         made_up(folder, was, becomes).exercise("x1_gather")
     assert "\n" not in str(error.value)

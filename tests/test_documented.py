@@ -1,4 +1,4 @@
-"""The examples of the documentation are exercises that ``verify`` proves, each in its own course."""
+"""``shardlings verify`` proves each example of the documentation, in a course with only this example."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PER_STUDENT = "variants: {mode: per_student, seed: s}\n"
 
 
 def course_of(folder: Path, name: str, text: str, more: str = "") -> Course:
-    """Return a course with only this exercise."""
+    """Write a course that has only the exercise ``text``."""
     place = folder / "solutions" / "01_shown"
     place.mkdir(parents=True)
     (place / f"{name}.py").write_text(text)
@@ -47,7 +47,7 @@ ASKING = [(name, text) for name, text in EXAMPLES if any(f"@exercise.{word}(" in
     ],
 )
 def test_an_example_is_proved(workers: Workers, tmp_path: Path, name: str, text: str, more: str) -> None:
-    """Examples with questions also run with different numbers for each student."""
+    """For examples with questions, ``more`` gives each student different numbers."""
     course = course_of(tmp_path, name, text, more)
     build(course)
     grader = Grader(course, "none", here=cast(Any, workers))

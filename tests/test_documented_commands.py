@@ -24,7 +24,7 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(shardlings [^`]+)`")
 STARTS = ("$ ", "shardlings ", "nbgrader ", "make ", "pip ")
 
-# For each page and beginning of a block, the reason why the block is not run.
+# Blocks that the tests do not run: (page, beginning of the block) and the reason.
 NOT_RUN = {
     ("README.md", "make demo"): "makes an environment from a package index; .ci/run does",
     ("README.md", "shardlings list"): "docs/index.md runs them",
@@ -55,7 +55,7 @@ NOT_RUN = {
     ("docs/wings/predict.md", "shardlings predict f1"): "needs a TPU; tests/wings/predict/test_command.py predicts a step",
     ("docs/wings/predict.md", "shardlings predict"): "measures this machine for a minute; tests/wings/predict/test_command.py runs small ones",
 }  # fmt: skip
-# Commands that a page's prose describes before a block of commands.
+# Commands that the tests run before a block, because the page's prose asks for them.
 BEFORE = {
     ("docs/index.md", "shardlings submit"): "cp examples/submissions/ada/c1_no_communication.py exercises/03_matmuls/",
 }
@@ -72,7 +72,7 @@ def is_command(body: str) -> bool:
 
 
 def table_entry(table: dict[tuple[str, str], str], page: str, block: str) -> str:
-    """Return the table's entry for a block, or '' if there is none."""
+    """Return the table's entry for a block, or '' if the table has no entry."""
     return next((text for (where, start), text in table.items() if where == page and block.startswith(start)), "")
 
 
@@ -89,7 +89,7 @@ class Wrong(Exception):
 
 
 def parsed(words: list[str], whole: bool) -> None:
-    """Raise Wrong for unknown commands and options; with ``whole``, also for wrong values and numbers of arguments."""
+    """Raise Wrong if a command or option does not exist; with ``whole``, also for missing values or too many words."""
     command: Any = typer.main.get_command(app)
     while words and words[0] in (inner := getattr(command, "commands", {})):
         command, words = inner[words[0]], words[1:]
@@ -154,7 +154,7 @@ RUN = [page for page in PAGES if any(not table_entry(NOT_RUN, page, block) for b
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """Return a copy of the course to work in, with ``shardlings`` from this checkout."""
+    """Return a copy of the course in which commands run, with the ``shardlings`` of this checkout."""
     folder = tmp_path / "checkout"
     for name in ("solutions", "exercises", "examples"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -169,7 +169,7 @@ def checkout(tmp_path: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUN)
 def test_a_pages_commands_print_the_output_that_it_shows(page: str, checkout: Path) -> None:
-    """One shell runs all blocks of the page. ``check`` may exit with 1, because it may find failures."""
+    """One shell runs all blocks of the page. ``shardlings check`` may exit with code 1, because checks may fail."""
     script = ['shardlings() { command shardlings "$@" || [ $? = 1 ]; }']
     for block in blocks(page):
         if not table_entry(NOT_RUN, page, block):

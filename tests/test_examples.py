@@ -1,4 +1,4 @@
-"""The real command grades the example submissions: expected points and reasons, and equal bytes in every order."""
+"""The ``shardlings`` command grades the example submissions. The tests compare points, reasons and files of reports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def place(student: str) -> Path:
 
 
 def isolation() -> str:
-    """Return ``auto``, or ``none`` without a sandbox. The examples are the project's own code, so ``none`` is safe."""
+    """Return ``auto``; ``none`` on machines without a sandbox. The project wrote the examples, so ``none`` is safe."""
     try:
         print("isolation:", best_tier("auto"))
     except NoIsolation:
@@ -64,7 +64,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def differences(report: dict[str, Any], expected: dict[str, Any]) -> Iterator[str]:
-    """Yield one line for each difference between a report and the expected results."""
+    """Yield one line for each difference between a report and the expected points and reasons."""
     if report["earned"] != expected["earned"]:
         yield f"earned {report['earned']:g}, expected {expected['earned']:g}"
     handed_in = {e["exercise"]: e for e in report["exercises"] if e["handed_in"]}
@@ -99,7 +99,7 @@ def test_there_is_an_example_for_every_expectation() -> None:
 
 @pytest.mark.slow
 def test_the_demo_shows_a_class(tmp_path: Path) -> None:
-    """The first page after ``make demo`` has one assignment, submitted by all students, with typical scores."""
+    """The class page of ``make demo`` has one assignment. All students submitted it, and their scores vary."""
     words = ["grade", str(EXAMPLES), "--out", str(tmp_path), "-j", "2", "--isolation", isolation(), "--json"]
     run = [sys.executable, "-m", "grader.cli", *words]
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
@@ -127,7 +127,7 @@ def test_every_example_gets_its_expected_points_and_reasons(graded: Path) -> Non
 
 @pytest.mark.slow
 def test_reports_do_not_depend_on_how_they_were_made(graded: Path, tmp_path: Path) -> None:
-    """A run that was killed and continued with one job gives the bytes of a run with two jobs."""
+    """A run with one job that continues a killed run writes files that are equal to those of a run with two jobs."""
     killed = tmp_path / "killed"
     made = killed_after_the_first_save(killed)
     assert 0 < len(made) < len(EXPECTED) and not list((killed / "reports").iterdir())
@@ -144,9 +144,9 @@ def test_reports_do_not_depend_on_how_they_were_made(graded: Path, tmp_path: Pat
 
 
 def killed_after_the_first_save(out: Path) -> dict[str, bytes]:
-    """Kill a run as soon as its database has reports, and return these reports by student.
+    """Start a run, kill it as soon as its database has reports, and return these reports by student.
 
-    The grader saves the first report at once, and the following reports about once a second.
+    The grader saves the first report at once, and later reports about once a second.
     """
     running = subprocess.Popen(command(out, 2), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -159,5 +159,5 @@ def killed_after_the_first_save(out: Path) -> dict[str, bytes]:
 
 
 def files_of(out: Path) -> set[str]:
-    """Return all files, except temporary files that a killed writer may leave and that no code reads."""
+    """Return all files, except temporary files that a killed run may leave behind. The grader never reads these."""
     return {str(p.relative_to(out)) for p in out.rglob("*") if p.is_file() and not p.name.startswith(".tmp-")}

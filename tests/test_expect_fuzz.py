@@ -1,4 +1,4 @@
-"""Checks on results of any dtype, shape and value: a check passes or fails, and never breaks."""
+"""The checks get results of any dtype, shape and value. A check passes or fails, and never raises another error."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_values_of_any_kind_pass_or_fail(got: Any, shape: tuple[int, ...], seed:
 @MANY
 @given(returned, st.sampled_from(["scaled", "moved", "same", "zero", "partial"]), st.data())
 def test_values_near_the_reference_pass_or_fail(got: Sharded, how: str, data: st.DataObject) -> None:
-    """The nearer a result is to the right one, the more guesses ``diagnose`` tries."""
+    """These results are near the reference, because ``diagnose`` then tries more explanations."""
     want = np.nan_to_num(np.real(wide(got.value)), posinf=7.0, neginf=-7.0)
     if how == "scaled":
         want = want * data.draw(st.sampled_from([4, 0.5, 8, -1, 1e-9]))
@@ -205,7 +205,7 @@ def judged(exercise: Exercise, answer: Any) -> list[Result]:
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d != "float32"])
 @pytest.mark.parametrize("kind", ["task", "body"])
 def test_a_result_of_a_wrong_dtype_fails_and_is_never_the_graders_fault(dtype: str, kind: str) -> None:
-    """Earlier, float8 zeros passed the check, and int4 raised an error in it, which cost no points."""
+    """In earlier versions float8 zeros passed the check, and an int4 result counted as the grader's fault."""
     for factor in (0, 2):
 
         def answer(ask: Ask, one: dict, factor: int = factor) -> list[Sharded]:
@@ -235,7 +235,7 @@ def test_a_wrong_number_of_results_fails_and_is_never_the_graders_fault(many: in
 
 
 def test_any_result_is_judged() -> None:
-    """Results of every dtype, shape and layout pass or fail."""
+    """For results of every dtype, shape and layout, each check passes or fails."""
     exercise = asked()
     for seed, (dtype, shape, spec) in enumerate(itertools.product(DTYPES, SHAPES, SPECS)):
         got = laid_out(filled(shape, dtype, seed), spec)
@@ -245,7 +245,7 @@ def test_any_result_is_judged() -> None:
 
 
 def test_values_are_judged_in_the_dtype_that_jax_uses() -> None:
-    """The arrays of int4, float8 and other dtypes are the results of programs on a real device."""
+    """The tested arrays (int4, float8 and others) are results of JAX programs."""
     for name in ("int4", "uint2", "float8_e5m2", "float4_e2m1fn", "bfloat16", "complex64", "bool"):
         zeros = np.asarray(jax.jit(lambda name=name: jnp.zeros((8, 4), name))())
         about, data = pack_array(zeros)

@@ -1,4 +1,4 @@
-"""Every parser of submitted bytes gets arbitrary bytes: it accepts or refuses them, and never crashes."""
+"""Every parser of submitted bytes gets arbitrary bytes. A parser accepts or refuses bytes, and never crashes."""
 
 from __future__ import annotations
 

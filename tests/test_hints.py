@@ -1,4 +1,4 @@
-"""Learners' wrong programs get the right hint. ``bench/hints.py`` measures this for many more programs."""
+"""Wrong programs get the hint of their misconception. ``bench/hints.py`` tests many more wrong programs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Attacks on the grader: the whole corpus with the real command, and each layer of protection alone.
+"""Attacks on the grader. The tests grade the corpus with ``shardlings grade``, and attack each layer of protection.
 
 ``tests/submissions/hostile`` has the corpus and its verdicts. ``naive.py`` shows each attack's gain from a grader
-without protection; from this grader it must gain nothing. ``tests/attack.py`` runs the corpus and examines the
+without protection. From this grader, no attack may gain anything. ``tests/attack.py`` runs the corpus and examines the
 machine.
 """
 
@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VERDICTS = attack.read_verdicts()
 TIERS = [t for t in ("sandlock", "bwrap") if not tiers.available(t)]
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes need Linux")
-# Attacks of each class, because the whole corpus would take too long.
+# One or more attacks of each class. The whole corpus would take too long.
 SAMPLE = [
     "read_course", "read_proc_environ", "read_subprocess", "memory_of_parent", "memory_ptrace", "forge_passed",
     "forge_deep_frame", "facts_composite", "facts_io_callback", "value_surrogate", "payload_zip_slip", "loop_swallows",
@@ -122,7 +122,7 @@ SMALL = Limits(trace_seconds=4, total_seconds=8, run_seconds=10, memory_mib=3072
 
 
 def ask_child(tier: str, source: str, *, beside: Worker | None = None) -> tuple[list[Any], str]:
-    """Run ``go()`` of a source in a sandbox. Return its result and how its process ended."""
+    """Run ``go()`` of a source in a sandbox. Return the result of ``go()``, and how the process ended."""
     asked = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
     values: list[Any] = []
     ended = ""
@@ -171,7 +171,7 @@ def go():
 )  # fmt: skip
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_ways_a_child_ends_are_distinguished(tier: str, body: str, ended: str):
-    """The result must not depend on the machine's load or the child's speed."""
+    """How a child ends must not depend on the machine's load or on the child's speed."""
     values, how = ask_child(tier, body)
     assert how == ended
     if "O_TMPFILE" in body:
@@ -180,7 +180,7 @@ def test_the_ways_a_child_ends_are_distinguished(tier: str, body: str, ended: st
 
 @pytest.mark.slow
 def test_a_sleeping_submission_is_ended_by_the_time_limit():
-    """Sleep counts towards the submission's time, so the long limit of wall time is not needed."""
+    """Sleep counts as time of the submission, so the worker need not wait for the longer limit of wall time."""
     limits = Limits(trace_seconds=0.1, total_seconds=0.5)
     began = time.monotonic()
     with Worker("trace", TIERS[0], 2, limits) as one:
@@ -234,7 +234,7 @@ endings = [
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_keeper_survives_all_leftovers_and_ends_of_a_child(tier: str):
-    """No ending of a child is the grader's fault. The same worker answers the next request in an empty folder."""
+    """However a child ends, the worker survives, and it answers the next request in an empty folder."""
     ends = "\nfor _ in range(9):\n    pick.choice(endings)()\n"
     honest = "import os\ndef go(): return os.listdir(os.getcwd())"
     asked = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
@@ -437,7 +437,7 @@ def test_any_folder_can_be_emptied(tmp_path: Path):
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_no_submission_finds_files_of_an_earlier_one(tier: str):
-    """sandlock lets no process delete such deep folders. The test reads no reply after the end of a request."""
+    """In the tier ``sandlock``, no process can delete folders as deep as those that the submissions make."""
     deep = "import os\nfor i in range(6000):\n    os.mkdir('deep')\n    os.chdir('deep')"
     ends = []
     with Worker("trace", tier, 2, SMALL) as one:
@@ -451,7 +451,7 @@ def test_no_submission_finds_files_of_an_earlier_one(tier: str):
 
 @LINUX
 def test_a_folder_that_cannot_be_emptied_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """After this, the worker ends, and the next one uses a new folder."""
+    """``scratch.empty`` returns False. A worker then ends, and the next worker uses a new folder."""
     assert not scratch.empty(str(tmp_path / "gone"))
     (tmp_path / "a").mkdir()
     (tmp_path / "b").touch()
@@ -482,7 +482,7 @@ def all_reduce(
 
 
 def look(body: str, functions: str = "", result: str = "tensor<8xf32>") -> facts.Facts:
-    """Return the facts of a hand-made program after its admission."""
+    """Admit a handwritten program, and return its facts."""
     main = f"func.func public @main(%a: tensor<8xf32>) -> {result} {{ {body} }}"
     code = code_of(f'module {{ sdy.mesh @mesh = <["x"=4]> {main} {functions} }}')
     argument = {"shape": [8], "dtype": "float32", "spec": {"spec": []}}
@@ -599,7 +599,7 @@ def test_scattering_into_a_single_number_has_no_known_flops():
 
 @pytest.mark.parametrize("kind", ["i2", "i4", "ui2", "ui4"])
 def test_a_loop_over_narrow_numbers_is_not_counted(kind: str):
-    """Python cannot read these numbers. Earlier, this counted as the grader's fault."""
+    """Python cannot read constants of these types. In earlier versions this counted as the grader's fault."""
     body = f"""%s = stablehlo.constant dense<0> : tensor<{kind}>
       %r:2 = stablehlo.while(%i = %s, %v = %a) : tensor<{kind}>, tensor<8xf32>
       cond {{ %b = stablehlo.constant dense<1> : tensor<{kind}>

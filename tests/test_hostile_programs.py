@@ -3,11 +3,11 @@
 ``tests/submissions/hostile/programs`` has a folder for each attacked exercise. The files ``honest*.py`` define some
 of its tasks and earn all their points. Every other file is an attack on some tasks. Its docstring has these fields:
 
-    changes: optional; the file whose functions and variables the attack replaces; equal parts are left out
+    changes: optional; a file of the folder; the attack replaces some of its functions and variables
     kind: the kind of attack
     earns: points, of the points of its tasks
-    fails: the checks that fail or are not tried, or "nothing"
-    says: part of the first reason, or "nothing"
+    fails: the names of checks that fail or are not tried, or "nothing"
+    says: part of the first failed check's reason, or "nothing"
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Program:
 
     @cached_property
     def text(self) -> str:
-        """Return the submission: the file it changes, if any, then the file. Later definitions replace earlier ones."""
+        """Return the submission: the text of the file in ``changes``, if any, followed by the text of this file."""
         changed = self.header.get("changes")
         return f"{(self.path.parent / changed).read_text(encoding='utf-8')}\n\n{self.own}" if changed else self.own
 

@@ -1,4 +1,4 @@
-"""No text recommends to install shardlings by name from an index, because any person may register that name there."""
+"""No text tells users to install shardlings by name from a package index, where strangers may register the name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts derived in two ways: a program's facts must include all counts of a small interpreter."""
+"""A second derivation of facts: a small interpreter counts, and each fact (an interval) must include the count."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _devices(devices: int) -> None:
 
 
 def lowered(body: Callable, sizes: Mapping[str, int] = MESH) -> tuple[Callable, Any]:
-    """Compile a shard_map of a per-device function over a float32[8, 16]. Return the function and its module."""
+    """Compile a shard_map of a per-device function of a float32[8, 16]. Return the compiled function and its module."""
     mesh = make_mesh(dict(sizes))
     fn = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=SPEC, out_specs=SPEC, check_vma=False), keep_unused=True)
     sharding = NamedSharding(mesh, SPEC)
@@ -58,7 +58,7 @@ def lowered(body: Callable, sizes: Mapping[str, int] = MESH) -> tuple[Callable, 
 
 
 def outside(found: facts.Facts, counts: interpreter.Counts) -> list[str]:
-    """Return one line for each count that is outside of its fact."""
+    """Return one line for each count that is outside of the interval of its fact."""
     wrong = []
 
     def within(what: str, interval: Interval, really: float, slack: float = 0) -> None:
@@ -72,7 +72,7 @@ def outside(found: facts.Facts, counts: interpreter.Counts) -> list[str]:
             sent = sum(n for k, n in counts.sent[device].items() if KIND.get(k, k) == kind)
             within(f"{kind} on device {device}", total(collectives, lambda c: Interval.of(1)), ran)
             interval = total(collectives, lambda c, d=device: c.sent_by(d))
-            # The interpreter sends whole elements round a ring, but facts assume parts with equal numbers of bytes.
+            # The interpreter sends whole elements, but facts divide an array into parts with equal numbers of bytes.
             within(f"bytes of {kind} from device {device}", interval, sent, slack=8 * ran)
         if found.flops is not None:
             within(f"FLOPs of device {device}", found.flops, counts.flops[device])
@@ -89,7 +89,7 @@ KIND = {
 
 
 def twice(body: Callable, seed: int = 0) -> tuple[facts.Facts, interpreter.Counts]:
-    """Return facts and counts of a per-device function. The interpreter must compute JAX's values."""
+    """Return facts and counts of a per-device function. Assert that the interpreter and JAX compute equal values."""
     fn, module = lowered(body)
     value = np.random.default_rng(seed).standard_normal(SHAPE).astype(np.float32)
     results, counts = interpreter.run(module, MESH, [value])
@@ -148,7 +148,7 @@ def test_counts_equal_those_made_by_hand() -> None:
 
 
 def test_devices_may_take_different_branches() -> None:
-    """The matmul is in one branch only, so it adds FLOPs on some devices only."""
+    """Only one branch has a matmul, so only some devices do its FLOPs."""
     _, counts = twice(by_branch)
     assert len(set(counts.flops)) == 2
 
@@ -163,7 +163,7 @@ def test_devices_may_take_different_branches() -> None:
     ],
 )
 def test_a_wrong_fact_is_found(wrong: Callable[[Collective], Collective]) -> None:
-    """This shows that the tests of this file can fail."""
+    """A changed fact must be reported. Otherwise the tests of this file could never fail."""
     found, counts = twice(BODIES["loop"])
     assert outside(found, counts) == []
     assert outside(dataclasses.replace(found, collectives=[wrong(c) for c in found.collectives]), counts)
@@ -206,7 +206,7 @@ def nested(inner: st.SearchStrategy[Step]) -> st.SearchStrategy[Step]:
         return lambda a: lax.fori_loop(0, n, lambda i, a: f(a), a)
 
     def until(f: Step) -> Step:
-        """Run a number of rounds that depends on the data and is equal on all devices."""
+        """Return a while loop. Its number of rounds depends on the data, and is equal on all devices."""
         small = lambda s: (s[0] < 5) & (lax.pmax(jnp.max(jnp.abs(s[1])), ("x", "y")) < 2)  # noqa: E731
         return lambda a: lax.while_loop(small, lambda s: (s[0] + 1, f(s[1]) * 1.5), (0, a))[1]
 
@@ -249,7 +249,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def module_of(task: Task, fn: Callable, call: Call, sizes: Mapping[str, int], dims: Mapping[str, int]) -> tuple:
-    """Return the jitted function for ``call`` of ``fn``, its module, and inputs."""
+    """Return ``fn`` jitted as the grader does for ``call``, its module, and inputs."""
     mesh, specs = make_mesh(dict(sizes), task.axis_types), [P(*a.spec) for a in call.args.values()]
     if task.kind == "body":
         out = task.out_specs
@@ -312,7 +312,7 @@ def assert_facts_hold(call: Call, fn: Callable, what: str) -> None:
 
 @pytest.mark.slow
 def test_facts_hold_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Facts hold of every program from the example submissions that the interpreter can run."""
+    """The facts are right for each program of the example submissions that the interpreter supports."""
     programs: list[tuple[Any, bytes]] = []
     own = Runner.run_or_try_again
 

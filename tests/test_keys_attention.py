@@ -1,4 +1,4 @@
-"""The answer keys of J1 to J4, each derived in a second way."""
+"""The answers of J1 to J4. The tests derive each answer in a second way."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUESTIONS = {q.name: q for exercise in EXERCISES.values() for q in exercise.ques
 
 
 def numbers_on_device(shape: tuple[int, ...], spec: tuple, mesh: dict[str, int]) -> int:
-    """Return how many numbers of an array device 0 holds, from the indices that it owns."""
+    """Return how many elements of an array device 0 holds, from the slices that device 0 owns."""
     size = 1
     for start, stop in owner_slices(shape, spec, mesh)[0]:
         size *= stop - start
@@ -35,12 +35,12 @@ def cache_seconds(chip: str, B: int, S: int, X: int) -> float:
 
 
 def all_reduce_seconds(size: float, n: int, chip: str) -> float:
-    """Return the time of an all-reduce of whole shards on an even ring: n / 2 steps each of scatter and gather."""
+    """Return the time of an all-reduce on an even ring: a reduce-scatter and an all-gather, each of n / 2 steps."""
     return sum(size / n / CHIPS[chip].ici for _ in range(2) for _ in range(n // 2))
 
 
 def wire_seconds(size: float, n: int, chip: str) -> float:
-    """Return the time of an all-to-all, from its busiest wire. The chunk for the opposite device goes half each way."""
+    """Return the time that an all-to-all's busiest wire needs. Chunks for opposite devices use both directions."""
     load: dict[tuple[int, int], float] = dict.fromkeys(itertools.product(range(n), (1, -1)), 0.0)
     for source, target in itertools.permutations(range(n), 2):
         right = (target - source) % n
@@ -54,7 +54,7 @@ def wire_seconds(size: float, n: int, chip: str) -> float:
 
 
 def rows_that_hide(chip: str, N: int, Q: int) -> float:
-    """Return the length at which one round's matmuls take as long as its permute, by bisection on the two times."""
+    """Return the sequence length at which a round's matmuls take as long as its permute, by bisection."""
     low, high = 1.0, 1e7
     while high / low > 1 + 1e-12:
         rows = (low * high) ** 0.5
@@ -65,7 +65,7 @@ def rows_that_hide(chip: str, N: int, Q: int) -> float:
 
 
 def rounds_seconds(chip: str, places: list[range], H: int) -> float:
-    """Return the time of causal attention: each round takes the time of its busiest device. Count pairs by row."""
+    """Return the time of causal ring attention. A round takes the time of the device with the most pairs to compute."""
     n, pairs = len(places), 0
     for hop in range(n):
         pairs += max(seen_pairs(places[me], places[(me - hop) % n]) for me in range(n))
@@ -73,7 +73,7 @@ def rounds_seconds(chip: str, places: list[range], H: int) -> float:
 
 
 def seen_pairs(queries: range, keys: range) -> int:
-    """Return how many pairs of a query and a key the causal mask keeps."""
+    """Return the number of pairs (query, key) that the causal mask keeps."""
     return int(np.clip((np.array(queries) - keys.start) // keys.step + 1, 0, len(keys)).sum())
 
 
@@ -84,7 +84,7 @@ def stripes_gain(chip: str, T: int, N: int, H: int) -> float:
 
 
 def slots_sent(S: int, D: int, k: int, room: int, N: int) -> float:
-    """Return the bytes that device 0 sends: rows for experts of other devices, then results for their tokens."""
+    """Return the bytes that device 0 sends: its rows to the experts of other devices, and results for their rows."""
     experts, cap = 128, S * k * room / 100 / 128
     owner = [e * N // experts for e in range(experts)]
     there = sum(cap * D * 2 for e in range(experts) if owner[e] != 0)
@@ -93,7 +93,7 @@ def slots_sent(S: int, D: int, k: int, room: int, N: int) -> float:
 
 
 def width_that_hides(chip: str, N: int, matrices: int) -> float:
-    """Return the F at which the matmuls take as long as the two exchanges, which are routed wire by wire."""
+    """Return the F at which the matmuls take as long as the two all-to-alls. Their time is that of the busiest wire."""
     rows, D = 1000, 512
     exchanges = sum(wire_seconds(2 * N * rows * D, N, chip) for _ in ("there", "back"))
     for_one_column = sum(2 * rows * D for _ in range(matrices)) / CHIPS[chip].bf16

@@ -1,4 +1,7 @@
-"""The answer keys of module 07, each derived in a second way: from all-reduces that JAX traces, moved over wires."""
+"""The answers of module 07. The tests derive each answer in a second way.
+
+JAX traces the programs. The tests move the traced all-reduces over wires (``network.py``).
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ TASKS = {task.name: task.fn for exercise in EXERCISES.values() for task in exerc
 
 
 def inner(eqn: Any) -> Iterator[Any]:
-    """Yield the jaxprs in an equation."""
+    """Yield the jaxprs in an equation's parameters."""
     for value in jax.tree.leaves(
         list(eqn.params.values()), is_leaf=lambda v: hasattr(v, "eqns") or hasattr(v, "jaxpr")
     ):
@@ -57,7 +60,7 @@ def all_reduces(jaxpr: Any, times: int = 1) -> list[int]:
 
 
 def longest_chain(jaxpr: Any, before: list[int]) -> list[int]:
-    """Return how many all-reduces in sequence each result waits for. ``before``: how many each argument waited for."""
+    """Return the length of the longest chain of all-reduces before each result. ``before``: the arguments' lengths."""
     depth = dict(zip(jaxpr.invars, before, strict=True))
     for eqn in jaxpr.eqns:
         given = [depth.get(v, 0) if not hasattr(v, "val") else 0 for v in eqn.invars]
@@ -75,7 +78,7 @@ def mesh_of(axis: str, size: int) -> AbstractMesh:
 
 
 def traced(fn: Callable, axis: str, size: int, specs: tuple, out: Any, *shapes: tuple) -> Any:
-    """Return the jaxpr of a per-device function with types, on ``size`` devices."""
+    """Return the jaxpr of a per-device function on ``size`` devices, with check_vma=True."""
     mapped = jax.shard_map(fn, mesh=mesh_of(axis, size), in_specs=specs, out_specs=out, check_vma=True)
     return jax.make_jaxpr(mapped)(*(jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes)).jaxpr
 
@@ -85,7 +88,7 @@ def traced(fn: Callable, axis: str, size: int, specs: tuple, out: Any, *shapes: 
 
 @cache
 def sent(n: int, size: float) -> float:
-    """Return the bytes that each device sends in an all-reduce on a one-way ring."""
+    """Return the bytes that each device sends in an all-reduce of ``size`` bytes on a one-way ring."""
     net = network.Network(1.0)
     network.all_reduce(net, "one_way_ring", n, size)
     return sum(net.sent.values()) / n
@@ -93,7 +96,7 @@ def sent(n: int, size: float) -> float:
 
 @cache
 def seconds(n: int, size: float, chip: str, *, hop: float = 0.0, how: str = "ring whole") -> float:
-    """Return the time of an all-reduce on a ring, in both directions. A step takes at least ``hop`` seconds."""
+    """Return the time of an all-reduce that uses both directions of a ring. A step takes at least ``hop`` seconds."""
     net = network.Network(CHIPS[chip].ici)
     network.all_reduce(net, how, n, size)
     return net.steps * max(hop, net.clock / net.steps)
@@ -176,7 +179,7 @@ def in_one_pass(x):
 
 @cache
 def waited_for(norm: Callable, X: int, D: int) -> int:
-    """Return the number of all-reduces in sequence in the forward and the backward pass."""
+    """Return the length of the longest chain of all-reduces in the forward and backward pass of a norm."""
 
     def both(x, dy):
         y, back = jax.vjp(norm, x)
@@ -216,7 +219,7 @@ def test_every_second_derivation_has_its_question():
 
 
 def test_hops_outweigh_the_bytes_of_a_batch_norm():
-    """The answer of G5's question counts only the time of hops."""
+    """The answer of G5's question ignores the time of the bytes, because the hops take more than ten times as long."""
     (question,) = EXERCISES["g5_batch_norm"].questions.values()
     for params in question.variants():
         assert seconds(params["X"], 8 * params["D"], "v5p") < 0.1 * params["X"] * HOP_TIME
@@ -227,7 +230,7 @@ def test_hops_outweigh_the_bytes_of_a_batch_norm():
 
 @pytest.mark.parametrize(("check_vma", "expected"), [(True, 4), (False, 1)])
 def test_types_sum_a_gradient_over_the_devices(check_vma: bool, expected: float):
-    """G3: the gradient of the loss w * 1 is 1 on each of 4 devices. With types, it is the sum over the devices."""
+    """G3: on each of 4 devices the gradient of w * 1 is 1. With check_vma, JAX sums the gradients of the devices."""
     mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,), devices=jax.devices()[:4])
     local = jax.grad(lambda w, x: w * x[0])
     fn = jax.shard_map(local, mesh=mesh, in_specs=(P(), P("x")), out_specs=P(), check_vma=check_vma)
@@ -236,7 +239,7 @@ def test_types_sum_a_gradient_over_the_devices(check_vma: bool, expected: float)
 
 @pytest.mark.parametrize(("check_vma", "expected"), [(True, 0), (False, 2)])
 def test_without_types_a_psum_is_summed_again_backwards(check_vma: bool, expected: int):
-    """G1: without types there are two sums: over x, and over y, which the spec of the argument does not use."""
+    """G1: without check_vma the backward pass has two sums: over x, and over y, which is not in the argument's spec."""
     mesh = AbstractMesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
     local = lambda x: jax.lax.psum(x.sum(0), "x")  # noqa: E731
     fn = jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=check_vma)

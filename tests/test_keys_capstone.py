@@ -1,6 +1,6 @@
-"""The answer keys of M1 and M2, each derived in a second way.
+"""The answers of M1 and M2. The tests derive each answer in a second way.
 
-The solution is traced on the mesh and at the sizes of a question. This file counts its matmuls and collectives in the
+JAX traces the solution on the mesh and at the sizes of a question. The tests count matmuls and collectives in the
 trace. The times of collectives come from messages moved over wires (``network.py``).
 """
 
@@ -47,7 +47,7 @@ def bytes_of(values: Any) -> int:
 
 
 def forward_and_backward(dp: int, sp: int, tp: int, b: int, T: int, D: int) -> tuple[Any, Any]:
-    """Return the jaxprs of the block alone and of the block with all gradients, in bfloat16, for any ``dp``."""
+    """Return the jaxprs of the forward pass alone and of the block with all gradients. ``dp`` does not change them."""
     return traced(sp, tp, b, T, D)
 
 
@@ -87,7 +87,7 @@ def seconds(collective: str, n: int, size: float) -> float:
 
 
 def on_two_axes(size: float) -> float:
-    """Return the time of an all-reduce over two axes. Its two passes each move the array over four wires."""
+    """Return the time of an all-reduce over two axes: two passes, and each moves the array over four wires."""
     return 2 * size / (4 * WIRE)
 
 
@@ -114,7 +114,7 @@ def times_of(dp: int, sp: int, tp: int, b: int, T: int, D: int) -> Times:
 
 
 def step(**drawn: int) -> float:
-    """Return the time of a step. The forward matmuls are those of the block alone; the others are the backward pass."""
+    """Return the time of a step. The backward pass has all matmuls that the forward pass alone does not have."""
     time = times_of(**drawn)
     forward = multiplied(forward_and_backward(**drawn)[0]) / PEAK
     backward = time["products"] - forward
@@ -122,9 +122,9 @@ def step(**drawn: int) -> float:
 
 
 def hides_from(T: int, D: int) -> float:
-    """Return the sequence length per device at which the backward matmuls take as long as sending the gradients.
+    """Return the tokens per device at which the backward matmuls take as long as the all-reduce of the gradients.
 
-    Both times are linear in the length, so two traced lengths give the point.
+    Both times are linear in the number of tokens, so traces with two numbers give the answer.
     """
     mesh = {"dp": 4, "sp": 4, "tp": 4, "T": T, "D": D}
 
@@ -174,7 +174,7 @@ def test_gradients_are_exposed_only_with_short_sequences():
 
 @pytest.mark.parametrize(("tp", "sp"), list(itertools.product([4, 8], repeat=2)))
 def test_the_budget_is_what_the_solution_sends(tp: int, sp: int):
-    """Four all-reduces of rows, two gathers of K and V, two scatters of their gradients, one sum per parameter."""
+    """The budget: 4 all-reduces of rows, 2 gathers of K and V, 2 scatters of their gradients, a sum per parameter."""
     b, T, D = 2, 4096, 2048
     _, jaxpr = forward_and_backward(4, sp, tp, b, T, D)
     taken: dict[Any, list[int]] = {}

@@ -1,7 +1,7 @@
-"""The answer keys of module 12, each derived in a second way.
+"""The answers of module 12. The tests derive each answer in a second way.
 
-Facts of compiled texts are counted in jaxprs, which no compiler has changed, and by the grader's own reader of
-compiled programs. Bytes come from messages moved over wires.
+The learner's functions read compiled texts. The tests compare them with counts in jaxprs, before any compiler, and
+with the grader's reader of compiled programs. Bytes come from messages moved over wires (``network.py``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MODULE = ROOT / "solutions/12_predict_profile"
 
 
 def made_by_docs() -> Any:
-    """Return the module docs/make_hlo.py, which made the texts."""
+    """Return the module docs/make_hlo.py, which compiled the texts."""
     spec = importlib.util.spec_from_file_location("make_hlo", ROOT / "docs/make_hlo.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -55,7 +55,7 @@ Key = tuple[str, str, int]
 
 
 def written(jaxpr: Any, mesh: dict[str, int], trips: int = 1) -> Iterator[tuple[Key, int, int]]:
-    """Yield what each collective of a source sends: (kind, groups, trips), elements and bytes."""
+    """Yield for each collective of a jaxpr (kind, groups, executions), and elements and bytes of its input."""
     for equation in jaxpr.eqns:
         named = equation.primitive.name
         if named in SENT:
@@ -98,9 +98,9 @@ def test_collectives_are_those_of_the_source(name: str):
 
 
 def test_a_tpu_reduce_scatter_is_an_all_reduce_of_padded_rows():
-    """A TPU scatters 1024 rows over 4 devices as sums of 1056 padded rows.
+    """The TPU program pads 1024 rows to 1056, sums them with an all-reduce and keeps 264 rows per device.
 
-    The bounds of the parts, 256 rows and 264 padded rows, differ by at most 24 rows, which a permute moves.
+    The device needs 256 rows. The bounds of the parts differ by up to 24 rows, which a permute moves.
     """
     found = {kind: size for kind, size, _, _ in TASKS["collectives"](TEXTS["exchange-tpu"])}
     assert found == {
@@ -143,7 +143,7 @@ def test_trip_counts_from_conditions_equal_those_that_cpu_prints(name: str):
     "shape, dims, order", [((4, 2), (2, 4), (1, 0)), ((4, 3), (2, 3, 2), (0, 2, 1)), ((4, 4), (2, 4, 2), (1, 2, 0))]
 )
 def test_groups_of_grids_by_coordinates(shape: tuple[int, ...], dims: tuple[int, ...], order: tuple[int, ...]):
-    """Each device's place in the transposed grid is computed digit by digit."""
+    """The test computes each device's place in the transposed grid from the device's coordinates."""
     spelled = f"[{','.join(map(str, shape))}]<=[{','.join(map(str, dims))}]T({','.join(map(str, order))})"
     due: list[list[int]] = [[-1] * shape[1] for _ in range(shape[0])]
     for device in range(math.prod(dims)):
@@ -167,7 +167,7 @@ def sent_by_loops(M: int, L: int, A: int, B: int, G: int, N: int) -> float:
 
 
 def whole_product(B: int, K: int, F: int, X: int, Y: int, Z: int) -> float:
-    """Return the FLOPs of a whole matmul: those of all devices with one copy, at coordinate 0 of the last dimension."""
+    """Return the FLOPs of a whole matmul. Devices along z hold copies, so the sum is over devices with z = 0."""
     devices = np.arange(X * Y * Z).reshape(X, Y, Z)
     return sum(2 * B * K * F for device in devices.flat if device % Z == 0)
 

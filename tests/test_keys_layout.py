@@ -1,4 +1,4 @@
-"""The answer keys of A3 to A6 and B2 to B4, each derived in a second way."""
+"""The answers of A3 to A6 and B2 to B4. The tests derive each answer in a second way."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def auto_mesh(sizes: dict[str, int]) -> jax.sharding.Mesh:
 
 
 def in_shard_map(body, value, sizes: dict[str, int], spec: P, out: P) -> np.ndarray:
-    """Return the result of a body, applied as the grader applies it."""
+    """Run a body in a shard_map, as the grader does, and return the result."""
     mapped = jax.shard_map(body, mesh=auto_mesh(sizes), in_specs=spec, out_specs=out, check_vma=False)
     return np.asarray(jax.jit(mapped)(value), np.float64)
 
@@ -55,7 +55,7 @@ def in_shard_map(body, value, sizes: dict[str, int], spec: P, out: P) -> np.ndar
 
 @pytest.mark.parametrize("check", ["owner_axes", "owner_copies", "owner_tuples", "owner_order"])
 def test_owner_slices_are_those_of_addressable_shards(check):
-    """JAX places arrays on simulated devices. Only meshes of at most 8 devices fit."""
+    """JAX places the array of each case on simulated devices. The test leaves out meshes of more than 8 devices."""
     cases = [c for c in cases_of("a3_owner_slices", check) if math.prod(c["mesh_shape"].values()) <= 8]
     assert cases
     for case in cases:
@@ -70,7 +70,7 @@ def test_owner_slices_are_those_of_addressable_shards(check):
 
 @pytest.mark.parametrize("check", ["owner_axes", "owner_copies", "owner_tuples", "owner_order"])
 def test_owner_slices_follow_the_grid_of_devices(check):
-    """With the tuple's axes in front, the rows of the grid of device numbers are the blocks."""
+    """The test moves a spec entry's axes to the front of the grid of devices. Each row then holds one block."""
     for case in cases_of("a3_owner_slices", check):
         shape, names = case["shape"], list(case["mesh_shape"])
         grid = np.arange(math.prod(case["mesh_shape"].values())).reshape(list(case["mesh_shape"].values()))
@@ -91,7 +91,7 @@ MESH = {"x": 2, "y": 3, "z": 2}
 
 
 def case_by_ranges(eq: str, spec_a: P, spec_b: P) -> int:
-    """Return the case, from the ranges of every letter's indices that each device of a small mesh holds."""
+    """Return the matmul's case (1 to 4), from the index ranges that each device of a small mesh holds."""
     operands, kept = eq.split("->")
     held = []
     for letters, spec in zip(operands.split(","), (spec_a, spec_b), strict=True):
@@ -141,7 +141,7 @@ def test_illegal_specs_are_those_that_jax_refuses():
 
 
 class Devices:
-    """An array on a mesh, block by block, in NumPy. Every step moves data and counts the bytes that device 0 sends."""
+    """An array on a mesh: a NumPy block per device. Each step of a plan moves data and counts device 0's bytes."""
 
     def __init__(self, src, unreduced, shape, mesh, rng):
         self.mesh, self.points, self.sent = mesh, coordinates(mesh), 0
@@ -198,7 +198,7 @@ def run_plan(plan, **start):
 
 
 def cheapest(case: dict, *, once: bool) -> int:
-    """Return the fewest bytes of any plan (Dijkstra over layouts).
+    """Return the bytes of the cheapest plan. Dijkstra's algorithm searches the layouts.
 
     With ``once``, a plan uses every axis at most once.
     """
@@ -230,7 +230,7 @@ def cheapest(case: dict, *, once: bool) -> int:
 
 
 def test_the_budget_is_the_cheapest_plan_with_one_step_per_axis():
-    """The search covers all layouts. Without the limit, some layouts have a cheaper plan, and no plan costs more."""
+    """A search over all layouts gives the budget. If a plan may use an axis twice, some cases have a cheaper plan."""
     tricks = 0
     for case in cases_of("b2_reshard_plan", "plan_arrives")[:30] + cases_of("b2_reshard_plan", "plan_order")[:20]:
         start = {k: v for k, v in case.items() if k != "dst"}
@@ -278,7 +278,7 @@ FORWARD = {
 
 @pytest.mark.parametrize("name", FORWARD)
 def test_transposes_keep_the_inner_product(name):
-    """⟨A x, y⟩ = ⟨x, Aᵀ y⟩. JAX runs A, and both inner products are over the blocks of all devices."""
+    """⟨A x, y⟩ = ⟨x, Aᵀ y⟩. JAX runs A and Aᵀ, and each inner product sums over the blocks of all devices."""
     forward, spec, out = FORWARD[name]
     rng, sizes = np.random.default_rng(2), {"x": 4}
     x = rng.standard_normal((48, 20)).astype(np.float32)
@@ -311,14 +311,14 @@ def test_stencil_is_a_circular_convolution():
 
 
 def moved_blocks(X: int, Y: int) -> int:
-    """Return the number of devices with different blocks of I_XY and I_YX."""
+    """Return the number of devices that hold different blocks under I_XY and under I_YX."""
     mesh, rows = {"x": X, "y": Y}, (X * Y,)
     pairs = zip(owner_slices(rows, [("x", "y")], mesh), owner_slices(rows, [("y", "x")], mesh), strict=True)
     return sum(a != b for a, b in pairs)
 
 
 def rows_that_leave(rows: int, parts: int, shift: int) -> int:
-    """Return the number of rows of the first block with a new owner after all rows move down by ``shift``."""
+    """Return how many rows of the first block get a new owner if all rows move down by ``shift``."""
     size = rows // parts
     return sum((row + shift) // size != 0 for row in range(size))
 
@@ -337,7 +337,7 @@ def block_of(shape, spec, mesh) -> int:
 
 
 def written_shardings(r: int, k: int) -> int:
-    """Return the number of different specs: every arrangement of some axes, cut in all ways into r entries."""
+    """Return the number of specs with r entries over k axes: each order of some axes, split into r entries."""
     found = set()
     for j in range(k + 1):
         for row in itertools.permutations(range(k), j):

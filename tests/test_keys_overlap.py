@@ -1,7 +1,7 @@
-"""The answer keys of module 06, each derived in a second way.
+"""The answers of module 06. The tests derive each answer in a second way.
 
-The solutions' formulas use the longer of hop and matmul. Here a simulation records each round's use of core and link.
-Bytes and hops come from messages moved over wires.
+The answers take the longer of a hop and a matmul. The tests simulate when the core and the link are busy in each
+round. Bytes and hops come from messages moved over wires (``network.py``).
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ def sent_forwards(net: network.Network) -> float:
 
 
 def local_flops(rows: int, summed: int, columns: int) -> float:
-    """Return the FLOPs of a local matmul: XLA's count for a small matmul, scaled."""
+    """Return the FLOPs of a local matmul: XLA's count for a small matmul, scaled to these sizes."""
     small = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((2, 4), (4, 8))]
     counted = jax.jit(jnp.matmul).lower(*small).compile().cost_analysis()["flops"]  # type: ignore[index]
     return counted / (2 * 4 * 8) * rows * summed * columns
 
 
 def hop_and_product(chip: str, B: int, D: int, F: int, Y: int) -> tuple[float, float]:
-    """Return the seconds of a one-way hop of bfloat16[B, D/Y], and of a matmul with F/Y columns. F2 swaps D and F."""
+    """Return the seconds of a one-way hop of bfloat16[B, D/Y], and of the local matmul. For F2, D and F are swapped."""
     net = gathered("one_way_ring", Y, 2 * B * D, chip)
     return net.clock / net.steps, local_flops(B, D, F) / Y / Y / CHIPS[chip].bf16
 
 
 def gather_ring(n: int, hop: float, product: float) -> float:
-    """Return the end of the last matmul. A round's operand must have arrived, and is then sent on at once."""
+    """Return the time at which the last matmul ends. An operand is sent on as soon as it has arrived."""
     core = link = arrived = 0.0
     for r in range(n):
         core = max(core, arrived) + product
@@ -70,7 +70,7 @@ def gather_ring(n: int, hop: float, product: float) -> float:
 
 
 def scatter_ring(n: int, hop: float, product: float) -> float:
-    """Return the time at which the last sum is complete. A hop waits for its sum; a matmul waits only for the core."""
+    """Return the time at which the last sum is complete. A hop waits for the sum that it sends; matmuls never wait."""
     core = product
     total = core
     for _ in range(n - 1):
@@ -81,7 +81,7 @@ def scatter_ring(n: int, hop: float, product: float) -> float:
 
 
 def bound(holds: Callable[[float], bool]) -> float:
-    """Return the smallest number from which on a monotonic condition holds."""
+    """Return the smallest number for which ``holds`` is true. ``holds`` must also be true for all larger numbers."""
     low, high = 0.0, 1e9
     while high - low > 1e-3:
         middle = (low + high) / 2
@@ -90,7 +90,7 @@ def bound(holds: Callable[[float], bool]) -> float:
 
 
 def hides(chip: str, Y: float, F: float, itemsize: float, rows: int = 1000, columns: int = 64) -> bool:
-    """Return whether a hop of [rows, columns] takes no longer than the matmul that makes or uses it."""
+    """Return whether a hop of [rows, columns] takes no longer than the matmul that makes or uses this array."""
     hop = rows * columns * itemsize / CHIPS[chip].ici
     return hop <= local_flops(rows, columns, 1) * F / Y / CHIPS[chip].bf16
 
@@ -111,7 +111,7 @@ def both_ways_saved(chip: str, B: int, D: int, F: int, G: int, Y: int) -> float:
 
 
 def halves_one_direction(B: int, D: int, X: int, Y: int) -> float:
-    """Half of each shard goes forwards on the whole ring: a one-way ring of an array of half the bytes."""
+    """Return the bytes sent forwards. Half of each shard goes forwards, as in a one-way ring of half the array."""
     return sent_forwards(gathered("one_way_ring", Y, 2 * (B // X) * D / 2))
 
 
@@ -150,7 +150,7 @@ def body(task: str, sizes: dict[str, int], mesh: jax.sharding.Mesh | AbstractMes
 
 
 def permutes(task: str, sizes: dict[str, int], left: tuple[int, int], right: tuple[int, int]) -> list[tuple[int, int]]:
-    """Return the bytes and the direction (1 or -1) of each hop."""
+    """Return the bytes and the direction (1 or -1) of each permute of a solution."""
     fn = body(task, sizes, AbstractMesh(tuple(sizes.values()), tuple(sizes)))
     traced = jax.make_jaxpr(fn)(*(jax.ShapeDtypeStruct(s, jnp.float32) for s in (left, right)))
     (inner,) = [e.params["jaxpr"] for e in traced.eqns if "shard_map" in e.primitive.name]
@@ -176,7 +176,7 @@ def test_the_small_case_of_a_statement(task: str, left: tuple, right: tuple, for
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_solution_is_right_on_a_ring_of_five(task: str) -> None:
-    """No call of the course has these sizes or this ring."""
+    """The test uses sizes and a ring that no call of the course has."""
     sizes = {"x": 1, "y": 5}
     devices = np.array(jax.devices()[:5]).reshape(1, 5)
     rng = np.random.default_rng(0)
@@ -192,7 +192,7 @@ def test_a_round_takes_the_longer_of_hop_and_matmul(ring: Callable[[int, float, 
 
 
 def test_one_way_round_gathering_first_is_faster_where_hops_are_more_than_twice_as_long() -> None:
-    """F1 states this. The gather goes both ways and takes (N - 1) / 2 hops."""
+    """This is a claim of F1's statement. A gather that uses both directions takes the time of (N - 1) / 2 hops."""
     first = lambda n, hop, product: (n - 1) * hop / 2 + n * product  # noqa: E731
     assert gather_ring(8, 2.1, 1.0) > first(8, 2.1, 1.0)
     assert gather_ring(8, 1.9, 1.0) < first(8, 1.9, 1.0)

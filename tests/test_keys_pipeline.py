@@ -1,7 +1,7 @@
-"""The answer keys of module 09, each derived in a second way, and the claims of its statements.
+"""The answers of module 09, and claims of its statements. The tests derive each answer in a second way.
 
-Most keys come from a simulation of each tick. A search over all schedules of small pipelines shows that none is
-shorter than 1F1B, and that none as short has fewer micro-batches in flight.
+Most tests simulate each tick. For small pipelines, a search over all schedules finds no schedule that is shorter than
+1F1B. No schedule as short as 1F1B has fewer micro-batches in flight.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def alternating(P: int, M: int) -> Grid:
 
 
 def needs(P: int, s: int, cell: str) -> tuple[int, str] | None:
-    """Return what must be done before device s can do this, and on which device."""
+    """Return the (device, cell) that must be done before device s can do ``cell``; None if there is none."""
     before = s - 1 if cell[0] == "F" else s + 1
     if 0 <= before < P:
         return before, cell
@@ -66,7 +66,7 @@ def needs(P: int, s: int, cell: str) -> tuple[int, str] | None:
 
 
 def in_flight(row: list[str]) -> int:
-    """Return the largest number of micro-batches after their forward and before the end of their backward pass."""
+    """Return the largest number of micro-batches in flight (forward pass begun, backward pass not ended)."""
     now = most = 0
     for cell in row:
         now += cell[:1] == "F"
@@ -76,7 +76,7 @@ def in_flight(row: list[str]) -> int:
 
 
 def seconds(grid: Grid, cost: Mapping[str, float]) -> float:
-    """Return the total time if each cell of a row starts as soon as its device and its input are ready."""
+    """Return the total time of a schedule. Each cell starts as soon as its device is free and its input has arrived."""
     P, done = len(grid), {}
     rows = [[cell for cell in row if cell] for row in grid]
     free = [0.0] * P
@@ -89,7 +89,7 @@ def seconds(grid: Grid, cost: Mapping[str, float]) -> float:
 
 
 def lock_step(grid: Grid, cost: Mapping[str, float]) -> float:
-    """Return the total time if each tick takes as long as its longest cell."""
+    """Return the total time of a schedule. Each tick takes as long as its longest cell."""
     return sum(max((cost[row[tick][0]] for row in grid if row[tick]), default=0) for tick in range(len(grid[0])))
 
 
@@ -117,7 +117,7 @@ def shortest(P: int, M: int, most: list[int]) -> int:
 
 
 def following(before: tuple[tuple[int, int], ...], M: int, most: list[int]) -> list[tuple[tuple[int, int], ...]]:
-    """Return all states after one more tick. Micro-batches are equal, so each device takes them in order."""
+    """Return all states (passes done per device) after one more tick. Each device takes micro-batches in order."""
     choices = []
     for s, (f, b) in enumerate(before):
         arrived = M if s == 0 else before[s - 1][0]
@@ -144,12 +144,12 @@ def test_four_devices_and_eight_micro_batches_take_22_ticks_or_33_where_backward
     assert all(row.count("") == 6 for row in grid)
     assert seconds(grid, {"F": 1, "B": 2}) == seconds(alternating(4, 8), {"F": 1, "B": 2}) == 33
     assert seconds(gpipe(4, 8), {"F": 1, "B": 2}) == 33
-    # Exercise I5 has one program for all devices. Here each device has its own program.
+    # In exercise I5 all devices run one program. In this test each device has its own program.
     assert seconds(alternating(4, 8), {"F": 1, "B": 3}) == 11 * 4
 
 
 def pictured(name: str, heading: str) -> Grid:
-    """Return the grid below a heading of a statement."""
+    """Return the schedule that a statement shows below ``heading``."""
     lines = EXERCISES[name].statement.split(heading)[1].splitlines()[1:]
     rows = list(itertools.takewhile(lambda line: line.strip().startswith("pp="), lines))
     cells = [line.split("=")[1].split()[1:] for line in rows]
@@ -167,7 +167,7 @@ def test_pictures_are_the_schedules():
 
 
 def steps_of(programs: list[list[tuple[str, int]]]) -> int:
-    """Return the rounds of messages until all programs end. In a round a rank sends or receives at most one message."""
+    """Return the number of rounds until all programs end. In a round a rank sends or receives at most one message."""
     at, rounds = [0] * len(programs), 0
     while any(k < len(program) for k, program in zip(at, programs, strict=True)):
         now = [program[k] if k < len(program) else ("", -1) for k, program in zip(at, programs, strict=True)]
@@ -181,13 +181,13 @@ def steps_of(programs: list[list[tuple[str, int]]]) -> int:
 
 
 def round_the_ring(n: int, first: Callable[[int], str]) -> int:
-    """Return the rounds of a shift by one. ``first`` says whether a rank sends or receives first."""
+    """Return the rounds that n ranks need to send to their next rank. ``first``: does a rank send or receive first?"""
     both = [[("send", (r + 1) % n), ("recv", (r - 1) % n)] for r in range(n)]
     return steps_of([ops if first(r) == "send" else ops[::-1] for r, ops in enumerate(both)])
 
 
 def shuffled_run(programs: list, rng: random.Random) -> list[int]:
-    """Return the stuck ranks if ranks run in a random order. This is a second implementation of I4's rules."""
+    """Run the ranks in random order by I4's rules, and return the ranks that never end."""
     at, sent, taken = [0] * len(programs), {}, set()
     while True:
         here = {r: program[at[r]] for r, program in enumerate(programs) if at[r] < len(program)}
@@ -243,7 +243,7 @@ def ever_sent(program: list, k: int) -> bool:
 
 
 def matmul(chip: str, T: int, D: int) -> float:
-    """Return the seconds of one matmul: T · D elements, each of D terms with 2 FLOPs."""
+    """Return the seconds of one matmul. The result has T · D elements, and each element needs 2 · D FLOPs."""
     return sum(2 * D for _ in range(T)) * D / CHIPS[chip].bf16
 
 
@@ -256,12 +256,12 @@ def ticks_there(P: int, M: int) -> list[list[bool]]:
 
 
 def elements(grid: Grid, T: int, D: int) -> list[int]:
-    """Return the bytes of all inputs in flight on each device, in bfloat16."""
+    """Return the bytes of each device's stored inputs (bfloat16[T, D]): one for each micro-batch in flight."""
     return [in_flight(row) * T * D * 2 for row in grid]
 
 
 def pipeline(chip: str, P: int, M: int, T: int, D: int) -> float:
-    """Return the time of all ticks, and of a hop between consecutive ticks."""
+    """Return the time of a forward pass: all ticks, and a hop after each tick except the last."""
     ticks = ticks_there(P, M)
     hops = [tick for tick in range(1, len(ticks)) if any(ticks[tick])]
     return len(ticks) * 2 * matmul(chip, T, D) + len(hops) * (T * D * 2 / CHIPS[chip].ici)

@@ -1,6 +1,7 @@
-"""The answer keys of L2, each derived in a second way.
+"""The answers of L2. The tests derive each answer in a second way.
 
-Rings are simulated hop by hop, and a device's queue call by call. Spreads come from their definition.
+The tests simulate rings hop by hop, and a device's queue call by call. The spread of run times is their standard
+deviation.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ TASKS: dict[str, Any] = {task.name: task.fn for task in EXERCISE.tasks.values()}
 
 
 def ring(kinds: list[Any], N: int, size: float, alpha: float, beta: float) -> float:
-    """Return the seconds of collectives in sequence on a one-way ring. Each step costs α, and wires take their time."""
+    """Return the seconds of collectives in sequence on a one-way ring: α for each step, plus the time of the wires."""
     total = 0.0
     for kind in kinds:
         net = network.Network(beta)
@@ -39,7 +40,7 @@ def bisect(share: Any, low: float, high: float) -> float:
 
 
 def time_without_compiling(R: int, L: int, mean: float, std: float) -> float:
-    """Return the mean without the run that compiled. A model of one slower run is scaled to the given spread."""
+    """Return the mean time without the run that compiled. Only this run is slower, by as much as ``std`` requires."""
     odd = np.array([1.0] + [0.0] * (R - 1))
     slower = std / odd.std()
     return float(mean - slower * odd.mean()) * 1e-3
@@ -50,7 +51,7 @@ def all_reduce_predicted(N: int, a: float, b: float, V: float) -> float:
 
 
 def latency_small_from(N: int, a: float, b: float, p: float) -> float:
-    """Return the size below which hops take more than p % of a gather's time, by bisection."""
+    """Return the size below which the steps' α takes more than p % of a gather's time, by bisection."""
     hops = ring([network.all_gather], N, 1e-9, a * 1e-6, b * 1e9)
     return bisect(lambda V: hops > p / 100 * ring([network.all_gather], N, V, a * 1e-6, b * 1e9), 1.0, 1e12)
 
@@ -70,10 +71,10 @@ def test_answer_agrees_with_a_second_derivation(question: Any):
 
 @pytest.mark.parametrize(("mean", "slowest", "due"), [(27.9, 10.40, 9.8), (21.4, 29.52, 3.3)])
 def test_a_notebooks_spread_is_that_of_one_call_that_compiled(mean: float, slowest: float, due: float):
-    """MinText 1, cells 23 and 24, reports 5 runs of 5 loops, with a spread of 36.2 ms in both cells.
+    """The notebook MinText 1 times 5 runs of 5 loops in cells 23 and 24. Both report a standard deviation of 36.2 ms.
 
-    It reports that "the slowest run took 10.40 (29.52) times longer than the fastest". One slow run explains both
-    numbers: a call takes 9.8 ms and 3.3 ms, and compilation 0.45 s. So four devices are 3 times as fast, not 1.3.
+    It reports that "the slowest run took 10.40 (29.52) times longer than the fastest". One run that compiled explains
+    both: a call takes 9.8 ms (3.3 ms), and compilation 0.45 s. So four devices are 3 times as fast, not 1.3 times.
     """
     call = time_without_compiling(5, 5, mean, 36.2) * 1e3
     assert call == pytest.approx(due, abs=0.05)
@@ -91,7 +92,7 @@ def test_a_line_through_simulated_gathers_gives_back_the_ring(N: int):
 
 
 def test_only_a_fit_of_all_sizes_gives_the_expected_line():
-    """A line through the first and last point is off by more than 5 %. A fit that weighs short times more is not."""
+    """A line through the first and last point is off by over 5 %. A fit with weights 1/time is off by up to 3 %."""
 
     def off(one: tuple[float, float], other: tuple[float, float]) -> float:
         return max(abs(a / b - 1) for a, b in zip(one, other, strict=True))
@@ -115,7 +116,7 @@ def test_only_a_fit_of_all_sizes_gives_the_expected_line():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_durations_are_those_of_calls_that_had_a_device_for_themselves(seed: int):
-    """The simulation of a device and its queue shows which calls waited or compiled, and what each moved."""
+    """The test simulates a device and its queue. So it knows which calls waited or compiled, and the bytes of each."""
     rng = random.Random(seed)
     log, due = [], {}
     now, queue, compiled = 0.0, [], set()

@@ -1,6 +1,7 @@
-"""The answer keys of module 05, B5 and B6, each derived in a second way, and right solutions in other styles.
+"""The answers of module 05, B5 and B6. The tests derive each answer in a second way.
 
-Times and bytes come from messages moved over wires (``network.py``), step by step.
+Other tests grade right solutions in other styles. Times and bytes come from messages moved over wires, step by step
+(``network.py``).
 """
 
 from __future__ import annotations
@@ -51,13 +52,13 @@ def seconds(collective: str, how: str, n: int, size: float, chip: str) -> float:
 
 
 def hopping(collective: str, how: str, n: int, size: float, chip: str) -> float:
-    """Return the seconds of a collective. No step is shorter than the time of a hop, and all steps send equal sizes."""
+    """Return the seconds of a collective. All steps send equal sizes, and no step is shorter than the time of a hop."""
     net = network.moved(collective, how, n, size, CHIPS[chip].ici)
     return net.steps * max(HOP_TIME, net.clock / net.steps)
 
 
 def from_device_0(net: network.Network) -> float:
-    """Return the bytes that leave device 0 on the wire of a one-way ring."""  # type: ignore
+    """Return the bytes that device 0 sends on a one-way ring."""  # type: ignore
     return net.sent["+", 0]
 
 
@@ -119,7 +120,7 @@ def auto_mesh(sizes: Mapping[str, int]) -> Mesh:
 
 
 def looked_at(name: str, fn: Callable, call: Call, sizes: Mapping[str, int]) -> Seen:
-    """Return what the checks of ``call`` see if ``fn`` replaces the task."""
+    """Run ``fn`` in place of the task's function, and return what the checks of ``call`` see."""
     _, task = TASKS[name]
     (arg,) = call.args
     array, mesh = call.args[arg], auto_mesh(sizes)
@@ -139,7 +140,7 @@ def looked_at(name: str, fn: Callable, call: Call, sizes: Mapping[str, int]) -> 
 
 
 def form_of(fn: Callable, placed: jax.Array, array: Array, sizes: Mapping[str, int]) -> program.Program:
-    """Return the program of ``fn`` in the form that the runner reads."""
+    """Lower ``fn``, and return the program in the form that the runner reads."""
     code, lowered = io.BytesIO(), jax.jit(fn).lower(placed)
     lowered.compiler_ir("stablehlo").operation.write_bytecode(code)  # type: ignore[union-attr]
     spec = [{"tuple": list(e)} if isinstance(e, tuple) else e for e in array.spec]
@@ -175,7 +176,7 @@ def gather_in_a_loop(a, step=1):
 
 
 def gather_in_a_scan(a):
-    """Reverse the received shards, which arrive from behind in order, and roll them into place."""
+    """Gather in a scan. Shards arrive in descending order, so reverse them and roll them into place."""
     me, n = me_and_n()
 
     def hop(a, _):
@@ -197,7 +198,7 @@ def scatter_in_a_loop(a, step=1):
 
 
 def scatter_both_ways(a):
-    """Add contributions of devices before and after the owner where the two directions meet."""
+    """Reduce-scatter in both directions. The owner adds the sums that arrive from the two directions."""
     me, n = me_and_n()
     chunks = a.reshape(n, -1, a.shape[1])
     total = chunks[me]
@@ -233,7 +234,7 @@ def both_ways_in_a_loop(a):
 
 
 def both_ways_with_split_middle(a):
-    """Half of the opposite shard arrives from each side, so both directions carry equal loads."""
+    """Gather in both directions. Half of the opposite shard arrives from each side, so equal loads move both ways."""
     me, n = me_and_n()
     out, half = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a), a.shape[0] // 2
     right = left = a
@@ -248,7 +249,7 @@ def both_ways_with_split_middle(a):
 
 
 def trade_one_by_one(a):
-    """Send each chunk directly to its device, at any distance. The network uses the shorter side."""
+    """Send each chunk to its device by one permute, at any distance. The network takes the shorter direction."""
     me, n = me_and_n()
     chunks = a.reshape(a.shape[0], n, -1).swapaxes(0, 1)
     out = jnp.zeros_like(chunks).at[me].set(chunks[me])
@@ -362,7 +363,7 @@ def test_the_small_case_of_a_statement(name: str, sizes: dict, dims: dict, bytes
 
 
 def test_whole_arrays_round_the_ring_differ_from_a_ring_all_reduce():
-    """On two devices both send equal amounts. From three devices on, the check must find the difference."""
+    """The check of bytes must fail an all-reduce that sends whole arrays. On two devices it could not."""
     exercise, _ = TASKS["ring_all_reduce"]
     check, misconception = exercise.checks["ring_reduce_traffic"], exercise.misconceptions["reduced_whole_arrays"]
     assert isinstance(check.call, Call)

@@ -1,8 +1,8 @@
-"""The answer keys of module 04 (D2 to D8), each derived in a second way, and published numbers.
+"""The answers of module 04 (D2 to D8), and published numbers. The tests derive each answer in a second way.
 
 Times come from chunks moved over wires (``network.py``). Bytes and FLOPs come from blocks or from a traced layer.
-Bounds are the points where compute and communication take equally long, found by bisection. Nothing here uses the
-formulas of ``hardware``.
+A bound is the point where compute and communication take equally long; the tests find it by bisection. The tests do
+not use the formulas of ``grader.hardware``.
 """
 
 # ruff: noqa: SIM300  # capital letters are dimensions here, not constants
@@ -42,7 +42,7 @@ US, GB = 1e-6, 1e9
 
 
 def all_cases(task: str) -> Iterator[dict]:
-    """Yield every public and hidden argument set that a check of a task uses."""
+    """Yield the arguments of each public and hidden case on which a check calls the task."""
     seen = set()
     for check in (check for exercise in EXERCISES.values() for check in exercise.checks.values()):
         cases = check.call
@@ -65,9 +65,9 @@ def unit_clock(collective: str, how: str, n: int) -> tuple[float, int]:
 
 @functools.cache
 def unit_gather(how: str, sizes: tuple[int, ...]) -> float:
-    """Return the time of an all-gather over several axes at once.
+    """Return the time of an all-gather over several axes at once, for one byte and wires of one byte per second.
 
-    Pieces use different orders, mixed to balance the wires.
+    The shards' pieces move along the axes in different orders, so that all wires are equally busy.
     """
     loads = np.array(network.mesh_all_gather_loads(how, sizes, 1.0, 1.0))
     orders, axes = loads.shape
@@ -79,7 +79,7 @@ def unit_gather(how: str, sizes: tuple[int, ...]) -> float:
 
 
 def book_gather(size: float, sizes: tuple[int, ...], one_way: float) -> float:
-    """Return the book's V/(n·W), which counts N shards received in the time of N - 1."""
+    """Return the book's time V/(n·W): a device receives N - 1 shards, but the book counts N."""
     total = math.prod(sizes)
     return size * unit_gather("ring", sizes) * total / (total - 1) / one_way
 
@@ -101,7 +101,7 @@ def test_book_gather_on_one_even_ring_is_whole_shards(n):
 @pytest.mark.parametrize("sizes", [(4, 12), (16, 4), (2, 16), (3, 5), (4, 12, 16), (2, 3, 4), (2, 3, 16)])
 @pytest.mark.parametrize(("how", "links"), [("ring", 2), ("line", 1)])
 def test_unequal_axes_can_be_equally_busy(sizes, how, links):
-    """With balanced orders, V·(N-1)/N over all links into a chip is reached for unequal axes as well."""
+    """An all-gather takes V·(N-1)/N divided by the bandwidth of all links into a chip, also if axes are unequal."""
     total = math.prod(sizes)
     assert unit_gather(how, sizes) == pytest.approx((total - 1) / total / (len(sizes) * links))
 
@@ -110,7 +110,7 @@ def test_unequal_axes_can_be_equally_busy(sizes, how, links):
 
 
 def group_bytes(shape, itemsize, spec, over, mesh_shape) -> float:
-    """Return the bytes that one group of communicating chips holds together. Each block counts once."""
+    """Return the bytes that the chips of one group hold together. Chips differ along ``over``; copies count once."""
     named = {axis for entry in entries(spec, len(shape)) for axis in entry} | set(over)
     mesh = {axis: size for axis, size in mesh_shape.items() if axis in named}
     blocks = {
@@ -151,7 +151,7 @@ def axes_key(itemsize, spec, over, passes=1):
 
 
 def stepped(size, sizes, how, one_way, hop=1e-6):
-    """Return the seconds of hops and of bytes: of the steps of gathers along each axis, and of the busiest wires."""
+    """Return the hop times of all steps of gathers along each axis, and the time of the bytes on the busiest wire."""
     steps = sum(unit_clock("all_gather", how, n)[1] for n in sizes)
     return steps * hop, size * unit_gather(how, sizes) / one_way
 
@@ -170,7 +170,7 @@ def test_gather_and_limit_is_the_slower_of_steps_and_wires():
 
 
 def in_turn(chip, sizes, how, small, large):
-    """Return the hops' time of the small gather, which hops limit, and the bytes' time of the large one."""
+    """Return the seconds of a small gather, which hops limit, and of a large gather, which bytes limit."""
     hops, few = stepped(small, sizes, how, CHIPS[chip].ici)
     same, many = stepped(large, sizes, how, CHIPS[chip].ici)
     assert few < hops == same < many
@@ -198,7 +198,7 @@ def latency_bound_key(chip, N):
 @pytest.mark.parametrize("sizes", [(3, 4), (4, 8), (5, 3), (2, 3, 4), (4, 2, 4)])
 @pytest.mark.parametrize("how", ["ring", "line"])
 def test_exchange_over_axes_loads_the_longest_axis(sizes, how):
-    """Every chunk is routed over every axis in turn. The formula must give the load of the busiest wire."""
+    """The simulation routes each chunk along the axes in turn. The formula must give the load of the busiest wire."""
     net = network.Network(1.0)
     network.torus_all_to_all(net, sizes, 1.0, how)
     want = TASKS["exchange_time"](bytes=1.0, sizes=sizes, network=how, one_way_bandwidth=1.0)
@@ -230,7 +230,7 @@ def mlp_layer(x, win, wout):
 
 
 def counted(jaxpr) -> Counter:
-    """Return the FLOPs of matmuls, and for each axis the bytes of the whole arrays that are gathered or scattered."""
+    """Return the FLOPs of matmuls, and for each axis the bytes of the arrays gathered or scattered, at full size."""
     found = Counter()
     for eqn in jaxpr.eqns:
         for inner in jaxprs_in_params(eqn.params):
@@ -247,9 +247,9 @@ def counted(jaxpr) -> Counter:
 
 
 def traced_layer(B, D, F, X, Y) -> tuple[Counter, Counter]:
-    """Return counts of the layer's forward pass and of its backward pass, from its program.
+    """Trace the layer, and return the counts of its forward pass and of its backward pass.
 
-    FSDP discards gathered weights, so the backward pass gathers them again. x remains gathered over y.
+    FSDP discards gathered weights, so the backward pass gathers them again. It does not gather x again.
     """
     mesh = AbstractMesh((X, Y), ("x", "y"))
     specs = (P("x", "y"), P("x", "y"), P("y", "x"))
@@ -272,7 +272,7 @@ def test_mlp_times_are_those_of_a_traced_layer():
 
 
 def test_mlp_times_scale_from_the_traced_layer():
-    """Each hidden case is compared with the traced layer's counts, scaled in each dimension."""
+    """The test scales the traced layer's counts to the sizes of each hidden case."""
     small = {"B": 2 * 8, "D": 2 * 8, "F": 2 * 8}
     traced = traced_layer(**small, X=2, Y=2)
     for case in all_cases("mlp_times"):
@@ -299,7 +299,7 @@ def mlp(
 
 
 def test_best_split_has_the_fastest_slower_communication():
-    """Computed times give the best split. An axis of one chip costs nothing."""
+    """The test computes both communication times of all splits. The best split has the smallest maximum of the two."""
     for case in all_cases("best_split"):
         layer = {name: case[name] for name in ("B", "F", "MX", "MY")}
         times = {X: max(mlp(X=X, Y=case["N"] // X, **layer)[1:]) for X in (2**k for k in range(13)) if X <= case["N"]}
@@ -327,7 +327,10 @@ def tensor_key(chip, D, F):
 
 
 def slower_at_best(B, F, N, MX=2, MY=1, chip="v5p", slower=max) -> tuple[float, float]:
-    """Return the seconds of the best real X, and X, by ternary search. ``slower`` combines the two times."""
+    """Find the best X (any real number) by ternary search. Return the seconds of communication, and X.
+
+    ``slower`` combines the times of the two communications.
+    """
 
     def seconds(X):
         return slower(mlp(B=B, F=F, X=X, Y=N / X, MX=MX, MY=MY, chip=chip)[1:])
@@ -349,7 +352,7 @@ def mixed_bound(chip, N, F, slower=max, MX=2):
 
 
 def dcn_key(chip, dcn, P, n):
-    """Compare, per layer and slice, the backward compute of its chips with an all-reduce of 4·D·F bytes over DCN."""
+    """Return the batch at which a slice's backward compute takes as long as its all-reduce of 4·D·F bytes over DCN."""
 
     def excess(B):
         return 8 * B / P / (n * CHIPS[chip].bf16) - 2 * 4 / (n * dcn * GB)
@@ -361,7 +364,7 @@ def dcn_key(chip, dcn, P, n):
 
 
 def two_levels(kind, gpus, node, gpu_egress, node_egress) -> float:
-    """Return the seconds per byte of two levels: switches in nodes, and one network card per GPU between nodes."""
+    """Return the seconds per byte of a collective on a network with two levels: in a node, and between nodes."""
     d, nodes = min(gpus, node), math.ceil(gpus / node)
     if kind == "sharp_all_reduce":  # each GPU sends its array to the node's switch, and each node sends one sum
         up = network.Network(gpu_egress)
@@ -401,9 +404,9 @@ def gpu_key(kind, chip, gpus, size):
 
 @functools.cache
 def sent_by_each(kind: str, n: int) -> float:
-    """Return the bytes that one rank (of a broadcast, the root) sends in a simulated collective with S = 1 byte."""
+    """Return the bytes that one rank (in a broadcast, the root) sends in a simulated collective with S = 1 byte."""
     net = network.Network(1.0)
-    # The size S, here one byte, is that of one rank's buffer. The buffers of all n ranks have n bytes together.
+    # S is the size of one rank's buffer, here one byte. The buffers of all n ranks together have n bytes.
     if kind == "all_to_all":
         network.all_to_all(net, "switch", n, float(n))
         return net.sent["up", 0]
@@ -422,7 +425,7 @@ def test_bus_bandwidth_is_what_a_rank_sends():
 
 
 def puzzle_key(n, ar, percent):
-    """Derive t from the benchmark's formula with an output of one byte, then count the bytes that a rank sent."""
+    """Return the bytes per second of a rank. The time comes from the benchmark's formula for an output of one byte."""
     printed = round(ar * percent / 100 / n, 1) * GB
     seconds = 1.0 * (n - 1) / n / printed
     return n * sent_by_each("reduce_scatter", n) / seconds
@@ -432,7 +435,7 @@ def puzzle_key(n, ar, percent):
 
 
 def cache_shape_bytes(layers, kv_heads, head_dim, itemsize, sequences, tokens) -> int:
-    """Return the bytes of keys and values as arrays."""
+    """Return the bytes of arrays of keys and values."""
     dtype = {1: jnp.int8, 2: jnp.bfloat16, 4: jnp.float32}[itemsize]
     shape = (layers, sequences, tokens, kv_heads, head_dim)
     arrays = jax.eval_shape(lambda: {"k": jnp.zeros(shape, dtype), "v": jnp.zeros(shape, dtype)})
@@ -447,7 +450,7 @@ def test_kv_cache_is_two_arrays():
 
 
 def test_decode_step_by_one_chips_share():
-    """The test counts one chip's bytes and FLOPs. A batch above the crossing makes the weights' time a compute time."""
+    """The test counts one chip's bytes and FLOPs. Above ``crossing``, compute takes longer than weights."""
     seen = Counter()
     for case in all_cases("decode_step_time"):
         share = case["params"] / case["chips"]
@@ -465,7 +468,7 @@ def test_decode_step_by_one_chips_share():
 
 
 def decode_key(chip, P, N, T, B, L, kB):
-    """Return one chip's time. A small batch waits for weights, a large one for compute, both for their caches."""
+    """Return the seconds of a small and a large step together. Reading weights limits the first, compute the second."""
     row = CHIPS[chip]
     assert 2 * B / row.bf16 < 1 / row.hbm_bw < 2 * L / row.bf16
     caches = sum(kB * 1e3 * T for _ in range(B + L)) / row.hbm_bw
@@ -532,16 +535,16 @@ def axes_seconds(kind, shape, spec, over, mesh_shape, chip="v4p", itemsize=2):
 
 
 def test_book_question_1_counts_copies_of_the_array():
-    """For A[I_X] on {4, 8, 2}, all chips hold 16 times the array, which is 64 times one shard."""
+    """For A[I_X] on a mesh {4, 8, 2}, all chips together hold 16 copies of the array, or 64 shards."""
     mesh = {"x": 4, "y": 8, "z": 2}
     held = [math.prod(b - a for a, b in where) for where in owner_slices((64, 3), P("x"), mesh)]
     assert sum(held) / (64 * 3) == 16 and sum(held) / held[0] == 64
 
 
 def test_book_question_2_times_on_v4p():
-    """v4p 4x4x4, B=1024, D=4096: 23, 46 and 11.6 µs.
+    """On v4p 4x4x4 with B=1024 and D=4096, the three collectives take 23, 46 and 11.6 µs.
 
-    An earlier edition printed 190 µs for the last: it ignored x and y.
+    An earlier edition printed 190 µs for the last one, because it ignored that x and y shard the array.
     """
     mesh, shape = {"x": 4, "y": 4, "z": 4}, (1024, 4096)
     assert axes_seconds("all_gather", shape, P("x", "y"), ("x",), mesh) == pytest.approx(23 * US, rel=0.02)
@@ -551,10 +554,10 @@ def test_book_question_2_times_on_v4p():
 
 
 def test_question_3_and_pop_quiz_2():
-    """v4p, bf16[128] on a ring of 4: 2 hops, each with a whole 64-byte shard (not "32 B each way").
+    """On a v4p ring of 4, a gather of bf16[128] takes 2 hops. Each hop moves a 64-byte shard, not "32 B each way".
 
-    On a v5e line of 4 the large gather takes 559 µs; the book printed 377 for a ring, which v5e does not have there.
-    256x256 takes 3 µs.
+    On a v5e line of 4, the large gather takes 559 µs. The book printed 377 µs for a ring, but v5e has no ring of 4.
+    The gather of a 256x256 array takes 3 µs.
     """
     limit = TASKS["gather_and_limit"]
     assert limit(2 * 128, (4,), True, 4.5e10, 1e-6) == (2 * US, "latency") and 2 * 128 / 4 == 64
@@ -564,14 +567,14 @@ def test_question_3_and_pop_quiz_2():
 
 @pytest.mark.parametrize(("chip", "alpha"), [("v5p", 2550), ("v5e", 2189), ("v4p", 3055)])
 def test_question_4_intensities(chip, alpha):
-    """C/W is also the batch below which an all-reduce of activations beats a gather of weights iff D > 2B."""
+    """For batches below C/W, an all-reduce of activations is faster than a gather of weights if D > 2B."""
     assert fsdp_per_chip(chip, axes=1) == pytest.approx(alpha, rel=0.002)
 
 
 def test_question_5_two_ways_tie():
-    """v4p 4³, C[I, K] wanted whole. If I or K is cut, this costs an all-gather of C over three axes.
+    """On v4p 4³, every chip needs the whole C[I, K]. If I or K is sharded, the chips gather C over three axes.
 
-    If J is cut, it costs an all-reduce: twice as much.
+    If J is sharded, they need an all-reduce, which costs twice as much.
     """
     mesh, shape = {"x": 4, "y": 4, "z": 4}, (8192, 2048)
     everywhere = ("x", "y", "z")
@@ -585,10 +588,10 @@ def test_question_5_two_ways_tie():
 def test_question_6_derived():
     """The ratio of communication to compute on v5e 4x4 without wraparound, with α = C/4.5e10 = 4378:
 
-    - J cut in both operands, all-reduce over y: 2Y·α/J = 3.5e4/J.
-    - Contracting dimension of B cut: X·α/I = 1.75e4/I.
+    - J sharded in both operands, so an all-reduce over y: 2Y·α/J = 3.5e4/J.
+    - Contracting dimension of B sharded: X·α/I = 1.75e4/I.
 
-    The exact ratios are 3/4 of these. An independent solver's 7.0e4 for the first is twice too large.
+    The exact ratios are 3/4 of these. An independent solution has 7.0e4 for the first. This is twice too large.
     """
     I, J, K, C, W1 = 4096, 8192, 2048, 1.97e14, 4.5e10
     arithmetic = 2 * I * J * K / 16 / C
@@ -600,10 +603,10 @@ def test_question_6_derived():
 
 
 def test_question_7_derived():
-    """B=128, D=8192, F=32768 on v5e 2x2: reading weights (327 µs) takes longer than compute (174 µs).
+    """B=128, D=8192, F=32768 on v5e 2x2: reading the weights (327 µs) takes longer than compute (174 µs).
 
-    Communication takes 47 µs on a line, or 35 µs on the ring that the four chips form. In[128, 8192] has 2 MB (the
-    book printed 1). FSDP would gather 1.07 GB in 12 ms.
+    Communication takes 47 µs on a line, or 35 µs on the ring that the four chips form. In[128, 8192] has 2 MB; the
+    book printed 1 MB. FSDP would gather 1.07 GB in 12 ms.
     """
     B, D, F = 128, 8192, 32768
     chip = CHIPS["v5e"]
@@ -619,7 +622,7 @@ def test_question_7_derived():
 def test_question_9_gather_against_reduce_scatter():
     """For A[N, M_X]·B[M, K], a gather of A moves N·M, and a reduce-scatter of the result moves N·K.
 
-    The ratio is M/K. A solver that gathers B gets N/M.
+    The ratio is M/K. An independent solution gathers B instead of A, and gets N/M.
     """
     N, M, K = 96, 160, 48
     gather = axes_seconds("all_gather", (N, M), P(None, "x"), ("x",), {"x": 4})
@@ -629,9 +632,9 @@ def test_question_9_gather_against_reduce_scatter():
 
 @pytest.mark.parametrize("n", [4, 8, 16])
 def test_question_10_half_and_a_quarter(n):
-    """An all-to-all costs half of a one-way all-gather, or a quarter of a both-way one.
+    """An all-to-all takes half the time of a one-way all-gather, or a quarter of the time with both directions.
 
-    On a line, V/4 crosses the middle (derived, not published).
+    On a line, V/4 bytes cross the middle. The book does not print this number.
     """
     exchange = functools.partial(TASKS["exchange_time"], bytes=1.0, sizes=(n,), one_way_bandwidth=1.0)
     assert exchange(network="one_way_ring") / unit_clock("all_gather", "one_way_ring", n)[0] == pytest.approx(1 / 2)
@@ -643,10 +646,10 @@ def test_question_10_half_and_a_quarter(n):
 
 
 def test_bounds_of_one_scheme():
-    """v5p: 2550 tokens per chip on one axis, 850 on three.
+    """On v5p, FSDP needs 2550 tokens per chip on one axis and 850 on three axes.
 
-    A batch of 40M tokens keeps 47k chips busy, and 16M tokens 18,823 chips. Tensor parallelism with F=30,000 allows
-    11 chips per axis.
+    A batch of 40M tokens is enough for 47k chips, and 16M tokens for 18,823 chips. With F=30,000, tensor parallelism
+    can use 11 chips per axis.
     """
     assert fsdp_per_chip("v5p") == pytest.approx(850, rel=1e-3)
     assert 40e6 / fsdp_per_chip("v5p") == pytest.approx(47_000, rel=2e-3)
@@ -657,9 +660,9 @@ def test_bounds_of_one_scheme():
 
 
 def test_mixed_bound():
-    """F=32768 with two axes and one: 99 tokens per chip if the two communications overlap.
+    """With F=32768, two axes for FSDP and one for tensor parallelism, 99 tokens per chip are enough.
 
-    An edition that adds the two times prints four times as many.
+    This holds if the two communications overlap. An edition that adds their times prints a bound four times as large.
     """
     assert mixed_bound("v5p", 4096, 32_768) == pytest.approx(99, rel=5e-3)
     assert mixed_bound("v5p", 4096, 32_768, slower=sum) == pytest.approx(4 * 99, rel=5e-3)
@@ -677,9 +680,9 @@ def test_candidate_errata_of_the_training_chapter():
 
 
 def test_training_question_3():
-    """13B on v5p 16³ with 3M tokens: FSDP alone needs 3.48M tokens.
+    """A model of 13B parameters on v5p 16³ with 3M tokens per batch: FSDP alone would need 3.48M tokens.
 
-    Mixed parallelism fits: X_opt = 1333, so 1024 x 4. A step takes 0.3 s at 40 % utilization.
+    Mixed parallelism needs fewer: X_opt = 1333, so X = 1024 and Y = 4. A step takes 0.3 s at 40 % utilization.
     """
     assert 4096 * fsdp_per_chip("v5p") == pytest.approx(3.48e6, rel=2e-3) and 3e6 < 3.48e6
     assert slower_at_best(3e6, 13_824, 4096)[1] == pytest.approx(1333, rel=1e-3)
@@ -692,9 +695,9 @@ def test_training_question_3():
 
 
 def test_backward_bytes_of_mixed_parallelism():
-    """A table of the book lists 8BD/X for the backward pass, but the traced layer moves 4BD/X.
+    """A table of the book lists 8BD/X bytes for the backward pass, but the traced layer moves 4BD/X bytes.
 
-    It moves 6BD/X if In is gathered again.
+    If the backward pass gathers In again, the layer moves 6BD/X bytes.
     """
     B, D, F, X, Y = 96, 32, 80, 4, 2
     forward, backward = traced_layer(B, D, F, X, Y)
@@ -704,9 +707,9 @@ def test_backward_bytes_of_mixed_parallelism():
 
 
 def test_cs336_accounting_derived():
-    """D=16384, F=53248, 126 blocks: 2.2e11 parameters, 3.5 TB at 16 bytes each, 44 H100.
+    """D=16384, F=53248, 126 blocks: 2.2e11 parameters. At 16 bytes each, they need 3.5 TB, or 44 H100.
 
-    X=16 and Y=4 with M=2 and 1 need 319 tokens per chip, 20.4k in total.
+    X=16 on two axes and Y=4 on one axis need 319 tokens per chip, or 20.4k in total.
     """
     D, F = 16_384, 53_248
     params = 126 * 2 * D * F
@@ -727,7 +730,7 @@ def test_gated_ffn_bounds_derived():
 
     - N_DP < B·W/C.
     - N_TP < 1.5·F·W/C in the forward pass, and 3·F·W/C in the backward pass.
-    - Both: N < 1.5·B·F·W²/C², or a quarter of it without overlap.
+    - Both together: N < 1.5·B·F·W²/C²; without overlap, a quarter of this bound.
     """
     B, F, W, C = 1e6, 53_248.0, 1.8e11, 4.59e14
 
@@ -755,7 +758,7 @@ def cluster(kind, size, gpus, k=10**6, gpu=450e9):
 def test_gpu_quiz_2():
     """H100: an all-gather of bf16[4096, 65536] in a node takes 1.04 ms.
 
-    The text's approximation also divided by N once.
+    In one place, the book's approximation also divides by N.
     """
     assert cluster("all_gather", 2 * 4096 * 65_536, 8) == pytest.approx(1.04e-3, rel=5e-3)
     # 8 * 450e9 is the usable bandwidth of a node, 2 * 4 * 450e9 the bisection bandwidth in both directions.
@@ -764,10 +767,10 @@ def test_gpu_quiz_2():
 
 
 def test_gpu_pop_quizzes():
-    """The exact time is 65 µs (75 µs by B/W).
+    """The exact time of the all-gather is 65 µs; B/W gives 75 µs.
 
-    An all-to-all takes V/(W·N), or half of it if 4 of 8 parts are not zero. With tensor parallelism inside a node,
-    the time of the network between nodes does not change.
+    An all-to-all takes V/(W·N), or half of this time if only 4 of 8 parts are not zero. With tensor parallelism inside
+    a node, the time of the network between nodes does not change.
     """
     size = 2 * 1024 * 16_384
     assert cluster("all_gather", size, 8) == pytest.approx(65 * US, rel=0.01) and size / 450e9 == pytest.approx(
@@ -782,9 +785,9 @@ def test_gpu_pop_quizzes():
 
 
 def test_gpu_quiz_3_every_level_has_400_gb_per_node():
-    """8 network cards of 400 Gb/s per node; 32 of a leaf switch's 64 ports; 8·16·2 cables from a scalable unit.
+    """A node has 8 network cards of 400 Gb/s. 32 of a leaf switch's 64 ports go to nodes, and 32 to the spine.
 
-    16 spine switches of 64 ports serve 128 nodes.
+    8·16·2 cables leave a scalable unit, and 16 spine switches of 64 ports serve 128 nodes.
     """
     port = 400e9 / 8
     assert 8 * port == 8 * 32 * port / 32 == 8 * 16 * 2 * port / 32 == 16 * 64 * port / 128 == 400e9
@@ -793,9 +796,9 @@ def test_gpu_quiz_3_every_level_has_400_gb_per_node():
 
 @pytest.mark.parametrize(("M", "N"), [(4, 8), (32, 8)])
 def test_gpu_quiz_4_bytes_through_switches(M, N):
-    """In an all-gather of B, a node's switch receives B and sends B·N. The spine sends B·(M-1).
+    """In an all-gather of B bytes, a node's switch receives B and sends B·N bytes. The spine sends B·(M-1) bytes.
 
-    SHARP in one node moves B·N in each direction.
+    With SHARP in one node, the switch receives and sends B·N bytes.
     """
     B = 1.0
     into = N * B / (M * N) + (M - 1) * B / M
@@ -807,9 +810,9 @@ def test_gpu_quiz_4_bytes_through_switches(M, N):
 
 
 def test_gpu_quiz_4_two_nodes():
-    """Two nodes take max(B/514e9, B/800e9), so their own switches limit them.
+    """Over two nodes a gather takes max(B/514e9, B/800e9), so the switches inside nodes limit it.
 
-    From 5 nodes on the network limits them. 32 nodes reach 413 GB/s.
+    With 5 or more nodes, the network between nodes limits it. With 32 nodes it reaches 413 GB/s.
     """
     assert cluster("all_gather", 1, 16) == pytest.approx(1 / 514e9, rel=2e-3) and 1 / (1 / 2 / 400e9) == 800e9
     assert cluster("all_gather", 1, 32) == cluster("all_gather", 1, 16) < cluster("all_gather", 1, 40)
@@ -821,11 +824,11 @@ def test_gpu_quiz_4_two_nodes():
 
 
 def test_gpu_quiz_5_and_rooflines():
-    """H100: 2200 tokens per GPU in a node, 2475 beyond a node, 1237 for two nodes.
+    """On H100, data parallelism needs 2200 tokens per GPU in a node, 2475 beyond a node, and 1237 for two nodes.
 
-    4 of 128 experts need 79,200 tokens, and 8-way pipeline parallelism 309. The book prints 2500 and 5625 for B200,
-    from 2.25e15 FLOP/s; this table's 2.3e15 gives 2556 and 5750. The source of its "F/1995" is unknown: F/2200 =
-    13.0.
+    With 4 of 128 experts, it needs 79,200 tokens; with 8-way pipeline parallelism, 309. The book prints 2500 and 5625
+    for B200, from 2.25e15 FLOP/s. The grader's chip table has 2.3e15, which gives 2556 and 5750. The book's "F/1995"
+    has no known source: F/2200 = 13.0.
     """
     bound = QUESTIONS["gpu_least_batch"](chip="H100", sheet=1.98, N=256, E=1, k=1)
     assert bound == 2475 and 990e12 / 450e9 == 2200
@@ -866,14 +869,14 @@ def decode(sequences):
 
 
 def test_inference_pop_quiz():
-    """30B int8 on v5e 4x4, 8k context, 100 kB per token: 2.5 ms for 4 sequences, 21 ms for 256."""
+    """30B int8 parameters on v5e 4x4, context 8k, 100 kB per token: 2.5 ms a step (4 sequences) or 21 ms (256)."""
     assert decode(4) == pytest.approx(2.5e-3, rel=0.02) and decode(256) == pytest.approx(21e-3, rel=0.01)
 
 
 def test_inference_questions_1_to_3():
-    """L=64, D=4096, F=16384, N=32, K=8, H=256, V=32128: 18.4B parameters, and 262 kB per token in int8.
+    """L=64, D=4096, F=16384, N=32, K=8, H=256, V=32128: 18.4B parameters, and a cache of 262 kB per token in int8.
 
-    A v5e 4x4 has room for 7 contexts of 128e3 tokens, or 6 of 131,072 tokens. It reads the weights in 1.4 ms.
+    A v5e 4x4 has memory for 7 contexts of 128e3 tokens, or 6 of 131,072 tokens. It reads the weights in 1.4 ms.
     """
     L, D, F, N, K, H, V = 64, 4096, 16_384, 32, 8, 256, 32_128
     params = L * (3 * D * F + 2 * D * H * (N + K)) + D * V
@@ -885,9 +888,9 @@ def test_inference_questions_1_to_3():
 
 
 def test_inference_question_7_derived():
-    """2D weight-stationary decoding: the least communication is 11.3·BD/(√N·W), at X = √(N/8).
+    """In 2D weight-stationary decoding, communication takes at least 11.3·BD/(√N·W), at X = √(N/8).
 
-    It beats 4·BD/(3·W) for N > 72, not 81.
+    This is less than 4·BD/(3·W) for N > 72, and not only for N > 81.
     """
 
     def both(

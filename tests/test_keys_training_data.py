@@ -1,7 +1,7 @@
-"""The answer keys of H1, H2, H3 and H8, each derived in a second way, by simulation and by counting.
+"""The answers of H1, H2, H3 and H8. The tests derive each answer in a second way: they simulate or count.
 
-Bytes and times come from messages moved over wires (``network.py``). Buckets are sent one by one beside a backward
-pass that makes gradients gradually. Memory is counted chip by chip, and losses are averaged token by token.
+Bytes and times come from messages moved over wires (``network.py``). A simulation sends buckets one by
+one during a backward pass. Other tests count memory chip by chip, and average losses token by token.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def seconds(collective: str, n: int, size: float, chip: str) -> float:
 
 
 def sent_by_each(collective: str, n: int, size: float) -> float:
-    """Return the bytes that a device sends on a one-way ring, which are equal for all devices."""
+    """Return the bytes that each device sends on a one-way ring: the bytes on all wires, divided by n."""
     return sum(network.moved(collective, ONE_WAY, n, size).sent.values()) / n
 
 
@@ -42,14 +42,14 @@ def sent_by_each(collective: str, n: int, size: float) -> float:
 
 
 def averaged(A: int, B: int, a: float, b: float) -> float:
-    """Return the mean over the tokens of both devices. Padding is NaN."""
+    """Return the mean loss of A tokens on one device and B tokens on the other. Padding does not count."""
     losses = np.full((2, 512), np.nan)
     losses[0, :A], losses[1, :B] = a, b
     return float(np.nanmean(losses))
 
 
 def training_flops(parameters: float, tokens: int) -> float:
-    """Return the FLOPs of one square layer and its gradients: three matmuls, each with all tokens."""
+    """Return the FLOPs of one square layer and its gradients. These are three matmuls over all tokens."""
     width = math.sqrt(parameters)
     forward = 2 * tokens * width * width
     of_weights, of_inputs = 2 * width * tokens * width, 2 * tokens * width * width
@@ -57,7 +57,7 @@ def training_flops(parameters: float, tokens: int) -> float:
 
 
 def dealt_out(V: int, D: int, L: int, N: int) -> float:
-    """Return the bytes on the fullest of N chips that take the elements of all tensors in turn, in equal parts."""
+    """Return the bytes on the fullest of N chips: all weights, and the moments of its parts of all tensors."""
     tensors = [V * D, *[D * D] * 12 * L]
     part = math.gcd(*tensors, 1024)
     moments = [0] * N
@@ -69,7 +69,7 @@ def dealt_out(V: int, D: int, L: int, N: int) -> float:
 
 
 def bare(size: float, speed: float, overhead: float, n: int, backward: float) -> float:
-    """Return the exposed seconds of a step that sends n buckets, each as soon as it is made and the link is free."""
+    """Return the exposed seconds of a step with n buckets. A bucket waits for its gradients and for the link."""
     free = 0.0
     for k in range(1, n + 1):
         free = max(free, backward * k / n) + overhead + size / n / speed
@@ -77,7 +77,7 @@ def bare(size: float, speed: float, overhead: float, n: int, backward: float) ->
 
 
 def all_reduce_speed(chip: str) -> float:
-    """Return the bytes per second of an array's all-reduce on a long ring of this chip."""
+    """Return the bytes of an array divided by the seconds of its all-reduce, on a ring of 16 chips."""
     n = 16
     return 1e9 / network.moved("all_reduce", BOTH_WAYS, n, 1e9, CHIPS[chip].ici).clock
 
@@ -85,7 +85,7 @@ def all_reduce_speed(chip: str) -> float:
 def searched(chip: str, M: int, o: int) -> float:
     """Return the bucket size with the least exposed time, by a fine search.
 
-    ``test_the_link_is_never_idle_when_gradients_come_as_fast_as_it_takes_them`` tests this time.
+    ``test_the_link_is_never_idle_when_gradients_come_as_fast_as_it_takes_them`` tests the formula of the exposed time.
     """
     size, speed = 2e6 * M, all_reduce_speed(chip)
     buckets = np.geomspace(size / 4000, size, 1_000_001)
@@ -93,7 +93,7 @@ def searched(chip: str, M: int, o: int) -> float:
 
 
 def near_then_far(chip: str, M: int, R: int) -> float:
-    """Return the time of eight GPUs that scatter in their node, then of eight rings that share each node's egress."""
+    """Return the time of reduce-scatters in nodes of 8 GPUs, then of 8 all-reduces that share a node's egress."""
     row, size = GPUS[chip], 2e9 * M
     near = sum(size / 8 for _ in range(7)) / row.egress
     out_of_a_node = sum(sent_by_each("all_reduce", R, size / 8) for _ in range(8))
@@ -136,7 +136,7 @@ def test_the_link_is_never_idle_when_gradients_come_as_fast_as_it_takes_them(n: 
 
 
 def test_the_best_bucket_is_the_root_of_size_and_speed_and_overhead():
-    """The product of the terms s/(nw) and no is so/w for any n. So their sum is at least 2 √(so/w)."""
+    """The exposed time is s/(nw) + no for n buckets (size s, speed w, overhead o). It is at least 2 √(so/w)."""
     best = math.sqrt(SIZE / (SPEED * OVERHEAD))
     bound = 2 * math.sqrt(SIZE * OVERHEAD / SPEED)
     sums = {n: bare(SIZE, SPEED, OVERHEAD, n, SIZE / SPEED) for n in range(1, 200)}
@@ -170,7 +170,7 @@ def test_the_buckets_of_the_statement():
 
 
 def test_the_padding_of_the_statement():
-    """Three devices have three, one and no real row, with sums 6, 8 and 0."""
+    """The statement's example: three devices have 3, 1 and 0 rows without padding, with sums 6, 8 and 0."""
     sums, counts = np.array([6, 8, 0]), np.array([3, 1, 0])
     assert sums.sum() / counts.sum() == 3.5
     assert np.mean(sums[:2] / counts[:2]) == 5

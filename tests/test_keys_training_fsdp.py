@@ -1,7 +1,7 @@
-"""The answer keys of H4, H7 and H9, each derived in a second way.
+"""The answers of H4, H7 and H9. The tests derive each answer in a second way.
 
-Bytes are counted in traced programs or moved over wires (``network.py``). Times come from a simulation of jobs and
-their dependences. The programs of the references show which collectives can overlap which matmuls.
+The tests count bytes in traced programs, or move them over wires (``network.py``). Times come from a simulation of
+jobs that wait for other jobs. The tests read in the references' programs which collectives can overlap which matmuls.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def seconds(collective: str, n: int, size: float, chip: str) -> float:
 
 
 def from_one(collective: str, n: int, size: float) -> float:
-    """Return the bytes that a device sends on a one-way ring."""
+    """Return the bytes that a device sends in a collective on a one-way ring."""
     sent = set(network.moved(collective, "one_way_ring", n, size).sent.values())
     assert len(sent) == 1, "every device sends the same"
     return sent.pop()
@@ -55,7 +55,7 @@ def inner(eqn: Any) -> Iterator[Any]:
 
 
 def equations(jaxpr: Any) -> Iterator[Any]:
-    """Yield all equations, with those of inner programs in their places. No program here has loops."""
+    """Yield all equations, and the equations of inner jaxprs in their places. The programs have no loops."""
     for eqn in jaxpr.eqns:
         within = list(inner(eqn))
         yield from (e for j in within for e in equations(j)) if within else [eqn]
@@ -64,7 +64,7 @@ def equations(jaxpr: Any) -> Iterator[Any]:
 def traced(
     fn: Callable, sizes: Mapping[str, int], *shapes: tuple[int, ...], dtype: Any = jnp.float32, **static: Any
 ) -> Any:
-    """Return the program of a task on an abstract mesh of this size, which needs no devices."""
+    """Return the jaxpr of a task on an abstract mesh of these sizes. An abstract mesh needs no devices."""
     mesh = AbstractMesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))
     arrays = [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes]
     return jax.make_jaxpr(lambda *a: fn(*a, mesh=mesh, **static))(*arrays).jaxpr
@@ -76,7 +76,7 @@ def axes_of(eqn: Any) -> tuple[str, ...]:
 
 
 def sent_bytes(jaxpr: Any, sizes: Mapping[str, int]) -> dict[str, float]:
-    """Return the bytes that a device sends over each axis: gathered or scattered arrays except its own parts."""
+    """Return the bytes that a device sends over each axis: all parts of gathered or scattered arrays except one."""
     total = dict.fromkeys(sizes, 0.0)
     for eqn in equations(jaxpr):
         if eqn.primitive.name in ("all_gather", "reduce_scatter"):
@@ -94,7 +94,7 @@ def mlp_shapes(B: int, D: int, F: int) -> list[tuple[int, int]]:
 
 
 def simulated(jobs: Sequence[tuple[str, str, float, Sequence[str]]]) -> dict[str, float]:
-    """Return the end of each job.
+    """Return the time at which each job ends, by name.
 
     A job is (name, resource, seconds, names of the jobs that it waits for). A resource runs one job at a time, in the
     order of the list.
@@ -127,7 +127,7 @@ def forward_times(chip: str, L: int, D: int, X: int, small: int, large: int) -> 
 
 
 def middle_layer(layer: Callable[[int], list[tuple[str, str, float, Sequence[str]]]], layers: int = 40) -> float:
-    """Return the average seconds from the end of a layer's matmul to the end of the next one, late in the stack."""
+    """Return the average seconds per layer in the second half of a stack, from one matmul's end to the next one's."""
     ends = simulated([job for i in range(layers) for job in layer(i)])
     return (ends[f"product {layers - 1}"] - ends[f"product {layers // 2 - 1}"]) / (layers - layers // 2)
 
@@ -167,7 +167,7 @@ KEYS: dict[str, Callable[..., Any]] = {
 
 
 def numbers(answer: Any) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Yield the numbers of an answer, with their places in a table."""
+    """Yield (place, number) for each number of an answer. The place is () unless the answer is a table."""
     if not isinstance(answer, Mapping):
         yield (), float(answer)
         return
@@ -189,7 +189,7 @@ def test_every_second_derivation_has_its_question():
 
 @pytest.mark.parametrize(("gather", "product"), [(3.0, 1.0), (1.0, 3.0), (2.0, 2.0)])
 def test_two_gathered_layers_are_enough_and_one_is_not(gather: float, product: float):
-    """The budget of H4: a third gathered layer gains nothing, and with only one every gather waits."""
+    """H4's budget is two gathered layers. A third one saves no time, and with only one every gather waits."""
     two = forward_pass(7, gather, product, waits=False, held=2)
     assert two == forward_pass(7, gather, product, waits=False, held=7) == gather + 6 * max(gather, product) + product
     one = forward_pass(7, gather, product, waits=False, held=1)
@@ -227,7 +227,7 @@ def test_the_small_case_of_h9(scheme: int, due: tuple[int, int]):
 
 
 def needs(jaxpr: Any) -> list[tuple[Any, set[int]]]:
-    """Return the equations inside shard_map, each with the indices of all equations that it needs."""
+    """Return for each equation in shard_map the equation and the indices of all equations on which it depends."""
     (mapped,) = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "shard_map"]
     made: dict[Any, set[int]] = {}
     found = []
@@ -239,14 +239,14 @@ def needs(jaxpr: Any) -> list[tuple[Any, set[int]]]:
 
 
 def beside(found: list[tuple[Any, set[int]]], i: int) -> list[int]:
-    """Return the matmuls that do not need equation i and that equation i does not need."""
+    """Return the matmuls that can overlap equation i: neither depends on the other."""
     products = [j for j, (eqn, _) in enumerate(found) if eqn.primitive.name == "dot_general"]
     return [j for j in products if j not in found[i][1] and i not in found[j][1]]
 
 
 @pytest.mark.parametrize("scheme", range(1, 8))
 def test_collectives_that_can_overlap_match_the_programs_dependences(scheme: int):
-    """The answer says for each collective of a layer whether a matmul of another layer can overlap it."""
+    """The answer says which collectives of a layer a matmul can overlap. The test reads this from the program."""
     layers = 3
     found = needs(traced(TASKS["stack"].fn, {"x": 4, "y": 2}, (8, 24), (layers, 24, 24), scheme=scheme))
     talk = [i for i, (eqn, _) in enumerate(found) if eqn.primitive.name in ("all_gather", "reduce_scatter")]

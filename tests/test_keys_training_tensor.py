@@ -1,8 +1,8 @@
-"""The answer keys and references of H5, H6 and H10 (tensor parallelism), each derived in a second way.
+"""The answers and references of H5, H6 and H10 (tensor parallelism). The tests derive each in a second way.
 
-Bytes are counted in the traced solutions, at the sizes of the questions. Times come from messages moved over wires
-(``network.py``). Gradients come from finite differences. The budget of H10 comes from the blocks that each device has
-and needs.
+The tests count bytes in the traced solutions, at the sizes of the questions. Times come from messages moved over
+wires (``network.py``). Gradients come from finite differences. The budget of H10 comes from the blocks that each
+device has and needs.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def blocks_sent(L: int, n: int) -> tuple[int, int]:
     """Return how many blocks [B, D/n] a device must send at least, forward and backward.
 
     In the forward pass, each block is on one device, and all devices need it. In the backward pass, every device has
-    a part of every block of {dh}, and the block's owner needs the sum. So each other device sends one block: its
-    part, or its part added to a received one. All devices need the sum of dx. dy is on every device.
+    a term of every block of {dh}, and the block's owner needs the sum of the terms. So each device except the owner
+    sends one block: its term, or its term added to a received one. All devices need dx. dy is on every device.
     """
     devices = range(n)
     forward = backward = 0
@@ -129,7 +129,7 @@ def blocks_sent(L: int, n: int) -> tuple[int, int]:
             1 for target in devices for owner in devices if owner == 0 != target
         )  # blocks that device 0 sends to the other devices
     for layer in reversed(range(L)):
-        # Device 0 sends its part of each block that another device owns.
+        # Device 0 sends its term of each block that it does not own.
         backward += sum(1 for owner in devices if owner != 0)
         if layer == 0:
             backward += sum(
@@ -152,9 +152,9 @@ def test_h10_sends_the_least_possible_number_of_blocks(L: int, n: int):
 
 @pytest.mark.parametrize("n", [2, 4])
 def test_the_partial_gradients_of_a_device_cannot_be_compressed(n: int):
-    """Over all weights, which other devices do not know, device 0's parts of their columns of {dh} span all arrays.
+    """Device 0's terms of other devices' columns of {dh} can be any array, as device 0's weights vary.
 
-    So no shorter linear message contains them.
+    So no linear message with fewer numbers contains these terms.
     """
     B, D = 3, 4 * n
     rng, units = np.random.default_rng(0), D // n
@@ -220,7 +220,7 @@ def unflat(values: np.ndarray, tree: Any) -> Any:
 
 
 def differences(fn: Callable[[Any], float], at: Any, rng: np.random.Generator) -> list[tuple[Any, float]]:
-    """Return directions, and the slope of ``fn`` along each, by central differences in float64."""
+    """Return pairs (direction, slope of ``fn`` in this direction), by central differences in float64."""
     point, found = flat(at), []
     for _ in range(6):
         way = rng.standard_normal(point.size)
@@ -235,7 +235,7 @@ def reference(name: str) -> Callable:
 
 
 def inputs(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the arrays for which gradients are taken, and dy."""
+    """Return the arguments of a task that have gradients, and dy."""
     rng = np.random.default_rng(1)
     B, D, F = 3, 4, 6
 
@@ -265,7 +265,7 @@ def test_reference_gradients_equal_finite_differences(name: str):
 
 
 def plain_forward(name: str, at: Mapping[str, Any]) -> np.ndarray:
-    """Return the statement's formula, implemented a second time."""
+    """Return the result of the statement's formula, in a second implementation."""
     x = at["x"]
     if name == "h5_tensor_parallel":
         g = x @ at["w1"]
@@ -287,7 +287,7 @@ def test_reference_is_the_formula_of_the_statement(name: str):
 
 
 def test_fused_columns_bring_gates_and_partners_together():
-    """The test cuts arrays for all small F and N."""
+    """For all small F and N, each piece of the fused array has the matching pieces of w1 and w3."""
     fused_columns = H5["fused_columns"].fn
     for F, n in itertools.product(range(1, 13), range(1, 9)):
         if F % n:

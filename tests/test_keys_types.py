@@ -1,4 +1,4 @@
-"""The answer keys of K1 to K5, each derived in a second way."""
+"""The answers of K1 to K5. The tests derive each answer in a second way."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def cases_of(task: str) -> list[dict]:
 
 
 def outcome(task: str, **args):
-    """Return the reference's result, or None for a ValueError."""
+    """Return the result of the reference; None if the reference raises ValueError."""
     try:
         return TASKS[task](**args)
     except ValueError:
@@ -70,7 +70,7 @@ def laid_out(rng, whole: np.ndarray, place: str, devices: int) -> list[np.ndarra
 
 
 def lies_as(held: list[np.ndarray], due: np.ndarray) -> str | None:
-    """Return the placement with which the devices' parts represent ``due``."""
+    """Return the placement for which the devices' parts ``held`` represent the array ``due``; None if none fits."""
     meant = {"R": held[0] if all(np.allclose(h, held[0]) for h in held) else held[0] + np.nan, "P": sum(held)}
     for d in range(due.ndim):
         meant[f"S({d})"] = np.concatenate(held, d)
@@ -80,9 +80,9 @@ def lies_as(held: list[np.ndarray], due: np.ndarray) -> str | None:
 
 
 def einsum_cases(devices: int):
-    """Yield every equation and placement, with arrays and each device's parts of them.
+    """Yield every equation and placement, with the operands and each device's parts of the operands.
 
-    Some parts do not fit the equation.
+    Some of the parts do not fit the equation.
     """
     rng = np.random.default_rng(3)
     for equation in EINSUMS:
@@ -95,7 +95,7 @@ def einsum_cases(devices: int):
 
 
 def ring_all_reduce_bytes(numbers: int, devices: int, itemsize: int) -> int:
-    """Return the bytes that device 0 sends, hop by hop: a reduce-scatter, then an all-gather, one chunk per hop."""
+    """Return the bytes that device 0 sends in a ring all-reduce. In each hop it sends one chunk."""
     chunks = np.array_split(np.zeros(numbers, np.int8), devices)
     sent = 0
     for hop in range(devices - 1):
@@ -152,7 +152,7 @@ def test_pieces_that_meet_are_counted():
 
 
 def test_gradients_are_those_of_jax():
-    """Each device differentiates its part. For a partial sum or a whole output it receives the whole gradient."""
+    """Each device differentiates its part. If the output is whole or a partial sum, devices get the whole gradient."""
     rng = np.random.default_rng(5)
     for equation, places, wholes, held in einsum_cases(3):
         out = outcome("einsum_rule", equation=equation, placements=places)
@@ -214,7 +214,7 @@ def test_scale_gradients_are_those_of_the_hops():
 
 
 def by_placements(places: list[str], shape: tuple[int, ...], mesh: dict[str, int]) -> list[tuple]:
-    """Return the slices of each device. Each mesh axis in turn cuts the slices of the axes before it."""
+    """Return the slices of each device. Each mesh axis cuts the slices that the axes before it have made."""
     held = [tuple((0, size) for size in shape)]
     for place, count in zip(places, mesh.values(), strict=True):
         after = []
@@ -309,7 +309,7 @@ def test_the_scattered_gradient_has_the_layout_of_the_spec():
 
 
 def touched(mesh: list[tuple[str, int]], axis: str, node: int) -> int:
-    """Return the largest number of nodes that a group over this axis touches, from coordinates."""
+    """Return the largest number of nodes in which a group over this axis has devices."""
     found: dict[tuple, set[int]] = {}
     for rank, point in enumerate(itertools.product(*(range(size) for _, size in mesh))):
         others = tuple(at for (name, _), at in zip(mesh, point, strict=True) if name != axis)
@@ -318,7 +318,7 @@ def touched(mesh: list[tuple[str, int]], axis: str, node: int) -> int:
 
 
 def test_no_order_of_mesh_axes_puts_cp_groups_in_fewer_nodes():
-    """No other order with tp inside a node has cp groups in fewer nodes."""
+    """If tp stays inside a node, no other order of axes puts cp groups in fewer nodes."""
     tried = 0
     for case in cases_of("mesh_for"):
         mesh = outcome("mesh_for", **case)
@@ -349,7 +349,7 @@ def test_groups_differ_along_their_axes_only():
 
 
 def test_axes_for_follow_from_what_each_rank_holds():
-    """The test lists each rank's sequence, part of it and weights, and finds the axes along which they differ."""
+    """The test lists each rank's sequence, part of it and weights. It finds the axes along which these differ."""
     for case in cases_of("axes_for"):
         names = [name for name, _ in case["mesh"]]
 
@@ -388,7 +388,7 @@ def test_nodes_of_a_weight_are_counted():
 
 
 def best_rules(names: tuple, rules: list[tuple], mesh: dict[str, int]) -> P:
-    """Return the spec of the best compatible rules: with the first rule if possible, then the second, and so on."""
+    """Return the spec of the best rules that fit together. Earlier rules have priority."""
     of = [(i, name, (e,) if isinstance(e, str) else e or ()) for i, (name, e) in enumerate(rules) if name in names]
     best: tuple = ()
     for chosen in itertools.product([True, False], repeat=len(of)):  # in falling order

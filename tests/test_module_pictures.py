@@ -1,4 +1,4 @@
-"""The modules' pictures are current, complete without scripts, and moved by the script of the reports."""
+"""The pictures of the modules are up to date and complete without scripts. The reports' script animates them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists, formulas and graded code, from a submission through confined workers to the points that a person gives."""
+"""Grade lists, formulas and code that a person must grade, in confined workers, and give points as a person does."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_only_a_confined_process_parses_a_students_formula(grader: Grader, monke
 
 
 def graded_as_read(grader: Grader, text: str) -> tuple[Report, dict[str, Result]]:
-    """Grade a submission that a confined process has read."""
+    """Let a confined process read the text of a submission, then grade the submission."""
     with parsing("auto") as parsers:
         source, _ = parsers.source("a2_bytes.py", text.encode(), ["a2_bytes"])
     report = grader.grade(Submission("ada", {"a2_bytes": source}, (), ""), ["a2_bytes"])

@@ -77,7 +77,7 @@ NOTEBOOKS = [
 @pytest.mark.parametrize("path", NOTEBOOKS)
 @pytest.mark.filterwarnings("ignore")  # warnings of Jupyter's own packages
 def test_every_notebook_runs_from_top_to_bottom(path: Path) -> None:
-    """A new notebook installs nothing and draws its examples. Each check shows a report in which no check passes."""
+    """Run an unsolved notebook. It installs nothing and draws its examples. In its reports no check passes."""
     from nbclient import NotebookClient
 
     book = nbformat.read(path, as_version=4)
@@ -101,7 +101,7 @@ def shown_in(output: nbformat.NotebookNode) -> str:
 def run_setup(
     folder: Path, before: str = "", after: str = "", course: str = "", **env: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a notebook's first cell. An empty PYTHONPATH in ``env`` runs it without the course's package."""
+    """Run a notebook's first cell, between ``before`` and ``after``. PYTHONPATH="" hides the grader's package."""
     text = f"{before}\n{SETUP.format(devices=8, course=course)}\n{after}"
     return subprocess.run(
         [sys.executable, "-c", text], cwd=folder, env=os.environ | env, capture_output=True, text=True, check=False
@@ -131,7 +131,7 @@ def test_the_first_cell_installs_nothing_by_name_and_says_how(tmp_path: Path) ->
 
 
 def test_the_tool_beside_a_lone_notebook_is_a_folder_and_no_name_of_a_package(tmp_path: Path) -> None:
-    """``pip install tool`` would install any package with that name in an index."""
+    """The cell must run ``pip install ./tool``, because ``pip install tool`` would install a package from an index."""
     (tmp_path / "tool" / "grader").mkdir(parents=True)
     (tmp_path / "tool" / "grader" / "notebook.py").touch()
     done = run_setup(tmp_path, MISSING)
@@ -140,7 +140,7 @@ def test_the_tool_beside_a_lone_notebook_is_a_folder_and_no_name_of_a_package(tm
 
 @pytest.mark.parametrize(("tool", "at"), [("tool", "../../tool"), (".", "../..")], ids=["student branch", "checkout"])
 def test_the_first_cell_installs_the_tool_beside_the_course(tmp_path: Path, tool: str, at: str) -> None:
-    """The cell looks where ``publish`` puts the tool, and in a checkout."""
+    """The cell finds the tool in the folder to which ``shardlings publish`` copies it, and in a checkout."""
     module = tmp_path / "exercises" / "01_layout"
     module.mkdir(parents=True)
     (tmp_path / tool / "grader").mkdir(parents=True)
@@ -152,7 +152,7 @@ def test_the_first_cell_installs_the_tool_beside_the_course(tmp_path: Path, tool
     assert done.stdout.count("ran ") == 1, "what is installed is installed once"
 
 
-# Code that fakes an installation, after which the import works.
+# Code that pretends to install the tool. Afterwards the import succeeds.
 INSTALLED = """
 run = subprocess.run
 def found(words, **options):
@@ -163,7 +163,7 @@ subprocess.run = found
 
 
 def test_a_notebook_that_was_opened_alone_fetches_its_course(tmp_path: Path) -> None:
-    """No folder above has a course, as in Colab. A substitute for git makes the folder that git would make."""
+    """As in Colab, no folder above the notebook has a course. The test replaces git by code that makes the folder."""
     repository = "https://github.com/who/what/tree/main/exercises"
     config = made_up(tmp_path / "course").root / "course.yaml"
     config.write_text(config.read_text() + f"repository: {repository}\n")
@@ -184,7 +184,7 @@ def test_a_notebook_that_was_opened_alone_fetches_its_course(tmp_path: Path) -> 
     ids=["none", "TPU", "TPU v5 and later", "GPU"],
 )
 def test_the_first_cell_chooses_by_the_devices_that_are_there(tmp_path: Path, files: tuple, platforms: str) -> None:
-    """The test fakes the device files that drivers make. JAX must not start on missing devices."""
+    """The test pretends that some device files of drivers exist. JAX must not start on devices that do not exist."""
     (tmp_path / "jax.py").write_text(
         "import os\nprint(os.environ['JAX_PLATFORMS'], os.environ['XLA_FLAGS'])\nraise SystemExit"
     )
@@ -197,7 +197,7 @@ def test_the_first_cell_chooses_by_the_devices_that_are_there(tmp_path: Path, fi
 
 
 def test_the_first_cell_takes_simulated_devices_where_a_real_one_cannot_be_used(tmp_path: Path) -> None:
-    """There is a device file without a driver, as in some virtual machines."""
+    """As in some virtual machines, a device file exists but no driver."""
     real = "import glob\nown = glob.glob\nglob.glob = lambda at: ['/dev/vfio/0'] if 'vfio' in at else own(at)"
     done = run_setup(ROOT, real, "print(jax.default_backend())")
     assert done.stdout.splitlines() == ["devices for the checks: 8 simulated", "cpu"], done.stderr
@@ -303,7 +303,7 @@ def ring_all_gather(a):
 
 @pytest.fixture(scope="module")
 def fragments() -> list[list[str]]:
-    """Return the HTML that ``explain`` and ``check`` show for a ring with too many rounds."""
+    """Return the HTML that ``explain`` and ``check`` show for a ring all-gather with too many rounds."""
     env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
     words = [sys.executable, "-c", RING_IN_A_NOTEBOOK.format(solved=RING)]
     done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""The packages for upload: their content, and their use without the rest of the project."""
+"""The packages for an index: they have all needed files, and they work without the rest of the project."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(command: list[str], **how) -> str:
 
 
 def texts(built: Path) -> dict[str, dict[str, str]]:
-    """Return the texts of both packages, by path."""
+    """Return the texts of the files in the sdist and in the wheel, by path."""
     (wheel,), (sdist,) = built.glob("*.whl"), built.glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as archive:
         found = {"wheel": {name: archive.read(name).decode() for name in archive.namelist()}}

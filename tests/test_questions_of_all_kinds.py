@@ -1,4 +1,4 @@
-"""Questions of every kind, from the learner's file through checks and submission to grades and pages."""
+"""Answer questions of every kind as a learner: check the file, submit it, and read grades and pages."""
 
 from __future__ import annotations
 

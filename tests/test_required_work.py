@@ -1,7 +1,7 @@
 """An attack on H4: the backward pass gathers arrays again, but uses them only in a mask that is never true.
 
-The program has exactly the required collectives, right values and right gradients, and keeps all gathered arrays. An
-honest program with equal collectives passes.
+The attack has exactly the required collectives, right values and right gradients. But it keeps all gathered arrays for
+the backward pass. An honest program with equal collectives passes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Honest programs in other styles pass, and the search would find a program that is refused."""
+"""Honest programs in other styles pass. Other tests show that the search finds a refused honest program."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ LEAST = 40  # styles that change some text of an exercise
 TIMED = ["f1", "f2", "f3", "h2"]
 BY_HAND = ["m2"]  # one program takes more than half a minute: python -m tests.rewrites --only m2
 MAPPED = "return jax.shard_map(lambda a: {}, mesh=mesh, in_specs=P('x'), out_specs={})(a)"
-# For each rewrite, a task's last line, and a type in the rewritten program. U is unreduced, R is reduced.
+# For each rewrite: the last line of a task, and a type that the rewritten program must have. U is unreduced, R is
+# reduced.
 TYPED = {
     "sums of unreduced": (MAPPED.format("jax.lax.psum(a, 'x')", "P()"), "{U:x}"),
     "gathers to reduced": (MAPPED.format("jax.lax.all_gather(a, 'x')", "P('x')"), "{R:x}"),
@@ -36,7 +37,7 @@ TYPED = {
 
 @pytest.fixture(scope="module")
 def grader(devices: int) -> Iterator[Grader]:
-    """Yield a grader in a process in which JAX can also run programs."""
+    """Yield a grader. In this process JAX can also run programs."""
     with texts.course_grader() as made:
         yield made
 
@@ -69,7 +70,7 @@ def test_every_timed_exercise_has_its_search(grader: Grader) -> None:
 
 
 def test_a_right_program_that_is_refused_is_found(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the grader refuses every program, the search still separates programs with right values from the others."""
+    """The test lets the grader refuse every program. The search must report only programs with right values."""
 
     def refused(grader: Grader, exercise: str, text: str) -> ExerciseReport:
         report = texts.graded(grader, exercise, text)

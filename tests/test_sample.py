@@ -1,4 +1,4 @@
-"""The sample that ``make test`` verifies has every check and every kind of answer of the course."""
+"""``make test`` verifies a sample of exercises, with every check function and kind of answer of the course."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.commands import ROOT
 
 
 def used_by(course: Course, name: str) -> set[str]:
-    """Return the functions of ``grader.expect`` that an exercise uses, its kinds of tasks and its kinds of answers."""
+    """Return the functions of ``grader.expect``, the kinds of tasks and the kinds of answers that an exercise uses."""
     exercise, place = course.exercise(name), Path(course.root, "solutions", course.module_of[name])
     files = [path for path in (place / f"{name}.py", place / "grading" / f"{name}.py") if path.is_file()]
     words = {word for path in files for word in re.findall(r"expect_\w+", path.read_text())}

@@ -1,4 +1,4 @@
-"""One minute of ``tests.search``, and tests that it finds faults."""
+"""Run ``tests.search`` for one minute. Other tests show that the search finds faults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TRIES = 60
 
 @pytest.fixture(autouse=True)
 def _devices(devices: int) -> None:
-    """Start devices, because JAX also reads programs in this process."""
+    """Start simulated devices. JAX reads programs in this process."""
 
 
 @pytest.mark.slow
@@ -58,7 +58,7 @@ def test_names_are_those_that_tracing_touches() -> None:
 
 @pytest.mark.slow
 def test_the_search_reports_faults_that_count_as_the_graders(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If every fault counts as the grader's, both generators report it."""
+    """The test makes every fault count as the grader's fault. Both generators must then report faults."""
 
     def ours(*args: Any, **options: Any) -> Fault:
         return Fault("broken", "ours")
@@ -68,7 +68,7 @@ def test_the_search_reports_faults_that_count_as_the_graders(monkeypatch: pytest
 
 
 def test_facts_that_do_not_hold_are_found() -> None:
-    """The facts of an honest program are wrong if a collective is removed, or if a result is changed."""
+    """The test removes a collective from a program's facts, or changes a result. ``miscounted`` reports this."""
     course = load_course(search.COURSE / "course.yaml")
     with Grader(course, best_tier("auto"), 1) as grader:
         taking = grader.hosts[0]

@@ -1,4 +1,4 @@
-"""Exercises of a course's second half, written with the functions of ``docs/checks.md`` and proved by ``verify``."""
+"""``shardlings verify`` proves exercises for the second half of a course. Their checks are those of docs/checks.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.course.loading import Course, load_course
 
 HERE = Path(__file__).parent / "second_half"
 NAMES = sorted(path.stem for path in HERE.glob("solutions/*/*.py"))
-# Typical mistakes of each exercise, each with all checks that fail because of it.
+# Misconceptions: (exercise, name) and the checks that fail.
 NAMED = {
     ("w1_gpipe", "a_bubble_too_many"): {"bubble"},
     ("w2_fsdp", "gathered_everything_first"): {"memory"},
@@ -29,7 +29,7 @@ NAMED = {
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
-    """Return the course, after building its learners' release."""
+    """Build the release for learners, and return the course."""
     root = tmp_path_factory.mktemp("course") / "second_half"
     shutil.copytree(HERE, root, ignore=shutil.ignore_patterns("__pycache__"))
     made = load_course(root / "course.yaml")
@@ -60,7 +60,7 @@ def test_a_misconception_fails_exactly_its_listed_checks(course: Course, name: s
 
 
 def test_the_einsum_rule_is_what_simulated_devices_find(course: Course) -> None:
-    """The test has all placements of every equation, with twenty draws each."""
+    """The test draws 20 arrays for each placement of every equation."""
     rule = course.exercise("w4_einsum_rule").tasks["einsum_rule"].fn
     words = rule.__globals__
     found = set()

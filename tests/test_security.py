@@ -1,4 +1,4 @@
-"""SECURITY.md names existing tests for each promise."""
+"""SECURITY.md names tests for each promise, and these tests exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documentation's site: every link works, the site fetches nothing from other servers, and has every page."""
+"""The documentation's site has every page, every link works, and the site fetches nothing from other servers."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_link_that_leads_nowhere_fails_the_build(tmp_path: Path) -> None:
 
 
 def test_the_drawing_and_the_diagram_of_rooms_have_equal_labels() -> None:
-    """GitHub shows the Mermaid diagram, and the site shows the drawing. Both have equal rooms, walls and messages."""
+    """GitHub shows a Mermaid diagram of the rooms, and the site shows a drawing. Both must have equal labels."""
     (diagram,) = MERMAID.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
     labels = re.sub(r"</?b>|<br>", " ", " ".join(re.findall('"([^"]*)"', diagram)))
     drawing = ET.parse(ROOT / "docs" / "architecture.svg").getroot()

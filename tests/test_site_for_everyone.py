@@ -38,7 +38,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Serve a folder over HTTP, because the page for missing pages uses absolute addresses."""
+    """Serve a folder over HTTP. The page for missing pages uses absolute addresses, so files are not enough."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         try:

@@ -1,4 +1,4 @@
-"""Functions and files of the package have limits: complexity as in radon, lines of a function, lines of a file."""
+"""The package keeps limits: complexity of a function (as radon counts it), lines of a function, lines of a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def decisions(node: ast.AST) -> int:
-    """Return the complexity of one node, as radon counts it."""
+    """Return how much one node adds to a function's complexity, as radon counts it."""
     match node:
         case ast.If() | ast.IfExp() | ast.Assert():
             return 1
@@ -36,7 +36,7 @@ def decisions(node: ast.AST) -> int:
 
 
 def within(function: Function) -> Iterator[ast.AST]:
-    """Yield the nodes of a function's body, except nodes of functions inside it."""
+    """Yield the nodes of a function's body, except the nodes of nested functions."""
     left: list[ast.AST] = [*function.body]
     while left:
         node = left.pop()

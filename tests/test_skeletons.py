@@ -1,4 +1,4 @@
-"""Programs that do less than they seem to do earn nothing by it, and the search would find a program that does."""
+"""Fakes and disguises earn no additional points. Other tests show that the search finds a gain."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ def test_no_program_of_a_minute_gains(grader: Grader) -> None:
 def test_a_fake_that_the_report_takes_for_the_honest_program_has_gained(
     grader: Grader, target: skeletons.Target
 ) -> None:
-    """The test pretends that all checks pass.
+    """The test marks all checks of a fake as passed. The search must report each check of its time as a gain.
 
-    Then each check of the fake's time is a gain. A shorter step is a gain only if the grader did not judge the fake's
-    values.
+    A shorter step is a gain only if the grader did not judge the fake's values.
     """
     text, task = target.texts[0], target.task.name
     how = fake("1x1 products")

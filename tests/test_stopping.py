@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def started(code: str, cwd: Path) -> subprocess.Popen[str]:
     """Start a process in its own process group, as a terminal does.
 
-    It resets the handler of Ctrl-C, because the tests may run where Ctrl-C is ignored.
+    The process resets the handler of Ctrl-C, because tests may run in a process that ignores Ctrl-C.
     """
     return subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code)], cwd=cwd, env=os.environ | {"PYTHONPATH": str(ROOT)},
@@ -32,7 +32,7 @@ def started(code: str, cwd: Path) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str], given: str | None = None) -> str:
-    """Wait for the end of a process, and return its stderr."""
+    """Wait until a process ends, and return its stderr."""
     try:
         return process.communicate(given, timeout=60)[1]
     except subprocess.TimeoutExpired:
@@ -41,7 +41,7 @@ def ended(process: subprocess.Popen[str], given: str | None = None) -> str:
 
 
 def stopped(process: subprocess.Popen[str]) -> str:
-    """Interrupt a process after its first line. Check its exit, and return its stderr."""
+    """Interrupt a process after its first line. Assert the exit code and the sentence, and return stderr."""
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     os.killpg(process.pid, signal.SIGINT)
@@ -116,7 +116,7 @@ COMMANDS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_long_command_is_stopped_with_a_sentence(tmp_path: Path, name: str) -> None:
-    """Ctrl-C arrives while the command executes the course's file, as all commands do. Here this takes long."""
+    """All commands execute the course's exercise file. In this test the file sleeps, and Ctrl-C arrives meanwhile."""
     made_up(tmp_path, "import math\n", "import math, os, time\nopen('executed', 'w').close()\ntime.sleep(300)\n")
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "x1_gather.py").write_text("gather_time = 1\n")
@@ -130,6 +130,6 @@ def test_every_long_command_is_stopped_with_a_sentence(tmp_path: Path, name: str
     said = ended(process)
     assert (process.returncode, said.splitlines()[-1], "Traceback" in said) == (STOPPED, SENTENCE, False)
     left = {p.relative_to(tmp_path) for p in tmp_path.rglob("*")} - before - {Path("executed")}
-    # A batch continues in the folder graded. The file x.zip was complete before the interruption.
+    # ``grade`` leaves the folder ``graded``, in which it can continue. The file x.zip was complete before Ctrl-C.
     whole = {"graded", "x.zip"}
     assert not [p for p in left if "__pycache__" not in p.parts and p.parts[0] not in whole]

@@ -1,4 +1,4 @@
-"""Honest styles get full marks from workers: code that runs when a learner calls it also runs when it is graded."""
+"""Workers give full points to honest code in many styles. If code runs for the learner, it also runs in grading."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def book(path: Path, *cells: str) -> Submission:
 def test_an_exercise_of_a_notebook_is_graded_as_at_its_check(
     grader: Grader, tmp_path: Path, cells: tuple[str, ...]
 ) -> None:
-    """Earlier, SPECS of a later exercise replaced those of an earlier one, which then failed in grading."""
+    """In earlier versions, SPECS of a later exercise replaced SPECS of an earlier exercise, which then failed."""
     submission = book(tmp_path / "03_matmuls.ipynb", IMPORTS, *cells)
     report = grader.grade(submission, list(MODULE))
     assert [lost(e) for e in report.exercises] == [[], []]

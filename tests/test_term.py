@@ -1,4 +1,4 @@
-"""A term of a small class, in which the grader is killed several times.
+"""Grade a small class for a whole term. The test kills the grader several times.
 
 A separate program checks all sums of points.
 """

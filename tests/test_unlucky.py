@@ -1,6 +1,6 @@
-"""Failures of the machine: each gives one line, costs no points, and stops no other student.
+"""Failures of the machine. The grader reports each in one line, and no student loses points.
 
-``failed`` is the learner's fault. ``broken`` is the grader's fault, and is reported only after a second try.
+The status ``failed`` means the learner's fault. ``broken`` means the grader's fault; the grader first tries twice.
 ``test_store.py`` tests two graders on one folder. ``test_hostile.py`` tests attacks, which cause such failures on
 purpose.
 """
@@ -46,7 +46,8 @@ from tests.made_up import COURSE, made_up
 ROOT = Path(__file__).resolve().parent.parent
 WORKING = [tier for tier in TIERS if not available(tier)]
 CLASS = {"ada": RIGHT, "bo": ZEROS, "cy": "def gather(a, *, mesh)\n"}
-# For each student two pages and a report; then integrity.json, grades.csv, summary.json and index.html.
+# The files that a run writes: two pages and a report for each student, integrity.json, grades.csv, summary.json and
+# index.html.
 WRITES = 3 * len(CLASS) + 4
 
 
@@ -71,7 +72,7 @@ def work(tmp_path: Path) -> Path:
 
 
 def grade(grader: Grader, work: Path, out: Path) -> dict[str, Exception]:
-    """Grade in this process as the command does. Return the errors of students that the grader could not grade."""
+    """Grade in this process as ``shardlings grade`` does. Return the errors of submissions that it could not grade."""
     course = grader.course
     places = dict(find_submissions([work], course.module_of).students)
     submissions, failures = store.read_all(
@@ -101,14 +102,14 @@ def command(course: Course, work: Path, out: Path) -> list[str]:
 
 
 def files(out: Path) -> dict[str, bytes]:
-    """Return all files, also half-written ones, except files that a killed writer leaves and that no code reads."""
+    """Return all files, also half-written ones, except the database and temporary files."""
     not_written_from_it = (".lock", "grades.sqlite", "grades.sqlite-journal")  # test_database.py tests the database
     kept = (p for p in out.rglob("*") if p.name not in not_written_from_it and not p.name.startswith(".tmp-"))
     return {str(p.relative_to(out)): p.read_bytes() for p in kept if p.is_file()}
 
 
 def scores(out: Path) -> dict[str, bytes]:
-    """Return all files except the history of changes, which a first grading does not have."""
+    """Return all files except the history of changes. A first run does not write the history."""
     return {name: data for name, data in files(out).items() if not name.startswith("changes.")}
 
 
@@ -126,7 +127,7 @@ def undisturbed(grader: Grader, work: Path) -> dict[str, bytes]:
 
 @pytest.mark.slow
 def test_a_disk_that_is_full_at_any_of_the_writes(grader: Grader, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For every k, the k-th file cannot be renamed. Afterwards the disk has space again."""
+    """For every k, the k-th rename of a file fails. Then the disk has space again, and a new run succeeds."""
     wanted, replace = undisturbed(grader, work), os.replace
     for last in range(1, WRITES + 1):
         left = iter(range(1, last + 1))
@@ -165,7 +166,7 @@ def can_mount() -> bool:
 @pytest.mark.skipif(not can_mount(), reason="a small disk can only be mounted by the superuser")
 @pytest.mark.parametrize("part", [0.2, 0.6, 0.9])
 def test_a_small_disk_that_fills_up_and_is_enlarged(grader: Grader, work: Path, part: float) -> None:
-    """The file system has too few pages and is enlarged afterwards."""
+    """The file system is too small for the files. The test enlarges it and runs the command again."""
     wanted = undisturbed(grader, work)
     pages = sum(-(-len(data) // 4096) for data in wanted.values())
     out, first, then = (work.parent / name for name in ("out", "first", "then"))
@@ -196,7 +197,7 @@ exit $code
 
 @pytest.mark.slow
 def test_a_quota_on_the_size_of_files(course: Course, work: Path) -> None:
-    """Some quotas limit the size of files. This limit is smaller than a page."""
+    """A quota limits the size of a file to 2000 bytes, which is less than the grader must write."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
@@ -214,7 +215,7 @@ def test_a_quota_on_the_size_of_files(course: Course, work: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_terminal_log_on_a_full_disk(grader: Grader, work: Path) -> None:
-    """The output goes to a file on a full disk. The reports are on another disk and complete."""
+    """Standard output goes to a full disk. The reports are on a different disk, and the grader completes them."""
     wanted, out = undisturbed(grader, work), work.parent / "out"
     again = [sys.executable, "-m", "grader.cli", *command(grader.course, work, out)]
     with open("/dev/full", "w") as full:
@@ -228,7 +229,7 @@ def test_a_terminal_log_on_a_full_disk(grader: Grader, work: Path) -> None:
 
 
 def test_a_full_disk_stops_the_batch_at_once(course: Course) -> None:
-    """The first report cannot be written. Later reports would fail as well, so the grader makes none."""
+    """The grader cannot write the first report. It could not write later reports either, so it stops to grade."""
     read_in: list[str] = []
     stopped = threading.Event()
 
@@ -263,7 +264,7 @@ def submitted_nothing(student: str) -> Report:
 def test_a_submission_that_the_machine_cannot_read_costs_no_points(
     grader: Grader, work: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """The file of one student cannot be opened: the disk is damaged, too many files are open, or there is no memory."""
+    """The grader cannot open the file of one student: the disk fails, too many files are open, or memory is full."""
     wanted, opened, out = undisturbed(grader, work), os.open, work.parent / "out"
 
     def damaged(path: str | Path, *rest: int, **more: int) -> int:
@@ -282,7 +283,7 @@ def test_a_submission_that_the_machine_cannot_read_costs_no_points(
 
 
 def test_a_submission_that_is_too_large_costs_its_points(grader: Grader, work: Path) -> None:
-    """The report notes the too large file, which costs its points."""
+    """The student gets no points for a file that is too large, and the report says so."""
     (work / "bo" / f"{NAME}.py").write_bytes(b"#" * (6 << 20))
     out = work.parent / "out"
     assert grade(grader, work, out) == {}
@@ -303,10 +304,9 @@ LEFT = "files.py"  # temporary files of killed processes are deleted after a min
 
 
 def test_nothing_depends_on_the_clock_or_on_times_of_files() -> None:
-    """Durations come from time.monotonic, and nbgrader's deadlines from timestamp.txt and duedate.
+    """The test lists all code of the package that reads the clock or times of files. Each use has its reason above.
 
-    Without names on the command line, due dates decide which modules are graded, but not how. The penalty of a late
-    policy depends on the submission time.
+    Durations come from time.monotonic. nbgrader's deadlines come from timestamp.txt and duedate.
     """
     found = []
     for path in sorted(Path(package.__file__).parent.rglob("*.py")):
@@ -329,9 +329,10 @@ def test_nothing_depends_on_the_clock_or_on_times_of_files() -> None:
 def test_a_clock_that_jumped_back_hides_no_change_and_makes_none(
     grader: Grader, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clock shows 1970.
+    """The grader regrades only the changed submission, also if times of files are wrong.
 
-    Reports and unchanged submissions are from 2100; the changed submission is older than its report.
+    The clock shows 1970. Reports and unchanged submissions are from 2100. The changed submission is older than its
+    report.
     """
     undisturbed(grader, work)
     out, future, past = work.parent / "undisturbed", 4_102_444_800, 631_152_000
@@ -350,7 +351,7 @@ def test_a_clock_that_jumped_back_hides_no_change_and_makes_none(
 
 
 def test_a_deadline_takes_no_points_without_a_late_policy(grader: Grader, tmp_path: Path) -> None:
-    """The deadline has passed. Without a late policy the report ignores the submission time."""
+    """The deadline has passed, but the course has no late policy. So the submission time does not matter."""
     made_up(tmp_path)
     (tmp_path / "course.yaml").write_text(f"{COURSE}    deadline: 2001-01-01\n")
     late = with_workers_of(grader, load_course(tmp_path / "course.yaml"))
@@ -376,7 +377,7 @@ cli.main()
 
 @pytest.mark.slow
 def test_a_grader_killed_between_any_two_writes_is_resumed(grader: Grader, work: Path) -> None:
-    """For every k, SIGKILL arrives before the k-th file is renamed, for example between a page and its report."""
+    """For every k, SIGKILL ends the grader before the k-th rename of a file. A new run completes the files."""
     shutil.rmtree(work / "cy")
     wanted = undisturbed(grader, work)
     for last in range(1, WRITES - 3 + 1):
@@ -422,9 +423,9 @@ def workers_in(small: Course) -> Iterator[Callable[[str], Workers]]:
 
 
 def processes(worker: Worker, stop: bool = False) -> list[int]:
-    """Return the worker and the processes that it forked, parents first, without a launcher and bubblewrap.
+    """Return the worker's process and its forks, parents first. Leave out the launcher and bubblewrap.
 
-    With ``stop``, stop each process before its children are listed, so that the list has all new children.
+    With ``stop``, stop each process before listing its children. So no new child is missing.
     """
     assert worker.process is not None
     found, todo = [], [worker.process.pid]
@@ -441,7 +442,7 @@ def processes(worker: Worker, stop: bool = False) -> list[int]:
 
 
 def wait_for_forks(worker: Worker, forks: int, sign: Path | None) -> None:
-    """Wait until the worker has this many forks, and until the file ``sign`` exists. Delete the file."""
+    """Wait until the worker has ``forks`` forks, and until the file ``sign`` exists. Delete the file."""
     until = time.monotonic() + 20
     while len(processes(worker)) < 1 + forks and time.monotonic() < until:
         time.sleep(0.005)
@@ -452,9 +453,9 @@ def wait_for_forks(worker: Worker, forks: int, sign: Path | None) -> None:
 
 
 def kill_stopped(stopped: list[int], signum: int, of: slice) -> list[int]:
-    """Send the signal to the stopped processes ``stopped[of]``, and let all of them continue. Return those killed."""
+    """Send a signal to ``stopped[of]``, and let all stopped processes continue. Return the signalled processes."""
     for pid in stopped[of]:
-        # The process may have ended, because an earlier process of the loop was killed.
+        # The process may have ended, because the loop has killed its parent.
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signum)
     for pid in stopped:
@@ -476,8 +477,8 @@ def kill_while_busy(
     """Kill the worker's processes during each of the next ``often`` requests, once the worker has ``forks`` forks.
 
     Args:
-        of: the processes to kill.
-        sign: a file that a submission writes when it should be killed.
+        of: which processes of the worker to kill; 0 is the worker's own process.
+        sign: a file that a submission writes; the test kills only after that.
     """
     write, killed = worker.send, []
 
@@ -501,7 +502,7 @@ def kill_while_busy(
 
 
 def program(number: float) -> str:
-    """Return a program that has no cached result, so that it runs."""
+    """Return a program that depends on ``number``. A new number needs a run, because the cache has no result."""
     return f"import jax.numpy as jnp\ndef f(a, *, mesh):\n    return jnp.sin(a) + {number}\n"
 
 
@@ -510,7 +511,7 @@ def program(number: float) -> str:
 def test_a_runner_that_dies_once_is_not_noticed(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch, tier: str, signum: int
 ) -> None:
-    """The process that runs programs receives the signal of the memory killer, of an abort, or of a crash."""
+    """A signal ends the runner, as after a full memory, an abort or a crash. The grader runs the program again."""
     workers, ask = workers_in(tier), array()
     killed = kill_while_busy(monkeypatch, workers.runners[0].worker, signum, 1)
     (seen,) = findings(workers, program(0.25 + signum), ask)
@@ -522,9 +523,9 @@ def test_a_runner_that_dies_once_is_not_noticed(
 def test_a_runner_that_dies_twice_over_one_program_is_the_learners_fault_if_the_graders_program_runs(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch, tier: str
 ) -> None:
-    """After two aborts, the grader gives up on the program.
+    """After two aborts, the grader does not run the learner's program again.
 
-    It then runs its own test program, and the next program, which belongs to a different student.
+    It runs a test program of its own, which succeeds, and then the next learner's program.
     """
     workers = workers_in(tier)
     killed = kill_while_busy(monkeypatch, workers.runners[0].worker, signal.SIGABRT, 2)
@@ -539,7 +540,7 @@ def test_a_runner_that_dies_twice_over_one_program_is_the_learners_fault_if_the_
 def test_a_runner_that_dies_with_every_program_is_the_graders_fault(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process is killed at each try, also while it runs the grader's own program."""
+    """The test kills the runner at each try, also while it runs the grader's test program."""
     workers = workers_in("none")
     with monkeypatch.context() as patched:
         kill_while_busy(patched, workers.runners[0].worker, signal.SIGKILL, 99)
@@ -553,7 +554,7 @@ def test_a_runner_that_dies_with_every_program_is_the_graders_fault(
 def test_broken_results_are_graded_again_by_the_same_command(
     grader: Grader, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process that runs programs is killed at each try, but not in the second run of the command."""
+    """In the first run of ``grade`` the test kills the runner at each try. In the second run it kills nothing."""
     wanted, out = undisturbed(grader, work), work.parent / "out"
     workers = grader.hosts[0]
     assert isinstance(workers, Workers)
@@ -576,7 +577,7 @@ def test_broken_results_are_graded_again_by_the_same_command(
     assert times(out)["cy.json"] == before["cy.json"]
 
 
-# The process sleeps, so that the test sees it before it ends, even on a busy machine.
+# These submissions sleep, so that the test finds their processes, even on a busy machine.
 SLOW_TO_LOAD = "import time\ntime.sleep(2)\ndef f(): return 1\n"
 SLOW_TO_CALL = "import time\ndef f():\n    time.sleep(2)\n    return 1\n"
 
@@ -587,7 +588,7 @@ SLOW_TO_CALL = "import time\ndef f():\n    time.sleep(2)\n    return 1\n"
 def test_a_tracer_that_is_killed_once_is_not_noticed(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch, tier: str, text: str, which: slice
 ) -> None:
-    """While an honest submission is loaded or called, the memory killer ends all processes or only the last one."""
+    """While the tracer loads or calls an honest submission, SIGKILL ends all its processes, or only the child."""
     workers = workers_in(tier)
     killed = kill_while_busy(monkeypatch, workers.tracer, signal.SIGKILL, 1, of=which, forks=2)
     (found,) = findings(workers, text, cases("f"))
@@ -597,7 +598,7 @@ def test_a_tracer_that_is_killed_once_is_not_noticed(
 def test_a_tracer_killed_with_every_input_is_the_graders_fault_and_the_next_source_is_traced(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All processes of the tracer are killed, also while it tries the grader's own submission."""
+    """The test kills all processes of the tracer at each try, also while it traces the grader's test submission."""
     workers = workers_in("none")
     with monkeypatch.context() as patched:
         kill_while_busy(patched, workers.tracer, signal.SIGKILL, 99, forks=2)
@@ -611,9 +612,9 @@ def test_a_tracer_killed_with_every_input_is_the_graders_fault_and_the_next_sour
 def test_the_likely_cause_of_a_learners_process_killed_twice_is_reported(
     workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, which: slice
 ) -> None:
-    """SIGKILL ends the learner's process, or all processes, twice while learner code runs.
+    """Twice, while learner code runs, SIGKILL ends the learner's process or all processes of the tracer.
 
-    So the learner's code seems to be the cause.
+    The report says that the learner's file ended the process.
     """
     workers, sign = workers_in("none"), tmp_path / "loading"
     kill_while_busy(monkeypatch, workers.tracer, signal.SIGKILL, 2, of=which, forks=2, sign=sign)
@@ -639,7 +640,7 @@ def f(a, *, mesh):
 
 @pytest.mark.slow
 def test_a_collective_that_not_all_devices_reach_is_the_learners(small: Course) -> None:
-    """Only one device calls psum. This shows only while the program runs, and its time runs out twice."""
+    """Only one device calls psum, so it waits without end. The time limit ends two runs of the program."""
     short = small.config.limits.model_copy(update={"stuck_seconds": 10.0})
     workers = Workers(Course(small.root, small.config.model_copy(update={"limits": short})), WORKING[0])
     (stuck,) = findings(workers, LONELY, array())
@@ -662,7 +663,7 @@ def test_a_collective_that_not_all_devices_reach_is_the_learners(small: Course) 
 def test_memory_taken_while_loading_is_the_learners(
     workers_in: Callable[[str], Workers], tier: str, allocate: str
 ) -> None:
-    """The code requests too much memory at once, or touches memory until the process ends."""
+    """While the file loads, it requests too much memory, at once or bit by bit."""
     workers = workers_in(tier)
     (full,) = findings(workers, f"{allocate}\ndef f(): return 1\n", cases("f"))
     assert full == Fault("missing", "f is not defined: a.py stopped at line 1: needs more memory than it may use")
@@ -672,9 +673,9 @@ def test_memory_taken_while_loading_is_the_learners(
 
 @pytest.mark.parametrize("tier", WORKING)
 def test_a_program_with_too_large_temporaries_is_the_learners(workers_in: Callable[[str], Workers], tier: str) -> None:
-    """Each array is allowed, but all devices together exceed the limit.
+    """Each array is within the limit, but the arrays of all devices together exceed it.
 
-    The grader refuses the program before it runs.
+    The grader refuses the program before a run.
     """
     text = """\
 import jax.numpy as jnp
@@ -696,7 +697,7 @@ def f(a, *, mesh):
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", WORKING[1:])
 def test_the_examples_keep_their_verdicts_in_every_tier(tmp_path: Path, tier: str) -> None:
-    """``test_examples`` grades all examples in the default tier. These six submissions are from several modules."""
+    """``test_examples`` grades all examples in the best tier. This test grades six examples in each other tier."""
     students = sorted(folder.name for folder in examples.OTHERS.iterdir())
     out = tmp_path / "out"
     words = ["grade", str(examples.OTHERS), "--out", str(out), "-j", "2", "--isolation", tier]
@@ -724,6 +725,6 @@ def f(a, *, mesh):
 def test_sums_over_leading_dimensions_are_computed_in_every_tier(
     workers_in: Callable[[str], Workers], tier: str
 ) -> None:
-    """XLA picks kernels for these sums by facts about the processor, and fails without the facts."""
+    """XLA reads facts about the processor to choose kernels for these sums. A sandbox must let XLA read these facts."""
     (seen,) = findings(workers_in(tier), SUMS, array())
     assert isinstance(seen, Observation), seen

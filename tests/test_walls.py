@@ -1,4 +1,4 @@
-"""The walls between rooms: ``make lint`` checks them, a broken contract fails, and a picture shows them."""
+"""The walls between rooms (packages) are import contracts. A forbidden import fails, and a picture shows the walls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-# For each contract of import-linter, an import that it forbids.
+# For each contract of import-linter, an import that the contract forbids.
 BROKEN = {
     "layers": ("grader/course/answers.py", "from grader.batch import grade"),
     "wire": ("grader/wire/text.py", "from grader.common import result"),

@@ -1,4 +1,4 @@
-"""Answers in words, from the learner's question to the points that a person gives."""
+"""Grade answers in words: from the question that a learner sees to the points that a person gives."""
 
 from __future__ import annotations
 

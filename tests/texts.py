@@ -1,4 +1,7 @@
-"""References, alternatives and misconceptions of single tasks, as learners would submit them: to grade, or to run."""
+"""Texts of single tasks' references, alternatives and misconceptions, as learners would submit them.
+
+This module also grades such texts and runs them without the grader.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ CACHED = 1 << 29
 
 @dataclass(frozen=True)
 class Text:
-    """One task's program, with the definitions that it needs.
+    """A submission with one task, and the definitions that the task needs.
 
     Attributes:
         by: "the reference", or the name of an alternative or a misconception.
@@ -46,7 +49,7 @@ class Text:
 
 
 class Hintless(Grader):
-    """A grader that reports failures without hints. For hints it would run every misconception."""
+    """A grader that gives no hints, because it would have to run every misconception to find a hint."""
 
     def _with_hints(self, exercise: Exercise, results: list[Result], *_: Any) -> list[Result]:
         return results
@@ -54,7 +57,7 @@ class Hintless(Grader):
 
 @contextmanager
 def course_grader() -> Iterator[Grader]:
-    """Yield a grader of this course that caches the results of programs."""
+    """Yield a grader of the repository's course. It caches the results of programs."""
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     with (
         TemporaryDirectory() as folder,
@@ -75,13 +78,13 @@ def traced_tasks(grader: Grader, only: str = "") -> Iterator[tuple[Exercise, Tas
 
 
 def right_texts(exercise: Exercise, task: Task) -> list[Text]:
-    """Return the reference and the alternatives."""
+    """Return the texts of the task's reference and alternatives."""
     others = [a for a in exercise.alternatives.values() if a.of is task]
     return [text_of(exercise, task), *(text_of(exercise, task, other) for other in others)]
 
 
 def wrong_texts(exercise: Exercise, task: Task) -> list[Text]:
-    """Return the misconceptions."""
+    """Return the texts of the task's misconceptions."""
     return [text_of(exercise, task, m) for m in exercise.misconceptions.values() if m.of is task]
 
 
@@ -92,7 +95,7 @@ def text_of(exercise: Exercise, task: Task, other: Alternative | Misconception |
 
 
 def _asked_with(exercise: Exercise, task: Task) -> set[Task]:
-    """Return the task, and the tasks that must pass before its checks are tried."""
+    """Return the task, and the tasks of all checks that must pass before the grader tries the task's checks."""
     checks = exercise.checks_of(task)
     for check in checks:  # grows
         checks += [exercise.checks[name] for name in check.after if exercise.checks[name] not in checks]
@@ -100,7 +103,7 @@ def _asked_with(exercise: Exercise, task: Task) -> set[Task]:
 
 
 def reaching(module: ast.Module, names: set[str]) -> ast.Module:
-    """Return the imports, and all statements that the definitions of these names need."""
+    """Return the imports, and the definitions of ``names`` with all statements that they need."""
     defined = {name: s for s in module.body for name in _defines(s)}
     needed, queue = set[str](), [*names]
     while queue:
@@ -123,7 +126,7 @@ def _defines(statement: ast.stmt) -> set[str]:
 
 
 def graded(grader: Grader, exercise: str, text: str) -> ExerciseReport:
-    """Return the report of a submission that has only this text."""
+    """Grade a submission that has only this text, and return the report."""
     source = Source(f"{exercise}.py", (Chunk(f"{exercise}.py", text),))
     return grader.grade(Submission("me", {exercise: source}, (), text), [exercise]).exercises[0]
 
@@ -138,9 +141,9 @@ def results_of(report: ExerciseReport, exercise: Exercise, task: Task) -> dict[s
 
 
 def computes(text: str, like: str, task: Task, asks: list[Ask]) -> str:
-    """Return the first difference between two programs that JAX runs on all asks with data; '' if there is none.
+    """Run two programs on all asks with data, and return the first difference of their results; '' if there is none.
 
-    As in the grader, programs may set a mesh inside ``jax.jit`` and use names that JAX has removed.
+    As in the grader, programs may set a mesh inside ``jax.jit`` and may use names that new versions of JAX removed.
     """
     from grader.learner.tolerance import tolerant_jax
 
@@ -169,7 +172,7 @@ def _difference(text: str, like: str, task: Task, asks: list[Ask]) -> str:
 
 
 def _came_to(function: Any, ask: Ask, call: Call) -> list[Any]:
-    """Return the results and gradients of the first step."""
+    """Run a function on the inputs of an ask's first step, and return the results and gradients."""
     import jax
     from jax.sharding import AxisType, NamedSharding
     from jax.sharding import PartitionSpec as P

@@ -1,4 +1,4 @@
-"""Made-up timelines for tests of the code that draws them."""
+"""Made-up timelines, for tests of code that draws timelines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ US = 1_000_000
 
 
 def span(lane: str, kind: str, start: float, end: float, number: int = 0, **more: object) -> Span:
-    """Return a span. Times are in microseconds."""
+    """Return a span from ``start`` to ``end`` (in microseconds)."""
     what = {"product": "dot_general", "kernel": "add"}.get(kind, f"{kind} over {lane[:-1]}")
     return Span(lane, what, kind, round(start * US), round(end * US), number, **more)  # type: ignore[arg-type]
 
@@ -37,7 +37,7 @@ def timeline(*spans: Span, step: float | None = None, loops: tuple[Loop, ...] = 
 
 
 def ring(hops: int = 7, product: float = 5.4, hop: float = 41.9) -> Timeline:
-    """Return the timeline of a matmul that sends its blocks on, with each permute beside a matmul."""
+    """Return the timeline of a collective matmul on a ring: each permute of a block overlaps a matmul."""
     spans = []
     for k in range(hops + 1):
         start = k * max(product, hop)
@@ -50,7 +50,7 @@ def ring(hops: int = 7, product: float = 5.4, hop: float = 41.9) -> Timeline:
 def looped(rounds: int = 8, product: float = 10, hop: float = 30) -> Timeline:
     """Return the timeline of a loop without overlap: each round has a permute, then a matmul.
 
-    Rounds 1, 2 and the last are drawn.
+    The timeline draws only the rounds 1, 2 and the last.
     """
     each, spans = product + hop, []
     for k in sorted({1, 2, rounds}):

@@ -1,6 +1,7 @@
-"""Dependences between operations in the small interpreter: a second derivation of ``grader.common.dependency``.
+"""Find which operations wait for which: a second derivation of ``grader.common.dependency``.
 
-Every value has the set of executions on which it depends. All operations in a branch or a loop depend on its condition.
+The interpreter (``tests.interpreter``) stores for each value the executions on which the value depends. An operation
+in a branch or a loop depends on the condition of the branch or loop.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Path = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Ran:
-    """One execution of a watched operation: its number in program order with inlined calls, and its rounds."""
+    """One execution of a watched operation. ``number``: the operation's position, after all calls are inlined."""
 
     number: int
     # For each enclosing loop, outermost first: (number of the loop's execution, round in this execution).
@@ -30,7 +31,7 @@ class Ran:
 
 
 class Watch(Machine):
-    """An interpreter that records dependences.
+    """An interpreter that records on which executions each execution of a watched operation depends.
 
     Attributes:
         waited: for each watched execution, the executions on which it depends.
@@ -49,7 +50,7 @@ class Watch(Machine):
         self.loops = 0
 
     def written_out(self, op: Any, calls: Path) -> Iterator[Path]:
-        """Yield every watched operation with the calls that lead to it."""
+        """Yield every watched operation, with the path of calls from ``main`` to the operation."""
         for region in op.regions:
             for inner in (o.operation for block in region for o in block):
                 if inner.name in WATCHED:

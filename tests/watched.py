@@ -1,4 +1,4 @@
-"""Run a command in a process that records which marked texts it parses."""
+"""Run a command in a process that records its parsing of texts with a mark."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def parsed_by(
 ) -> tuple[set[str], subprocess.CompletedProcess[str]]:
     """Run a command.
 
-    Return the kinds of marked text that its own process parsed (python, json, zip), and the result.
+    Return the kinds (python, json, zip) of marked texts that the command's process parsed, and the command's result.
     """
     env = os.environ | {"PYTHONPATH": str(ROOT)} | variables
     with tempfile.TemporaryDirectory() as folder:
