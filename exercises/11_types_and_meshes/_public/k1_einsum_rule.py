@@ -207,7 +207,7 @@ apart = exercise.cases(einsum_rule, public='[[{"dict": [["equation", "ij,jk->ik"
 exact = exercise.cases(elementwise_rule, public='[[{"dict": [["op", "triple"], ["placements", {"list": ["S(1)"]}]]}, {"value": "S(1)"}], [{"dict": [["op", "add"], ["placements", {"list": ["S(0)", "S(0)"]}]]}, {"value": "S(0)"}]]')
 
 
-of_a_sum = exercise.cases(elementwise_rule, public='[[{"dict": [["op", "triple"], ["placements", {"list": ["P"]}]]}, {"value": "P"}], [{"dict": [["op", "relu"], ["placements", {"list": ["P"]}]]}, {"error": "ValueError"}]]')
+of_a_sum = exercise.cases(elementwise_rule, public='[[{"dict": [["op", "triple"], ["placements", {"list": ["P"]}]]}, {"value": "P"}], [{"dict": [["op", "relu"], ["placements", {"list": ["P"]}]]}, {"error": "ValueError"}], [{"dict": [["op", "add_one"], ["placements", {"list": ["P"]}]]}, {"error": "ValueError"}]]')
 
 
 @exercise.helper
