@@ -1,4 +1,4 @@
-"""An allow-list selects what learners get. Code without a mark is missing in the release, and never leaks."""
+"""The release has only marked code of the author's file. Without a mark, code is left out."""
 
 from __future__ import annotations
 
