@@ -332,7 +332,7 @@ def test_a_batch_of_one_job_reports_students_in_order(course: Course) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_while_a_submission_sleeps_others_are_graded_beside_it(tmp_path: Path) -> None:
-    """Otherwise each sleeper keeps a place for its whole time limit, and a few sleepers delay the class by minutes."""
+    """Otherwise each such submission occupies a job for its whole time limit, and a few of them delay the class by minutes."""
     made_up(tmp_path)
     (tmp_path / "course.yaml").write_text(COURSE + "limits: {trace_seconds: 5}\n")
     course = load_course(tmp_path / "course.yaml")

@@ -51,6 +51,7 @@ def test_submitted_csv_overrides_file_dates_and_its_latest_line_counts(course: C
     times, notes = times_of(course, {"ada": place}, work, stated, [MODULE])
     assert times == {"ada": {MODULE: Handed(datetime(2026, 11, 2, 10, tzinfo=UTC), STATED)}}
     assert notes == [f"{STATED} names students without a graded submission: bo"]
+    # This run does not grade module 01_gather.
     assert times_of(course, {"ada": place}, work, stated, ["02_more"])[0] == {"ada": {}}
     times, (weak,) = times_of(course, {"ada": place}, work, {}, [MODULE])
     assert times["ada"][MODULE].source == "the file's date"

@@ -184,7 +184,7 @@ def test_the_earlier_time_of_unchanged_submissions_counts_unless_staff_recorded_
 
 
 def test_a_later_line_for_all_modules_makes_no_unchanged_submission_late() -> None:
-    """The line has one time for all modules, so the upload of module 2 must not make module 1 late."""
+    """A line of submitted.csv may have one time for all modules. The upload of module 2 must not make module 1 late."""
     before = [one(-HOUR, 10, policy())]
     later = Handed(DUE + timedelta(days=7), STATED, for_all=True)
     earlier = Handed(DUE - 2 * HOUR, STATED, for_all=True)

@@ -1,4 +1,4 @@
-"""Submitting: a zip that works everywhere, and nbgrader's exchange."""
+"""``submit`` writes a zip that any course platform accepts, or submits to nbgrader's exchange."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers answer asks with findings: values, or faults that explain why a process ended. Code can forge answers."""
+"""Workers answer asks with findings: values, or faults that say why a process ended. Learners may forge answers."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_a_crash_that_does_not_repeat_is_answered_the_second_time(course: Course
 
 
 def test_xlas_messages_are_equal_each_time(workers: Workers) -> None:
-    """The grader adds a mark to XLA's message, which differs between processes. Reports omit the mark."""
+    """XLA's message has a mark of the grader. The mark differs between processes, so reports omit it."""
     text = "import jax\nfrom jax.sharding import PartitionSpec as P\ndef f(a, *, mesh):\n    local = lambda a: jax.lax.pmax(jax.lax.complex(a, a), 'x')\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x'), out_specs=P())(a)\n"
     (first,) = findings(workers, text, array())
     workers.runners[0].worker.kill()
@@ -212,7 +212,7 @@ def test_after_an_exercise_that_sleeps_the_others_may_idle_two_seconds(impatient
 
 @pytest.mark.slow
 def test_sleeping_counts_towards_the_submissions_time(impatient: Workers) -> None:
-    """Otherwise a submission with a sleeper in each of 50 files delays the class by 50 time limits."""
+    """Otherwise a submission of 50 files with functions that sleep delays the class by 50 time limits."""
     cost = Cost(impatient.limits)
     trace(impatient, source(SLEEPER), [cases("f")], cost)
     assert cost.tracing > impatient.limits.trace_seconds

@@ -16,7 +16,7 @@ from tests.made_up import made_up
 def test_a_submission_that_is_read_again_belongs_to_the_same_student(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The memory holds few submissions, so the grader reads each submission again when it grades the submission."""
+    """The grader keeps few submissions in memory, so it reads each submission again before it grades the submission."""
     monkeypatch.setattr(store, "MOST_HELD", 0)
     course = made_up(tmp_path / "course")
     write(tmp_path / "class" / "ada" / "bob_x1_gather.py", b"x = 1\n")

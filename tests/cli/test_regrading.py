@@ -207,7 +207,7 @@ def test_a_left_out_bonus_needs_no_review(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lists", [True, False], ids=["roster", "no roster"])
 def test_students_without_a_module_are_one_line(lists: bool, tmp_path: Path) -> None:
-    """A report has a module's exercises, not handed in, if its run grades the module. Reports of earlier runs lack them."""
+    """A report has all exercises of the modules that its run grades. Reports of earlier runs may lack the second module."""
     (tmp_path / "roster.csv").write_text("id,name\ns0,Ada\ns1,Ann Lee\n")
     roster = Roster(tmp_path / "roster.csv") if lists else None
     plain = exercise([result("v", points=2)])

@@ -30,7 +30,7 @@ class Measured:
         over: the mesh axis over which it communicates.
         bytes: bytes of a device's input.
         us: microseconds.
-        axes: the slice axes that each mesh axis uses. None: the clock chooses the first slice axes that fit.
+        axes: the slice axes that each mesh axis uses. If None, the clock chooses the first slice axes that fit.
     """
 
     source: str

@@ -1,7 +1,7 @@
 """More programs with times derived by hand: over several axes, limited by HBM, and parts of models.
 
 Programs without a named slice use a test chip with C = 1e14 FLOP/s and W1 = 5e10 B/s.
-Its HBM has no limit, or 1e12 B/s in the rows that are bounded by HBM.
+Its HBM has no limit, or 1e12 B/s for the programs that are bounded by HBM.
 """
 
 from __future__ import annotations

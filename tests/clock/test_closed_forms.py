@@ -266,7 +266,7 @@ def row(name: str, formula: str, due: float, found: Timeline) -> str:
 def test_a_matmul_runs_before_a_sum_that_waits_for_a_hop() -> None:
     """A round receives data and adds them to its own data. Its matmul does not need the received data.
 
-    So the matmul runs first, in either order of the two lines.
+    So the clock runs the matmul first, also if the program has the sum first.
     """
     hop, total = Piece(3, ("x+",), frozenset(), talks=True), Piece(1, (COMPUTE,), frozenset({0}))
     product = Piece(5, (COMPUTE,), frozenset())

@@ -191,7 +191,7 @@ def test_fewer_cycles_in_a_kernel_never_lengthen_a_compiled_step() -> None:
 
 
 def test_a_sum_joined_to_a_matmul_by_the_compiler_can_be_separated() -> None:
-    """The compiler put both into one kernel. In the program, only the sum waits for the received data."""
+    """The compiler put a sum and a matmul into one kernel. In the program, only the sum waits for the received data."""
     joined = replace(product(150), joined=(0,))
     schedule = Schedule({"x": 8}, (product(50), start(), done(), joined), 0, 0, 0)
     assert replayed(schedule, ON).shares() == {"permute": Share(0, 100 * US)}

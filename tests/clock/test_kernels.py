@@ -71,7 +71,7 @@ def test_a_sum_joins_its_matmul_and_reads_the_other_addend() -> None:
 
 
 def test_elementwise_operations_that_meet_again_join_the_matmul() -> None:
-    """The gradient of tanh reads the matmul's result twice. One kernel has the matmul and the gradient, and stores the gradient."""
+    """The gradient of tanh reads the matmul's result twice. One kernel does all this and stores only the gradient."""
     (only,) = kernels(laid(lambda a, b, y: (lambda g: g - g * y * y)(a @ b), SQUARE, SQUARE, SQUARE))
     assert only == ("dot_general + multiply + subtract", 4 * 1024, 2 * 512**3)
     first, second = kernels(laid(lambda a, b: (lambda c: c + c.T)(a @ b), SQUARE, SQUARE))

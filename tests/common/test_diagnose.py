@@ -129,7 +129,7 @@ def test_chunks_of_a_shard_in_the_wrong_order_are_recognised() -> None:
 
 
 def test_a_shard_of_zeros_is_called_zeros_and_not_a_misplaced_part() -> None:
-    """The expected result has zeros on other devices. The text must not say that a device has the part of such a device."""
+    """The expected result has zeros on other devices. The text must not say that the first two devices have the parts of those devices."""
     want = A.copy()
     want[6:] = 0
     got = sharded(want, ("x",))

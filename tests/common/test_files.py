@@ -1,4 +1,4 @@
-"""The grader writes a file completely or not at all, and uses no file name for two names."""
+"""The grader writes a file completely or not at all, and never uses one file for two names."""
 
 from __future__ import annotations
 

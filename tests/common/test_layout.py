@@ -108,7 +108,7 @@ def test_spec_of_returns_the_shortest_spec(layout: tuple) -> None:
 @given(layouts(), st.data())
 @settings(max_examples=60)
 def test_swapped_slices_have_no_spec_unless_one_gives_them(layout: tuple, data: st.DataObject) -> None:
-    """If there is a spec after the swap, it gives the swapped slices: both slices are equal, or a different spec fits."""
+    """After a swap of two slices, ``spec_of`` returns None or a spec that gives the swapped slices."""
     shape, spec, mesh = layout
     slices = owner_slices(shape, spec, mesh)
     i, j = data.draw(st.lists(st.integers(0, len(slices) - 1), min_size=2, max_size=2, unique=True))

@@ -216,7 +216,7 @@ def many_sets_of_rows(w, x, *more):
 
     def send(t, carry):
         got, total = carry
-        made = rows[0] + jnp.where(me == 0, got, 0)  # so each permute needs the previous one
+        made = rows[0] + jnp.where(me == 0, got, 0)  # each permute must wait for the previous one
         for row, bit in zip(rows[1:], [*(t & 1 << b for b in range(8)), *(me & 1 << b for b in range(3))], strict=True):
             made = made + jnp.where(bit > 0, row, 0)
         got = lax.ppermute(made, "pp", [(s, (s + 1) % 8) for s in range(8)])

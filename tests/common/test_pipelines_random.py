@@ -53,7 +53,7 @@ class Machine:
     sent: list[Any] = field(default_factory=list)
 
     def index(self, values: list, n: int, a: int, b: int) -> Any:
-        """Return the integer expression with number ``a``: of the device, the round, constants or data."""
+        """Return an integer. ``a`` selects an expression of the device, the round, constants or data."""
         me, t = lax.axis_index("pp"), values[0]
         other = lax.axis_index("q") if "q" in self.axes else me
         number = [

@@ -32,7 +32,7 @@ def switching() -> Iterator[None]:
 
 
 def test_a_library_that_parses_at_the_same_time_causes_no_error(switching: None) -> None:
-    """CPython 3.11.7 may then raise "SystemError: AST constructor recursion depth mismatch". ``parse`` tries again."""
+    """CPython 3.11.7 may raise "SystemError: AST constructor recursion depth mismatch" here. ``parse`` then tries again."""
     stopped = threading.Event()
 
     def library(depth: int) -> None:

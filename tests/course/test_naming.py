@@ -14,7 +14,7 @@ NAMES = ["c1_local", "c10_more", "c3_contracting", "d1_ring", "d1_line"]
     ("name", "meant"),
     [
         ("c1_local", ["c1_local"]),
-        ("c1", ["c1_local"]),  # c1 must end at an underscore, so c10_more does not match
+        ("c1", ["c1_local"]),  # a prefix without an underscore must match a whole first word
         ("c10", ["c10_more"]),
         ("c3_c", ["c3_contracting"]),
         ("c3_contractin", ["c3_contracting"]),

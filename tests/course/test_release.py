@@ -1,4 +1,4 @@
-"""The release has only marked code of the author's file. Without a mark, code is left out."""
+"""The release has only code that the author marked, for example with ``exercise.given`` or ``public=True``."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_false_alarms_are_at_most_as_frequent_as_stated(
             expect_independent({"the first": draw(), "the second": draw(), "the third": draw()})
         except Failure:
             alarms += 1
-    assert alarms <= 20  # 10 are expected; 1 of 1000 runs has more than 20
+    assert alarms <= 20  # 10 alarms are expected; 1 of 1000 runs has more than 20
 
 
 def test_constants_count_as_independent() -> None:

@@ -105,7 +105,7 @@ def test_a_slower_halo_exchange_never_scores_higher() -> None:
 
 
 def both_kinds(beside: str, a, w):
-    """Overlap either a permute of a few rows or a longer gather with the matmul. The other collective waits."""
+    """Overlap a permute of a few rows or a longer gather with the matmul. The other collective waits for the matmul."""
 
     def permute(rows):
         return lax.ppermute(rows, "x", [(i, (i + 1) % N) for i in range(N)])

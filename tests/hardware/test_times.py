@@ -174,7 +174,7 @@ def test_sharding_chapter_question_3():
 
 @pytest.mark.parametrize("n", [4, 8, 16])
 def test_sharding_chapter_question_10(n):
-    """On a one-way ring, an all-to-all takes half the time of an all-gather. On a ring with both directions, a quarter."""
+    """An all-to-all takes half the time of an all-gather on a one-way ring, and a quarter on a ring with both directions."""
     one_way = all_to_all_time(V, n, "v5e", topology="one_way_ring") / all_gather_time(
         V, n, "v5e", topology="one_way_ring"
     )

@@ -42,7 +42,7 @@ def test_a_cell_that_cannot_be_parsed_hides_no_pseudonym() -> None:
 
 
 def test_only_an_exercise_that_gives_the_variable_has_a_leaderboard() -> None:
-    """If a student sets a name in an exercise without a leaderboard, the name must not make a second leaderboard."""
+    """If a student sets the name in a different exercise, the grader must not make a second leaderboard."""
     course = find_course(ROOT)
     names = ["c1_no_communication", "m1_block", "m2_train_step"]
     assert [name for name in names if has_leaderboard(course.exercise(name).source)] == ["m2_train_step"]

@@ -1,4 +1,4 @@
-"""A batch of mutants: each killed mutant has the verdict that it has alone. A passing mutant has no verdict."""
+"""``killed_together`` judges mutants in one batch. It returns a verdict for each killed mutant, and None for others."""
 
 from __future__ import annotations
 
