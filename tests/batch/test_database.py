@@ -164,7 +164,7 @@ def test_reports_of_a_killed_run_are_kept_but_do_not_count(tmp_path: Path) -> No
 def test_a_kill_loses_the_reports_of_one_period_at_most(
     tmp_path: Path, wanted: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, saved: int
 ) -> None:
-    """The database saves all reports of ``TOGETHER`` seconds at once. KeyboardInterrupt and other exceptions lose no report."""
+    """The database saves at most once per ``TOGETHER`` seconds. KeyboardInterrupt and other exceptions lose no report."""
     monkeypatch.setattr(database, "TOGETHER", seconds)
     out = tmp_path / "out"
     grade(out, BEFORE)

@@ -1,4 +1,4 @@
-"""``submit`` writes a zip that any course platform accepts, or submits to nbgrader's exchange."""
+"""``submit`` checks a student's work and writes a zip of it."""
 
 from __future__ import annotations
 
