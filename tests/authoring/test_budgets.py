@@ -1,4 +1,4 @@
-"""Budgets derived from programs. The programs pass the suggested lines, and programs that cost more fail them."""
+"""Budgets that ``explain`` suggests for programs. The programs pass the suggested checks, and costlier programs fail."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_a_formula_symbol_without_an_explanation_is_reported(where: str) -> None
         ("none of the above", "above"),
         ("the first two options", "options"),
         ("a gather of `A`", ""),
-        ("{{ A }} devices", ""),  # A is a parameter here, so learners read its value and not the letter
+        ("{{ A }} devices", ""),  # A is a parameter, so learners read a number in place of the letter
         ("A ring", ""),
         ("A ring, or C", "C"),
         ("an all-gather of A[I_X, J]", ""),

@@ -1,4 +1,4 @@
-"""first_cases: a misconception is tried on one mesh with one size, and with all cases if this shows a problem."""
+"""first_cases: verify tries a misconception on one mesh with one size. After a problem, it tries all cases."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def an_exercise(*, every_mesh: bool = False) -> Exercise:
 
 
 def chosen(exercise: Exercise, **more: Any) -> list[tuple[str, int, int]]:
-    """Return the first cases. Each has the name of its call's check, the size of x, and I."""
+    """Return for each of the first cases its check, the size of axis x, and the size of dimension I."""
     asks = plan(exercise, public=False, seed="s")
     found = first_cases(exercise, [Answered(ask, Finding(Observation([], [], 0))) for ask in asks], **more)
     name_of = {id(check.call): check.name for check in exercise.checks.values()}

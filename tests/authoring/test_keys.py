@@ -1,4 +1,4 @@
-"""Keys with their computation shown, and keys in a wrong unit."""
+"""``verify`` prints each key with its question and its parameters, and reports keys in a wrong unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A near miss of a question's formula must be right in every draw, or wrong in every draw."""
+"""``verify`` tries formulas close to a question's formula. Each must be right in every draw, or wrong in every draw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An exercise is not proved again while nothing changes on which its proof depends."""
+"""``verify`` reuses the proof of an exercise until something changes on which the proof depends."""
 
 from __future__ import annotations
 

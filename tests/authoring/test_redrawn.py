@@ -86,7 +86,7 @@ def test_constants_are_plain_values_with_sorted_sets() -> None:
 def test_the_order_of_draws_changes_nothing(tmp_path: Path) -> None:
     exercise = made_up(tmp_path).exercise("x1_gather")
     assert sorted(drawn_of(exercise)) == sorted(drawn_of(exercise, backwards=True))
-    real = time.clock_gettime(time.CLOCK_REALTIME)  # unlike time.time, this clock is never moved
+    real = time.clock_gettime(time.CLOCK_REALTIME)  # drawn_of changes time.time, but not this clock
     assert [time.time(), datetime.datetime.now().timestamp()] == pytest.approx([real, real], abs=3600)
 
 

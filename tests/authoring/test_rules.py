@@ -1,4 +1,4 @@
-"""A misconception must break each rule of a statement and quote the rule."""
+"""Each rule of a statement needs a misconception that breaks the rule and quotes it in ``breaks``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RULES = ["value | f equals", "sent | no other collective | 8 bytes", "The matmul
 def exercise(statement: str = STATEMENT, **breaks: Any) -> Exercise:
     """Return an exercise of three checks.
 
-    The misconception ``summed`` fails the first check, ``gathered`` the others.
+    The misconception ``summed`` fails the check ``value``. The misconception ``gathered`` fails ``sent`` and ``body``.
     """
     found = Exercise(meshes=[{"x": 4}], statement=statement)
 

@@ -17,7 +17,7 @@ from grader.exercise import Exercise, Question
     [
         ("each sends V·(X − 1)/X. How many?", ["V * (X - 1) / X", "X - 1"]),
         ("2*{{ I }}*{{ J }}/{{ X }}", ["2 * I * J / X"]),
-        ("2·I·J / X·Y", ["2 * I * J / X * Y"]),  # the part 2·I·J / X of this text is not found as a formula of its own
+        ("2·I·J / X·Y", ["2 * I * J / X * Y"]),  # 2·I·J / X is a part of this formula, and is not reported on its own
         ("(2*I*J/X)/W", ["2 * I * J / X / W"]),
         ("V/W + 2*I*J", ["V / W + 2 * I * J", "V / W", "2 * I * J"]),
         ("I, X of an all-gather", []),
@@ -50,7 +50,7 @@ def number(text: str = "{{ I }} and {{ X }}?", unit: str = "MiB") -> Question:
         ("I·I·2 / X bytes", ["I * I * 2 / X"]),
         ("2*I**2/X/2**20 MiB", ["2 * I ** 2 / X / 2 ** 20"]),
         ("4*I*I/X", []),
-        ("I*I/X", []),  # elements, not bytes
+        ("I*I/X", []),  # the key counts bytes, this formula counts elements
         ("2*I*I/X*8", []),
     ],
 )
@@ -95,7 +95,7 @@ OPTIONS = {"ring": "a ring", "line": "a line", "torus": "a torus", "wrap": "a ri
         ("several", ["ring", "torus"], "A torus and a ring.", "a torus, a ring"),
         ("several", ["ring", "torus"], "A torus.", ""),
         ("choice", "ring", "Which?\n\n- A: a ring\n- B: a line", ""),
-        ("choice", "ring", "a ring", ""),  # the text of the option itself
+        ("choice", "ring", "a ring", ""),  # this text belongs to the option, so it does not show the key
     ],
 )
 def test_a_text_that_names_only_right_options_shows_the_key(kind: str, key: Any, text: str, shown: str) -> None:

@@ -68,9 +68,9 @@ INDEPENDENT = "{} passes if all results have other values: name a check of value
 
 
 def course_of(folder: Path, *small: str) -> Course:
-    """Return a course of one exercise.
+    """Return a course of one exercise with a timed call and a small call of the same program.
 
-    Its small call, which is judged in place of the timed program, has these checks.
+    ``small`` has the bodies of the small call's checks.
     """
     checks = [("value", "call", CLOSE), *((f"small{n}", "narrow", line) for n, line in enumerate(small))]
     timed = (
@@ -105,7 +105,7 @@ def test_a_timed_program_whose_values_are_judged_has_no_problem(tmp_path: Path) 
 
 @pytest.mark.parametrize("small", [(), (SENT,), ("pass",)])
 def test_a_timed_program_without_a_check_of_its_values_is_reported(tmp_path: Path, small: Sequence[str]) -> None:
-    """A check of a different call judges the values of a different program, so it does not count."""
+    """The check ``value`` judges the values of a different call, so it does not count."""
     assert problems(tmp_path, *small) == [WHERE.format(88, 13, problem) for problem in UNJUDGED]
 
 

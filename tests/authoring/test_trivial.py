@@ -1,4 +1,4 @@
-"""trivial: ``verify`` reports a check that gives points to a program that solves nothing. The course has none."""
+"""trivial: ``verify`` reports a check that gives points to a program that solves nothing. The course has no such check."""
 
 from __future__ import annotations
 

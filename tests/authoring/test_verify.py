@@ -143,7 +143,7 @@ def test_a_question_about_an_impossible_slice_is_reported(problems: Problems, tm
 
 
 def test_a_misconception_that_fails_only_in_public_is_reported(tmp_path: Path) -> None:
-    """Learners can only try cases that the grader also tries, so this should not happen. If it does, it is reported."""
+    """Learners can only try cases that the grader also tries, so this should not happen. ``verify`` reports it."""
     misconception = made_up(tmp_path).exercise("x1_gather").misconceptions["zeroed"]
     about: dict[str, Any] = {
         "kind": "check",
@@ -162,7 +162,7 @@ def test_a_misconception_that_fails_only_in_public_is_reported(tmp_path: Path) -
 
 
 def test_a_misconception_that_fails_with_only_some_seeds_is_reported(workers: Workers, tmp_path: Path) -> None:
-    """The values that the program gets decide whether its result is wrong."""
+    """The result of this program is wrong only for some values of its arguments."""
     course = made_up(
         tmp_path, "return jax.numpy.zeros(a.shape)", "return jax.numpy.where(a[0, 0] > 1.75, 0, gather(a, mesh=mesh))"
     )
@@ -180,7 +180,7 @@ def test_a_misconception_that_fails_with_only_some_seeds_is_reported(workers: Wo
 
 
 def test_a_reference_that_fails_with_some_seeds_is_reported(workers: Workers, tmp_path: Path) -> None:
-    """In a later term, with a new seed, honest work could fail."""
+    """With the seed of a later term, a right submission could fail."""
     helper = "return jax.lax.all_gather(a, "
     course = made_up(tmp_path, helper, helper.replace("(a, ", "(jax.numpy.where(a[0, 0] > 1.75, 0, a), "))
     grader = Grader(course, "none", here=cast(Any, workers))

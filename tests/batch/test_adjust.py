@@ -27,7 +27,7 @@ BY_HAND = st.lists(st.tuples(st.integers(0, 5), st.booleans(), SHARE), max_size=
 
 
 def drawn(parts: list[tuple[str, bool, bool, float]]) -> Report:
-    """Return a report with exercises, each drawn as (module, is an extension, passes, points)."""
+    """Return a report. Each part gives one exercise: its module, whether it is an extension, whether it passes, its points."""
     exercises = [
         exercise(
             [result("v", "passed" if passes else "failed", points=points)],

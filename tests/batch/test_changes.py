@@ -219,7 +219,7 @@ def test_a_history_is_read_back_unchanged_and_has_no_formula_cells(tmp_path: Pat
 
 
 def test_a_history_of_an_older_version_is_continued(tmp_path: Path) -> None:
-    """Regrades are numbered from the last one in ``changes.csv``, and its lines stay unchanged."""
+    """The next regrade has the number after the last one in ``changes.csv``. The earlier lines stay unchanged."""
     before = "".join(history_csv(RecordedChange(1, "2026", change) for change in CHANGES))
     (tmp_path / "reports").mkdir()
     (tmp_path / FILE).write_text(before)

@@ -194,7 +194,7 @@ def test_json_that_takes_all_memory_is_refused(tmp_path: Path, monkeypatch: pyte
 
 
 def test_the_process_is_replaced_only_after_it_read_a_large_file(process: ParsingProcess, parsers: Confined) -> None:
-    """Linux counts a parent's peak memory as its child's, so a large grader must not look like a large file."""
+    """In Linux a new process inherits the grader's peak memory. This memory alone must not end the process."""
     process._worker.kill()
     large = b"a" * (700 << 20)
     parsers.source("c3_contracting.py", b"a = 1", [])
@@ -233,7 +233,7 @@ def test_a_process_that_dies_twice_is_the_learners_or_the_machines_fault(works: 
 
 @pytest.mark.parametrize(("size", "error"), [(1, Unreadable), (confined.SMALL, Refused)])
 def test_a_machine_without_memory_costs_no_student_a_small_file(size: int, error: type[Exception]) -> None:
-    """The kernel ends the process. The size of the file, not the load, decides between learner and machine."""
+    """The kernel kills the process. For a small file the fault is the machine's, for a large file the learner's."""
     process = ParsingProcess("none")
     parse = process._worker.parse
 

@@ -39,7 +39,7 @@ AFTER = [
 
 
 def grade(out: Path, reports: list[Report] | None = None, step: Callable[[], object] = lambda: None) -> None:
-    """Do the steps of a grading run on a folder with given reports. Keep reports that are still valid."""
+    """Write these reports into a folder as a grading run does. Keep stored reports that are still valid."""
     with Folder(out, adjust=Adjustments(overrides=BY_HAND), when="2026") as folder:
         for report in AFTER if reports is None else reports:
             step()
@@ -164,7 +164,7 @@ def test_reports_of_a_killed_run_are_kept_but_do_not_count(tmp_path: Path) -> No
 def test_a_kill_loses_the_reports_of_one_period_at_most(
     tmp_path: Path, wanted: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, saved: int
 ) -> None:
-    """The first report of a period is saved at once. Exceptions, such as KeyboardInterrupt, lose no report."""
+    """The database saves at most once per ``TOGETHER`` seconds. KeyboardInterrupt and other exceptions lose no report."""
     monkeypatch.setattr(database, "TOGETHER", seconds)
     out = tmp_path / "out"
     grade(out, BEFORE)

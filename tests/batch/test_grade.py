@@ -173,7 +173,7 @@ def test_weights_multiply_points_and_extensions_only_add(grader: Grader, tmp_pat
 
 
 def test_a_learners_release_reads_answers_back_but_judges_none(grader: Grader, tmp_path: Path) -> None:
-    """A learner's release has no solutions, so the grader has no answer to compare with."""
+    """A learner's release has no solutions. The grader shows how it reads an answer, and gives no points."""
     build(made_up(tmp_path))
     released = load_course(tmp_path / "exercises" / "course.yaml")
     own = with_workers_of(grader, released)
@@ -332,7 +332,7 @@ def test_a_batch_of_one_job_reports_students_in_order(course: Course) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_while_a_submission_sleeps_others_are_graded_beside_it(tmp_path: Path) -> None:
-    """Otherwise each sleeper keeps a place for its whole time limit, and a few sleepers delay the class by minutes."""
+    """Otherwise each such submission occupies a job for its whole time limit, and a few of them delay the class by minutes."""
     made_up(tmp_path)
     (tmp_path / "course.yaml").write_text(COURSE + "limits: {trace_seconds: 5}\n")
     course = load_course(tmp_path / "course.yaml")
@@ -503,7 +503,7 @@ def of_exercises(folder: Path, names: list[str]) -> Course:
 
 
 def test_all_files_of_a_submission_share_one_time_limit(grader: Grader, tmp_path: Path) -> None:
-    """Files that each use the whole limit do not get the limit once per file."""
+    """After the first file has used the whole limit, the grader runs no other file of the submission."""
     names = [NAME, "x2_more", "x3_more"]
     own = with_workers_of(grader, of_exercises(tmp_path, names))
     burning = f"import time\n{RIGHT}\nwhile time.process_time() < 3: pass\n"

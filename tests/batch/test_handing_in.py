@@ -51,7 +51,8 @@ def test_submitted_csv_overrides_file_dates_and_its_latest_line_counts(course: C
     times, notes = times_of(course, {"ada": place}, work, stated, [MODULE])
     assert times == {"ada": {MODULE: Handed(datetime(2026, 11, 2, 10, tzinfo=UTC), STATED)}}
     assert notes == [f"{STATED} names students without a graded submission: bo"]
-    assert times_of(course, {"ada": place}, work, stated, ["02_more"])[0] == {"ada": {}}  # not graded now
+    # This run does not grade module 01_gather.
+    assert times_of(course, {"ada": place}, work, stated, ["02_more"])[0] == {"ada": {}}
     times, (weak,) = times_of(course, {"ada": place}, work, {}, [MODULE])
     assert times["ada"][MODULE].source == "the file's date"
     assert weak == (
@@ -73,7 +74,7 @@ def test_submitted_csv_overrides_file_dates_and_its_latest_line_counts(course: C
 def test_files_that_look_unchanged_have_a_time_that_counts_only_if_they_earn_points(
     course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    """Otherwise code in a place without a search for changes earns points and has no late penalty."""
+    """The search for changes misses code in some places. Such code may earn points, and then has a late penalty."""
     place = tmp_path / "ada"
     place.mkdir()
     (place / f"{NAME}.py").write_text(text)

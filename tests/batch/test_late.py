@@ -45,7 +45,7 @@ def test_a_time_that_students_can_set_is_shown_and_costs_no_points(source: str) 
         0,
         f"26 h late according to {source}; a time from this source costs no points",
     )
-    # Students can set the time of the first module, so that module used no free day.
+    # Students can set the first module's time, so the first module uses no free day. The second module uses it.
     assert second.penalty == 1 and "1 late day used" in second.text
 
 
@@ -121,7 +121,7 @@ def test_free_days_are_used_once_in_the_order_of_the_deadlines(lates, of) -> Non
 
 
 def test_no_free_day_is_used_where_it_saves_nothing() -> None:
-    """With or without the 3 free days, 20 days late cost 50 %. The free days are left for the other module."""
+    """With or without the 3 free days, 20 days late cost 50 %. The free days remain for the other module."""
     times = {"00_m": Handed(DUE + timedelta(days=20), STATED), "01_m": Handed(DUE + timedelta(days=8), STATED)}
     of = policy(free_days=3, at_most_percent=50)
     first, second = penalised(of, MODULES, {"00_m": 10, "01_m": 10}, times)
@@ -173,9 +173,9 @@ def test_the_earlier_time_of_unchanged_submissions_counts_unless_staff_recorded_
     assert time((late, weak), (DUE, weak), True) == (
         DUE,
         weak,
-    )  # another machine copied the files and changed their dates
-    assert time((late, weak), (DUE, weak), False) == (late, weak)  # handed in again
-    # A machine in another time zone reads other times from a zip.
+    )  # a copy changed the files' dates
+    assert time((late, weak), (DUE, weak), False) == (late, weak)  # the student submitted a changed file
+    # The time read from a zip depends on the machine's time zone.
     assert time((DUE, weak), (late, weak), True) == (late if weak == ZIPPED else DUE, weak)
     assert time((DUE, weak), (late, STATED), True) == (late, STATED)
     assert time((late, STATED), (DUE, weak), True) == (late, STATED)
@@ -184,7 +184,7 @@ def test_the_earlier_time_of_unchanged_submissions_counts_unless_staff_recorded_
 
 
 def test_a_later_line_for_all_modules_makes_no_unchanged_submission_late() -> None:
-    """The line has one time for all modules, so the upload of module 2 must not make module 1 late."""
+    """A line of submitted.csv may have one time for all modules. The upload of module 2 must not make module 1 late."""
     before = [one(-HOUR, 10, policy())]
     later = Handed(DUE + timedelta(days=7), STATED, for_all=True)
     earlier = Handed(DUE - 2 * HOUR, STATED, for_all=True)

@@ -245,7 +245,7 @@ def store(cache: Cache, about: str = "all else") -> Store:
 
 
 def kept(made: Store, replies: list[Reply], text: str = "x = 1", *, fresh: bool = False) -> Replies | None:
-    """Cache replies of a source. Return them as a second store reads them, or None if they were not cached."""
+    """Cache replies of a source. Return the replies that a second store finds in the cache, or None."""
     own, key = source(text), made.keys.trace(source(text), ASKS)
     value = Replies(tuple(replies), (), 0.5, ("a.py",), own)
     writer = made.afresh() if fresh else made

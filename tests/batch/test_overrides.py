@@ -1,4 +1,4 @@
-"""Points by hand: checked, kept over regrades, and reported if they no longer fit."""
+"""Points by hand: the grader checks them, keeps them over regrades, and reports points that no longer fit."""
 
 from __future__ import annotations
 

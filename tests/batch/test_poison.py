@@ -24,7 +24,10 @@ from tests.seen import collective, sharded
 
 
 class Asked:
-    """A runner that moves results by given amounts and dies of some operations. ``asked`` lists its requests."""
+    """A runner that reports how far a change of each operation moves the result.
+
+    It dies at the operations in ``deadly``. ``asked`` lists its requests.
+    """
 
     def __init__(self, far: dict[int, float], deadly: tuple[int, ...] = (), **more: Any) -> None:
         self.far, self.deadly, self.more = far, deadly, more
@@ -41,7 +44,7 @@ class Asked:
 
 
 class Says:
-    """A runner that always returns the same answer, or raises it."""
+    """A runner that always returns this answer. If the answer is an exception, the runner raises it."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -61,11 +64,11 @@ def poisoned(asked: Any, count: int = 3, dtype: str = "float32") -> Poisoned:
 @pytest.mark.parametrize(
     ("dtype", "far", "matters"),
     [
-        ("float32", 2e-5, False),  # the change is within twice the tolerance
+        ("float32", 2e-5, False),  # the result changes by less than twice the tolerance
         ("float32", 1e-4, True),
         ("bfloat16", 5e-4, False),
         ("bfloat16", 4e-3, True),
-        ("float8_e5m2", 0.6, True),  # even in a coarse dtype the change is visible
+        ("float8_e5m2", 0.6, True),  # a change of 0.6 counts even in a coarse dtype
         ("int32", 1e-9, True),
         ("bool", 1.0, True),
     ],
@@ -118,7 +121,7 @@ def test_a_program_that_xla_compiles_only_unchanged_is_not_refused() -> None:
 
 
 def test_a_changed_program_that_needs_too_much_memory_is_refused() -> None:
-    """Otherwise a useless operation counts if its change fills the memory. Judged programs are small."""
+    """Otherwise a useless operation counts as required if the change of its result fills the memory."""
     answer = {
         "fault": {"kind": "refused", "message": "the program needs 668 MiB over all devices; 512 MiB are the limit"}
     }

@@ -1,4 +1,4 @@
-"""Threads that grade, and the order of turns. A turn that sleeps does not count."""
+"""Threads that grade submissions, and the order of their turns. While a submission sleeps, the next turn begins."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_block_that_ends_normally_completes_all_work() -> None:
 
 
 class Submission:
-    """A turn in a thread. It continues when the test calls ``sleep`` or ``end``."""
+    """A submission with a turn in a thread. The test decides when it sleeps and when it ends."""
 
     def __init__(self, threads: ThreadPoolExecutor, turns: Turns, number: int, order: list[int]) -> None:
         self.began, self.sleeps, self._sleep, self._end = (threading.Event() for _ in range(4))

@@ -24,7 +24,7 @@ from tests.reports.example_reports import make_report
 def review(
     out: Path, found: list[Case], *read: Path, graded: tuple[str, ...] = (), login: Callable[[str], str] = str
 ) -> dict[str, str]:
-    """Keep the cases as a run that reads these paths does, and return the reasons by student."""
+    """Store the cases that a run found in the paths that it read. Return for each stored student the reason for a review."""
     database = Database(out / FILE)
     try:
         return reasons_of(keep_cases(database, out, found, read, graded, login))
@@ -67,7 +67,7 @@ def test_a_case_outlives_its_files_until_their_folder_or_its_student_is_read_aga
 
 @pytest.mark.parametrize("name", ["eve", "EVE.tar.gz", "eve@uni.edu"])
 def test_a_case_ends_with_its_files_when_its_student_is_graded_under_any_name(tmp_path: Path, name: str) -> None:
-    """Otherwise a case with the name of a file or an address stays, with its remark in grades.csv, until ``drop``."""
+    """The case has the name of a student, a file or an address. It must end when a run grades the student eve."""
 
     def login(student: str) -> str:
         return student.removesuffix("@uni.edu")
@@ -124,7 +124,7 @@ def test_the_folder_of_reports_and_the_submissions_can_move_together(
 
 @pytest.mark.parametrize("move", [shutil.move, shutil.copytree])
 def test_a_case_stays_if_only_the_folder_of_reports_moves(term: Path, move: Callable[[Path, Path], object]) -> None:
-    """Before, the case of a student with a later report, and the case of a file without a name, ended unread."""
+    """From the new folder, the stored paths lead to no files. This must not end a case before a run reads its files."""
     stray = Case("", "c3.py names no student", (write(term / "week1" / "c3.py"),))
     assert "" in review(Path("out"), [stray], Path("week2"))
     assert len(review(Path("out"), [], Path("week2"), graded=("bob",))) == 3

@@ -31,7 +31,7 @@ def warnings(pairs: Sequence[tuple[Report | None, Report]]) -> list[str]:
 
 
 def of_ten(number: int, old: Report | None, new: Report) -> list[str]:
-    """Return the warnings for a class of ten students. The first ``number`` students have these reports."""
+    """Return the warnings for a class of ten students. ``number`` students change from ``old`` to ``new``."""
     return warnings([*[(old, new)] * number, *[(report(5), report(5))] * (10 - number)])
 
 
@@ -71,7 +71,7 @@ def test_new_submissions_and_first_reports_give_no_warning() -> None:
 
 
 def test_files_that_are_missing_from_the_folders_give_a_warning() -> None:
-    """Before, a run over the folders of the second week took the points of the first week without a warning."""
+    """Earlier, a run on the folders of week 2 removed the points of week 1 without a warning."""
     penalty = HandIn(module="03_matmuls", submitted="2026-01-01", source="submitted.csv", penalty=1)
     new, late = report(0, SAME | {"submission": "", "files": ""}), with_sums(report(5, hand_ins=[penalty]))
     assert of_ten(1, report(5), new) == []

@@ -40,7 +40,7 @@ def f(a, *, mesh):
 
 
 class Stub:
-    """A worker that dies after ``go`` if its program is ``waits``, like one with devices that wait for each other."""
+    """A worker that runs no program. For the program ``waits`` it waits for ``go`` and then dies."""
 
     made: list[Stub]
 
@@ -78,7 +78,7 @@ def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
 
 
 def test_a_program_whose_devices_wait_does_not_hold_up_the_next_program(runner: Runner) -> None:
-    """The waiting program runs again in its old worker, which then ends. Meanwhile the submission counts as asleep."""
+    """A second worker runs the next program. The first worker ends after the waiting program."""
     open_now = list[bool]()
 
     @contextmanager

@@ -30,7 +30,7 @@ def a_report(student: str, fingerprint: str = "f") -> Report:
 
 
 def counted(folder: Folder, *graded: Report) -> list[Report]:
-    """End a run that made these reports, and return all reports that count."""
+    """Store these reports as a run does, and return all reports that count after the run."""
     for report in graded:
         folder.keep(report)
     folder.settle()
@@ -140,7 +140,7 @@ def with_a_bonus(two: Course) -> Course:
 
 
 def test_bonus_points_follow_the_current_course(tmp_path: Path, two: Course) -> None:
-    """This includes reports from before bonus exercises were marked, and students that this run does not grade."""
+    """The run changes the totals of old reports, also of bob, who is not graded in this run."""
     course = with_a_bonus(two)
     for student in ("ada", "bob"):
         old = part_of(student, course, "y1_more").model_copy(update={"points": 0.0})

@@ -1,4 +1,4 @@
-"""Submitting: a zip that works everywhere, and nbgrader's exchange."""
+"""``submit`` checks a student's work and writes a zip of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hints run only misconceptions that the results leave possible."""
+"""The results of other checks rule out some misconceptions. The grader does not try these to find a hint."""
 
 from __future__ import annotations
 

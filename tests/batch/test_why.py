@@ -27,7 +27,7 @@ def course(tmp_path: Path) -> Course:
 @pytest.mark.slow
 def test_why_grades_a_check_again_and_shows_every_run(course: Course) -> None:
     with Grader(course, TIER) as grader:
-        kept = Report.loads(grader.grade(submitted(ZEROS), [NAME]).dumps())  # the report after it was written and read
+        kept = Report.loads(grader.grade(submitted(ZEROS), [NAME]).dumps())  # as read from the stored text
     found = why(course, TIER, submitted(ZEROS), f"{NAME}/value", kept)
     assert (found.result.status, found.differs, found.kept) == ("failed", [], found.result)
     text = "\n".join(found.lines)
@@ -65,7 +65,7 @@ def test_points_by_hand_sum_the_items_of_a_rubric() -> None:
 
 
 def test_a_stored_result_that_differs_only_in_form_is_no_difference() -> None:
-    """A stored report has lists instead of tuples, for example for the rounds of a ring."""
+    """A stored report has lists in place of tuples, for example for the rounds of a ring."""
     ring = {"title": "actual rounds", "mesh": [["x", 2]], "rounds": {"axes": ("x",), "holds": ((0, 1), (1, 0))}}
     today = result("traffic", "failed", pictures=[ring], actual=[math.nan, (1, 2)])
     (kept,) = Report.loads(make_report(exercise([today])).dumps()).exercises[0].results

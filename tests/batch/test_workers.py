@@ -1,4 +1,4 @@
-"""From asks to findings: the reason why a process ended, and answers that may be forged."""
+"""Workers answer asks with findings: values, or faults that say why a process ended. Learners may forge answers."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_each_ask_that_ends_the_process_is_reported(workers: Workers) -> None:
 
 
 def test_a_crash_that_does_not_repeat_is_answered_the_second_time(course: Course, tmp_path: Path) -> None:
-    """If a process dies once by chance, the ask that was running does not fail."""
+    """The grader asks again after a process died, so one death by chance costs no points."""
     mark = tmp_path / "it crashed"  # this file is outside the scratch folder, which the worker empties
     crash = (
         f"    if not os.path.exists({str(mark)!r}):\n        open({str(mark)!r}, 'w').close()\n        os._exit(3)\n"
@@ -142,7 +142,7 @@ def test_a_crash_that_does_not_repeat_is_answered_the_second_time(course: Course
 
 
 def test_xlas_messages_are_equal_each_time(workers: Workers) -> None:
-    """The report leaves out the grader's own mark, which differs between processes."""
+    """XLA's message has a mark of the grader. The mark differs between processes, so reports omit it."""
     text = "import jax\nfrom jax.sharding import PartitionSpec as P\ndef f(a, *, mesh):\n    local = lambda a: jax.lax.pmax(jax.lax.complex(a, a), 'x')\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x'), out_specs=P())(a)\n"
     (first,) = findings(workers, text, array())
     workers.runners[0].worker.kill()
@@ -197,7 +197,7 @@ def test_no_ask_runs_after_a_function_of_the_exercise_that_sleeps(impatient: Wor
 
 @pytest.mark.slow
 def test_after_an_exercise_that_sleeps_the_others_may_idle_two_seconds(impatient: Workers) -> None:
-    """Code that does not sleep is still answered. Otherwise each file with a sleeper uses a whole time limit."""
+    """After the first function that sleeps, later exercises have an idle limit of two seconds. Other functions still run."""
     tried = (("f", "a"), ("h", "b"), ("g", "c"), ("f", "d"), ("h", "e"))
     asks, cost = [replace(cases(task), exercise=of) for task, of in tried], Cost(impatient.limits)
     found = trace(impatient, source(SLEEPER), asks, cost).replies
@@ -212,7 +212,7 @@ def test_after_an_exercise_that_sleeps_the_others_may_idle_two_seconds(impatient
 
 @pytest.mark.slow
 def test_sleeping_counts_towards_the_submissions_time(impatient: Workers) -> None:
-    """Otherwise a submission with a sleeper in each of 50 files delays the class by 50 time limits."""
+    """Otherwise a submission of 50 files with functions that sleep delays the class by 50 time limits."""
     cost = Cost(impatient.limits)
     trace(impatient, source(SLEEPER), [cases("f")], cost)
     assert cost.tracing > impatient.limits.trace_seconds
@@ -293,7 +293,7 @@ def test_a_forged_answer_cannot_claim_a_fault_of_the_grader(workers: Workers, fo
 
 
 def test_a_forged_note_contains_no_hidden_case(workers: Workers) -> None:
-    """The forged message is an answer to a hidden request, and it also looks like a note on the loading."""
+    """The code forges a note about the loading of its file that shows the arguments of a hidden case."""
     text = """
 import json, os, struct
 def send(header):
@@ -313,7 +313,7 @@ send({"started": True, "loaded": True})
 
 
 def test_a_forged_answer_shifts_no_other_answer(workers: Workers) -> None:
-    """A forged answer counts like a returned one."""
+    """The grader takes the forged answer as the answer to the ask that runs. The next ask gets its own answer."""
     forged = {"number": 0, "values": [{"value": 7}]}
     text = f"{FORGE}\ndef a():\n    frame({forged!r})\n    return 1\ndef b(): return 2\n"
     first, second = findings(workers, text, cases("a"), cases("b"))

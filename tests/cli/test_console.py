@@ -1,4 +1,4 @@
-"""The output of long commands during their work."""
+"""The output of long commands while they run."""
 
 from __future__ import annotations
 

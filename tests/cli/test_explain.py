@@ -166,7 +166,7 @@ def test_explain_without_a_file_for_the_exercise_gives_a_one_line_error(tmp_path
 
 @pytest.mark.parametrize(("number", "columns"), [(0, "200"), (1, "77")])
 def test_the_explain_page_shows_the_printed_output(number: int, columns: str) -> None:
-    """Line numbers in solutions may differ, because they change."""
+    """Line numbers may differ, because they change with each edit of a solution."""
     page = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
     command, shown = re.findall(r"```\n\$ shardlings (.*)\n((?:.*\n)*?)```", page)[number]
     done = shardlings(*command.split(), COLUMNS=columns)

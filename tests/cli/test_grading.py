@@ -183,7 +183,7 @@ def test_grades_of_two_modules_add_up_in_one_folder(tmp_path: Path) -> None:
 
 
 def test_an_early_submission_makes_no_module_count_before_its_deadline(tmp_path: Path) -> None:
-    """Otherwise one early submission would give all other students zero points."""
+    """Otherwise the first submission of a module would give all other students zero points for this module."""
     made_up(tmp_path)
     shutil.copytree(tmp_path / "solutions" / "01_gather", tmp_path / "solutions" / "02_more")
     old, new = (tmp_path / "solutions" / "02_more" / f"{name}.py" for name in ("x1_gather", "y1_more"))
@@ -329,9 +329,9 @@ cli.main()
 
 
 def graded_with(broken: str, folder: Path) -> tuple[list[dict], list[str]]:
-    """Grade a wrong ring. Return E1's results, and the lines about pictures.
+    """Grade a wrong solution of E1. Return its results, and the lines about pictures in the command's output.
 
-    ``broken`` names functions that raise errors.
+    The functions named in ``broken`` draw pictures. They raise errors.
     """
     words = ["grade", str(folder / "class"), "--out", str(folder / f"out {broken}"), "--isolation", "none", broken]
     clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}

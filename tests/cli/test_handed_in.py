@@ -16,7 +16,7 @@ from tests.made_up import made_up
 def test_a_submission_that_is_read_again_belongs_to_the_same_student(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A large class does not fit into memory, so the grader reads submissions again when it grades them."""
+    """The grader keeps few submissions in memory, so it reads each submission again before it grades the submission."""
     monkeypatch.setattr(store, "MOST_HELD", 0)
     course = made_up(tmp_path / "course")
     write(tmp_path / "class" / "ada" / "bob_x1_gather.py", b"x = 1\n")
@@ -29,7 +29,7 @@ def test_a_submission_that_is_read_again_belongs_to_the_same_student(
 
 
 def test_files_that_name_a_student_without_a_graded_submission_need_review(tmp_path: Path) -> None:
-    """Earlier, a swapped file was reported only if the same run graded the other student."""
+    """Earlier, the grader reported a file with another student's name only if it graded this student in the same run."""
     course, folder = made_up(tmp_path / "course"), tmp_path / "class"
     for file in ("ada/bob_x1_gather.py", "bob/x1_gather.py", "cy/eve_x1_gather.py", "dan/nobody_x1_gather.py"):
         write(folder / file, b"x = 1\n")

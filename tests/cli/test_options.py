@@ -50,7 +50,7 @@ def test_per_student_numbers_need_a_name_and_differ(small: Path) -> None:
 
 
 def test_the_packaged_course_is_not_graded_as_a_submission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``submit`` and ``check`` do not use the packaged stubs. They name the places that they searched."""
+    """``submit`` and ``check`` read no stub of the packaged course. They name the places that they searched."""
     monkeypatch.chdir(tmp_path)
     for module in (options, courses):
         monkeypatch.setattr(module, "PACKAGED", ROOT / "exercises")
@@ -131,6 +131,6 @@ def test_no_command_executes_a_course_among_submitted_files(words: tuple[str, ..
         "trust: --course FOLDER"
     )
     assert not mark.exists()
-    # The command runs in a checkout, so it uses the checkout's course.
+    # In a checkout, the command uses the checkout's course.
     done = shardlings("check", "--work", str(folder), "--json")
     assert json.loads(done.stdout)["course"] == "shardlings" and not mark.exists()

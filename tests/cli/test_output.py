@@ -1,6 +1,6 @@
 """Output of ``grade``: with --quiet only the summary line, with --verbose a line per submission.
 
-Also shell completion.
+The tests also cover shell completion.
 """
 
 from __future__ import annotations

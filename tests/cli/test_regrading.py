@@ -149,7 +149,7 @@ def test_a_name_in_another_case_is_the_same_student_from_the_first_run_on(tmp_pa
 
 
 def test_a_student_who_was_set_aside_keeps_one_name(tmp_path: Path) -> None:
-    """Earlier, a later submission of Bob got its own line beside the line of bob, whose submission was set aside."""
+    """Earlier, one student had two lines: bob, with a submission that was set aside, and Bob, with a later submission."""
     (tmp_path / "roster.csv").write_text("id,email\neve,eve@uni.edu\n")
     with Folder(tmp_path / "out") as folder:
         folder.database.set_cases(
@@ -169,7 +169,7 @@ def test_a_student_who_was_set_aside_keeps_one_name(tmp_path: Path) -> None:
 
 
 def test_a_student_with_reports_under_two_names_needs_review(tmp_path: Path) -> None:
-    """A run without a roster names students by their folders, and a later run with a roster by their logins."""
+    """The reports ada and ada@uni.edu belong to one student: a run without a roster uses the folder's name."""
     (tmp_path / "roster.csv").write_text("id,name,email\nada,Ada Lee,ada@uni.edu\nbob,Bob Ray,bob@uni.edu\n")
     roster = Roster(tmp_path / "roster.csv")
     notes = StaffNotes(find_course(ROOT), Rosters(roster, roster))
@@ -207,7 +207,7 @@ def test_a_left_out_bonus_needs_no_review(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lists", [True, False], ids=["roster", "no roster"])
 def test_students_without_a_module_are_one_line(lists: bool, tmp_path: Path) -> None:
-    """In one run, every report has the exercises of all graded modules."""
+    """A report has all exercises of the modules that its run grades. Reports of earlier runs may lack the second module."""
     (tmp_path / "roster.csv").write_text("id,name\ns0,Ada\ns1,Ann Lee\n")
     roster = Roster(tmp_path / "roster.csv") if lists else None
     plain = exercise([result("v", points=2)])

@@ -22,7 +22,7 @@ GRADE = ("grade", "class", "class/late", "--out", "out", "--isolation", "none", 
 
 @pytest.fixture
 def school(tmp_path: Path) -> Path:
-    """Return a course of two modules, and a class in which one student submitted the second module."""
+    """Return a folder with a course of two modules and a class. Only student s1 submitted the second module."""
     made_up(tmp_path)
     (tmp_path / "solutions" / "02_more").mkdir()
     shutil.copy(tmp_path / "solutions/01_gather/x1_gather.py", tmp_path / "solutions/02_more/x2_more.py")
@@ -47,7 +47,7 @@ def summary(school: Path) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_one_run_drops_no_student_and_lists_only_cases_for_a_person(school: Path) -> None:
-    """In one run, every report has the exercises of all graded modules."""
+    """Every report has the exercises of both modules, also for students without the second module."""
     done = shardlings(*GRADE, cwd=school, COLUMNS="400")
     assert done.returncode == 3, done.stderr
     rows = grades(school)

@@ -30,7 +30,7 @@ class Measured:
         over: the mesh axis over which it communicates.
         bytes: bytes of a device's input.
         us: microseconds.
-        axes: the slice's axes of each mesh axis, if they differ from the first that fit.
+        axes: the slice axes that each mesh axis uses. If None, the clock chooses the first slice axes that fit.
     """
 
     source: str
@@ -59,7 +59,7 @@ class Measured:
 
 
 def ironwood(rows: int, gigabytes: float, bandwidth: float) -> Measured:
-    """Return a gather of float32[rows, 8, 128] from each of four chips, done by their two cores at the same time."""
+    """Return the time of a gather of float32[rows, 8, 128] over four chips. Both cores of each chip gather at once."""
     mesh, axes = {"core": 2, "chip": 4}, {"core": [3], "chip": [0, 1]}
     return Measured(IRONWOOD, "7x:2x2x1", mesh, "all_gather", "chip", 4096 * rows, 1e6 * gigabytes / bandwidth, axes)
 

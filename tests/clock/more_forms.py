@@ -1,6 +1,7 @@
 """More programs with times derived by hand: over several axes, limited by HBM, and parts of models.
 
-A test chip has C = 1e14 FLOP/s, W1 = 5e10 B/s and, where HBM matters, 1e12 B/s. Slices have the rates of their chip.
+Programs without a named slice use a test chip with C = 1e14 FLOP/s and W1 = 5e10 B/s.
+Its HBM has no limit, or 1e12 B/s for the programs that are bounded by HBM.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ H = 2 * MIB / W1 * 1e6  # microseconds in which 2 MiB cross one link
 def grid(local: Callable, on: str, mesh: dict[str, int], spec: P) -> tuple[Callable[[], Operations], Placement]:
     """Return a collective on a slice, and its placement.
 
-    All arrays have 32 MiB; for a reduction, each device has 32 MiB.
+    The whole array has 32 MiB. For a reduction, each device has an array of 32 MiB.
     """
     return lambda: read(local, [((16 * MIB,), spec)], P(), mesh=mesh), placed(on, mesh)
 
 
 def links(chip: str, part: float, wires: int) -> float:
-    """Return the microseconds of this part of 32 MiB over ``wires`` one-way links of a chip."""
+    """Return the microseconds in which ``part`` times 32 MiB cross ``wires`` one-way links of a chip."""
     return part * 32 * MIB / (wires * CHIPS[chip].ici) * 1e6
 
 
@@ -58,7 +59,7 @@ def megatron(x, w, v):
 
 
 def data_parallel(x, y, d):
-    """Compute the second gradient during the sum of the first one."""
+    """Return the sums of two gradients over x. The second matmul can run during the first sum."""
     return lax.psum(x @ d, "x"), lax.psum(y @ d, "x")
 
 

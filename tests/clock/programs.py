@@ -1,6 +1,6 @@
 """JAX programs for the tests of the clock.
 
-They are traced, put into canonical form and read, but never compiled or run.
+The tests trace these programs and read their operations. They never compile or run them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Forty programs with times derived by hand. The clock must give these times to the picosecond.
 
-C = 1e14 FLOP/s, W1 = 5e10 B/s, no limit of HBM, eight chips. ``more_forms`` has programs for other slices.
+The eight test chips have C = 1e14 FLOP/s, W1 = 5e10 B/s and HBM without a limit. ``more_forms`` has other slices.
 ``docs/clock-tables.md`` shows this table.
 """
 
@@ -98,7 +98,7 @@ def ring_in_loop(a, w):
 
 
 def late_in_loop(a, w):
-    """Multiply the data that have just arrived."""
+    """Receive a shard in each round, and then multiply this shard. So each matmul waits for its round's permute."""
 
     def body(k, carried):
         a, parts = carried
@@ -161,7 +161,7 @@ def fsdp_of(batch: int) -> Operations:
 
 
 def gpipe_of() -> Operations:
-    """d = 2·512·1024·1024 / C = 10.737 us; h = 512·1024·2 / W1 = 20.972 us."""
+    """Return the operations of ``gpipe``. A tick's matmul takes d = 10.737 us, and its permute h = 20.972 us."""
     return read(gpipe, [((MICRO, 512, WIDE), P()), ((STAGES * WIDE, WIDE), P("x", None))], P("x"))
 
 
@@ -227,7 +227,7 @@ def test_a_gpipe_schedule_computes_23_parts_of_which_16_are_useful() -> None:
 
 
 def one_f_one_b(stages: int, micro: int, forward: int, backward: int) -> int:
-    """Return the length of 1F1B, with each stage as a list of passes on one core. Communication takes no time."""
+    """Return the length of a 1F1B schedule. Each stage runs its list of passes in order. Communication takes no time."""
     where: dict[tuple[str, int, int], int] = {}
     lists = []
     for s in range(stages):
@@ -237,7 +237,7 @@ def one_f_one_b(stages: int, micro: int, forward: int, backward: int) -> int:
             steps += [("f", ahead + m), ("b", m)]
         lists.append(steps + [("b", m) for m in range(micro - ahead, micro)])
     pieces: list[Piece] = []
-    while any(lists):  # keep an order in which each operation follows its operands
+    while any(lists):  # a piece must come after the pieces that it waits for
         for s, steps in enumerate(lists):
             while steps:
                 kind, m = steps[0]
@@ -264,9 +264,9 @@ def row(name: str, formula: str, due: float, found: Timeline) -> str:
 
 
 def test_a_matmul_runs_before_a_sum_that_waits_for_a_hop() -> None:
-    """A loop's round adds the received data to its own, and computes the next part at the same time.
+    """A round receives data and adds them to its own data. Its matmul does not need the received data.
 
-    The result does not depend on the order of the lines.
+    So the clock runs the matmul first, also if the program has the sum first.
     """
     hop, total = Piece(3, ("x+",), frozenset(), talks=True), Piece(1, (COMPUTE,), frozenset({0}))
     product = Piece(5, (COMPUTE,), frozenset())

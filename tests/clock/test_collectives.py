@@ -1,4 +1,4 @@
-"""The times of collectives, compared with the tests' simulated network, and the placement of groups on a slice."""
+"""The clock's times of collectives, compared with a simulated network, and the placement of groups on a slice."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def test_a_collectives_time_equals_that_of_a_simulated_network(kind: str, n: int
 
 
 def routed(pairs: list[tuple[int, int]], n: int, ring: bool, size: int) -> float:
-    """Return the time of all pairs' messages, in whole chunks, on the shorter route.
+    """Return the time in which each pair's first device sends ``size`` bytes to the second, as one chunk.
 
-    At equal lengths they go forwards.
+    A chunk takes the shorter way round the ring. If both ways are equally long, it goes forwards.
     """
     loads = []
     for a, b in pairs:
@@ -82,7 +82,7 @@ def test_a_permute_holds_the_links_of_its_direction() -> None:
     there = [(i, (i + 1) % 8) for i in range(8)]
     assert lanes(there, ring_of(8)) == ("x+",)
     assert lanes([(b, a) for a, b in there], ring_of(8)) == ("x-",)
-    assert lanes(there, line_of(8)) == ("x+", "x-")  # the last device sends to the first over all links
+    assert lanes(there, line_of(8)) == ("x+", "x-")  # the last device's data cross all links to the first device
     assert lanes([(i, i + 1) for i in range(7)], line_of(8)) == ("x+",)
 
 
@@ -120,7 +120,7 @@ def test_the_gather_bound_is_reached_by_a_mixture_of_axis_orders(axes: tuple[net
 def test_a_network_using_all_axis_orders_takes_little_longer_than_the_bound(
     axes: tuple[network.Axis, ...], pieces: int, more: float
 ) -> None:
-    """The pipeline of steps fills and drains. With 24 pieces in a shard this costs up to 4 % on 32 nodes."""
+    """Some links are idle in the first and the last steps. With 24 pieces in a shard this costs up to 4 % on 32 nodes."""
     nodes = list(itertools.product(*(range(a.size) for a in axes)))
     orders, parts, _ = network.even(axes)
     steps = network.torus_all_gather(axes, network.mixed(orders, parts, pieces))
@@ -150,7 +150,7 @@ def test_a_collective_uses_the_links_of_unequal_axes_at_once(on: str, mesh: dict
 
 
 def test_chips_of_two_cores_send_each_byte_to_a_chip_once() -> None:
-    """Each core receives from other chips its own share of each chip's data, and the rest from the other core."""
+    """Each core of a chip receives one half of the other chips' data. It gets the other half from the chip's second core."""
     place = placed("7x:1x2x2", {"x": 8})
     core = CHIPS["7x"].ici / 2
     each = Communication("all_gather", (tuple(range(8)),), ("x",), V // 8)

@@ -1,4 +1,4 @@
-"""Timelines of compiled programs: the compiler's order and cycles, and the clock's times of communication."""
+"""Timelines of compiled programs. Order and cycles come from the compiler, times of communication from the clock."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_neighbours_on_a_mesh_axis_are_neighbours_on_the_slice(on: str, mesh: di
             after = list(point)
             after[k] = (after[k] + 1) % mesh[axis]
             if after[k] == 0 and (len(way.torus) == 1 or way.size == 2):
-                continue  # the points are the ends of a line, or are connected by a wrap of the torus
+                continue  # the two ends of an axis may be far apart
             here, there = chips[points.index(point)], chips[points.index(tuple(after))]
             assert sum(abs(a - b) for a, b in zip(here, there, strict=True)) == 1
 
@@ -191,7 +191,7 @@ def test_fewer_cycles_in_a_kernel_never_lengthen_a_compiled_step() -> None:
 
 
 def test_a_sum_joined_to_a_matmul_by_the_compiler_can_be_separated() -> None:
-    """In the program, only the sum waits for the received data."""
+    """The compiler put a sum and a matmul into one kernel. In the program, only the sum waits for the received data."""
     joined = replace(product(150), joined=(0,))
     schedule = Schedule({"x": 8}, (product(50), start(), done(), joined), 0, 0, 0)
     assert replayed(schedule, ON).shares() == {"permute": Share(0, 100 * US)}

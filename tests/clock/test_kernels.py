@@ -71,7 +71,7 @@ def test_a_sum_joins_its_matmul_and_reads_the_other_addend() -> None:
 
 
 def test_elementwise_operations_that_meet_again_join_the_matmul() -> None:
-    """The gradient of tanh uses the matmul's result twice and never stores it."""
+    """The gradient of tanh reads the matmul's result twice. One kernel does all this and stores only the gradient."""
     (only,) = kernels(laid(lambda a, b, y: (lambda g: g - g * y * y)(a @ b), SQUARE, SQUARE, SQUARE))
     assert only == ("dot_general + multiply + subtract", 4 * 1024, 2 * 512**3)
     first, second = kernels(laid(lambda a, b: (lambda c: c + c.T)(a @ b), SQUARE, SQUARE))
@@ -105,7 +105,7 @@ def test_a_matmul_does_not_wait_for_a_collective_that_only_its_sum_needs() -> No
 
 
 def test_a_barrier_does_not_keep_a_sum_apart_from_its_matmul() -> None:
-    """The program is ``late_loop_unrolled`` of F1, with a barrier around each value that a round returns."""
+    """``late_loop_unrolled`` of F1 has such a barrier around each value that a round returns."""
 
     def two(a: jax.Array, b: jax.Array, kept: Callable) -> jax.Array:
         return kept(a + a @ b) + b @ a

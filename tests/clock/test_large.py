@@ -1,4 +1,4 @@
-"""The cost of a timeline for a program that was written to be costly, in steps instead of seconds."""
+"""The cost of a timeline for a program that was written to be costly. The tests count steps, not seconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def chain_and_products(length: int) -> Operations:
 
 
 def test_the_operations_fused_into_a_kernel_are_bounded() -> None:
-    """Without a bound each matmul would join the whole chain: six million visits."""
+    """Without a bound, each matmul's kernel would have all sums of the chain, six million operations in total."""
     program = chain_and_products(HALF)
     fused = Fused(program, program.main, owns_arguments=False)
     assert max(len(unit.inside) for unit in fused.units) <= MAX_FUSED

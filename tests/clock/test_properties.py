@@ -86,7 +86,7 @@ def test_a_collective_moved_later_overlaps_no_less(found: list[Piece]) -> None:
 
 
 def test_inputs_of_a_collective_run_before_unrelated_work() -> None:
-    """There are three matmuls, then a kernel and a collective for each, like gradients that are sent at the end."""
+    """A kernel waits for each matmul, and a collective for each kernel. The clock runs each kernel before the next matmul."""
     found = [Piece(10, (COMPUTE,), frozenset({i - 1} if i else ())) for i in range(3)]
     for i in range(3):
         found.append(Piece(1, (COMPUTE,), frozenset({i})))
@@ -286,7 +286,7 @@ def test_a_ring_bound_by_hops_overlaps_the_known_part() -> None:
 def test_the_shorter_of_two_steps_with_the_same_collectives_never_gains_less(
     kernels: list[Piece], others: list[Piece], work: int
 ) -> None:
-    """The law holds for all kernels and all dependences."""
+    """The steps may differ in their kernels and in their dependences."""
     talks = [p for p in kernels if p.talks]
     found = []
     for computes in (kernels, others):
@@ -304,7 +304,7 @@ def test_the_shorter_of_two_steps_with_the_same_collectives_never_gains_less(
 def two_with_the_same_collectives(draw: st.DrawFn) -> tuple[Timeline, Timeline]:
     """Draw two programs with equal collectives of several kinds, axes and directions.
 
-    The collectives are in a loop or outside, with any work between them, also in a conditional.
+    A loop of one or three rounds has the collectives. Between collectives, it does any work, also in a conditional.
     """
     sent = draw(st.lists(st.tuples(st.sampled_from("pqgsta"), st.sampled_from("xy")), min_size=1, max_size=5))
     rounds, size = draw(st.sampled_from([1, 1, 3])), draw(st.sampled_from([64, 512]))

@@ -1,6 +1,6 @@
 """Memory as a TPU's compiler allocates it.
 
-It allocates the results before the program starts, and stores the operands of matmuls in bfloat16.
+The compiler allocates the results before the program starts, and stores the operands of matmuls in bfloat16.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def highest(a, b):
     [
         (lambda a, b: a @ b, 3, 3),
         (lambda a, b: (a @ b) @ b, 4, 3.5),  # only a matmul reads a @ b, so a TPU stores it in bfloat16
-        (lambda a, b: (a @ b).T[:, ::-1] @ b, 4, 3.5),  # operations that only move a @ b do not count as readers
+        (lambda a, b: (a @ b).T[:, ::-1] @ b, 4, 3.5),  # a transposition and a reversal only move a @ b
         (lambda a, b: jnp.tanh(a @ b) @ b, 4, 3.5),
         (lambda a, b: highest(a @ b, b), 4, 4),  # at the highest precision, a TPU does not round operands
         (lambda a, b: jnp.tanh(highest(a, b)) + (a @ b) @ b, 4, 3.5),

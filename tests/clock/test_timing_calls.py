@@ -1,4 +1,4 @@
-"""Timing calls, from their declaration to the learners' release. Their programs get a timeline and never run."""
+"""Timing calls, from their declaration to the learners' release. The grader gives their programs a timeline, and never runs them."""
 
 from __future__ import annotations
 

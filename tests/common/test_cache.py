@@ -53,7 +53,7 @@ def test_a_changed_value_is_not_returned_from_the_cache(tmp_path: Path) -> None:
         (digest, value) = file.execute("SELECT digest, value FROM kept WHERE key = ?", (key(3),)).fetchone()
         file.execute(
             "UPDATE kept SET digest = ?, value = ? WHERE key = ?", (digest, value, key(2))
-        )  # a complete entry, stored under a wrong key
+        )  # a valid entry with the wrong key
     with Cache(tmp_path, MOST) as cache:
         assert [cache.get(key(number)) for number in (1, 2, 3)] == [None, None, b"value 3"]
         cache.put(key(1), b"again")
@@ -91,7 +91,7 @@ def test_a_full_cache_drops_the_least_recently_used_values(tmp_path: Path) -> No
         for number in range(900):
             cache.put(key(number), os.urandom(1000))
         path = cache.path
-    with closing(sqlite3.connect(path)) as file, file:  # a day ago
+    with closing(sqlite3.connect(path)) as file, file:  # each value was last used a day ago
         file.execute("UPDATE kept SET used = used - 1")
     with Cache(tmp_path, MOST) as cache:
         assert cache.get(key(0)) is not None, "so it is used today"

@@ -1,4 +1,4 @@
-"""The dependences of operations, compared with the dependences that the interpreter observes."""
+"""The operations that each operation may or must wait for, compared with waits in an interpreter that runs the program."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _devices(devices: int) -> None:
 
 
 def both(body: Callable[..., Any], outputs: int = 3) -> tuple[Dependency, Watch]:
-    """Return the dependences of a per-device function of three float32[4, 4], and the interpreter's record."""
+    """Return the dependences in ``body``, and the waits in a run of it. Each argument is float32[4, 4] on each device."""
     mesh, spec = make_mesh(MESH), P("x")
     fn = jax.shard_map(body, mesh=mesh, in_specs=(spec,) * 3, out_specs=(spec,) * outputs, check_vma=False)
     shape = jax.ShapeDtypeStruct((8, 4), "float32")
@@ -53,7 +53,7 @@ def both(body: Callable[..., Any], outputs: int = 3) -> tuple[Dependency, Watch]
 
 
 def numbers(graph: Dependency) -> list[int]:
-    """Return the numbers of the operations that the interpreter watches, in its order."""
+    """Return the numbers of all matmuls and permutes. The interpreter records the waits of these operations."""
     kinds = ("dot_general", "collective_permute")
     return [n for n, place in enumerate(graph.places) if place.op.name in kinds]
 
@@ -120,7 +120,10 @@ CALM = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.function_
 
 
 def compare(graph: Dependency, watch: Watch) -> None:
-    """Check that each observed wait may occur, that each certain wait was always observed, and that queries agree."""
+    """Check the graph against a run: each wait in the run is possible, and each certain wait occurred in the run.
+
+    ``may`` and ``before`` must agree.
+    """
     at = numbers(graph)
     assert len(at) == len(watch.kinds)
     for ran, waited in watch.waited.items():
@@ -155,9 +158,9 @@ def test_the_graph_contains_every_observed_wait_of_many_random_programs(body: St
 
 
 def loops(inner: st.SearchStrategy[Step]) -> st.SearchStrategy[Step]:
-    """Draw nested programs with loops. A loop has one round more than there are carried values.
+    """Draw nested programs with loops. A loop has one round more than it has carried values.
 
-    Later rounds would add no new dependences.
+    A dependence can pass through one carried value per round, so further rounds add no dependences.
     """
     return st.one_of(
         st.tuples(inner, inner).map(lambda fg: lambda s: fg[1](fg[0](s))),
@@ -310,7 +313,7 @@ def test_a_wait_through_carried_values_spans_rounds() -> None:
 
 
 def test_waits_of_nested_loops_are_separated_by_loop() -> None:
-    """The inner loop's matmuls are in the permute's round of the outer loop, but not in a round of the inner loop."""
+    """A round of the outer loop runs the inner loop, and then the permute. The permute waits for matmuls of its own round."""
 
     def body(a, b, c):
         def outer(i, s):

@@ -1,4 +1,4 @@
-"""Descriptions of wrong values: a text for each known cause, and no text for an unknown cause."""
+"""``explain`` describes wrong values by their cause, and returns no text if it does not know the cause."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def rotated(device: int, axis: int = 0) -> np.ndarray:
 
 
 def test_chunks_rotated_by_each_devices_position_are_recognised() -> None:
-    """Each device's chunks are rotated by the device's own position."""
+    """A device has all chunks, but each chunk is shifted by the device's position."""
     got = sharded(A)
     got.shards[:] = [rotated(device) for device in range(8)]
     assert explain(got, A, BOUND) == (
@@ -129,7 +129,7 @@ def test_chunks_of_a_shard_in_the_wrong_order_are_recognised() -> None:
 
 
 def test_a_shard_of_zeros_is_called_zeros_and_not_a_misplaced_part() -> None:
-    """The expected result has zeros on other devices. The text must not name such a place."""
+    """The expected result has zeros on other devices. The text must not say that the first two devices have the parts of those devices."""
     want = A.copy()
     want[6:] = 0
     got = sharded(want, ("x",))
@@ -266,7 +266,7 @@ def test_a_moved_column_is_called_a_column() -> None:
 
 
 def test_axes_in_the_wrong_order_are_reported_by_the_first_device_that_is_wrong() -> None:
-    """Data have the layout P(('y', 'x')), but the spec P(('x', 'y'))."""
+    """The devices have the parts of P(('y', 'x')), but the result's spec is P(('x', 'y'))."""
     got, other = sharded(A, (("x", "y"),)), sharded(A, (("y", "x"),))
     got.shards[:] = other.shards
     assert explain(got, A, BOUND) == "; device (x=0, y=1) holds rows 4:5 of the expected result, where rows 1:2 belong"

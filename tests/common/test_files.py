@@ -1,4 +1,4 @@
-"""Files are complete or absent."""
+"""The grader writes a file completely or not at all, and never uses one file for two names."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypa
 
 
 def test_half_a_surrogate_pair_becomes_a_question_mark(tmp_path: Path) -> None:
-    """Writing a file succeeds for any text that a learner submits."""
+    """The grader can write any text that a learner submits."""
     write_atomic(tmp_path / "a", "x\ud800y\udcff\U0001f600")
     assert (tmp_path / "a").read_bytes() == "x?y?\U0001f600".encode()
 
 
 def test_a_write_error_names_the_requested_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error of a full disk names no file, and the error of a refused write names the temporary file."""
+    """Python's error for a full disk names no file, and its error for a refused write names the temporary file."""
 
     def full(fd: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

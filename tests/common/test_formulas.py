@@ -1,4 +1,4 @@
-"""A student's formula: what is evaluated, what is refused, and that no text takes long or runs code."""
+"""The formulas that the grader evaluates or refuses. No text of a student takes long or runs code."""
 
 from __future__ import annotations
 

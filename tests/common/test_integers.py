@@ -1,4 +1,4 @@
-"""Integers of a program on each device, compared with the integers that the devices compute."""
+"""The integers that the grader derives for each device of a program, compared with the integers of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MESH = {"x": 4, "y": 2}
 
 
 def last_of(program: Operations) -> Numbers | None:
-    """Return the start of the slice that makes the result."""
+    """Return the start index of the program's last dynamic slice, on each device."""
     known: dict[int, Numbers | None] = {}
     found = None
     for op in program.main.operations:

@@ -48,7 +48,7 @@ def test_owner_slices_are_those_of_jax(devices: int, layout: tuple) -> None:
 @given(layouts())
 @settings(max_examples=60)
 def test_the_spec_is_read_back_from_the_slices(layout: tuple) -> None:
-    """The result may omit axes of size 1 and trailing None, because these cut nothing."""
+    """The returned spec may lack axes of size 1 and None at its end, because these cut nothing."""
     shape, spec, mesh = layout
     found = spec_of(owner_slices(shape, spec, mesh), shape, mesh)
     assert found is not None
@@ -97,7 +97,7 @@ def test_every_element_is_held_by_as_many_devices_as_the_unused_axes_have(layout
 @given(layouts())
 @settings(max_examples=60)
 def test_spec_of_returns_the_shortest_spec(layout: tuple) -> None:
-    """The shortest spec has no axis of size 1 and no trailing None, and has the true spec's order of axes."""
+    """The returned spec has no axis of size 1 and no trailing None. Its axes have the order of the drawn spec."""
     shape, spec, mesh = layout
     found = spec_of(owner_slices(shape, spec, mesh), shape, mesh)
     assert found is not None and found[-1:] != (None,)
@@ -108,7 +108,7 @@ def test_spec_of_returns_the_shortest_spec(layout: tuple) -> None:
 @given(layouts(), st.data())
 @settings(max_examples=60)
 def test_swapped_slices_have_no_spec_unless_one_gives_them(layout: tuple, data: st.DataObject) -> None:
-    """The swapped slices may be equal, or may by chance be the layout of a different spec."""
+    """After a swap of two slices, ``spec_of`` returns None or a spec that gives the swapped slices."""
     shape, spec, mesh = layout
     slices = owner_slices(shape, spec, mesh)
     i, j = data.draw(st.lists(st.integers(0, len(slices) - 1), min_size=2, max_size=2, unique=True))

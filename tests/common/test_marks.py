@@ -1,4 +1,4 @@
-"""Marks of values: the entries of arguments on which each device's data depend."""
+"""Marks: for each value on each device, the entries of the arguments on which the value depends."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.common.test_pipelines import ON, SHAPES, D, M, N, found, grid, nothin
 
 
 def first_device(pipeline: Pipeline) -> list[str]:
-    """Return the entries of the first device's data in each tick that sends."""
+    """Return, for each tick with a send, the entries on which the first device's data depend."""
     return [line.split("  ")[0] for line in grid(pipeline)[:N]]
 
 
 def from_first(pick: Callable) -> Callable:
-    """Return a program in which ``pick`` chooses the first device's data in each tick."""
+    """Return a pipeline of N ticks. In each tick, ``pick`` gives the first device's data."""
 
     def program(w, x):
         me, held, total = lax.axis_index("pp"), jnp.ones(x.shape[1:], x.dtype), 0
@@ -70,7 +70,7 @@ def rows_of_other_sizes(x, t, held):
 
 
 def by_quotient(x, t, held):
-    row = lax.div(lax.axis_index("pp") + (t - 3), 2) + 2  # -3 / 2 is -1 in XLA
+    row = lax.div(lax.axis_index("pp") + (t - 3), 2) + 2  # XLA rounds -3 / 2 to -1
     return lax.dynamic_index_in_dim(x, row, keepdims=False)
 
 
@@ -141,7 +141,7 @@ def test_entries_that_an_operation_may_use_are_not_named(pick: Callable) -> None
 
 
 def two_parts(w, x, on: AbstractMesh, made: P, taken: P):
-    """Send rows that a first shard_map returns with the spec ``made`` and a second one takes with ``taken``."""
+    """Send rows that one shard_map computes and a second shard_map takes. ``made`` and ``taken`` are the two specs."""
 
     def first(x):
         me = lax.axis_index("pp")

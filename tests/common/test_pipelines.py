@@ -1,4 +1,4 @@
-"""Ticks of pipelines: programs traced by JAX, followed from the entries of their arguments."""
+"""Ticks of pipelines. The grader reads from a traced program which argument entries each device's data depend on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def found(local: Callable, mesh: dict[str, int] | None = None) -> list[Pipeline]
 
 
 def grid(pipeline: Pipeline) -> list[str]:
-    """Return a line of text for each tick: the entries of each device's data, in brackets if no result needs them."""
+    """Return a line for each tick, with the entries of each device's data. Data that no result needs are in brackets."""
 
     def cell(work) -> str:
         text = " ".join(
@@ -38,7 +38,7 @@ def grid(pipeline: Pipeline) -> list[str]:
 
 
 def pipe(w, x, *, ticks=M + N - 1, takes=lambda tick: tick, to=ON):
-    """Run one matmul on each device, in a loop over ticks."""
+    """In each tick, multiply on each device and send the result to the next device."""
     me = lax.axis_index("pp")
 
     def tick(t, carry):
@@ -216,9 +216,7 @@ def many_sets_of_rows(w, x, *more):
 
     def send(t, carry):
         got, total = carry
-        made = rows[0] + jnp.where(
-            me == 0, got, 0
-        )  # device 0 sends on what it got, so each permute needs the previous one
+        made = rows[0] + jnp.where(me == 0, got, 0)  # each permute must wait for the previous one
         for row, bit in zip(rows[1:], [*(t & 1 << b for b in range(8)), *(me & 1 << b for b in range(3))], strict=True):
             made = made + jnp.where(bit > 0, row, 0)
         got = lax.ppermute(made, "pp", [(s, (s + 1) % 8) for s in range(8)])

@@ -1,7 +1,7 @@
 """Marks of random programs, compared with the values that simulated devices compute.
 
-Each program sends data by permutes. If a change of an argument's entry changes data that a device sends, the mark of
-these data must have this entry.
+Each program sends data by permutes. A test changes one entry of an argument. If this changes the data that a device
+sends, the mark of these data must have the entry.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class Recorded(MarkWalk):
 
 @dataclass
 class Machine:
-    """Run steps on values. With ``unrolled``, loops run in Python, so that each permute's data can be returned."""
+    """Run steps on values. ``sent`` lists the data of all permutes; with ``unrolled``, also those of each loop round."""
 
     axes: dict[str, int]
     unrolled: bool = False
     sent: list[Any] = field(default_factory=list)
 
     def index(self, values: list, n: int, a: int, b: int) -> Any:
-        """Return an integer that depends on the device, the round, constants or data."""
+        """Return an integer. ``a`` selects an expression of the device, the round, constants or data."""
         me, t = lax.axis_index("pp"), values[0]
         other = lax.axis_index("q") if "q" in self.axes else me
         number = [
@@ -92,7 +92,7 @@ class Machine:
         return lax.ppermute(value, axis, to)
 
     def loop(self, values: list, rounds: int, scanned: int, steps: list[Step]) -> None:
-        """Run the steps in a loop that carries the latest value and a stash."""
+        """Run the steps in a loop. A round sends its last value, and stores it in an array that the loop carries."""
 
         def body(t: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
             inner = [t, *values[1:], *carry]
@@ -114,7 +114,7 @@ class Machine:
 
 
 def fitted(value: Any, shape: tuple[int, ...]) -> Any:
-    """Return an array of this shape that uses all elements of the value, if the value is not larger."""
+    """Return an array of this shape with the value's elements, repeated if there are too few, cut if too many."""
     flat, size = value.reshape(-1), math.prod(shape)
     if not flat.size or not size:
         return jnp.zeros(shape) + flat.sum()
@@ -277,7 +277,7 @@ def data(seed: int, shapes: list) -> list[Any]:
 
 
 def changed(run: Callable, arrays: list[Any], seed: int) -> dict[tuple[int, int], list[Any]]:
-    """Return for each argument and entry which devices' data change in each permute if the entry changes."""
+    """Change each entry of each argument. Return for each permute and device whether the sent data change."""
     draw, found = np.random.default_rng(seed + 1), {}
     before = run(*arrays)
     for i, array in enumerate(arrays):
@@ -293,7 +293,7 @@ def changed(run: Callable, arrays: list[Any], seed: int) -> dict[tuple[int, int]
 
 
 def wrong(program: Any) -> list[str]:
-    """Return the entries that are missing in a mark."""
+    """Return the entries that the marks lack, although a change of the entry changed the sent data."""
     which, first, rounds, scanned, inner, last = program
     axes = MESHES[which]
     n = math.prod(axes.values())

@@ -49,7 +49,7 @@ def by_python(report: Report) -> str:
 
 
 def without_numbers(text: str) -> str:
-    """Return the text with 0 for each number: the json module writes 1e-05, and pydantic writes 0.00001."""
+    """Replace each number by 0, because json and pydantic write a number differently: 1e-05 and 0.00001."""
     return re.sub(r"\d[\d.]*(?:[eE][-+]?\d+)?", "0", text)
 
 

@@ -1,4 +1,4 @@
-"""Data that moves around a ring: programs traced by JAX, followed from permute to permute."""
+"""Routes: from a traced program, the grader reads which device's data each device has after each permute."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def alone(a):
 
 
 def all_to_all(a):
-    """Return an all-to-all of a buffer that loses one chunk at each device."""
+    """Send a buffer of chunks around the ring. Each device takes one chunk out of the buffer."""
     me = lax.axis_index("x")
     chunks = jnp.stack(jnp.split(a, N, axis=1))
     out = jnp.zeros_like(chunks).at[me].set(chunks[me])
@@ -101,7 +101,7 @@ def all_to_all(a):
 
 
 def slots(a):
-    """Use one buffer in all rounds. Each round takes the last chunk from it and puts the next chunk into it."""
+    """Gather into a buffer. Each round sends the chunk that arrived last, and writes the received chunk into the buffer."""
     me = lax.axis_index("x")
     out = jnp.zeros((N, *a.shape), a.dtype).at[me].set(a)
     for hop in range(1, N):
@@ -131,7 +131,7 @@ def whole_buffer(a):
 
 
 def reduced(a):
-    """Send sums around the ring. They are in the buffer between rounds."""
+    """Send partial sums around the ring. Each device adds the received sum to its own part, in a buffer."""
     me = lax.axis_index("x")
     parts = a.reshape(N, -1, a.shape[1])
     for hop in range(1, N):
@@ -190,7 +190,7 @@ def joined_between(a):
 
 
 def cut_across(a):
-    """Take a slice that is only half inside the written block."""
+    """Send a slice that is only partly inside the block of received data."""
     out = lax.dynamic_update_slice(jnp.zeros((24, 16), a.dtype), lax.ppermute(a, "x", ROUND), (lax.axis_index("x"), 0))
     return lax.ppermute(lax.dynamic_slice(out, (6, 0), (12, 16)), "x", ROUND)
 

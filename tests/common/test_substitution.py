@@ -1,4 +1,4 @@
-"""Sizes that replace other sizes: a law on products of dimensions, and ambiguous cases."""
+"""Replace small sizes by large sizes: products of dimensions, and cases with several possible results."""
 
 from __future__ import annotations
 

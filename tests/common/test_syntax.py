@@ -1,4 +1,4 @@
-"""Texts are parsed in many threads, and libraries parse in other threads at the same time."""
+"""The grader parses texts in many threads, while libraries parse texts in other threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT = "\n".join(f"def f{i}(a, b={i}):\n    return [a + b * {i} for b in range(a
 
 @pytest.fixture
 def switching() -> Iterator[None]:
-    """Let threads switch while ``ast.parse`` builds a tree: the garbage collector then runs Python code."""
+    """Make the garbage collector run Python code, so that threads switch while ``ast.parse`` builds a tree."""
 
     def pause(phase: str, info: dict) -> None:
         for _ in range(50):
@@ -32,7 +32,7 @@ def switching() -> Iterator[None]:
 
 
 def test_a_library_that_parses_at_the_same_time_causes_no_error(switching: None) -> None:
-    """CPython 3.11.7 raises "SystemError: AST constructor recursion depth mismatch" without protection."""
+    """CPython 3.11.7 may raise "SystemError: AST constructor recursion depth mismatch" here. ``parse`` then tries again."""
     stopped = threading.Event()
 
     def library(depth: int) -> None:

@@ -1,4 +1,4 @@
-"""``build`` leaves edited files in exercises/ unchanged, and every Python builds equal bytes."""
+"""``build`` keeps edited files in exercises/. Each supported Python version builds equal bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STUB, PUBLIC = "01_gather/x1_gather.py", "01_gather/_public/x1_gather.py"
 
 
 def renamed(folder: Path) -> Course:
-    """Return the course after its exercise was renamed, so that the files built for the old name must be removed."""
+    """Rename the course's exercise, and return the course. The next build must remove the files of the old name."""
     made_up(folder)
     place = folder / "solutions" / "01_gather"
     (place / "x1_gather.py").rename(place / "x2_other.py")
@@ -48,7 +48,7 @@ def test_build_keeps_and_reports_a_stub_that_was_edited(tmp_path: Path) -> None:
     stub = tmp_path / "exercises" / STUB
     stub.write_text("my work")
     course = made_up(tmp_path, "Say what to do.", "Say it better.")
-    for _ in range(2):  # the next build also treats the file as edited
+    for _ in range(2):  # the second build must keep the file too
         done = build(course)
         assert done.left == [STUB] and STUB not in done.changed and not done.saved
         assert stub.read_text() == "my work" and stale(course) == [STUB]
@@ -171,7 +171,7 @@ def test_build_removes_the_empty_folders_of_a_removed_module(tmp_path: Path) -> 
 
 
 def with_two_exercises(folder: Path, second: str) -> Course:
-    """Return the course with a second exercise in its module."""
+    """Return the made-up course with a second exercise, ``x2_other``, that has this source."""
     made_up(folder)
     solutions = folder / "solutions" / "01_gather"
     (solutions / "x2_other.py").write_text(second)

@@ -1,6 +1,6 @@
-"""Data of the TPU compiler about the course's own programs.
+"""Data of the TPU compiler about the course's solutions.
 
-Learners get numbers by digest, and no text of a program.
+Learners get only numbers, under the digest of a program.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files for learners define every name that they use. If not, the author's error names the line to change."""
+"""Files for learners must define every name that they use. Otherwise ``build`` names the author's line to change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMED = "call = exercise.call(gather, a=A, dims=DIMS, hidden_dims=HIDDEN)"
 
 
 def bound(folder: Path, how: str) -> Course:
-    """Return the course with its sizes assigned by these lines."""
+    """Return the made-up course. The lines ``how`` define the names of its sizes."""
     return made_up(folder, CALL, f"{how}\n{NAMED}")
 
 

@@ -1,4 +1,4 @@
-"""A release has the author's own text, and no text that Python made from a syntax tree."""
+"""``build`` copies the author's text into a release. It does not write text from a syntax tree."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def value(seen):  # needle
 
 
 def test_learners_code_is_the_authors_text_byte_for_byte(tmp_path: Path) -> None:
-    """Pythons differ in the quotes, f-strings and numbers that they write from a syntax tree."""
+    """From a syntax tree, different Python versions would write different quotes, f-strings and numbers."""
     made_up(tmp_path, PLAIN_CALL, ODD_CALL)
     path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
     assert PLAIN_CHECK in path.read_text()

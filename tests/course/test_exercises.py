@@ -85,7 +85,7 @@ def test_a_question_without_a_tolerance_uses_the_courses(tmp_path: Path) -> None
 
 
 def test_misconceptions_may_be_in_a_second_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "x1_gather", sys)  # an unrelated module named x1_gather
+    monkeypatch.setitem(sys.modules, "x1_gather", sys)  # a loaded module with the exercise's name
     one = made_up(tmp_path / "one").exercise("x1_gather")
     two = in_two_files(tmp_path / "two").exercise("x1_gather")
     assert [(s.name, s.hint, s.of.name, s.fails) for s in two.misconceptions.values()] == [

@@ -1,4 +1,4 @@
-"""The search for the course, and the owners that are trusted."""
+"""The search for the course: where it looks, and which courses it refuses."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_course_inside_a_submission_is_not_used(tmp_path: Path, monkeypatch: p
             match=r"alice/course\.yaml is inside a submission \(.*pass the course that you trust: --course FOLDER",
         ):
             find_course(handed_in=[path])
-    assert find_course(alice, handed_in=[alice]).root == alice  # named, so trusted
+    assert find_course(alice, handed_in=[alice]).root == alice  # the caller names this course, so it is trusted
 
 
 @pytest.mark.parametrize("mark", ["nbgrader_config.py", "gradebook.db"])
@@ -62,7 +62,7 @@ def test_a_course_in_nbgraders_folder_of_submissions_is_not_used(
 
 
 def test_a_course_inside_another_course_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A class's submissions may be in a folder of the checkout. The folder exercises/ is a part of the course."""
+    """A folder of the checkout may have submissions, so a course in it is refused. The folder exercises/ is an exception."""
     build(made_up(tmp_path))
     monkeypatch.chdir(made_up(tmp_path / "class" / "alice").root)
     with pytest.raises(CourseError, match=f"is inside another course, {tmp_path}"):

@@ -1,4 +1,4 @@
-"""The solution at its original line numbers."""
+"""The solution as source text in which each line keeps the line number of the author's file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_reference_in_place_defines_every_name_of_the_reference(name: str) -> No
 
 
 def len_of_decorators(fn: object) -> int:
-    """Return the index of the line with ``def``. Lines before it are decorators, which the solution does not have."""
+    """Return the number of lines with decorators above ``def``. The solution lacks these lines."""
     import inspect
 
     lines, _ = inspect.getsourcelines(fn)  # type: ignore[arg-type]

@@ -129,9 +129,9 @@ def test_a_digest_changes_with_the_misconceptions_file(tmp_path: Path) -> None:
 
 
 def test_a_digest_changes_with_data_files_of_its_module(tmp_path: Path) -> None:
-    """An exercise may read any data file of its module, so each changes the digest.
+    """An exercise may read any data file of its module, so each data file changes the digest.
 
-    Notes of an editor and compiled Python do not, because no exercise reads them.
+    No exercise reads an editor's files or compiled Python, so these files do not change it.
     """
     names = ["x1_gather"]
     digests = [in_two_files(tmp_path).digest(names)]

@@ -1,4 +1,4 @@
-"""The exercise or check that a typed name selects."""
+"""The exercise or check that a user's name or prefix selects."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ NAMES = ["c1_local", "c10_more", "c3_contracting", "d1_ring", "d1_line"]
     ("name", "meant"),
     [
         ("c1_local", ["c1_local"]),
-        ("c1", ["c1_local"]),  # c1 must match a whole word, so c10 does not match
+        ("c1", ["c1_local"]),  # a prefix without an underscore must match a whole first word
         ("c10", ["c10_more"]),
         ("c3_c", ["c3_contracting"]),
         ("c3_contractin", ["c3_contracting"]),
         ("d1", ["d1_ring", "d1_line"]),
         ("d1_r", ["d1_ring"]),
-        ("C1", ["c1_local"]),  # upper case, as in the exercise's title
+        ("C1", ["c1_local"]),  # the exercise's title has C1
         ("C3_Con", ["c3_contracting"]),
     ],
 )

@@ -48,7 +48,7 @@ def test_the_cell_for_experiments_has_a_mesh_of_all_devices(devices: int) -> Non
 
 
 def test_a_notebook_with_only_setup_cells_counts_as_unanswered(tmp_path: Path) -> None:
-    """The setup cells of any version define no task and answer no question."""
+    """Setup cells, also those of older versions, define no task and answer no question."""
     config = made_up(tmp_path).root / "course.yaml"
     config.write_text(config.read_text() + "repository: https://github.com/who/what/tree/main/exercises\n")
     cells = [setup(load_course(config)), by_hand(8), "def gather(a, *, mesh):\n    raise NotImplementedError"]

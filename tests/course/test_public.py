@@ -196,7 +196,7 @@ RELATED = (
 
 
 def with_data(folder: Path, call: str = RELATED, kept: str = KEPT) -> Course:
-    """Return the made-up exercise with a second argument that is drawn from keywords and dimensions."""
+    """Return the made-up course. A draw function uses keywords and dimensions to draw its task's second argument."""
     made_up(folder, CALL, f"{kept}{call}")
     path = folder / "solutions" / "01_gather" / "x1_gather.py"
     text = path.read_text().replace("(a, *, mesh)", "(a, b, *, mesh, cap)")

@@ -1,4 +1,4 @@
-"""The solution as a submission, complete or with a misconception in place of a task."""
+"""The solution written as a submission. A misconception's function can replace a task."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_misconception_may_call_the_task_it_replaces(tmp_path: Path) -> None:
 
 
 def test_replacing_a_task_leaves_a_library_function_of_its_name_alone(tmp_path: Path) -> None:
-    """Only the task ``gather`` is renamed, and not ``jax.lax.gather``."""
+    """The misconception replaces the task ``gather``, so the task is renamed. ``jax.lax.gather`` is not."""
     used = '    jax.lax.gather  # "gather(a)"\n    same = gather\n    return 0 * same(a, mesh=mesh)'
     course = made_up(tmp_path, "    return jax.numpy.zeros(a.shape)", used)
     exercise = course.exercise("x1_gather")

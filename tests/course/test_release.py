@@ -1,4 +1,4 @@
-"""An allow-list selects what learners get. Code without a mark is missing in the release, and never leaks."""
+"""The release has only code that the author marked, for example with ``exercise.given`` or ``public=True``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of sources are current, and the exercises that they name exist."""
+"""``build`` writes the tables of sources. An exercise named in a table must exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of an author's file."""
+"""The lines and the statement of an author's file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments that a function draws: the inputs that it may use, and the values that it may return."""
+"""Draw functions of arguments: the inputs that such a function may use, and the values that it may return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers are compared after all shifts, reflections and transpositions, for both signs of a correlation."""
+"""``expect_independent`` also finds copies that are shifted, reflected, transposed or negated."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_false_alarms_are_at_most_as_frequent_as_stated(
             expect_independent({"the first": draw(), "the second": draw(), "the third": draw()})
         except Failure:
             alarms += 1
-    assert alarms <= 20  # 10 on average if the bound were exact; more than 20 in 1 of 1000 runs
+    assert alarms <= 20  # 10 alarms are expected; 1 of 1000 runs has more than 20
 
 
 def test_constants_count_as_independent() -> None:

@@ -34,10 +34,7 @@ N = 8
 
 
 def matmul(local: Callable, rows: int, columns: int = 4096) -> Operations:
-    """Return the operations of a body with a matmul.
-
-    The files of the test programs are known, so operations have lines.
-    """
+    """Return the operations of a body with two matrices as arguments. Each operation has its line."""
     shapes = [((N * rows, 4096), P("x", None)), ((4096, columns), P())]
     return read(local, shapes, P(None, "x", None), files={matmul.__code__.co_filename, ring.__code__.co_filename})
 
@@ -69,21 +66,21 @@ def test_a_ring_with_enough_work_overlaps_its_hops() -> None:
 
 
 def test_a_ring_bound_by_hops_passes_with_all_possible_overlap() -> None:
-    """The matmuls take a fifteenth of the hops' time, and all of it overlaps."""
+    """The matmuls take a fifteenth of the permutes' time, and run completely beside the permutes."""
     bound = seen(matmul(local_ring, 2048, columns=256))
     assert 0.06 < bound.timeline.shares()["permute"].part < 0.07
     expect_overlap(bound, "permute", at_least=0.7, work=bound.timeline.busy / 1e12)
 
 
 def exchanged(a, w):
-    """Exchange a halo of one row per side, then add three rows in one pass, which waits for the halo."""
+    """Exchange the first and the last row with the neighbours, then add each row to the rows above and below it."""
     del w
     above, below = _halos(a)
     return (_shifted(a, above, below) + a)[None]
 
 
 def split(a, w):
-    """Compute the inner rows without waiting, then write and read them again. This is slower, but the halo overlaps."""
+    """Compute the inner rows during the exchange, then copy them into the result. The exchange overlaps, but the step is longer."""
     del w
     above, below = _halos(a)
     inside, a = lax.optimization_barrier((a[:-2] + a[1:-1] + a[2:], a))
@@ -108,7 +105,7 @@ def test_a_slower_halo_exchange_never_scores_higher() -> None:
 
 
 def both_kinds(beside: str, a, w):
-    """Overlap either a permute of a few rows or a longer gather with the matmul. The other one waits for the matmul."""
+    """Overlap a permute of a few rows or a longer gather with the matmul. The other collective waits for the matmul."""
 
     def permute(rows):
         return lax.ppermute(rows, "x", [(i, (i + 1) % N) for i in range(N)])
@@ -133,7 +130,7 @@ def test_exposed_time_of_other_kinds_lengthens_the_step() -> None:
 
 
 def test_wasted_matmuls_do_not_raise_the_overlap_score() -> None:
-    """The second ring multiplies everything twice, so that all its hops overlap."""
+    """The second ring does each matmul twice. Its permutes overlap more, but its step is longer."""
 
     def twice(a, w):
         return local_ring(a, jnp.concatenate([w, w], 1))[..., : w.shape[1]]
@@ -192,7 +189,7 @@ def test_a_permute_that_waits_for_work_is_exposed(local: Callable) -> None:
 
 
 def tiny_products(a, w):
-    """Return a ring with matmuls of one number by one number."""
+    """Send shards around a ring, and multiply only one number in each round."""
     parts = []
     for k in range(N):
         arriving = lax.ppermute(a, "x", [(i, (i + 1) % N) for i in range(N)]) if k < N - 1 else a
@@ -206,7 +203,7 @@ def half_of_the_columns(a, w):
 
 
 def test_a_program_with_nearly_no_compute_has_nothing_that_can_overlap() -> None:
-    """Such a program has a short step, as if all its overlap saved time."""
+    """The step of such a program is short because work is missing. The check must not count this time as overlap."""
     right = seen(matmul(local_ring, 2048))
     work = right.timeline.busy / 1e12
     for local, much in ((tiny_products, "nothing"), (half_of_the_columns, "too little")):
@@ -220,7 +217,7 @@ def test_a_program_with_nearly_no_compute_has_nothing_that_can_overlap() -> None
 
 
 def test_time_that_missing_work_saves_is_no_overlap() -> None:
-    """The author allows more work than this program has, and a short permute waits for all of its work."""
+    """The check allows 10 % more work than this program has. Its permute waits for its matmul, so nothing overlaps."""
 
     def last(a, w):
         return lax.ppermute((a @ w)[:8], "x", [(i, (i + 1) % N) for i in range(N)])[None]
@@ -235,7 +232,7 @@ def test_time_that_missing_work_saves_is_no_overlap() -> None:
 
 
 def test_collectives_of_other_kinds_can_overlap_too() -> None:
-    """The permute runs beside a gather over the other axis. There are no kernels."""
+    """The program has only a permute over x and a gather over y. They can run at the same time."""
 
     def gathered(a, w):
         return lax.ppermute(a, "x", [(0, 1), (1, 0)]), lax.all_gather(w, "y", tiled=True)
@@ -308,7 +305,7 @@ def test_a_program_without_a_timeline_fails_with_its_line() -> None:
 
 
 def test_expect_bubble_measures_the_share_of_discarded_work() -> None:
-    """In GPipe with 4 stages and 8 microbatches, 8 of 11 ticks are useful on each stage."""
+    """In GPipe with 4 stages and 8 microbatches, each stage computes in 11 ticks. It discards the results of 3 ticks."""
     each = 100
     of = partial(Seen, {"x": 4})
     expect_bubble(of(dot_flops=Interval.of(11 * each)), useful=4 * 8 * each, at_most=3 / 11)
@@ -366,6 +363,6 @@ def test_each_program_has_one_timeline_for_all_checks(monkeypatch: pytest.Monkey
     one, other = matmul(local_ring, 256), matmul(permute_waits, 256)
     assert seen(one).timeline is seen(one).timeline and seen(one).clock(profile="v5p") is not seen(one).timeline
     assert seen(other).timeline.step > seen(one).timeline.step and len(made) == 3
-    for n in range(10):  # Python reuses the ids of deleted programs, and the cache must not confuse them
+    for n in range(10):  # Python may reuse a deleted program's id, but the cache must not
         steps = [seen(matmul(local, 128)).timeline.step for local in (local_ring, permute_waits)]
         assert steps[0] < steps[1], n

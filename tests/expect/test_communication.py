@@ -143,7 +143,7 @@ def test_too_few_bytes_are_reported() -> None:
 
 
 def test_amounts_that_cannot_be_counted_fail_and_are_not_the_graders_fault() -> None:
-    """In nested loops, integers that no float can hold raised errors in facts and checks, which cost no points."""
+    """Nested loops can have counts too large for a float. Earlier, they raised errors in the grader, and cost no points."""
     many = Interval.of(1)
     for _ in range(40):
         many *= 2**31

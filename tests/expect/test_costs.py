@@ -121,7 +121,7 @@ def test_a_known_amount_is_the_budget() -> None:
     budget = needed(100, 150)
     assert (budget, budget.right, budget.wrong, budget.known) == (100, 100, 150, True)
     assert needed(100, 150, at=136) == 136
-    assert needed(0, 1, at=0.5) == 0.5  # for example, a right program needs no FLOPs besides matmuls
+    assert needed(0, 1, at=0.5) == 0.5  # a right program may need 0 FLOPs
     assert needed(100, 110, near="the nearest wrong program sends one block more") == 100
     assert not between(100, 150).known
 

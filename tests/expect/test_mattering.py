@@ -1,4 +1,4 @@
-"""Required operations count only if they matter: if a change of their result changes a result of the task."""
+"""A required operation counts only if it matters: a change of its result must change a result of the task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("devices")
 
 
 class Says:
-    """A substitute for ``poison`` that returns a fixed answer and counts the questions."""
+    """A substitute for ``Poisoned``. ``matter`` returns a fixed answer, and ``asked`` counts its calls."""
 
     def __init__(self, found: Any) -> None:
         self.found, self.asked = found, 0
@@ -52,7 +52,7 @@ return once + jnp.where(jnp.sum(a * a) < 0, again, 0)""")
         "line 10: permute over x is not counted: no result of the task depends on its values; "
         "2 such collectives are required, and the results depend on 1 of these collectives"
     )
-    # The masked permute runs, so a budget counts it.
+    # The masked permute still runs, so it counts against a budget.
     assert "the budget is permute over x" in reason(expect_collectives, program, permute={"x": 1})
 
 

@@ -164,7 +164,7 @@ def test_right_rings_have_a_matmul_beside_every_permute(seen_of: Callable[..., S
     [
         GATHERED.format(
             before="pass", sent="a", used="arrived"
-        ),  # in a loop, a gather waits for values of its own round
+        ),  # in each round, the gather waits for a value of this round
         GATHERED.format(before="p = a @ w", sent="lax.optimization_barrier((a, p))[0]", used="a"),
         GATHERED.format(before="p = a @ w", sent="a + 0 * p", used="arrived"),
         GATHERED.format(before="a @ w", sent="a", used="arrived"),  # the result of a @ w is not used

@@ -27,7 +27,7 @@ def value(v: object) -> Outcome:
 
 
 def test_equal_values_of_similar_types_are_right() -> None:
-    """For example, a list for a tuple, a whole float for an integer, or a slice with a step of 1."""
+    """For example, a list equals a tuple, a whole float an integer, and ``slice(1, 2, 1)`` equals ``slice(1, 2)``."""
     assert same_outcome(value([2, 3]), value((2, 3)))
     assert same_outcome(value((2.0, 3)), value((2, 3)))
     assert not same_outcome(value((2.5, 3)), value((2, 3)))
@@ -85,7 +85,7 @@ def test_a_shape_and_the_bounds_of_a_slice_are_ints(got: object, want: object, i
 
 
 def test_fractions_decimals_and_numpy_floats_are_compared_as_numbers() -> None:
-    """The numbers are encoded as in the process that computed them."""
+    """The test encodes and decodes each number, as the grader does with a learner's result."""
     for number in (Fraction(6, 2), Decimal("3.00"), np.float64(3), 3):
         expect_outcomes(seen(outcomes=[({}, value(decode(encode(number))), value(3))]), ints=isinstance(number, int))
     expect_outcomes(seen(outcomes=[({}, value(decode(encode(Fraction(1, 3)))), value(1 / 3))]), rtol=1e-12)
@@ -205,7 +205,7 @@ def test_nan_never_passes_anywhere_in_a_value(want: object) -> None:
     ],
 )
 def test_all_failures_on_hidden_cases_have_one_message(got: Outcome, want: Outcome, case: int) -> None:
-    """The message has no count, kind, line or value, because a program could put its arguments into any of them."""
+    """A program could hide its arguments in a count, a kind of error, a line or a value. So the message has none of these."""
     cases = [({"n": 1}, value(0), value(0)), *[({"n": case}, got, want)] * (1 + case % 2)]
     with pytest.raises(Failure) as failure:
         expect_outcomes(seen(outcomes=cases, public=False), ints=True)

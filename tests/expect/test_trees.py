@@ -57,7 +57,7 @@ def test_several_undeclared_results_are_not_a_tree() -> None:
 
 
 def test_a_reference_made_of_results_may_be_infinite() -> None:
-    """The learner's program computes the inputs of a later step, and must not be able to break a check."""
+    """The reference of a later step uses the learner's results. Infinite results then fail the check, and do not break it."""
     expected = np.full(4, np.inf)
     told = "step 2: b: the results of the previous step lead to NaN or infinite values"
     assert reason(expect_close, named(B, "step 2: b", step=2), expected) == told

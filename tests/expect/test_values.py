@@ -105,7 +105,7 @@ def test_a_long_sum_may_err_more_than_a_short_one() -> None:
 
 
 def test_scale_replaces_the_largest_value_in_the_tolerance() -> None:
-    """``scale`` is for references that are zero because terms cancel."""
+    """An author passes ``scale`` if the expected values are zero because terms cancel."""
     noise = np.full((8, 12), 1e-6)
     assert "all values are wrong" in reason(expect_close, sharded(noise), np.zeros((8, 12)))
     expect_close(sharded(noise), np.zeros((8, 12)), scale=1.0)
@@ -119,9 +119,9 @@ def test_scalars_and_single_elements_are_compared() -> None:
 
 
 def test_no_expected_value_is_reported() -> None:
-    """A learner could write a reported value down.
+    """A learner could copy an expected value from a message.
 
-    So values are separate, and the judge shows them for public data only.
+    So the failure has the values in a separate attribute. The judge shows them only for public inputs.
     """
     want = np.full((8, 12), 123.456)
     with pytest.raises(Failure) as failure:
@@ -176,13 +176,13 @@ def test_an_imaginary_part_never_passes() -> None:
     "dtype", ["bfloat16", "float16", "float64", "float8_e5m2", "int4", "uint2", "bool", "complex64"]
 )
 def test_a_result_with_a_different_dtype_than_the_arguments_fails(word: Callable, dtype: str) -> None:
-    """It fails even if its values are right, or are right within the precision of this dtype."""
+    """It fails even if its values are right."""
     ones = np.ones((8, 12))
     assert reason(word, sharded(ones, dtype=dtype, due="float32"), ones) == f"the result is {dtype}, expected float32"
 
 
 def test_zeros_of_a_coarse_dtype_do_not_pass() -> None:
-    """Earlier, the tolerance of float8 was as large as the values."""
+    """Earlier, zeros of float8 passed, because the tolerance for this dtype was as large as the expected values."""
     zeros = sharded(np.zeros((8, 12)), dtype="float8_e5m2", due="float32")
     assert reason(expect_close, zeros, A) == "the result is float8_e5m2, expected float32"
     assert reason(expect_close, zeros, A, dtype=None).endswith("every value is zero")
@@ -233,7 +233,7 @@ def test_a_tolerance_that_zeros_would_meet_is_the_authors_fault(dtype: str) -> N
     ],
 )
 def test_the_arguments_determine_the_dtype(dtypes: list[str], due: str | None) -> None:
-    """If they determine it, JAX gives the result of all arguments this dtype."""
+    """The expected dtype follows JAX's type promotion. It is None if several dtypes have the highest rank."""
     args = {f"a{i}": normal(8, dtype=dtype) for i, dtype in enumerate(dtypes)}
     found = Call(Task("f", "array", print), args, {}, (), {}, {}).dtype
     assert (found and found.name) == due

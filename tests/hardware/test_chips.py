@@ -1,4 +1,4 @@
-"""The hardware table: its rows, their names, and the line printed under a question."""
+"""The hardware table: its rows, their names, and the line of figures that reports print under a question."""
 
 from __future__ import annotations
 

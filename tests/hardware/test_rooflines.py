@@ -1,4 +1,4 @@
-"""The intensities of the table's rows are equal to published ones."""
+"""The arithmetic intensities of the hardware table's chips are equal to published intensities."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_link_intensities(chip, want):
 
 
 def test_roofline_numbers():
-    """v5e needs 240 FLOP/byte. H100 needs 295 with the book's 3.35e12 B/s, and 291 with the table's bandwidth."""
+    """v5e needs 240 FLOP/byte, and H100 291. With the book's bandwidth of 3.35e12 B/s, H100 needs 295."""
     assert hbm_intensity("v5e") == pytest.approx(240, rel=2e-3)
     assert hbm_intensity("H100") == pytest.approx(291, rel=2e-3)
     assert hardware.peak_flops("H100") / 3.35e12 == pytest.approx(295, rel=3e-3)

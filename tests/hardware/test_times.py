@@ -1,4 +1,4 @@
-"""The time formulas, compared with a network that moves chunks and with published numbers."""
+"""The time formulas, compared with a simulated network and with published numbers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COLLECTIVES = [
 @pytest.mark.parametrize("topology", ["ring", "one_way_ring", "line"])
 @pytest.mark.parametrize(("collective", "formula"), COLLECTIVES)
 def test_exact_times_on_a_torus_axis(collective, formula, topology, n):
-    """The exact model gives the time of moving every chunk step by step, for even and odd N."""
+    """The exact model gives the time of a simulated network, for even and odd N."""
     chip = lookup("v5e")
     assert isinstance(chip, hardware.Chip)
     want = simulated(collective, topology, n, chip.ici)
@@ -61,10 +61,9 @@ def test_times_behind_a_switch(collective, formula, n):
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize(("collective", "formula"), COLLECTIVES)
 def test_the_books_ring_time_is_that_of_whole_shards_on_an_even_ring(collective, formula, n):
-    """For even N, the book's V/W is exactly ⌊N/2⌋ rounds of whole shards.
+    """For even N, the book's time V/W is the time of ⌊N/2⌋ rounds in which devices send whole shards.
 
-    For odd N, whole shards are already optimal, and the book's time is too long by N/(N-1). The book states this
-    simplification.
+    For odd N, the book's time is longer than these rounds, by a factor of N/(N-1). The book states this simplification.
     """
     whole = simulated(collective, "ring whole", n, 4.5e10)
     book = formula(V, n, "v5e", topology="ring", model="book")
@@ -81,7 +80,7 @@ def test_the_book_is_exact_on_lines_and_one_way_rings(topology):
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("topology", ["ring", "one_way_ring", "line"])
 def test_all_to_all_on_a_torus_axis(topology, n):
-    """On a line the middle link limits the time: ⌊N/2⌋·⌈N/2⌉ chunks of V/N², or V/(4·W1) for even N."""
+    """On a line, ⌊N/2⌋·⌈N/2⌉ chunks of V/N² bytes cross the middle link. For even N, this takes V/(4·W1)."""
     want = simulated(network.all_to_all, topology, n, 4.5e10)
     assert all_to_all_time(V, n, "v5e", topology=topology, model="exact") == pytest.approx(want, rel=1e-9)
     book = all_to_all_time(V, n, "v5e", topology=topology, model="book")
@@ -97,9 +96,9 @@ def test_all_to_all_behind_a_switch(n):
 
 @pytest.mark.parametrize("sizes", [(4, 4), (4, 6), (2, 8), (8, 4), (6, 4)])
 def test_all_to_all_over_two_axes(sizes):
-    """The busiest wire carries V·max/(8·N) one way, so V·max/(4·N·W) is a lower bound.
+    """For N devices and a longest axis of M, the busiest wire carries V·M/(8·N) bytes in one direction.
 
-    Greedy routing takes at most 7 % longer.
+    So V·M/(4·N·W) is a lower bound. The simulated network takes at most 7 % longer.
     """
     net = network.Network(4.5e10)
     network.torus_all_to_all(net, sizes, V)
@@ -110,9 +109,9 @@ def test_all_to_all_over_two_axes(sizes):
 
 @pytest.mark.parametrize("n", [4, 8])
 def test_an_all_gather_over_two_axes_uses_all_links(n):
-    """Half of the array is gathered over x first, and half over y first, so all links are busy.
+    """The devices gather one half of the array over x first, and the other half over y first. So all links are busy.
 
-    The time V·(N²-1)/(N²·2·W) is exact.
+    The simulated network takes exactly V·(N²-1)/(N²·2·W).
     """
     net = network.Network(4.5e10)
     network.all_gather(net, "ring", n, V / 2 / n)  # one half of the array goes along x, the other half along y
@@ -142,9 +141,9 @@ def test_a_collective_on_one_chip_takes_no_time(formula, model):
 
 
 def test_pop_quiz_2():
-    """v5e {X:8, Y:4}: 559 µs on y, which is a line; 373 µs if y were a ring.
+    """On v5e with the mesh {X:8, Y:4}, axis y is a line and a gather over y takes 559 µs. On a ring it takes 373 µs.
 
-    For 256x256 the hops take 3 µs.
+    An array of 256x256 is so small that its time is the latency of the hops, 3 µs.
     """
     size = 2 * 2048 * 8192
     assert not wraps("v5e", 4)
@@ -155,7 +154,10 @@ def test_pop_quiz_2():
 
 
 def test_sharding_chapter_question_2():
-    """v4p 4x4x4, B=1024, D=4096: 23, 46 and 11.6 µs, or 186 µs without the sharding over x and y."""
+    """On v4p:4x4x4 with B=1024 and D=4096, the two gathers take 23 and 46 µs.
+
+    The all-reduce takes 11.6 µs if the array is sharded over x and y, and otherwise 186 µs.
+    """
     B, D = 1024, 4096
     assert wraps("v4p", 4, (4, 4, 4))
     assert all_gather_time(2 * B * D / 4, 4, "v4p") == pytest.approx(23 * US, rel=0.02)
@@ -165,14 +167,14 @@ def test_sharding_chapter_question_2():
 
 
 def test_sharding_chapter_question_3():
-    """An axis of 4 on v4p, bf16[128]: with 64-byte shards the time is that of two hops, 2 µs."""
+    """Four v4p chips gather shards of 64 bytes. The latency of two hops, 2 µs, is much longer than the transfer."""
     assert latency(4, "ring") == pytest.approx(2 * US)
     assert all_gather_time(2 * 128, 4, "v4p") < latency(4, "ring") / 100
 
 
 @pytest.mark.parametrize("n", [4, 8, 16])
 def test_sharding_chapter_question_10(n):
-    """An all-to-all costs half of a one-way all-gather, or a quarter of a both-way one."""
+    """An all-to-all takes half the time of an all-gather on a one-way ring, and a quarter on a ring with both directions."""
     one_way = all_to_all_time(V, n, "v5e", topology="one_way_ring") / all_gather_time(
         V, n, "v5e", topology="one_way_ring"
     )
@@ -181,9 +183,9 @@ def test_sharding_chapter_question_10(n):
 
 
 def test_gpu_chapter():
-    """H100, pop quiz 1: 75 µs by B/W, and 65 µs exactly. Quiz 2: 1.04 ms.
+    """Pop quiz 1, on H100: bytes divided by bandwidth give 75 µs, and the exact time is 65 µs. Pop quiz 2: 1.04 ms.
 
-    The levels have 514, 413 and 17,100 GB/s.
+    The three levels of switches have bandwidths of 514, 413 and 17,100 GB/s.
     """
     size = 2 * 1024 * 16384
     assert size / 450e9 == pytest.approx(75 * US, rel=0.01)

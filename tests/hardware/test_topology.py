@@ -1,4 +1,4 @@
-"""The slices that exist, the axes that wrap around, and hops compared with a network that moves chunks."""
+"""Tests of ``slice_problem``, ``wraps`` and ``hops``. A simulated network gives the expected number of hops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZES = [2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16]
 @pytest.mark.parametrize("topology", ["ring", "one_way_ring", "line", "switch"])
 @pytest.mark.parametrize("n", SIZES)
 def test_hops_are_the_steps_of_a_simulated_all_gather(topology, n):
-    """Behind a switch every message takes one hop, also if messages follow each other."""
+    """Behind a switch, the number of hops is 1, although a device sends its messages one after another."""
     net = network.Network(1.0)
     network.all_gather(net, topology, n, V)
     assert hardware.hops(n, topology) == (1 if topology == "switch" else net.steps)

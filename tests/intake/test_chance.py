@@ -1,4 +1,4 @@
-"""Find code that contains nothing that could change its answer in a second run."""
+"""``repeatable`` decides from code whether its answers are equal in each run."""
 
 from __future__ import annotations
 

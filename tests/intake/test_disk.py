@@ -1,4 +1,4 @@
-"""Names, devices, sizes and faults of files."""
+"""Files with odd names, special files, large files and files that raise errors."""
 
 from __future__ import annotations
 

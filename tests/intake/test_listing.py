@@ -103,7 +103,7 @@ def test_archives_larger_together_than_the_limit_are_not_opened(tmp_path: Path, 
 
 @pytest.mark.parametrize("name", ["rest.tar.gz", "rest.RAR", "more/rest.7z"])
 def test_an_archive_in_a_students_folder_that_is_not_read_is_named(tmp_path: Path, name: str) -> None:
-    """Otherwise its exercises are missing, and no note says why."""
+    """Otherwise the exercises in the archive are missing, and no note says why."""
     write(tmp_path / "c1_local.py")
     write(tmp_path / name)
     found = read_(tmp_path)

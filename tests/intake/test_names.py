@@ -69,7 +69,7 @@ def test_an_ambiguous_typo_is_not_graded(tmp_path: Path):
 
 
 def test_a_file_name_may_be_the_first_words_of_one_id(tmp_path: Path):
-    """This is the same rule as in ``shardlings check c3``."""
+    """``shardlings check c3`` follows this rule too."""
     write(tmp_path / "c3.py", "a = 1")
     write(tmp_path / "05.ipynb", notebook(code("b = 2")))
     write(tmp_path / "e1.py")  # this name could mean e1_ring_gather or e1_ring_gather_both

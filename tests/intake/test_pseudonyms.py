@@ -1,4 +1,4 @@
-"""The name for the leaderboard is read as text."""
+"""The grader reads the name for the leaderboard from the source, without running the code."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_cell_that_cannot_be_parsed_hides_no_pseudonym() -> None:
 
 
 def test_only_an_exercise_that_gives_the_variable_has_a_leaderboard() -> None:
-    """A name that a student sets in a different exercise must not make a second leaderboard."""
+    """If a student sets the name in a different exercise, the grader must not make a second leaderboard."""
     course = find_course(ROOT)
     names = ["c1_no_communication", "m1_block", "m2_train_step"]
     assert [name for name in names if has_leaderboard(course.exercise(name).source)] == ["m2_train_step"]

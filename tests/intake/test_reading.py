@@ -1,4 +1,4 @@
-"""The choice of the graded file, the digest of a submission, and arbitrary bytes."""
+"""The choice of the graded file, the digest of a submission, and files of arbitrary bytes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_changed_file_takes_precedence_over_an_unchanged_stub(tmp_path: Path):
     write(given_out / "03_matmuls/c1_local.py", "TODO = 2\n")
     write(given_out / "03_matmuls/03_matmuls.ipynb", notebook(code("TODO = 1")))
     stubs = fingerprints(given_out)
-    assert len(stubs) == 2  # the notebook and c3_contracting.py have equal code, except for trailing blanks
+    assert len(stubs) == 2  # the notebook and c3_contracting.py have equal code
 
     work = tmp_path / "work"
     write(work / "c3_contracting.py", "TODO = 1  \r\n\r\n")
@@ -109,7 +109,7 @@ def test_a_readable_file_takes_precedence_over_an_unreadable_one(tmp_path: Path)
 
 
 def test_notes_on_files_that_are_not_graded_are_kept_apart(tmp_path: Path):
-    """Notes on graded files and on copies that were not chosen are left out, because these files hide no exercise."""
+    """``unread`` has only notes on files that may contain an exercise and were not read. ``notes`` has all notes."""
     write(tmp_path / "c3.py")
     write(tmp_path / "older/still/c3_contracting.ipynb", notebook(code("%x")))
     write(tmp_path / "c1_local.ipynb", "no json")

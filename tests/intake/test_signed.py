@@ -1,4 +1,4 @@
-"""Files of a submission that name another student of the class."""
+"""Files in one student's submission with the name of another student of the class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recognise stubs of every edition of the course."""
+"""The grader recognises the stubs of each edition of the course."""
 
 from __future__ import annotations
 

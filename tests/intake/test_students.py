@@ -24,7 +24,7 @@ def find(*paths: Path) -> tuple[list[tuple[str, Place]], list[str]]:
 
 
 def set_aside(*paths: Path) -> tuple[list[str], dict[str, str]]:
-    """Return the students that are graded, and the reasons by name of those that are set aside."""
+    """Return the students that are graded, and for each name that is set aside the reason."""
     found = find_submissions(paths, EXERCISES)
     return [student for student, _ in found.students], reasons_of(found.cases)
 
@@ -34,7 +34,7 @@ def test_each_sub_folder_zip_or_named_file_is_a_student(tmp_path: Path):
     write(tmp_path / "alice/03_matmuls.ipynb", notebook())
     write(tmp_path / "bob.zip", zipped({"c3_contracting.py": ""}))
     write(tmp_path / "dan_c3_contracting.py")
-    (tmp_path / "empty").mkdir()  # an empty folder gets a report with zero points and a reason
+    (tmp_path / "empty").mkdir()  # its report has zero points and a reason
     write(tmp_path / ".git/c3_contracting.py")
     write(tmp_path / "README.md")
     found, notes = find(tmp_path)
@@ -107,7 +107,7 @@ def test_a_file_without_a_name_beside_files_of_students_is_set_aside(
 def test_a_file_without_a_name_beside_two_students_is_set_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, others: tuple[str, ...]
 ) -> None:
-    """Before, two zips and such a file were one student, or the file was a student named v2."""
+    """Earlier, the grader read two zips and such a file as one student, or c3_v2.py as the file of a student named v2."""
     monkeypatch.chdir(tmp_path)
     for work in (*others, name):
         write(tmp_path / "hw" / work)
@@ -116,7 +116,7 @@ def test_a_file_without_a_name_beside_two_students_is_set_aside(
 
 @pytest.mark.parametrize("name", ["03_matmuls.zip", "old.zip", "submissions.zip", "final.tar.gz", "submission.py"])
 def test_a_file_that_names_no_student_gets_no_row(tmp_path: Path, name: str) -> None:
-    """Before, grades.csv had a row for a student with the name of the file."""
+    """Earlier, grades.csv had a row for such a file, with the file's name as the student."""
     for work in ("ada/c3_contracting.py", "bob/c3_contracting.py", name):
         write(tmp_path / "hw" / work)
     graded, aside = set_aside(tmp_path / "hw")
@@ -151,7 +151,7 @@ def test_numbers_of_students_are_students(tmp_path: Path) -> None:
 
 
 def test_a_students_folder_in_a_new_folder_is_one_submission(tmp_path: Path) -> None:
-    """The message about files without a student's name gives the advice that is followed here."""
+    """The message about files without a student's name says to make such a folder. The test follows this advice."""
     for work in ("exercises/c3_contracting.py", "notes/c3_contracting.py", "tries/c3_contracting.py"):
         write(tmp_path / "new" / "alice" / work)
     graded, aside = set_aside(tmp_path / "new" / "alice")
@@ -220,7 +220,7 @@ def test_a_student_with_two_submissions_is_set_aside_and_the_others_are_graded(t
 
 
 def test_files_of_one_student_are_one_submission(tmp_path: Path):
-    """Canvas returns them with a separate number in each name."""
+    """Canvas puts a different number into the name of each file."""
     files = [
         write(tmp_path / "hw" / name)
         for name in (
@@ -322,7 +322,7 @@ def test_links_among_submissions_are_set_aside(tmp_path: Path, monkeypatch: pyte
 
 
 def test_times_that_are_not_read_need_review(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before, ``grade hw/*`` and a pipe left the record of submission times out without a word."""
+    """Earlier, no message said that ``grade hw/*`` does not read submitted.csv, or that submitted.csv is a pipe."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "hw/ada/c3_contracting.py")
     os.mkfifo(tmp_path / "hw/submitted.csv")
@@ -337,7 +337,7 @@ def test_times_that_are_not_read_need_review(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_link_that_names_no_student_gets_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before, a link named submitted.csv was a student of this name."""
+    """Earlier, the grader read a link named submitted.csv as a student with this name."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "hw/alice/c3_contracting.py")
     write(tmp_path / "times.csv")
@@ -352,7 +352,7 @@ def test_a_link_that_names_no_student_gets_no_row(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("name", ["Alice", "alice.zip", "alice_c3_contracting.py"])
 def test_a_link_beside_a_students_folder_sets_the_student_aside(tmp_path: Path, name: str) -> None:
-    """Before, the folder was graded, and a student with the name of the link was set aside."""
+    """Earlier, the grader graded the folder, and set aside a second student with the name of the link."""
     write(tmp_path / "hw/alice/c3_contracting.py")
     (tmp_path / "hw" / name).symlink_to(tmp_path)
     graded, aside = set_aside(tmp_path / "hw")
@@ -377,7 +377,7 @@ def test_files_that_may_be_submissions_beside_the_folders_are_set_aside(
 def test_a_file_beside_a_students_folder_that_may_hold_another_submission_sets_the_student_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Otherwise only a zip is noticed, and the folder is graded without the file."""
+    """Otherwise the grader ignores each such file that is not a .zip, and grades the folder without it."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "hw/alice/c3_contracting.py")
     write(tmp_path / "hw/bob/c3_contracting.py")
@@ -434,7 +434,7 @@ def test_one_useless_path_among_others_gives_a_note(tmp_path: Path, monkeypatch:
 
 
 def test_a_batch_in_which_all_submissions_are_set_aside_has_only_cases(tmp_path: Path) -> None:
-    """Otherwise the class page and grades.csv lack the cases."""
+    """An error in place of the cases would stop the run, and the class page and grades.csv would lack the cases."""
     write(tmp_path / "bob/c3_contracting.py")
     write(tmp_path / "bob.ipynb")
     found = find_submissions([tmp_path], EXERCISES)

@@ -1,4 +1,4 @@
-"""Find the submission time in the submission itself. No content raises an error."""
+"""The grader reads the submission time from the submission itself. No content of a submission raises an error."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def test_a_stamp_in_a_zip_overrides_the_zips_own_times(tmp_path: Path) -> None:
     plain = zipped(tmp_path / "a.zip")
     own = datetime(2026, 11, 1, 11).astimezone()
     assert handed_in_at(plain, ["a/c3.py", "a/c4.py"]) == (own, ZIPPED)
-    assert handed_in_at(tmp_path, ["a.zip/a/c4.py"]) == (own, ZIPPED)  # the zip may also be in the student's folder
+    assert handed_in_at(tmp_path, ["a.zip/a/c4.py"]) == (own, ZIPPED)  # a zip in the student's folder
     assert handed_in_at(zipped(tmp_path / "b.zip", 1980), ["a/c3.py"]) == (
         AT,
         DATED,
-    )  # members of this zip have no times
+    )  # 1980 means that a zip's member has no time
     stamped = zipped(tmp_path / "c.zip", submitted="2026-11-01T09:00:00+01:00")
     assert handed_in_at(stamped, ["a/c3.py"]) == (datetime(2026, 11, 1, 8, tzinfo=UTC), STAMP)
 

@@ -1,4 +1,4 @@
-"""Mutants that are tried in one batch get the verdicts that they would get alone, and a passing mutant gets none."""
+"""``killed_together`` judges mutants in one batch. It returns a verdict for each killed mutant, and None for others."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def test_mutants_are_killed_while_all_other_sets_of_workers_are_lent(grader):
 
 
 def test_a_mutants_verdict_does_not_depend_on_mutants_beside_it(grader):
-    """The first mutant defines a function that the second one needs, and the fifth never ends.
+    """The first mutant defines a function that the second mutant calls. The second mutant must still fail.
 
-    This must not affect the right ones.
+    The fifth mutant never ends. It must not change the verdicts of the mutants before it.
     """
     fine = right(grader, "pairs")
     helper = replace(fine, text=fine.text + "\ndef spare(n):\n    return n // 2\n")
@@ -74,7 +74,7 @@ def test_a_mutants_verdict_does_not_depend_on_mutants_beside_it(grader):
 
 
 def test_a_mutant_that_fails_only_in_public_is_not_killed_together(tmp_path):
-    """The public case passes the hidden check but fails the public check, which needs two cases."""
+    """The check ``pairs_two`` fails only with public inputs. ``mutants`` then judges the mutant alone and reports it."""
     before, after = EXERCISE.split("@exercise.check(even, points=1, public=True)")
     checks = textwrap.dedent(
         """
