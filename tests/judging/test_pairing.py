@@ -1,7 +1,7 @@
 """Compare the operations of a timed program with those of the small program. A fault of one is a fault of the other.
 
-    The small program has small arrays, and the grader judges its values.
-    """
+The small program has small arrays, and the grader judges its values.
+"""
 
 from __future__ import annotations
 
