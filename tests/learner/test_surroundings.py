@@ -36,7 +36,7 @@ def test_the_timer_is_restored_after_a_timeout(traced: Callable[..., Any]) -> No
 
 
 def test_an_early_timer_signal_does_not_end_a_program(traced: Callable[..., Any]) -> None:
-    """The timer may count ticks of other processes. So a signal ends a program only after the process's own CPU time."""
+    """The timer may count ticks of other processes, so a signal ends a program only if its own CPU time is used up."""
     text = "import os, signal\ndef f(a, *, mesh):\n    os.kill(os.getpid(), signal.SIGPROF)\n    return a\n"
     assert traced(text, A, seconds=60).reply == {"program": True}
 
