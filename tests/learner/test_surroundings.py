@@ -1,4 +1,4 @@
-"""Time limits end endless code, and preparations shared by all children change no program."""
+"""Time limits end endless code. The MLIR context that all children share changes no program."""
 
 from __future__ import annotations
 
