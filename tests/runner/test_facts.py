@@ -542,8 +542,8 @@ def f(a, *, mesh):
     there_and_back = lambda c: on(on(c * 2, None, 'x') + 1, 'x', None)
     return {body}
 """
-    # The test ignores sums that the compiler adds to the loop's condition. The compiler may also add one all-to-all before
-    # the loop.
+    # The test ignores sums that the compiler adds to the loop's condition. The compiler may also add one all-to-all
+    # before the loop.
     added = [c for c in collectives_of(execute(text, normal(8, 16, spec=("x", None)))) if c.kind == "all_to_all"]
     assert wanted in [c.count for c in added] and all(c.by_compiler for c in added)
     assert all(c.count.most <= wanted.most for c in added)
