@@ -1,13 +1,13 @@
-"""Measure the CPU time that one more source costs, in every sandbox tier and by hand.
+"""Measure the CPU time that the grader takes for one more source, in every sandbox tier and by hand.
 
     python bench/anatomy.py [--sources 60] [--module 03_matmuls] [--rounds 3] [--json FILE]
 
 Three kinds of sources are compared: an empty source, a source that asks for devices, and the solution. An empty source
 costs only its process. A source that asks for devices also starts XLA in its process.
 
-Each source has a comment of its own, so each gets its own process and is traced. All sources of an exercise have equal
-programs, which the warm-up has already run and judged. Sources with equal programs cost least. For comparison, one warm
-process without isolation does the work "by hand" (``limit.py``).
+Each source has a comment of its own, so the grader traces each source in its own process. All sources of an exercise
+have equal programs, which the grader has run and judged in the warm-up. So the script measures the least cost of a
+source. For comparison, one warm process without isolation does the work "by hand" (``limit.py``).
 """
 
 from __future__ import annotations

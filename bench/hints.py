@@ -34,15 +34,15 @@ from grader.sandbox.tiers import best_tier
 
 WRONG = Path(__file__).resolve().parent / "wrong"
 STYLES_EACH = 3
-OF_EACH_EXERCISE = 2  # number of misconceptions to rewrite in each exercise
+OF_EACH_EXERCISE = 2  # number of misconceptions of each exercise that the script rewrites
 OF_EACH_QUESTION = 12  # number of draws of a question's parameters
-GUESSED = re.compile("unit is not|power of 1000|mixed up")  # a reason that names a mistake in the unit
+GUESSED = re.compile("unit is not|power of 1000|mixed up")  # in reasons that name a mistake in the unit
 AT_ONCE = 12
 
 
 @dataclass(frozen=True)
 class Case:
-    """A wrong program. ``is_`` names its known misconceptions, and may be empty."""
+    """A wrong program or answer. ``is_`` has the names of its known misconceptions, and may be empty."""
 
     exercise: str
     task: str
@@ -54,8 +54,8 @@ class Case:
 def written(course: Course, names: Iterable[str]) -> Iterator[Case]:
     """Yield the programs in ``bench/wrong``: functions with a docstring ``task: misconception, misconception``.
 
-    A name in the docstring that no misconception has means a mistake without a hint. A docstring ``question:
-    misconception`` marks a function that returns a wrong answer, see ``answered``.
+    If the docstring has a name that no misconception has, the program has a mistake without a hint. Functions with a
+    docstring ``question: misconception`` return wrong answers and are left out here, see ``answered``.
     """
     for path in sorted(WRONG.glob("*.py")):
         if path.stem not in names:
@@ -63,7 +63,7 @@ def written(course: Course, names: Iterable[str]) -> Iterator[Case]:
         text = path.read_text(encoding="utf-8")
         tree = ast.parse(text)
         cases = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef) and ":" in (ast.get_docstring(n) or "")}
-        given = (path.stem, "grader.hardware")  # only answers may import the second module
+        given = (path.stem, "grader.hardware")  # programs may not import ``grader.hardware``; only answers use it
         ours = [n for n in tree.body if not (isinstance(n, ast.ImportFrom) and n.module in given)]
         shared = [ast.unparse(n) for n in ours if getattr(n, "name", "") not in cases]
         base = reference_source(course.exercise(path.stem), {})
@@ -78,15 +78,15 @@ def written(course: Course, names: Iterable[str]) -> Iterator[Case]:
 
 
 def labelled(labels: str) -> frozenset[str]:
-    """Return the names of misconceptions in a docstring; "none" is no name."""
+    """Return the names of misconceptions in the part of a docstring after the colon, without "none"."""
     return frozenset(one.strip() for one in labels.split(",")) - {"none", ""}
 
 
 def answered(exercise: Exercise) -> Iterator[tuple[Case, dict]]:
-    """Yield the wrong answers in ``bench/wrong``, each with the hint and the reason for some draws.
+    """Yield a case for each function in ``bench/wrong`` that returns wrong answers, with the judge's verdicts.
 
-    An answer is the value of a function of the question's parameters, as the question's author writes it. Draws for
-    which the answer is right are left out.
+    The function takes the question's parameters. For some draws of the parameters, the judge judges the function's
+    value. The verdicts have, for each draw with a failed answer, the misconception and the reason.
     """
     path = WRONG / f"{exercise.id}.py"
     tree = ast.parse(path.read_text(encoding="utf-8") if path.exists() else "")
@@ -111,7 +111,7 @@ def answered(exercise: Exercise) -> Iterator[tuple[Case, dict]]:
 
 
 def rewritten(exercise: Exercise) -> Iterator[Case]:
-    """Yield some misconceptions of tasks, rewritten in other styles. Every run chooses the same misconceptions."""
+    """Rewrite some of the tasks' misconceptions in other styles, and yield them. Every run rewrites the same ones."""
     known = [m for m in exercise.misconceptions.values() if isinstance(m.of, Task)]
     random.Random(exercise.id).shuffle(known)
     for misconception in known[:OF_EACH_EXERCISE]:
@@ -156,7 +156,7 @@ class Findings:
 
 
 def hints_of(grader: Grader, exercise: Exercise, cases: list[Case]) -> Iterator[tuple[Case, dict]]:
-    """Yield each case, with the hint ('' for none) of each check that the case fails."""
+    """Yield each case with a dictionary: for each check that the case fails, the hint ('' for none) and the reason."""
     findings = Findings(grader)
     right = {}
     names = list(exercise.tasks)
@@ -197,7 +197,7 @@ def verdict(case: Case, found: dict) -> str:
 
 
 def printed(case: Case, what: str, found: dict) -> None:
-    """Print a case and what its checks, or the draws of its question, show."""
+    """Print a case, and the hint and the reason for each check or draw that the case fails."""
     print(f"  {what or 'passed':6} {case.exercise} {case.name}, is {', '.join(sorted(case.is_)) or 'nothing known'}")
     for (hint, reason), checks in itertools.groupby(found.items(), key=lambda one: one[1]):
         print(f"         {next(checks)[0]}: {hint or '-'}: {reason[:230]}")
@@ -233,7 +233,10 @@ def main() -> None:
 
 
 def measured(grader: Grader, exercise: Exercise, options: argparse.Namespace) -> Iterator[tuple[str, Case, dict]]:
-    """Yield the source of each case of an exercise, the case, and what ``hints_of`` or ``answered`` finds."""
+    """Yield (source, case, found) for each case of an exercise.
+
+    The source is "answers", "written", "rewritten" or "own"; found is the result of ``hints_of`` or ``answered``.
+    """
     for case, found in answered(exercise):
         yield "answers", case, found
     if options.answers:

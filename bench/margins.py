@@ -1,15 +1,15 @@
-"""Show each budget of the course's checks, with what right and wrong programs need.
+"""Show each budget of the course's checks, and the amounts that right and wrong programs need.
 
     python bench/margins.py                     the whole course
     python bench/margins.py 06_overlap j2 m1    some modules and exercises
 
-A program's need is its amount of what the budget limits, such as bytes. The ratio is the wrong program's need, divided
-by the least need of a right program. For each budget, the table shows the wrong program with the smallest need above
-the budget. For a budget declared with ``needed``, it shows only the mesh and sizes with the smallest ratio, and only
-wrong programs that exceed the budget by a tenth. If other meshes have larger ratios, the last column also shows the
-largest, because such a budget needs to separate right and wrong programs widely on one mesh only. ``exactly`` marks a
-budget that is an exact number of collectives, so that fewer collectives are wrong. The mark ``<`` means that no ratio is
-at least 1.5.
+A budget limits an amount, such as the bytes that a device sends. A program's need is its amount. The ratio is the wrong
+program's need, divided by the least need of a right program. For each budget, the table shows the wrong program with
+the smallest need above the budget. For a budget declared with ``needed``, it shows only the mesh and sizes with the
+smallest ratio, and only wrong programs that exceed the budget by a tenth. If other meshes have larger ratios, the last
+column also shows the largest, because such a budget needs to separate right and wrong programs widely on one mesh only.
+``exactly`` marks a budget that is an exact number of collectives, so that fewer collectives are wrong. The mark ``<``
+means that no ratio is at least 1.5.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from grader.sandbox.tiers import best_tier
 
 @dataclass(frozen=True)
 class Row:
-    """A budget, the least that right programs need, what a wrong program needs, and the name of the wrong program."""
+    """A budget, the least need of the right programs, the need of a wrong program, and the wrong program's name."""
 
     exercise: str
     check: str
@@ -69,7 +69,7 @@ def rows_of(course: Course, grader: Grader, name: str) -> Iterator[Row]:
 
 
 def _rows(name: str, one: Measured) -> Iterator[Row]:
-    """Yield a row for each mesh and sizes of a budget declared with ``between``, one row for each other budget."""
+    """Yield one row for each mesh and sizes if the budget is declared with ``between``, and otherwise a single row."""
     rows = [_row(name, one, sizes) for sizes in one.right]
     if isinstance(one.budget, Budget) and not one.budget.known:
         yield from rows

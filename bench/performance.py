@@ -34,10 +34,10 @@ from grader.common.files import write_atomic  # noqa: E402
 
 PAGE = ROOT / "docs" / "performance.md"
 EVERY = ROOT / "bench" / "performance.md"
-Row = tuple[str, str, str, list[float]]  # a measurement: name, what it measures, unit, one value for each round
+Row = tuple[str, str, str, list[float]]  # a measurement: name, what the number covers, unit, one value for each round
 Parts = dict[str, list[Any]]  # the JSON of each round, by part
 
-ASKED = {  # figures of docs/performance.md: the question, with the beginnings of a row's first two columns
+ASKED = {  # docs/performance.md: for each question, the beginnings of the first two columns of the row that answers it
     "`check` of one exercise": ("check: CPU time", ""),
     "`watch`: from a save to the result": ("watch: CPU time", ""),
     "`grade`, a class of 30": ("CPU time of the first grading", "class of 30,"),

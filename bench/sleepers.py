@@ -3,8 +3,8 @@
     python bench/sleepers.py [--students 20] [--modules 01 02 ...] [--jobs 2] [--nbgrader]
 
 For each module, the script makes the class of ``load.py``, and a copy of it in which the first function of one student
-sleeps in an endless loop. It grades both right after each other, so that both meet a similar load. With ``--nbgrader``,
-the classes are nbgrader assignments, and ``shardlings nbgrader grade`` grades them.
+sleeps in an endless loop. It grades one class directly after the other, so that the load on the machine is similar.
+With ``--nbgrader``, the classes are nbgrader assignments, and ``shardlings nbgrader grade`` grades them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The cost of commands and processes: wall seconds, and CPU seconds of all processes that take part."""
+"""The cost of commands and processes: wall seconds, and CPU seconds including those of child processes."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def first_report(known: Path, isolation: str) -> Took:
 
 
 def save(file: Path) -> Took:
-    """Run ``watch`` on the file, save the file, and return the cost from then to the result.
+    """Run ``watch`` on the file, save the file, and return the cost from the save to the result.
 
     At the end, the file has its first contents again.
     """

@@ -8,11 +8,11 @@ table shows the error of each refused call. It counts the calls of two kinds of 
 learner code runs, and ``run``, which compiles and executes programs. In each process, it counts only calls after the
 point at which the filter would be installed. If the arguments decide whether a call is allowed, the table shows the
 arguments. A star marks calls that ``calls.py`` does not list, and calls that the filter answers in place of the kernel.
-The first lines of the output name the versions and the number of programs. ``system_calls.txt`` is the last output that
-was kept.
+The first lines of the output name the versions and the number of programs. ``system_calls.txt`` is the output of an
+earlier run.
 
 ``--quick`` leaves out the calls that take most of strace's time, such as ``futex`` and ``read``. ``--students`` grades
-only the first N students of ``tests/right.py``, of whom the first hands in every reference. ``--minutes`` grades no
+only the first N students of ``tests/right.py``; the first student hands in every reference. ``--minutes`` grades no
 further program after N minutes; the first programs are from all modules. ``--only`` names modules or exercises.
 """
 

@@ -3,9 +3,9 @@
     python bench/walk.py [--functions]
 
 The script counts calls of functions in the grader's own process, in all threads, and the templates of pages. It does
-not count calls in confined processes, or imports of modules. Two submissions of one exercise are graded: d7 with one
-question answered, and c3 of ``examples`` with a misconception. Nothing is cached. The grader has graded the references
-before the counting begins.
+not count calls in confined processes, or imports of modules. The script grades two submissions of one exercise
+each: d7 with one answered question, and c3 of ``examples`` with a misconception. No result comes from the cache. The
+grader grades the references before the counting begins.
 """
 
 from __future__ import annotations

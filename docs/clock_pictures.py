@@ -34,7 +34,7 @@ WIDTH = 76  # columns; ``verify`` requires that statements fit into a terminal o
 
 @dataclass(frozen=True)
 class Shown:
-    """A program of a picture.
+    """A program, with its timeline in a picture.
 
     Attributes:
         task: the task's name; "" for the exercise's only task.
@@ -186,7 +186,7 @@ def in_full(found: Timeline) -> Timeline:
 
 
 def timeline_of(course: Course, grader: Grader, name: str, program: Shown, picture: Picture) -> Timeline:
-    """Return a program's timeline without line numbers, for a timing call or else for a call's forward pass."""
+    """Return a program's timeline without line numbers: of its timing call if it has one, else of a forward pass."""
     exercise = course.exercise(program.exercise or name)
     calls = explaining.calls_of(exercise, program.task or next(iter(exercise.tasks)))
     fitting = [c for c in calls if program.static is None or dict(c.static) == program.static]

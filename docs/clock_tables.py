@@ -1,7 +1,7 @@
 """Make the tables and the picture of docs/clock-tables.md: python docs/clock_tables.py
 
 One table compares the clock with closed formulas, and one with published times. One table has the times of collectives
-over one to three axes: by the course's formulas, by the clock, and in a simulated network that moves chunks.
+over one to three axes: by the course's formulas, by the clock, and in a simulated network in which links send chunks.
 ``tests/clock/test_clock_tables.py`` proves that the page is current.
 """
 

@@ -1,4 +1,4 @@
-"""The idea of each module as a small function of one device, for jax.shard_map.
+"""The idea of each module as a small function that each device runs in jax.shard_map.
 
 A module's page on the site shows a picture of the module's function.
 """

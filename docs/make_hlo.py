@@ -83,7 +83,7 @@ def layers(mesh: Any, B: int, D: int, L: int, steps: int) -> tuple[Callable[...,
 
 
 def ring(mesh: Any, B: int, D: int, F: int) -> tuple[Callable[..., Any], list[Any]]:
-    """Return a function: a ring over y passes on and multiplies rows, then one collective sums two arrays over x."""
+    """Return a function that passes rows round a ring over y, multiplies them, and sums two arrays over x at once."""
     import jax
     import jax.numpy as jnp
     from jax import lax

@@ -68,7 +68,7 @@ class Maker:
         return found
 
     def timelines(self, name: str, **dims: int) -> dict[str, str]:
-        """Return a picture of each timeline of a statement's part "In time"; ``dims`` replace some of the sizes."""
+        """Return pictures of the timelines in the part "In time" of a statement; ``dims`` replace some of its sizes."""
         picture = clock_pictures.STATEMENTS[name]
         picture = replace(picture, dims=picture.dims | dims)
         found = {

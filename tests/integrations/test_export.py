@@ -88,7 +88,7 @@ def test_extensions_add_nothing_to_points_possible(tmp_path: Path) -> None:
 
 
 def test_a_bonus_has_a_column_without_points_possible(tmp_path: Path) -> None:
-    """Otherwise a column can have more points than possible. A late penalty takes an equal share of both columns."""
+    """In one column, students could get more points than possible. A late penalty of 30 % applies to both columns."""
     late = HandIn(module="01_m", submitted="", source="", penalty=0.3)
     whole = report("ada", result(), exercise="e"), report("ada", result(earned=1), exercise="more")
     both = whole[0].model_copy(update={"exercises": [e for one in whole for e in one.exercises], "hand_ins": [late]})
@@ -127,7 +127,7 @@ def roster(tmp_path: Path) -> export.Roster:
 
 
 def test_a_canvas_roster_keeps_its_own_columns_in_the_export(roster: export.Roster, tmp_path: Path) -> None:
-    """Canvas can read the file back: it has Canvas's own students and assignment, and no other columns."""
+    """The export has only columns and students of the Canvas gradebook, so Canvas can import it."""
     reports = [report("ada"), report("bob", result(earned=0, status="failed")), report("eve")]
     assert export.write_canvas(reports, tmp_path / "x.csv", roster=roster) == ["eve"]
     lines = table(tmp_path / "x.csv")

@@ -1,4 +1,4 @@
-"""Rows of several students are one transaction: either all of them are in the gradebook, or none."""
+"""One transaction writes the rows of several students: the gradebook gets all of these rows, or none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from grader.integrations.nbgrader.gradebook import one_transaction
 
 @pytest.fixture(autouse=True)
 def programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put the folder of Alembic's program, which nbgrader runs, on the path."""
+    """Add the folder of the program ``alembic`` to PATH, because nbgrader runs this program."""
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
 
 
@@ -34,7 +34,7 @@ def test_one_transaction_commits_all_rows_at_once(tmp_path: Path) -> None:
                 gradebook.update_or_create_student(name)
                 assert students(place) == [], "others see nothing of it yet"
         assert students(place) == ["ada", "bo", "cy"]
-        gradebook.add_student("di")  # the gradebook commits each change at once again
+        gradebook.add_student("di")  # after the transaction, the gradebook commits each change separately
     assert students(place) == ["ada", "bo", "cy", "di"]
 
 

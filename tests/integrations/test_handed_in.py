@@ -1,4 +1,4 @@
-"""The grader never follows links in submissions, and refuses an nbgrader if it cannot replace the copying."""
+"""The grader copies submissions but follows no links. It refuses an nbgrader without the methods that it replaces."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_copying_leaves_out_links_lists_them_and_keeps_the_original(tmp_path: Pa
 def test_too_deep_or_unreadable_folders_are_reported_and_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise such a folder ends the grading of all students after it."""
+    """Otherwise one such folder ends the grading, and later students are not graded."""
     folder = tmp_path / "bo"
     (folder / "closed").mkdir(parents=True)
     (folder / "closed" / "x.txt").write_text("x")
@@ -136,7 +136,7 @@ def test_entries_over_a_limit_are_reported_and_not_copied(tmp_path: Path, monkey
 
 
 def test_a_timestamp_that_holds_no_time_is_a_note_and_ends_no_batch(tmp_path: Path) -> None:
-    """Otherwise nbgrader waits at a pipe without end, or stops at a text, and grades no student after it."""
+    """nbgrader would wait forever for a pipe and fail on other text. Then it would grade no later student."""
     made = {
         "none": lambda path: None,
         "time": lambda path: path.write_text("2026-11-01 10:00:00.5 UTC"),

@@ -55,7 +55,7 @@ def nbgrader(root: Path, *args: str, fails: bool = False, env: dict[str, str] | 
 
 @pytest.fixture(scope="session")
 def released(course: Course, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a course folder with one generated assignment. Copy it before writing to it."""
+    """Return a course folder with one generated assignment. Tests that change the folder must copy it first."""
     root = tmp_path_factory.mktemp("nbgrader") / "c"
     folder.init(course, root)
     nbgrader(root, "generate_assignment", MODULE)
@@ -84,7 +84,7 @@ def grade(root: Path, **options: Any):
 
 
 def rows(root: Path, student: str = "") -> list[tuple]:
-    """Return the scores and comments that a regrade could change."""
+    """Return the scores, comments and times in the gradebook, of one student or ("") of all students."""
     found: list[tuple] = []
     with classroom.gradebook_of(root) as gradebook:
         for one in gradebook.assignment_submissions(MODULE):
@@ -142,7 +142,7 @@ def test_init_twice_changes_nothing_and_keeps_the_settings(course: Course, root:
 def test_the_settings_name_the_course_by_its_full_path(
     course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise no command in the new folder finds a course that was given by a relative path."""
+    """A relative path would be wrong for commands that run in the new folder."""
     monkeypatch.chdir(course.root.parent)
     folder.init(load_course(Path(course.root.name) / "course.yaml"), tmp_path)
     assert f"course={str(course.root.resolve() / 'course.yaml')!r}" in (tmp_path / "nbgrader_config.py").read_text()
@@ -285,7 +285,7 @@ def test_changed_points_are_reported_before_grading_starts(course: Course, root:
 
 
 def test_the_replaced_package_is_the_one_that_jsonschema_imports() -> None:
-    """The grader replaces this package by None to save time.
+    """The grader puts None in place of the package ``rfc3987_syntax`` to save time.
 
     The test fails if jsonschema imports a different package.
     """
@@ -430,7 +430,7 @@ def test_repair_restores_each_known_cell_once_and_notes_the_damage(
 
 
 def test_any_bytes_are_repaired(released: Path, tmp_path: Path) -> None:
-    """Mutated notebooks raise no exception and keep every known cell once."""
+    """Change random bytes of a notebook. The repair raises no exception and returns every known cell once."""
     known = known_of(book_of(released))
     text = json.dumps(book_of(released)).encode()
     rng = random.Random(0)
@@ -495,7 +495,7 @@ def test_comments_are_escaped_for_markdown_and_html() -> None:
 
 
 def with_exchange(root: Path, place: Path) -> dict[str, str]:
-    """Add an exchange folder to the course's settings, and return the environment of a student who uses it."""
+    """Add an exchange folder to the course's settings. Return the environment of a student's nbgrader commands."""
     exchange, home = place / "exchange", place / "home"
     exchange.mkdir(mode=0o777)
     exchange.chmod(0o777)
@@ -641,7 +641,7 @@ def test_a_killed_batch_resumes_with_equal_results(kills: int, course: Course, r
 def test_a_full_disk_is_reported_in_one_line_and_the_batch_goes_on(
     room: int, course: Course, root: Path, tmp_path: Path
 ) -> None:
-    """Grade with so few KiB left for the gradebook, the reports or the notebooks, then with enough room."""
+    """Grade on a disk with only ``room`` KiB left, and again with enough space. The second run completes the batch."""
     a_class(course, root)
     calm, disk, then = tmp_path / "calm", tmp_path / "disk", tmp_path / "then"
     shutil.copytree(root, calm)
@@ -764,7 +764,7 @@ def test_all_cases_that_need_review_are_listed_with_their_reason(course: Course,
 
 @pytest.mark.slow
 def test_a_changed_late_policy_changes_the_score(course: Course, root: Path) -> None:
-    """The grader makes all reports again under the new policy, and ``autograde`` and ``grade`` agree on them."""
+    """The grader makes all reports again under the new policy. ``autograde`` and ``grade`` make equal reports."""
     a_class(course, root)
     with classroom.gradebook_of(root) as gradebook:
         gradebook.update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
@@ -807,7 +807,7 @@ def test_the_grade_command_grades_a_released_notebook_without_notes(course: Cour
 
 @pytest.mark.slow
 def test_folders_that_cannot_be_graded_stop_no_other(course: Course, root: Path) -> None:
-    """Links in place of folders are not followed, and nbgrader cannot handle some names."""
+    """The grader skips links in place of folders, and folders with names that nbgrader cannot handle."""
     submitted = root / "submitted"
     book = classroom.fill(book_of(root), course, MODULE, ALL_DONE)
     for student in ("ada", "zoe", os.fsdecode(b"jos\xe9"), "new\nline", "o[x]"):
@@ -840,7 +840,7 @@ def test_folders_that_cannot_be_graded_stop_no_other(course: Course, root: Path)
 
 
 def with_links(root: Path) -> Path:
-    """Add links to the gradebook and to ada's notebook to bob's submission, and return its folder."""
+    """Put links into bob's submission, to the gradebook and to ada's notebook. Return the submission's folder."""
     place = root / "submitted" / "bob" / MODULE
     (place / "book.db").symlink_to(root / "gradebook.db")
     (place / "data").mkdir()
@@ -872,7 +872,7 @@ def test_links_are_reported_and_never_followed(way: str, course: Course, root: P
 def test_a_fifo_or_a_socket_is_the_note_of_its_student(
     course: Course, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Opening a FIFO waits for a writer without end. A slow submission is named on the screen."""
+    """The grader opens no FIFO, because it would wait forever for a writer. The output names slow submissions."""
     a_class(course, root)
     for student in ("bob", "cy"):
         book = root / "submitted" / student / MODULE / f"{MODULE}.ipynb"
@@ -924,7 +924,7 @@ def test_collecting_follows_no_link(course: Course, root: Path, tmp_path: Path) 
 
 
 def test_many_files_of_a_student_do_not_hold_up_scan(course: Course, root: Path) -> None:
-    """Each file is read a few times at most. One time limit for reading holds for the whole submission."""
+    """``scan`` reads each file only a few times. One time limit covers the reading of all files of a submission."""
     asked: list[str] = []
 
     class Counted(Parsers):
@@ -1069,7 +1069,7 @@ SCRIPTS = """# Mine
 def test_html_of_a_student_does_not_run_in_nbgraders_pages(
     plugged: bool, course: Course, root: Path, tmp_path: Path
 ) -> None:
-    """This holds for pages of staff and students. Without the course's setting, the same pages run the script."""
+    """Test a page for staff and a page for the student. Without the course's setting, both pages run the script."""
     book = classroom.fill(book_of(root), course, MODULE, ALL_DONE)
     scripts = SCRIPTS if plugged else SCRIPTS.replace("![image.png](attachment:image.png)", "")  # nbconvert fails on it
     book["cells"] += [

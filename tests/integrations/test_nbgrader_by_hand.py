@@ -1,4 +1,4 @@
-"""Answers in words, graded in nbgrader's formgrader, and the class page before and after."""
+"""Staff grade answers in words in nbgrader's formgrader. Tests read the class page before and after."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_a_student_who_wrote_nothing_is_not_late(tmp_path: Path) -> None:
 
 
 def test_cases_have_the_kind_of_their_reason(tmp_path: Path) -> None:
-    """Pending points and scores to check must not have the general kind "look"."""
+    """The class page shows "pending", "by hand" or "handed in again" for a case, not the general "look"."""
 
     def row(name: str, score: float | None) -> SimpleNamespace:
         return SimpleNamespace(name=name, needs_manual_grade=True, manual_score=score)

@@ -31,7 +31,7 @@ def test_a_plain_roster_finds_students_by_id_and_email(tmp_path: Path) -> None:
 
 
 def test_a_name_in_another_unicode_form_is_the_same_student(tmp_path: Path) -> None:
-    """A macOS spreadsheet writes ë as two characters, and folders as one. The extension must still apply."""
+    """A macOS spreadsheet writes ë as two characters, and folders as one. The student's extension must still apply."""
     found = roster(tmp_path, "id,name,extension\nZoe\u0308,Zoe\u0308 M,2d\n")
     for name in ("Zo\u00eb", "Zoe\u0308", "zo\u00eb"):
         assert found.login(name) == "Zo\u00eb" and found.extensions([])(name) == {"*": timedelta(days=2)}

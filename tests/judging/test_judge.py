@@ -1,4 +1,4 @@
-"""Turn findings and checks into results."""
+"""The judge makes results from an exercise's checks and the findings about a submission."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def an_exercise() -> Exercise:
 
 
 def timed_exercise(public: bool) -> Exercise:
-    """Return an exercise with two checks of one program with a timeline. Both checks fail."""
+    """Return an exercise with two checks of the step time of one task. Both checks always fail."""
     exercise = Exercise(meshes=[{"x": 8}])
 
     @exercise.task
@@ -86,7 +86,7 @@ def timed_exercise(public: bool) -> Exercise:
 
 
 def timed_failures(public: bool, answers: Callable[[Ask], bool]) -> list[Result]:
-    """Return both results from the asks that ``answers`` accepts. The program does a gather and then a matmul."""
+    """Judge a program with a gather and a matmul, on the asks that ``answers`` accepts. Return both results."""
     exercise = timed_exercise(public)
     program = read(gathered_product, [((1 << 14, 4096), P("x", None)), ((4096, 4096), P())], P())
     asks = [ask for ask in plan(exercise, public=False, seed="s") if answers(ask)]
@@ -127,7 +127,10 @@ def ticks(a):
 
 
 def ring_failures(answers: Callable[[Ask], bool], layouts: bool = False, local: Callable = rounds) -> list[Result]:
-    """Return the results of two failing checks of a ring, the first one hidden, for the asks of ``answers``."""
+    """Judge the program ``local`` on the asks that ``answers`` accepts. Return the results of two failing checks.
+
+    The first check is hidden. With ``layouts``, its failures show a layout.
+    """
     exercise = Exercise(meshes=[{"x": 4}])
 
     @exercise.task
@@ -202,7 +205,10 @@ def observed(ask: Ask, factor: float = 2.0, *collectives: object) -> Observation
 
 
 def judged(exercise: Exercise, shows: Callable[[Ask], Any], *, public: bool = False) -> dict[str, Result]:
-    """Return the results by name if each ask of ``double`` finds ``shows(ask)`` and ``half`` is right."""
+    """Judge a submission with the finding ``shows(ask)`` for each ask of ``double``, and a right ``half``.
+
+    Returns: the results by name.
+    """
     answered = []
     for ask in plan(exercise, public=public, seed="s"):
         right = [Outcome(value=case["n"] / 2) for case in ask.cases]
@@ -246,7 +252,7 @@ def test_a_failure_on_the_last_inputs_fails() -> None:
 
 
 def secretly(finding_of: Callable[[Ask], object]) -> dict[str, Result]:
-    """Return the results of a submission that is right, except on hidden inputs, which find ``finding_of(ask)``."""
+    """Judge a right submission, but with the finding ``finding_of(ask)`` for asks with hidden inputs."""
     return judged(an_exercise(), lambda ask: finding_of(ask) if ask.hidden_inputs else observed(ask))
 
 
@@ -331,7 +337,7 @@ def test_a_picture_shows_both_layouts() -> None:
 
 
 def test_values_are_reported_on_public_data_alone() -> None:
-    """Values on hidden sizes, or of hidden checks, would show learners the numbers to write down."""
+    """Values of hidden sizes or hidden checks would give learners the numbers for a constant answer."""
 
     def wrong(ask: Ask) -> Observation:
         return observed(ask, 7.0)

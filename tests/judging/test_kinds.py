@@ -485,7 +485,7 @@ def test_invalid_declarations_of_questions_are_reported(word: str, what: dict[st
 
 
 def problems(word: str, answer: Any, *misconceptions: Any, **what: Any) -> list[str]:
-    """Return the problems of a question and of its misconceptions, all given by their answers."""
+    """Make a question with this answer, and misconceptions with these answers. Return the problems of the question."""
     exercise = Exercise()
 
     def q(**params):

@@ -1,4 +1,4 @@
-"""Find a submission's misconception: checks find equal mistakes in the submission and in the misconception's program."""
+"""Find a submission's misconception: its program fails the checks in the same way as the submission."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ GATHER = collective("all_gather", "x")
 def ran(
     change: Change = lambda a: 2 * a, *sent: Collective, memory: int = 0, exercise: Exercise = EXERCISE
 ) -> list[Answered]:
-    """Return the findings of a program that returns ``change`` of its argument and has the right function."""
+    """Return the findings of a submission: ``double`` returns ``change(a)``, and ``half`` is right."""
 
     def of(ask: Ask) -> Answered:
         if ask.cases:
@@ -111,7 +111,7 @@ def returned(*values: Any) -> list[Answered]:
 
 
 def shown_of(answers: Mapping[str, list[Answered]]) -> Callable[[Misconception, Sequence[Ask]], Shown]:
-    """Return a function that shows the answers of a misconception to the given asks."""
+    """Return a function that selects, from a misconception's answers, those to the given asks."""
 
     def shown(misconception: Misconception, asks: Sequence[Ask]) -> Shown:
         same = {ask.same for ask in asks}
@@ -121,7 +121,10 @@ def shown_of(answers: Mapping[str, list[Answered]]) -> Callable[[Misconception, 
 
 
 def named(exercise: Exercise, check: str, submitted: list[Answered], /, **known: list[Answered]) -> list[str]:
-    """Return the misconceptions of ``known`` that explain the failed check; ``b_of_a`` is a form of ``a``."""
+    """Return the misconceptions in ``known`` that explain why the submission fails the check.
+
+    A misconception with a name such as ``b_of_a`` is a form of misconception ``a``.
+    """
     misconceptions, answers = [], dict[str, list[Answered]]()
     for name, answered in known.items():
         fails = tuple(r.name for r in judge_checks(exercise, answered, public=False) if r.status == "failed")
@@ -166,7 +169,7 @@ def test_the_same_wrong_values_are_the_same_mistake_for_all_messages() -> None:
 
 
 def test_a_misconception_with_gives_is_matched_by_gives_alone() -> None:
-    """Its own program may use other random numbers, so the values of that program are not compared."""
+    """The misconception's program may draw other random numbers, so the grader does not compare its values."""
 
     def three_times(seen: Any) -> None:
         expect_close(seen.out, 3 * seen.a)
@@ -340,7 +343,7 @@ def test_a_program_that_is_like_one_form_makes_the_mistake() -> None:
 
 
 def test_an_impossible_form_with_fewer_findings_does_not_exclude_the_other_forms() -> None:
-    """The third form raises an error instead of answers, and also fails ``value``, which the submission passes."""
+    """Form ``c`` is impossible: it fails the check ``value``, which the submission passes. It also raises an error."""
     error = Fault("raised", "TypeError: no")
     raises = [replace(a, finding=finding(error)) if a.ask.cases else a for a in ran(lambda a: 3 * a)]
     forms = {"a": returned(0, 1.5, 5), "b_of_a": returned(0, 1.5, 6)}
@@ -401,7 +404,7 @@ def test_functions_match_case_by_case() -> None:
 
 
 def test_a_milder_mistake_leaves_some_cases_of_a_misconception_right() -> None:
-    """Cases that only the submission gets right are not compared. At least as many other cases must agree."""
+    """The grader skips cases that only the submission gets right. As many other cases, or more, must agree."""
     assert hint(returned(1.0, 2, 3.0), "halved", doubled=returned(7, 2, 3.0)) == ["doubled"]
     assert hint(returned(1.0, 2, 3.0), "halved", doubled=returned(7, 2, 8)) == []
     assert hint(returned(7, 2, 3.0), "halved", doubled=returned(1.0, 2, 3.0)) == []
@@ -414,7 +417,7 @@ def test_the_same_kind_of_error_in_a_case_matches() -> None:
 
 
 def test_an_error_is_not_the_mistake_of_a_returned_value() -> None:
-    """The check's failures show no values, so all wrong values look alike."""
+    """The check's failure has no values, so every wrong value matches. A raised error does not match."""
     exercise = Exercise()
 
     @exercise.function

@@ -1,4 +1,7 @@
-"""Compare a timed program with the small program that is judged by its values, and share their faults."""
+"""Compare the operations of a timed program with those of the small program. A fault of one is a fault of the other.
+
+The small program has small arrays, and the grader judges its values.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ from grader.wire.operations import Body, Operation, Operations, Value
 
 
 def exercise() -> Exercise:
-    """Return an exercise with a body in both modes, hidden checks of its values and a public check of its time."""
+    """Return an exercise with one body task: two hidden checks judge its values, and a public check its time.
+
+    The grader traces the body with and without ``check_vma``.
+    """
     made = Exercise(meshes=[{"x": 4}, {"x": 8}], id="e")
 
     @made.body(out_specs=(), check_vma="both")
@@ -41,14 +47,14 @@ def exercise() -> Exercise:
 
 
 def program(ask: Ask, name: str = "add") -> Observation:
-    """Return the observation of one operation on the call's array."""
+    """Return the observation of a program with the single operation ``name`` on the ask's array."""
     values = (Value((ask.dims["I"],), "float32"),) * 2
     found = Operations(dict(ask.mesh), values, Body((0,), (Operation(name, (0,), (1,), line=7),), (1,)))
     return Observation([[]] * len(ask.inputs), [], 0, operations=found)
 
 
 def answered(made: Exercise, *, public: bool = False, name: str = "add") -> list[Answered]:
-    """Return findings for all asks. The timed program does the operation ``name``, and the small program adds."""
+    """Return findings for all asks: the timed program's operation is ``name``, and the small program's is "add"."""
     asks = plan(made, public=public, seed="s")
     return [Answered(ask, Finding(program(ask, name if ask.dims["I"] > 1000 else "add"))) for ask in asks]
 

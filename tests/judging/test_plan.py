@@ -1,4 +1,4 @@
-"""The asks of an exercise: meshes, shapes and inputs. The tracer never gets a value."""
+"""The asks of an exercise have meshes, shapes and inputs. The tracer gets the shapes, but no values of inputs."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def of_values(asks: list[Ask]) -> list[bytes]:
 
 @given(st.text(), st.text())
 def test_requests_to_the_tracer_do_not_depend_on_the_seed(first: str, second: str) -> None:
-    """The seed determines all hidden inputs, so a request that does not depend on it contains none of them."""
+    """The seed determines the hidden inputs. A request that does not depend on the seed contains no hidden inputs."""
     one, two = (plan(an_exercise(), public=False, seed=seed) for seed in (first, second))
     asked = [json.dumps([ask.for_tracer(["a.py"]) for ask in asks]) for asks in (one, two)]
     assert asked[0] == asked[1]

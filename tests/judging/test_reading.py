@@ -1,4 +1,4 @@
-"""Read answers as people write them, and refuse all other texts in one line."""
+"""Read answers as people write them, and refuse all other texts with a message of one line."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_amounts_survive_a_change_of_unit(number, a, b):
 
 
 def _round_trip(number: float, a: str, b: str) -> None:
-    """Assert that a quantity is read alike in two units."""
+    """Assert that the grader reads equal quantities from texts in two units."""
     first = parse(f"{number!r} {a}", "GB/s")
     other = first.value / unit_of(b)[0]
     for again in (parse(f"{other!r}{b}", "s"), parse(other, b), parse({"magnitude": other, "units": b}, "s")):

@@ -1,4 +1,4 @@
-"""Compare a program at two sizes, operation by operation: honest programs pass, and fakes are reported."""
+"""Compare a program at two sizes, operation by operation. Programs that do less work at large sizes are reported."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def f(a, w, *, mesh):
 
 
 def compared(program: Callable[..., Operations], body: str, other: str | None = None) -> Difference | None:
-    """Return how the second program (default: the first) on large arrays differs from the first on small ones."""
+    """Compare ``body`` on small arrays with ``other`` (default: ``body``) on large ones. Return the difference."""
     sizes = substitution(SMALL, LARGE, MESH, MESH)
     return difference(program(body, SMALL), program(other or body, LARGE), sizes)
 
@@ -147,7 +147,7 @@ SLICED = "def local(a, w):\n    return lax.dynamic_slice(a, (0, 0), ({}, {})) @ 
 
 
 def test_a_size_has_only_one_partner(program: Callable[..., Operations]) -> None:
-    """The small program slices whole arrays. At large sizes, its slices must have the size of the whole arrays too."""
+    """The slices of the small program have the sizes of whole arrays, so those of the large program must, too."""
     honest = SLICED.format("a.shape[0]", "a.shape[1]", "a.shape[1]", "w.shape[1]")
     assert compared(program, honest) is None
     for shrunk, told in (
@@ -160,7 +160,7 @@ def test_a_size_has_only_one_partner(program: Callable[..., Operations]) -> None
 
 
 def test_a_size_that_parts_add_up_to_still_has_to_grow(program: Callable[..., Operations]) -> None:
-    """At both sizes, 5 and 6 numbers make 11. Nevertheless, 11 rows of the small program must become 4,096."""
+    """Programs of both sizes join 5 and 6 numbers to 11 numbers. Still, 11 rows of ``a`` must become 4,096 rows."""
     text = """
 def local(a, w):
     pieces = jnp.concatenate([lax.iota(jnp.float32, 5), lax.iota(jnp.float32, 6)])
@@ -208,7 +208,7 @@ PARTS = {
 
 @pytest.mark.parametrize("parts", PARTS)
 def test_parts_of_fixed_size_do_not_replace_a_growing_array(parts: str, program: Callable[..., Operations]) -> None:
-    """The small program computes all of 11 rows, the large program few of 4,096."""
+    """The small program computes all of its 11 rows. The large program computes only a few of its 4,096 rows."""
     found = compared(program, PARTS[parts])
     assert found is not None and "parts of fixed size" in found.message
     assert "make up most of float32[" in found.message

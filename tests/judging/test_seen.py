@@ -107,7 +107,7 @@ def test_operations_are_tried_on_the_mesh_of_most_axes_and_when_graded_on_hidden
             raise AssertionError
 
     def tried(public: bool) -> set[tuple]:
-        """Return (size of axis x, dimension I, inputs are hidden) for programs with operations that are tried."""
+        """Return (size of x, dimension I, inputs are hidden) for each ask with operations that the grader tries."""
         found = set()
         for ask in plan(exercise, public=public, seed="s"):
             outputs = [[sharded(np.zeros(ask.dims["I"]), (), ask.mesh)] for _ in ask.inputs]

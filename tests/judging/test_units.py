@@ -7,7 +7,7 @@ from tests.again import made_again
 
 
 def test_units_are_read_by_many_threads_at_once():
-    """Quantities of two registries do not mix, so threads that start together must make only one registry."""
+    """Quantities of two registries cannot be compared. Threads that start together must make only one registry."""
     from concurrent.futures import ThreadPoolExecutor
 
     unit_of = made_again(units).unit_of

@@ -89,7 +89,7 @@ def test_a_right_answer_is_not_suspicious():
 
 
 def one_by_one(of, student, text, params):
-    """Check an answer against the question of every student. ``OfAClass`` must find the same students."""
+    """Return the other students with questions that the answer fits. ``OfAClass`` must find these students, too."""
 
     def fits(drawn):
         kind = kind_of(of, drawn)
@@ -163,7 +163,7 @@ def outcome(fn, args) -> Outcome:
 
 
 def failing(d1, fn, *, public: bool) -> set[str]:
-    """Return the names of the checks of D1's function that ``fn`` fails."""
+    """Return the names of the checks of D1's function that fail for ``fn``."""
     times = d1.checks["ring_gather_seconds"].call
     cases = times.public if public else list(times.hidden(np.random.default_rng(0)))
     reference = d1.tasks["axis_collective_time"].fn

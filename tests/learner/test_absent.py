@@ -1,4 +1,4 @@
-"""If a module is missing, only the code that uses it fails."""
+"""If learner code imports a missing module, only code that uses this module fails."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_an_unreadable_module_counts_as_absent(traced: Callable[..., Any], monke
 
 
 def test_the_import_statement_calls_the_replaced_builtin() -> None:
-    """``builtins.__import__`` is replaced in the namespace of one source only."""
+    """Only the namespace of the source has a replacement of ``builtins.__import__``. Other code calls Python's own."""
     own, space, notes = builtins.__import__, {"__name__": "theirs"}, []
     with stood_in(space, lambda *note: notes.append(note), lambda file, line: line == 2):
         exec(compile("import plot_not_there.inner as p, math\n", "a.py", "exec"), space)

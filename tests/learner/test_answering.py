@@ -1,4 +1,4 @@
-"""Learner code in every honest style is traced. Functions and questions are answered by plain values."""
+"""The tracer traces learner code in every honest style. Functions and questions return plain values."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_every_honest_style_computes_the_same(traced: Callable[..., Any], style:
 
 
 def test_a_task_per_device_is_wrapped(traced: Callable[..., Any]) -> None:
-    """Learners of body tasks write no shard_map. Static keywords are passed to the body."""
+    """In body tasks, learners write no shard_map: the tracer adds it. The tracer passes static keywords to the body."""
     text = f"{IMPORTS}\ndef f(a, *, axis):\n    return lax.psum(a, axis)\n"
     made = traced(text, A, kind="body", out_specs=P(None, "y"), static={"axis": "x"})
     assert made.form.results == (((2, 16), "float32"),)
@@ -184,7 +184,7 @@ def test_static_keywords_keep_their_types(traced: Callable[..., Any]) -> None:
 
 
 def test_the_same_text_is_the_same_program(traced: Callable[..., Any]) -> None:
-    """Debug information is left out, so that the grader runs identical programs once."""
+    """A program's text has no debug information such as line numbers. So the grader runs identical programs once."""
     text = IMPORTS + STYLES["decorated"]
 
     def bare(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A task on a mesh with Explicit axes: types have shardings, and a bare spec refers to the mesh that is set."""
+"""Tasks on a mesh with Explicit axes: types have shardings, and a plain P(...) means the mesh of the context."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_axes_in_a_shard_map_are_manual(explicit: Callable[..., Traced]) -> None
 
 @pytest.mark.parametrize("spec", [("x", None), (None, None), (None, "y")])
 def test_the_cotangent_has_the_type_of_the_result(explicit: Callable[..., Traced], spec: tuple) -> None:
-    """The learner's result may have a different layout from the reference's. A check judges the layout."""
+    """The layouts of the learner's result and of the reference may differ. Gradients work then, too."""
     cotangent = normal(8, 4, spec=spec)
     made = explicit(PRODUCT.format("P('x', None)"), A, B, wrt=("a", "b"), cotangent=cotangent)
     a, b, c = drawn(A, B, cotangent)

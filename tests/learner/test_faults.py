@@ -1,4 +1,4 @@
-"""Code that cannot be traced gets a message of one line, with the line of code."""
+"""For code that cannot be traced, the tracer returns a message of one line and the number of the code's line."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_a_function_name_with_callback_in_it_is_not_refused(traced: Callable[...
 
 
 def test_a_timeout_is_reported_without_file_and_line(traced: Callable[..., Any]) -> None:
-    """The cell in which time runs out depends on chance."""
+    """Time can run out in any cell, and reports must be equal after each run."""
     cells = ["def one(): pass", "def f(a, *, mesh):\n    while True: one()\n"]
     fault = traced(cells, A, seconds=0.2).fault
     assert (fault["kind"], fault["line"], fault["file"]) == ("timeout", None, "")
@@ -160,5 +160,5 @@ def test_no_folder_of_the_grading_machine_is_shown(traced: Callable[..., Any]) -
 
 
 def test_errors_that_are_known_by_name_are_jaxs() -> None:
-    """If this fails, JAX has renamed these errors."""
+    """The tracer recognizes some errors of JAX by name. This test fails if JAX renames them."""
     assert all(issubclass(getattr(jax.errors, name), Exception) for name in CONCRETE)

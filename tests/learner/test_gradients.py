@@ -40,7 +40,7 @@ def traced(call: Call, text: str) -> tuple[dict, bytes, dict]:
 
 @pytest.fixture
 def ran() -> Callable[[Call, str, list[np.ndarray]], list[np.ndarray]]:
-    """Return a function that runs a task and returns its results on device 0, which has whole arrays."""
+    """Return a function that runs a task and returns the results of device 0. Each device has whole arrays."""
 
     def run(call: Call, text: str, inputs: list[np.ndarray]) -> list[np.ndarray]:
         reply, code, request = traced(call, text)

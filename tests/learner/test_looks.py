@@ -1,4 +1,4 @@
-"""Inspecting arrays during tracing."""
+"""Learner code can inspect layouts of arrays during tracing, but not their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time limits end endless code, and preparations shared by all children change no program."""
+"""Time limits end endless code. The MLIR context that all children share changes no program."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_timer_is_restored_after_a_timeout(traced: Callable[..., Any]) -> No
 
 
 def test_an_early_timer_signal_does_not_end_a_program(traced: Callable[..., Any]) -> None:
-    """The system's timer may count ticks of other processes, so the process's own clock decides."""
+    """The timer may count ticks of other processes, so a signal ends a program only if its own CPU time is used up."""
     text = "import os, signal\ndef f(a, *, mesh):\n    os.kill(os.getpid(), signal.SIGPROF)\n    return a\n"
     assert traced(text, A, seconds=60).reply == {"program": True}
 
@@ -47,7 +47,7 @@ def test_an_early_timer_signal_does_not_end_a_program(traced: Callable[..., Any]
 def test_system_time_counts_only_beyond_the_allowance(
     system: float, counted: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel's time to allocate memory depends on the load of the machine."""
+    """KERNEL_SECONDS of system time are free, because allocation of memory takes longer on a busy machine."""
     begun = os.times()
     now = os.times_result((begun.user + 3, begun.system + system, 0, 0, 0))
     monkeypatch.setattr(os, "times", lambda: now)

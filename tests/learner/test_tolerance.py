@@ -26,7 +26,7 @@ def test_jax_settings_are_restored_after_learner_code(traced: Callable[..., Any]
 
 
 def test_every_stand_in_is_removed_after_tracing(traced: Callable[..., Any]) -> None:
-    """No mesh, setting or inspection of one ask reaches the next."""
+    """No mesh or setting of one ask is left for the next ask."""
     owners = [jax, jax.debug, jax.lax, jax.sharding, jax.profiler, jax.distributed, type(jax.config), Tracer, jax.set_mesh]  # fmt: skip
     before = [dict(o.__dict__) for o in owners]
     text = f"{IMPORTS}jax.set_mesh(jax.make_mesh((8,), ('x',)))\nimport nothing_such\ndef f(a, *, mesh):\n    jax.set_mesh(mesh)\n    mesh.__enter__()\n    print(a.sharding)\n    return a\n"
@@ -46,7 +46,7 @@ def test_a_mesh_set_by_one_ask_is_unset_for_the_next(devices: int) -> None:
 
 
 def test_jax_still_has_every_function_that_stand_ins_replace() -> None:
-    """If this fails, JAX has changed: see ``tolerance`` and ``looks``, and also run ``test_styles``."""
+    """If this test fails, JAX has changed. Then adapt ``tolerance`` and ``looks``, and run ``test_answering``."""
     assert isinstance(jax.set_mesh, type) and callable(jax._src.core.trace_state_clean)  # type: ignore[attr-defined]
     assert "jax_num_cpu_devices" in jax.config.values  # type: ignore[attr-defined]
     assert isinstance(jax._src.mesh.thread_resources.stack, list)  # type: ignore[attr-defined]
@@ -56,14 +56,14 @@ def test_jax_still_has_every_function_that_stand_ins_replace() -> None:
 
 
 def test_every_name_that_is_replaced_is_one_of_jaxs(devices: int) -> None:
-    """Old spellings and names of computed arrays are exceptions. If this fails, JAX has moved something."""
+    """JAX need not have old names and methods of computed arrays. If this test fails, JAX has moved a function."""
     names = {(getattr(owner, "__name__", ""), name) for owner, name, _ in stand_ins() if not hasattr(owner, name)}
     computed = {
         ("Tracer", name) for name in ("block_until_ready", "copy_to_host_async") if hasattr(jax.numpy.ones(1), name)
     }
     assert names <= {("jax.lax", "pvary"), ("jax.sharding", "use_mesh"), *computed}
     assert jax.config.update.__func__ is type(jax.config).update
-    assert "trace_state_clean" in jax.set_mesh.__init__.__code__.co_names  # the function that ``_anywhere`` replaces
+    assert "trace_state_clean" in jax.set_mesh.__init__.__code__.co_names  # ``_anywhere`` replaces this function
 
 
 def test_stand_ins_are_called_instead_of_jaxs_functions(devices: int) -> None:

@@ -1,4 +1,4 @@
-"""Shared parts of learners' texts."""
+"""Parts of learner code that several tests use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Example reports, a class, hostile text, and readers of rendered pages."""
+"""Example reports, an example class, hostile text, and a parser that reads rendered pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A class's answers, as multiples of the right answer."""
+"""The class page shows the answers to a question as multiples of the right answer."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_cases_that_need_review_are_first_on_the_page() -> None:
     "note", ["c3 (1).py is graded as c3.py", "cell 3 of c3.ipynb: NameError: name 'x' is not defined"]
 )
 def test_a_missing_exercise_needs_review_only_if_a_file_may_hold_it(note: str) -> None:
-    """A note about a file that was graded says nothing about the missing exercise."""
+    """Only an unread file may contain the missing exercise. A note about a graded file is no reason for a review."""
     nothing = exercise([result("a", "failed")], handed_in=False)
     for exercises in ([nothing], [exercise([result()]), nothing]):
         assert summarise([make_report(*exercises, notes=[note])]).attention == []
@@ -73,7 +73,7 @@ def test_a_missing_exercise_needs_review_only_if_a_file_may_hold_it(note: str) -
 def test_a_document_beside_graded_files_needs_review_only_if_it_is_named_after_what_is_missing(
     name: str, listed: bool
 ) -> None:
-    """Otherwise each student who adds a document and leaves out an exercise needs review."""
+    """Without this rule, every student with a document and a missing exercise would need review."""
     done, missing = exercise([result()]), exercise([result("a", "failed")], exercise="c1_local", handed_in=False)
     other = exercise([result("b", "failed")], exercise="e1_ring", module="05_rings", handed_in=False)
     unread = [f"{name} {A_DOCUMENT}; write your answers into a .py file"]
@@ -82,7 +82,7 @@ def test_a_document_beside_graded_files_needs_review_only_if_it_is_named_after_w
 
 
 def test_a_student_with_an_empty_folder_needs_no_review(tmp_path: Path) -> None:
-    """This student is already counted in the line about students who have not handed in a module."""
+    """The class page already counts this student among the students who handed in nothing."""
     missing = exercise([result("a", "failed")], handed_in=False)
     empty = read_(tmp_path)
     assert len(empty.unread) == 1 and empty.unread[0].endswith(IS_EMPTY)
@@ -92,7 +92,7 @@ def test_a_student_with_an_empty_folder_needs_no_review(tmp_path: Path) -> None:
 
 
 def test_a_program_that_crashed_xla_twice_needs_review() -> None:
-    """It is a failure of the submission, but honest code can cause it."""
+    """The submission fails, but honest code can crash XLA, too."""
     died = result(
         "value", "failed", reason="total: XLA ended the process twice while running this program: Check failed"
     )

@@ -34,7 +34,7 @@ browser_only = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium
 
 
 def drawn(students: int) -> list[Report]:
-    """Draw a class from a seed: four modules of five exercises, misconceptions, answers, notes, pending checks."""
+    """Return reports of a class, drawn from a seed: four modules of five exercises each, and all kinds of results."""
     return [_student(f"student{i:03}", random.Random(i)) for i in range(students)]
 
 

@@ -1,4 +1,4 @@
-"""Facts about a program, on a terminal and as JSON."""
+"""The text and the JSON of ``explain``: facts about a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels of a class with individual numbers."""
+"""Labels of questions on the class page, if each student's question has numbers of its own."""
 
 from __future__ import annotations
 

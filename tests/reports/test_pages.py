@@ -107,7 +107,7 @@ def test_a_fragment_uses_inline_styles_only() -> None:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 def test_the_reason_is_the_widest_column_in_a_notebook(tmp_path: Path) -> None:
-    """Jupyter gives all columns equal widths, so without a style a picture gets a third of the page."""
+    """Jupyter gives all columns equal widths. Without a style, the column with pictures would be too narrow."""
     jupyter = "<style>table { table-layout: fixed; } td { text-align: right; }</style>"
     (tmp_path / "book.html").write_text(jupyter + render_fragment(mixed().exercises[0]), encoding="utf-8")
     with chromium() as page:

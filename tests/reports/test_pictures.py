@@ -1,4 +1,4 @@
-"""The devices that hold each block, in words."""
+"""A text that names the devices that hold each block of an array."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ CHIPS = {"v3": "v3:4x2", "v4p": "v4p:2x2x2", "v5e": "v5e:2x4", "v5p": "v5p:2x2x2
 
 
 def three_kinds(a, w):
-    """Return a matmul, and a permute, a gather and a sum that the matmul does not need."""
+    """Compute a matmul, a permute, a gather and a sum. The matmul does not need the other results."""
     sent = lax.ppermute(a[:64], "x", [(i, (i + 1) % 8) for i in range(8)])
     return a @ w, sent, lax.all_gather(a[:8], "x"), lax.psum(w[:64], "x")
 
@@ -71,7 +71,7 @@ def test_each_profile_is_compared_with_the_right_other_one(profile: str, other: 
 def test_the_text_names_the_part_that_differs_most_in_the_direction_of_the_step(
     matmuls: int, other: int, waiting: int, text: str
 ) -> None:
-    """``matmuls``, ``other`` and ``waiting`` are differences from the clock's times, in microseconds."""
+    """Change the clock's times of matmuls, other kernels and waiting by these microseconds."""
     clock = of(three_kinds, "v5p:2x2x2", "v5p")
     more = [10**6 * n for n in (matmuls, other, waiting)]
     compiled = clock.step + sum(more), clock.products + more[0], clock.idle + more[2]

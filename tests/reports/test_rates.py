@@ -1,4 +1,4 @@
-"""Rates of a class: common misconceptions, and results that no rate counts."""
+"""The rates of failures and misconceptions in a class, and the results that these rates leave out."""
 
 from __future__ import annotations
 

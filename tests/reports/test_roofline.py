@@ -17,7 +17,7 @@ V5E = CHIPS["v5e"]
 
 
 def product(intensity: float, *, flops: int = 10**12, number: int = 0, line: int = 14) -> Span:
-    """Return a matmul with the time that v5e's roofline gives."""
+    """Return the span of a matmul. Its time is the time by v5e's roofline."""
     bytes_ = round(flops / intensity)
     return span(
         COMPUTE, "product", 0, 1e6 * max(flops / V5E.bf16, bytes_ / V5E.hbm_bw), number, line=line, flops=flops, bytes=bytes_

@@ -15,7 +15,7 @@ from tests.reports.example_reports import Nesting
 
 
 def ring(mesh: dict[str, int], axis: str, rounds: int, line: int | None = 12) -> Route:
-    """Return a route round one axis, equal on all other axes."""
+    """Return a route in which data move round one axis in ``rounds`` rounds, in each ring along this axis."""
     names, sizes = list(mesh), list(mesh.values())
     stride = 1
     for size in sizes[names.index(axis) + 1 :]:

@@ -1,4 +1,4 @@
-"""Statements on a terminal: no word of a table is cut."""
+"""Statements on a terminal: tables fit, and no word in a table is cut."""
 
 from __future__ import annotations
 

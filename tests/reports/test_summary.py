@@ -1,4 +1,4 @@
-"""The counts of a class."""
+"""The summary of a class: counts, means and warnings."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_late_penalties_that_move_the_mean_far_give_a_warning() -> None:
 
 
 def test_a_mean_moved_by_exactly_five_points_gives_no_warning() -> None:
-    """The sums of the percentages before and after differ from 5 points by a rounding error."""
+    """The means differ by 5 points and a rounding error, which must not count as more than 5 points."""
     effect = Effect(students=20, changed=1, before=Sums(20, 1.1 * 575.7), after=Sums(20, 1.1 * 575.7 + 100.00000000001))
     assert not effect.is_large
     assert Effect(students=20, changed=1, before=Sums(20, 0.0), after=Sums(20, 100.01)).is_large
@@ -97,7 +97,7 @@ def test_points_by_hand_are_counted_in_exercises_and_checks() -> None:
 
 
 def test_points_by_hand_for_pending_answers_give_no_warning() -> None:
-    """Otherwise each run of a course with a written question warns that points by hand changed the class."""
+    """Without this rule, every course with a written question would warn that points by hand changed the mean."""
     hand = ByHand(by="Bo", reason="r", graded=0, was=0)
     read = exercise([result("essay", "waiting", points=4, earned=3, by_hand=hand)], points=4, earned=3)
     whole = exercise([result("essay", "waiting", points=4)], points=4, earned=3, by_hand=hand)

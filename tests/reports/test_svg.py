@@ -68,7 +68,7 @@ WRONG = picture("actual", ("x", "y"), (8, 12)) | {"wrong": [0, 3]}
 
 
 def test_wrong_blocks_are_marked_in_page_text_and_words() -> None:
-    """A sign and an outline mark them, because colours identify devices."""
+    """A sign and an outline mark the wrong blocks. A colour cannot, because colours identify devices."""
     report = make_report(exercise([layout_failure(pictures=[WRONG])]))
     page = Nesting(render_html(report))
     assert page.text.count("✗ wrong") == 2 and "[0:2, 0:6] on (x=0, y=0), wrong" in dict(page.attributes)["aria-label"]

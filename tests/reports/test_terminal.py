@@ -69,7 +69,7 @@ def test_a_terminal_obeys_nothing_in_a_report() -> None:
     print_summary(summarise([evil_report()]), console)
     file = console.file
     assert isinstance(file, io.StringIO)
-    text = re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue())  # rich's own colours
+    text = re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue())  # rich itself writes these escape sequences for colours
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
     assert "[bold]markup[/bold]" in text
     assert "\x1b[31mred" not in file.getvalue()

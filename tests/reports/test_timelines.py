@@ -1,4 +1,4 @@
-"""Shared parts of all pictures of a timeline: the scale, omitted rounds of loops, and the words."""
+"""Parts that all pictures of a timeline share: the scale, the omitted rounds of loops, and the texts."""
 
 from __future__ import annotations
 

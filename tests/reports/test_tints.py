@@ -41,7 +41,7 @@ def linear(colours: np.ndarray) -> np.ndarray:
 
 
 def filled(ground: str, opacity: float) -> np.ndarray:
-    """Return the fills on a background, in linear RGB."""
+    """Return, in linear RGB, the colours of all fills with this opacity on a background."""
     return linear(np.array([opacity * rgb(tint) + (1 - opacity) * rgb(ground) for tint in TINTS]))
 
 

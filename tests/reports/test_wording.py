@@ -49,7 +49,7 @@ def test_students_see_their_own_layout_and_answer() -> None:
 
 
 def with_bonus(*, required: bool = True) -> Report:
-    """Return a report with 3 of 4 points of an extension and, if ``required``, full marks of an exercise."""
+    """Return a report with 3 of 4 points for an extension and, with ``required``, full marks for an exercise."""
     extra = [result("a", points=3), result("b", "failed", points=1)]
     extension = exercise(extra, exercise="c5_choose", module="04_more", extension=True)
     parts = [exercise([result("v", points=2)])] if required else []
@@ -144,7 +144,7 @@ def test_a_hint_of_several_results_is_shown_once_in_an_exercise() -> None:
 
 
 def test_results_of_a_file_in_which_nothing_was_written_are_shown() -> None:
-    """The exercise does not count as handed in, but its results show which line to begin with."""
+    """The exercise does not count as handed in, but its results show the line at which the student can begin."""
     blank = exercise([result("v", "failed", reason="line 9: f: not written yet")], handed_in=False)
     none = exercise([result("v", "failed", reason="f: nothing was handed in for this exercise")], handed_in=False)
     for one, said in ((blank, "line 9: f: not written yet"), (none, "nothing was handed in for this exercise")):

@@ -1,4 +1,4 @@
-"""Values count as data if they depend on an argument through any operation, loop, branch or call."""
+"""Values that depend on an argument count as data, through operations, loops, branches and calls."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from jax.sharding import NamedSharding, PartitionSpec as P
 
 
 def text_of(body: str, specs: str = "P('x', 'y')", out: str = "P('x', 'y')") -> str:
-    """Return a submission with this body of its per-device function."""
+    """Return a submission that calls ``shard_map`` with a per-device function with this body."""
     local = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
     return (
         f"{IMPORTS}\ndef local(a):\n{local}\n\ndef f(a, *, mesh):\n"
@@ -58,7 +58,7 @@ def look(traced: Callable[..., Any]) -> Callable[..., facts.Facts]:
 
 @pytest.fixture
 def execute(traced: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
-    """Return a function that runs a submission. Only the runner's reply has the compiler's collectives."""
+    """Return a function that runs a submission and returns the reply, which has also the compiler's collectives."""
 
     def execute(text: str, *args: Array, mesh: dict[str, int] | None = None) -> dict[str, Any]:
         made = traced(text, *args, mesh=mesh or MESH)
@@ -116,7 +116,7 @@ def test_collectives_are_in_program_order(look: Callable) -> None:
 
 
 def test_two_sums_of_two_arrays_are_two_collectives(look: Callable) -> None:
-    """The grader counts them as written, although XLA may merge them."""
+    """The grader counts both sums, although XLA may merge them into one collective."""
     found = look("return lax.psum(a, 'x') + lax.psum(2 * a, 'x')")
     assert counts(found) == [("all_reduce", 1)] * 2
 
@@ -135,7 +135,7 @@ def test_a_program_without_communication_has_no_collective(look: Callable) -> No
     ],
 )
 def test_an_axis_of_size_1_moves_nothing(look: Callable, body: str) -> None:
-    """Thus one budget fits meshes with and without this axis."""
+    """A collective over an axis of size 1 does not count. So one budget fits meshes with and without this axis."""
     mesh = {"x": 8, "y": 1}
     expect_no_collectives(Seen(mesh, collectives=look(body, mesh=mesh).collectives))
 
@@ -237,7 +237,7 @@ def test_rounds_of_loops_are_multiplied_out(look: Callable, body: str, count: in
     ],
 )  # fmt: skip
 def test_rounds_that_depend_on_data_are_unknown(look: Callable, body: str) -> None:
-    """The grader does not guess them. A check that counts collectives then fails with a reason."""
+    """The grader does not guess the number of rounds. Checks that count these collectives fail with a reason."""
     assert [c.count for c in look(body).collectives] == [UNKNOWN]
 
 
@@ -249,13 +249,13 @@ def test_a_counting_loop_runs_as_often_as_a_range(look: Callable, start: int, bo
 
 
 def runs(found: facts.Facts) -> dict[tuple[str, ...], Interval]:
-    """Return the number of sums over each set of axes, over all branches."""
+    """Return, for each set of axes, how many collectives over them one run of the program executes."""
     axes = {c.axes: [o for o in found.collectives if o.axes == c.axes] for c in found.collectives}
     return {a: total(of_one, lambda c: Interval.of(1)) for a, of_one in axes.items()}
 
 
 def test_a_collective_in_one_branch_has_an_interval_as_count(look: Callable) -> None:
-    """A collective in both branches occurs; one in a single branch may occur."""
+    """A program runs a collective over y once if both branches have it. It runs one in a single branch 0 or 1 times."""
     little, much = "lambda a: lax.psum(a, 'y')", "lambda a: lax.psum(lax.psum(a, 'x'), 'y')"
     for branches in (f"{little}, {much}", f"{much}, {little}"):
         found = look(f"return lax.cond(a[0, 0] > 0, {branches}, a)")
@@ -272,7 +272,7 @@ BUDGETS: list[dict[str, Any]] = [
 
 
 def test_a_branch_that_is_never_taken_hides_nothing(look: Callable) -> None:
-    """The decoy sends more than the other branch, but no budget fits both branches."""
+    """The decoy is a branch that no data select. Its collectives count, so no budget fits both branches."""
     decoy = "lambda a: a + lax.psum(lax.psum(lax.psum(a, 'x'), 'x'), 'x')"
     found = look(f"return lax.cond(a[0, 0] > 1e30, {decoy}, lambda a: a + lax.all_gather(a, 'x').sum(), a)")
     assert {(c.kind, c.count) for c in found.collectives} == {
@@ -322,17 +322,14 @@ def test_collectives_in_a_loop_condition_run_once_more_than_the_body(look: Calla
 
 
 def test_a_device_that_is_no_source_sends_nothing(look: Callable) -> None:
-    """Permutes along a line: the first device of each row only sends, the last one only receives."""
+    """In a permute along a line, the first device only sends. The last device only receives."""
     found = look("return lax.ppermute(a, 'x', [(i, i + 1) for i in range(3)])")
     (hop,) = found.collectives
     assert (hop.count, hop.sent, hop.senders, hop.shift) == (1, Interval(0, 64), (0, 1, 2, 3, 4, 5), None)
 
 
 def test_sent_bytes_are_summed_for_each_device(look: Callable) -> None:
-    """In a gather by permutes to a root, every device except the root sends once.
-
-    The sum of all permutes never counts.
-    """
+    """Three permutes send data to device 0. Each other device sends once, so its traffic is that of one permute."""
     body = "hop = lambda i: lax.ppermute(a, 'x', [(i, 0)])\nreturn hop(1) + hop(2) + hop(3)"
     found = look(body)
     assert Seen(MESH, collectives=found.collectives).traffic == {"x": Interval(0, 64)}
@@ -394,7 +391,7 @@ def f(a, *, mesh):
         ("return 2 * a", 0, 16),
         ("return a * a", 32, 16),  # counted like a matmul: 16 multiplications and 16 additions
         ("return a * (lax.axis_index('x') == 1)", 0, 2 + 16),  # a mask does not count as data; computing it takes two operations
-        ("return jnp.where(a > 0, a, 0)", 0, Interval(0, 32)),  # the data decide
+        ("return jnp.where(a > 0, a, 0)", 0, Interval(0, 32)),  # the number of operations depends on the data
         ("return jnp.where(jnp.arange(a.size).reshape(a.shape) > 3, a, 0)", 0, 0),
         ("b = a.astype('int32')\nreturn (b ^ b << 1).astype(a.dtype)", 0, Interval(0, 32)),
         ("return jnp.arange(9.0)[a.astype('int32') & 7]", 0, Interval(16, 80)),  # a negative index counts from the end
@@ -500,7 +497,7 @@ def test_the_compilers_sum_over_a_contracted_axis_is_seen(execute: Callable) -> 
 
 
 def test_the_compilers_gather_where_in_specs_do_not_match_is_seen(execute: Callable) -> None:
-    """The author's own collective is counted once, not again as the compiler's."""
+    """The collective in the source counts once, and not again as a collective of the compiler."""
     found = execute(text_of("return lax.psum(a, 'x')", "P()", "P()"), BLOCK)
     assert ("all_reduce", ("x",), 512, False) in in_brief(found)
     added = [c for c in found["collectives"] if c["by_compiler"]]
@@ -545,8 +542,8 @@ def f(a, *, mesh):
     there_and_back = lambda c: on(on(c * 2, None, 'x') + 1, 'x', None)
     return {body}
 """
-    # Leave out the sums that the compiler adds to the loop's condition. The compiler may also add one all-to-all before
-    # the loop.
+    # The test ignores sums that the compiler adds to the loop's condition. The compiler may also add one all-to-all
+    # before the loop.
     added = [c for c in collectives_of(execute(text, normal(8, 16, spec=("x", None)))) if c.kind == "all_to_all"]
     assert wanted in [c.count for c in added] and all(c.by_compiler for c in added)
     assert all(c.count.most <= wanted.most for c in added)
@@ -570,7 +567,7 @@ def sum_of(operand: str = "%p", groups: str = "{{0,1,2,3}}", number: int = 0) ->
 
 
 def test_a_marked_collective_with_other_properties_is_the_compilers() -> None:
-    """A collective of another kind, over other axes, or executed more often is the compiler's."""
+    """A compiled collective counts as the compiler's if its kind, axes or number differ from those of the source."""
     mesh, by_hand = {"x": 2, "y": 2}, Collective("all_reduce", ("x", "y"), 32, Interval.of(48))
     one = f"%r = f32[2,4] {sum_of()}"
 
@@ -647,7 +644,7 @@ def f(a, *, mesh):
 
 
 def fibres(axes: tuple[str, ...], mesh: dict[str, int]) -> groups.Groups:
-    """Return device numbers grouped by equal coordinates on all other axes."""
+    """Return groups of device numbers: in a group, only the coordinates along ``axes`` differ."""
     return groups.axis_groups(mesh, range(math.prod(mesh.values())), [(a, 1, None) for a in mesh if a in axes])
 
 
@@ -678,7 +675,7 @@ def test_groups_along_axes_are_recognised_in_any_order(mesh: dict[str, int], dat
 def test_groups_cross_every_axis_along_which_two_members_differ(
     members: list[list[int]], mesh: dict[str, int], axes: tuple[str, ...]
 ) -> None:
-    """Groups of some devices along an axis are partial. Groups of whole axes are not, in any mesh."""
+    """Groups that cross an axis but leave out devices along it are partial. Groups of whole axes are not partial."""
     assert groups.crossed_axes(members, mesh) == axes
     assert groups.are_partial(members, axes, mesh) == (mesh != {"x": 2, "y": 2, "z": 2})
 
@@ -687,7 +684,7 @@ ROUNDS = [[(0, 1), (2, 3)], [(0, 2), (1, 3)], [(0, 3), (1, 2)]]
 
 
 def test_all_reduces_over_pairs_count_under_their_axis(look: Callable) -> None:
-    """Three rounds of pairs over x move as many bytes as a gather, so a budget of x must count them."""
+    """Three all-reduces over pairs send as many bytes as a gather over x, so the traffic over x must include them."""
     pairs = f"for pairs in {ROUNDS}:\n    a = a + lax.psum(a, 'x', axis_index_groups=pairs)\nreturn a"
     found = look(pairs).collectives
     assert [(c.kind, c.axes, c.partial, c.sent) for c in found] == [("all_reduce", ("x",), True, 64)] * 3
@@ -717,7 +714,7 @@ def test_a_shift_along_an_axis_is_a_permute_over_it(mesh: dict[str, int], data: 
 
 @given(st.integers(0, 1 << 20), st.integers(2, 64))
 def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(part: int, members: int) -> None:
-    """On a ring, each device sends all but one of the ``members`` parts, once or twice."""
+    """In a ring of ``members``, a device sends all parts except one: once for a gather, twice for an all-reduce."""
     size = part * members
     scatter = groups.sent_bytes("reduce_scatter", size, members)
     assert scatter == groups.sent_bytes("all_gather", part, members) == size - part
@@ -768,7 +765,7 @@ def named_groups(*axes: str, mesh: str = '<["x"=4, "y"=2]>', which: str = "@mesh
         (['name = "ring"'], '<["ring"=8]>', "@mesh_0", ("x", "y")),  # the learner created this mesh
         (['name = "ring", sub_axis_info = (1)4'], '<["ring"=8]>', "@mesh_0", ("x",)),
         (['name = "ring", sub_axis_info = (4)2'], '<["ring"=8]>', "@mesh_0", ("y",)),
-        (['name = "ring", sub_axis_info = (2)4'], '<["ring"=8]>', "@mesh_0", ("x", "y")),  # halves of x with y
+        (['name = "ring", sub_axis_info = (2)4'], '<["ring"=8]>', "@mesh_0", ("x", "y")),  # each group has half of x, and y
         (['name = "x", sub_axis_info = (1)2', 'name = "x", sub_axis_info = (2)2'], '<["x"=4, "y"=2]>', "@mesh_0", ("x",)),
         (['name = "x"'], '<["x"=2, "y"=4], device_ids=[0, 2, 4, 6, 1, 3, 5, 7]>', "@mesh_0", ("y",)),
         (['name = "p"'], '<["x"=4, "y"=2]>', INLINE.format(""), ("x",)),
@@ -807,7 +804,7 @@ def groups_in(attributes: str, mesh: dict[str, int]) -> groups.Groups | None:
 
 @given(meshes, st.data())
 def test_all_spellings_of_groups_are_read_alike(mesh: dict[str, int], data: st.DataObject) -> None:
-    """The spellings are ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` and ``mesh['x'=4,'y'=2] {'x'}``."""
+    """XLA writes groups as ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` or ``mesh['x'=4,'y'=2] {'x'}``."""
     axes = tuple(a for a in mesh if data.draw(st.booleans()))
     wanted = fibres(axes, mesh)
     listed = ",".join("{" + ",".join(map(str, g)) + "}" for g in wanted)
@@ -852,7 +849,7 @@ def test_hlo_bytes_of_shapes(shape: str, size: int) -> None:
 
 
 def program(*lines: str, more: str = "") -> str:
-    """Return a compiled program with one computation, which has these lines after f32[2,4] %p and f32[2] %q."""
+    """Return the text of a compiled program with the parameters f32[2,4] %p and f32[2] %q and these lines."""
     inside = ["%p = f32[2,4]{1,0} parameter(0)", "%q = f32[2]{0} parameter(1)", *lines]
     return (
         "HloModule m\n" + more + "\nENTRY %main (p: f32[2,4], q: f32[2]) -> f32[] {\n  " + "\n  ".join(inside) + "\n}\n"

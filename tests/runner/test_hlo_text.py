@@ -1,4 +1,4 @@
-"""The text of compiled programs. Facts read from it are in ``test_facts.py``."""
+"""Split the text of compiled programs. ``test_facts.py`` tests the facts that the runner reads from this text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from grader.runner.hlo_text import instruction, until
 
 
 def letter_by_letter(text: str, end: str) -> tuple[str, str]:
-    """Split by the definition: count brackets, and ignore the content of strings."""
+    """Split the text at the first ``end`` that is outside of brackets and strings."""
     depth, quoted, escaped = 0, False, False
     for at, char in enumerate(text):
         if quoted:

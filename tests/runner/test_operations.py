@@ -112,5 +112,5 @@ def test_a_large_program_has_no_operations(monkeypatch: pytest.MonkeyPatch) -> N
     program = read(lambda a: a * 2 + 1, [A], P("x", "y"), mesh=MESH)
     assert len(list(program.walk())) > 3
     monkeypatch.setattr(operations, "MAX_OPERATIONS", 3)
-    with pytest.raises(AssertionError):  # ``read`` asserts that the runner returned operations
+    with pytest.raises(AssertionError):  # the runner returns no operations, and ``read`` asserts that it does
         read(lambda a: a * 2 + 1, [A], P("x", "y"), mesh=MESH)

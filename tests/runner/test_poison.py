@@ -1,4 +1,4 @@
-"""Replace the results of an operation, and see whether the program's results move."""
+"""Replace the results of one operation, and test whether the program's results change."""
 
 from __future__ import annotations
 

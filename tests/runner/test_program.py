@@ -1,4 +1,4 @@
-"""The canonical form: nothing outside it affects a result, and programs that do more than compute are refused."""
+"""The canonical form has everything that affects a program's result. Programs that do more than compute are refused."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_arguments_have_the_requested_shardings_not_the_programs() -> None:
 
 
 def test_the_name_of_a_mesh_does_not_change_the_form() -> None:
-    """Otherwise a mesh's name, which is copied into the attributes of main's arguments, can add attributes."""
+    """JAX writes the mesh's name into attributes of arguments. A crafted name must not add attributes there."""
     name = "mesh, [{\\22y\\22}]>, jax.buffer_donor = true, note.x = #sdy.sharding<@mesh"
     text = f'module {{ sdy.mesh @"{name}" = <["x"=4, "y"=2]> {MESHES} {main("%0 = stablehlo.negate %a : tensor<8xf32>")} }}'
     assert '@main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})' in form(text).text
@@ -188,7 +188,7 @@ RESOURCE = (
 
 
 def test_a_constant_outside_of_the_text_is_refused() -> None:
-    """Its name depends on programs that were read before, so the facts of the program would depend on them too."""
+    """The constant's name depends on programs that were read before. The program's facts must not depend on them."""
     with pytest.raises(
         ProgramRefused,
         match=r"the program stores a constant's values in a separate resource \(dense_resource\), which is not allowed",
@@ -198,7 +198,7 @@ def test_a_constant_outside_of_the_text_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["chlo.erf", "chlo.tan", "mhlo.topk", "x.y"])
 def test_a_composite_runs_its_own_body(name: str) -> None:
-    """XLA uses its own operations for some names. Then the body, from which facts are read, would not run."""
+    """The grader reads facts from the body. XLA must not run its own operation of this name in place of the body."""
     body = f'%0 = stablehlo.composite "{name}" %a {{decomposition = @g, version = 1 : i32}} : (tensor<8xf32>) -> tensor<8xf32>'
     code = code_of(honest(body, MAIN.replace("public @main", "private @g")))
     request = {"args": [ARGUMENT], "mesh": MESH, "cotangents": [], "steps": 1, "fed": [], "files": []}
@@ -234,7 +234,7 @@ def test_deep_nesting_is_refused() -> None:
 
 
 def test_jax_still_compiles_the_module_that_it_gets(traced: Callable[..., Any]) -> None:
-    """This test fails if JAX no longer keeps the lowered module where ``compiled_on`` replaces it."""
+    """``compiled_on`` puts another module into JAX's lowered program. This test fails if JAX does not compile it."""
     made = traced("def f(a, *, mesh):\n    return a * 3\n", normal(8, spec=("x",)))
     value = np.arange(8, dtype=np.float32)
     _, blobs = execution.execute(made.request, made.program, [[value]])
@@ -245,7 +245,7 @@ def test_jax_still_compiles_the_module_that_it_gets(traced: Callable[..., Any]) 
 
 
 def asks(traced: Callable[..., Any]) -> dict[str, tuple[dict, bytes, list]]:
-    """Return requests with different results. Each one differs from the others in one field."""
+    """Return requests with different results, by name. The first one differs from each of the others in few fields."""
     text = "def f(a, b, *, mesh):\n    return a - 2 * b\n"
     a, b = normal(8, spec=("x",)), normal(8, spec=("x",))
     one = np.arange(8, dtype=np.float32)

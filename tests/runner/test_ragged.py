@@ -56,7 +56,7 @@ def members(mesh: dict[str, int], axis: Any) -> int:
 
 
 def ran(made: Traced, inputs: list[np.ndarray]) -> np.ndarray:
-    """Return the result of the devices at 0 along all other axes, as [members, ROOM, WIDTH]."""
+    """Return the results as [members, ROOM, WIDTH]. Of the devices with equal results, one is enough."""
     header, blobs = execution.execute(made.request, made.program, [inputs])
     assert "fault" not in header, header
     assert header["added"] == []
@@ -68,7 +68,7 @@ def ran(made: Traced, inputs: list[np.ndarray]) -> np.ndarray:
 
 
 def sizes_that_fit(draw: Any, n: int, each: int) -> np.ndarray:
-    """Draw ``[from, slice]`` such that no device sends or gets more rows than there is room for."""
+    """Draw the number of rows in each slice, as [sender, slice]. No device sends over ROWS or gets over ROOM rows."""
     sizes = np.zeros((n, n * each), np.int32)
     for i in range(n):
         for k in range(n * each):
@@ -78,7 +78,7 @@ def sizes_that_fit(draw: Any, n: int, each: int) -> np.ndarray:
 
 
 def arguments(sizes: np.ndarray, each: int, seed: int = 0) -> list[np.ndarray]:
-    """Return operand, output, offsets and sizes for ``sizes``. Received rows are in order, grouped by sender."""
+    """Return the six arguments of ragged_all_to_all for slices of these sizes. Receivers store rows by sender."""
     n, rng = len(sizes), np.random.default_rng(seed)
     operand, output = (rng.standard_normal((n * rows, WIDTH)).astype(np.float32) for rows in (ROWS, ROOM))
     starts = np.cumsum(sizes, 1, dtype=np.int32) - sizes
@@ -93,9 +93,9 @@ def arguments(sizes: np.ndarray, each: int, seed: int = 0) -> list[np.ndarray]:
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data(), st.sampled_from(MESHES), st.sampled_from([1, 2]))
 def test_ragged_all_to_all_computes_what_jax_documents_and_facts_hold(data: Any, where: Any, each: int) -> None:
-    """Compare the grader, which runs it by blocks, with the interpreter.
+    """Compare the runner, which moves blocks, with the tests' interpreter.
 
-    The interpreter runs it slice by slice, as JAX documents it, and counts the bytes.
+    The interpreter moves slice by slice, as JAX documents the operation, and counts the bytes.
     """
     mesh, axis = where
     made = traced(mesh, axis, each)
@@ -133,7 +133,7 @@ def test_sent_bytes_are_bounded_where_a_device_sends_rows_to_all() -> None:
     ids=["expected", "sent", "starts beyond", "starts before", "lands beyond", "lands before", "negative"],
 )
 def test_a_slice_that_does_not_fit_arrives_nowhere(which: int, value: int) -> None:
-    """XLA leaves the result undefined. In the grader, these rows stay unchanged."""
+    """In XLA, the receiver's rows are undefined. In the grader, these rows stay unchanged."""
     inputs = arguments(np.full((4, 4), 1, np.int32), 1)
     made = traced({"x": 4}, "x")
     right = ran(made, inputs)
@@ -181,7 +181,7 @@ def f(operand, output, starts, sizes, to, expected):
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "int8", "complex64", "float8_e4m3fn", "bool"])
 def test_rows_of_any_type_are_moved(dtype: str) -> None:
-    """Change the type in a program that JAX wrote. Draw the rows as float32, and convert them to the type."""
+    """Replace float32 by ``dtype`` in a program that JAX wrote, and run it with rows of this type."""
     made = traced({"x": 4}, "x")
     text = made.form.text
     names = {"bfloat16": "bf16", "int8": "i8", "complex64": "complex<f32>", "float8_e4m3fn": "f8E4M3FN", "bool": "i1"}
@@ -231,7 +231,7 @@ def form(call: str = CALL, *, types: list[str] = TYPES, groups: str = GROUPS, mo
 
 
 def test_only_the_groups_of_a_ragged_all_to_all_are_kept() -> None:
-    """Everything else in a custom call is removed: aliases, layouts, effects, computations, channels."""
+    """The canonical form drops all other attributes of the custom call, such as effects and channels."""
     plain = form()
     assert plain.text.count("ragged_all_to_all") == 1
     for more in (", has_side_effect = true", ', mhlo.frontend_attributes = {x = "y"}', ', whatever = "z"'):

@@ -66,7 +66,7 @@ def refusal(reply: tuple[dict, list[bytes]]) -> str:
 
 
 def test_an_unreduced_result_is_the_learners_fault() -> None:
-    """JAX cannot say which device holds which part. Such a result must fail, not stay pending."""
+    """A result that is not yet summed over devices must fail as the learner's mistake, and not stay pending."""
     result = 'tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}'
     code = code_of(honest().replace("-> tensor<8xf32> {", f"-> ({result}) {{", 1))
     ask = {"args": [ARGUMENT], "cotangents": [], "steps": 1, "fed": [], "mesh": MESH, "files": []}
@@ -101,7 +101,7 @@ def test_results_are_a_flat_list_in_any_wrapping(ran: Callable) -> None:
 
 
 def test_replicas_come_from_every_device(ran: Callable) -> None:
-    """This includes unequal replicas, which JAX treats as equal."""
+    """The grader reads each device's copy. Copies may differ, although JAX treats them as equal."""
     text = f"""{IMPORTS}
 def f(a, *, mesh):
     local = lambda a: a + lax.axis_index("x")
@@ -186,7 +186,7 @@ def f(a, b, *, mesh):
 
 
 def test_a_cached_result_gets_the_lines_of_each_program(ran: Callable, traced: Callable) -> None:
-    """The result is cached, but the lines come from each program."""
+    """Two programs that differ only in line numbers run once. Each reply has the line numbers of its own program."""
     later = SHIFT.replace("def f(", "# a comment\n\n\ndef f(")
     value = RNG.standard_normal((8, 4)).astype(np.float32)
     replies = []
@@ -194,7 +194,7 @@ def test_a_cached_result_gets_the_lines_of_each_program(ran: Callable, traced: C
         made = traced(text, A)
         replies.append(execution.execute(made.request, made.program, [[value]]))
     (one, first), (two, second) = replies
-    assert first is second  # the program ran once
+    assert first is second  # only the first program ran
     assert two["collectives"][0]["line"] == one["collectives"][0]["line"] + 3
 
 
@@ -227,7 +227,7 @@ def test_layouts_are_read_from_the_devices(ran: Callable, spec: list, sizes: tup
     ],
 )
 def test_a_program_of_other_arguments_is_refused(traced: Callable, other: Array, reason: str) -> None:
-    """A submission may contain a program that was traced for other arguments."""
+    """A hostile submission may return a program that was traced for other arguments than those of the request."""
     asked = traced("def f(a, *, mesh):\n    return a\n", other).request
     value = other.sample({}, RNG)
     assert reason in refusal(execution.execute(asked, traced(SHIFT, A).program, [[value]]))
@@ -350,9 +350,9 @@ def test_results_of_recently_used_programs_are_cached() -> None:
 
 
 def test_jax_compiles_a_replaced_module() -> None:
-    """``lowered._lowering._hlo`` is replaced.
+    """The grader replaces ``lowered._lowering._hlo``.
 
-    If JAX keeps its module elsewhere, all results are zeros, and this test fails.
+    If JAX keeps its module elsewhere, JAX compiles the old module, and this test fails.
     """
     stand_in: Any = jax.jit(lambda x: x * 0).lower(1.0)
     program: Any = jax.jit(lambda x: x + 1).lower(1.0)

@@ -1,4 +1,4 @@
-"""A program that runs several times, with results fed back as arguments."""
+"""A program runs for several steps. Some results of a step are arguments of the next step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker in every tier that works on this machine."""
+"""Fixtures: a worker in each sandbox tier that works on this machine."""
 
 from __future__ import annotations
 

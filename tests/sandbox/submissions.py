@@ -1,4 +1,4 @@
-"""Requests to workers, for tests in every tier that works on this machine."""
+"""Send requests to workers, and list the sandbox tiers that work on this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMITS = Limits(trace_seconds=3, total_seconds=12, run_seconds=20)
 
 
 def ask(text: str, worker: Worker, cases: int = 1) -> list[dict]:
-    """Call the function ``f()`` of a file, and return the frames."""
+    """Send a file to a worker, with the request to call its function ``f()``. Return the worker's frames."""
     question = {"kind": "function", "task": "f", "cases": [{"dict": []}] * cases}
     return [frame for frame, _ in worker.trace({"name": "a.py", "chunks": [["a.py", text]]}, [question])]
 

@@ -29,7 +29,7 @@ from tests.sandbox.submissions import WORKING
 
 
 class Machine:
-    """A process and a clock that the test advances."""
+    """A simulated process and a simulated clock. The test advances both."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.cpu, self.now = 3.0, 100.0
@@ -65,7 +65,7 @@ def test_computing_counts_even_with_little_of_a_core(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("share", [0.0, 0.005, 0.01, 0.05, 0.5])
 def test_idle_time_counts_like_cpu_time(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
-    """The amount of computing between two sleeps makes no difference."""
+    """An allowance of 20 s ends after 20 s of sleep, however much the process computes between two sleeps."""
     machine = Machine(monkeypatch)
     allowed = machine.allows(20, always)
     assert machine.ended_after(allowed, share) == pytest.approx(20, abs=0.5)
@@ -97,7 +97,7 @@ def test_the_cpu_time_of_another_process_is_known() -> None:
 
 @contextmanager
 def running(text: str) -> Iterator[int]:
-    """Yield the number of a Python process that runs a text, once it has printed a line."""
+    """Start a Python process with this code. Wait until it prints a line, and yield the process's number."""
     with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout and process.stdout.readline()
@@ -112,7 +112,7 @@ def waited(pid: int) -> float:
 
 
 def watched(pid: int, samples: int) -> tuple[float, float]:
-    """Return the idle seconds of a process during about this many samples, and the wall seconds of that time."""
+    """Take this many samples of a process. Return its idle seconds, and the wall seconds that the sampling took."""
     idle, began = IdleTime(pid), time.monotonic()
     for _ in range(samples):
         time.sleep(idle.due_in)
@@ -158,7 +158,7 @@ def test_a_process_is_idle_however_it_waits(how: str) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 @pytest.mark.parametrize("how", COMPUTES)
 def test_a_process_that_waits_for_a_core_is_not_idle(how: str) -> None:
-    """Four processes share a core, so this one waits most of the time."""
+    """Four processes share a core, so the watched process waits for the core most of the time."""
     pin = f"import os; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}})\n"
     loop = pin + BEGIN + COMPUTES["alone"]
     with running(loop), running(loop), running(loop), running(pin + BEGIN + COMPUTES[how]) as pid:

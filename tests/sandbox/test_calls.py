@@ -1,4 +1,4 @@
-"""The filter and its table: the answer to each system call, in every sandbox and on every architecture."""
+"""The filter allows and refuses system calls as its table says, in every sandbox and on every architecture."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PROBES = {335, 336}
 
 
 def answer(machine: str, number: int, arguments: list[int], architecture: int | None = None) -> int | str | None:
-    """Return the error that the filter answers, None if it makes the call, or ``killed``."""
+    """Return the filter's decision on a call: the error number, None if it allows the call, or ``killed``."""
     program = filter_program(machine, PID)
     lines = [struct.unpack("HBBI", program[i : i + 8]) for i in range(0, len(program), 8)]
     about = struct.pack("<IIQ6Q", number, architecture or ARCHITECTURES[machine][1], 0, *arguments)
@@ -62,7 +62,7 @@ def by_number(machine: str) -> dict[int, SystemCall]:
 
 
 def by_table(machine: str, number: int) -> int | None:
-    """Return the table's answer to a call with arguments of all ones, which fulfil no rule."""
+    """Return the error that the table gives for a call, or None. The arguments have all bits set, so no rule fits."""
     call = by_number(machine).get(number)
     if call is None:
         return ENOSYS if number >= NEWER else EPERM
@@ -130,7 +130,7 @@ def test_numbers_are_those_of_libseccomp() -> None:
 
 
 def test_the_table_has_the_calls_that_were_measured() -> None:
-    """``clone3`` is newer than ``NEWER``, so the C library uses ``clone`` instead."""
+    """The table has all measured calls except ``clone3``. The filter refuses it, and the C library calls ``clone``."""
     rows = (ROOT / "bench" / "system_calls.txt").read_text().split(" call\n")[1].splitlines()
     measured = {row[22:].split()[0] for row in rows}
     assert len(measured) > 20 and measured - {call.name for call in CALLS} == {"clone3"}
@@ -167,7 +167,7 @@ def f():
 
 
 def test_every_call_answers_as_the_table_says(confined: Worker) -> None:
-    """Try calls 0 to 600 and some larger numbers. Calls that no kernel has yet are refused too."""
+    """A program tries calls 0 to 600 and some larger numbers. The filter also refuses calls that no kernel has yet."""
     machine = os.uname().machine
     known = by_number(machine)
     unasked = {n for n, call in known.items() if call.name in NEVER_RETURN} | (PROBES if machine == "x86_64" else set())
@@ -182,7 +182,7 @@ def test_every_call_answers_as_the_table_says(confined: Worker) -> None:
 
 
 def filters_at(folder: str) -> set[int]:
-    """Return the numbers of filters that the threads of workers in a folder have."""
+    """Return the set of numbers: how many filters each thread of the workers in a folder has."""
     workers = [p for p in processes_at(folder) if b"start.py" in (p / "cmdline").read_bytes().split(b"\0")[4]]
     status = [(task / "status").read_text() for p in workers for task in (p / "task").iterdir()]
     return {int(line.split()[1]) for text in status for line in text.splitlines() if "Seccomp_filters" in line}
@@ -190,7 +190,7 @@ def filters_at(folder: str) -> set[int]:
 
 @pytest.mark.parametrize("tier", CONFINED)
 def test_the_process_that_runs_programs_has_the_filter_in_all_threads(tier: str) -> None:
-    """sandlock has one filter itself. The worker that forks the children of submissions has no other filter."""
+    """sandlock itself adds one filter. A worker that traces has no further filter; only its children have one."""
     own = {"sandlock": 1, "bwrap": 0}[tier]
     with Worker("run", tier, 2, LIMITS) as one:
         assert one.runs()
@@ -261,7 +261,7 @@ def f():
 @LINUX
 @pytest.mark.parametrize("tier", ["none", *CONFINED])
 def test_calls_that_reach_beyond_the_process_are_refused(tier: str) -> None:
-    """As a control, the kernel executes most of the calls without a sandbox."""
+    """As a control, the tier "none" has no sandbox. There the kernel executes most of these calls."""
     with Worker("trace", tier, 2, LIMITS) as one:
         made = dict(decode(value(ask(ATTACKS, one))))
     refused = {name for name, error in made.items() if error in (errno.EPERM, errno.ENOSYS)}
@@ -337,7 +337,7 @@ def test_files_threads_and_jax_work_under_the_filter(confined: Worker) -> None:
 @pytest.mark.parametrize("module", [module.id for module in find_course(ROOT).config.modules])
 @pytest.mark.parametrize("tier", CONFINED[1:])
 def test_references_are_traced_in_every_sandbox(tier: str, module: str) -> None:
-    """``make verify`` grades references and alternatives in the default sandbox. The filter is the same in all."""
+    """``make verify`` grades references and alternatives in the default sandbox. This test uses the other sandboxes."""
     course = find_course(ROOT)
     names = [name for name in course.exercises if course.module_of[name] == module]
     lost, traced = list[str](), 0

@@ -54,7 +54,7 @@ READ = "import os\ndef f():\n    os.close(os.open({path!r}, os.O_RDONLY))\n    r
 
 @pytest.mark.parametrize("tier", ["none", *CONFINED])
 def test_reading_a_file_leaves_its_access_time_unchanged(tier: str) -> None:
-    """Otherwise access times show a later submission the files that an earlier submission read."""
+    """From access times, a later submission could learn which files an earlier submission read."""
     path = Path(needs.packages()["opt_einsum"], "__init__.py")
     before = path.stat()
     with Worker("trace", tier, 2, LIMITS) as one:
@@ -76,7 +76,7 @@ def test_reading_a_file_leaves_its_access_time_unchanged(tier: str) -> None:
 
 
 def mountinfo(folder: str) -> list[str]:
-    """Return what the processes that work in a folder have mounted."""
+    """Return the mounts of the processes that work in a folder, as lines of ``mountinfo``."""
     found = list[str]()
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -105,7 +105,7 @@ def f():
 
 @pytest.mark.parametrize("tier", WORKING)
 def test_other_processes_are_out_of_reach(tier: str) -> None:
-    """The others are this process, the worker, and a worker of another submission."""
+    """A program can reach neither the grader's process, nor its worker, nor the worker of a different submission."""
     with Worker("trace", tier, 8, LIMITS) as worker, Worker("trace", tier, 8, LIMITS) as other:
         worker.await_ready()
         other.await_ready()
@@ -131,12 +131,12 @@ def powers(pid: int) -> int:
 
 
 def is_of_python(pid: int) -> bool:
-    """Return whether a process is the worker's: bwrap's own processes run no Python."""
+    """Return whether a process runs Python. The worker's processes do, and those of bwrap do not."""
     return Path(f"/proc/{pid}/cmdline").read_text().startswith(sys.executable)
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the process and all processes below it."""
+    """Return the numbers of a process and of all its descendants."""
     below = [int(n) for file in Path(f"/proc/{pid}/task").glob("*/children") for n in file.read_text().split()]
     return [pid, *(one for child in below for one in descendants(child))]
 
@@ -161,14 +161,14 @@ def test_a_process_with_too_many_threads_is_ended(worker: Worker) -> None:
 
 
 def alone(text: str, *arguments: str) -> list[str]:
-    """Return the words that a separate Python process prints."""
+    """Run code in a separate Python process, and return the words that it prints."""
     done = subprocess.run([sys.executable, "-c", text, *arguments], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 
 def test_imports_do_not_list_the_standard_librarys_folder_again() -> None:
-    """This test fails if a finder lists its folder again although ``invalidate_caches`` is replaced."""
+    """``settle_imports`` replaces ``invalidate_caches``. This test fails if Python still lists the folder again."""
     text = """
 import importlib, importlib.machinery, os, sys
 from grader.sandbox.confine import settle_imports

@@ -53,7 +53,7 @@ def test_asks_with_hidden_inputs_are_answered_last_with_consecutive_numbers(work
 
 
 def test_hidden_inputs_reach_a_process_only_after_all_other_asks(worker: Worker) -> None:
-    """While the source loads and other asks run, neither the process's memory nor its pipe has them."""
+    """While the source loads and other asks run, hidden inputs are neither in the process's memory nor in its pipe."""
     text = f"{SEARCH}\nearly = seen()\ndef f(n): return [early, seen()]\ndef g(n): return n"
     public, secret = call("f", n=1), call("g", n=HIDDEN)
     assert answers(staged(worker, text, [public], [secret])) == [{"list": [{"list": []}, {"list": []}]}, HIDDEN]
@@ -81,12 +81,12 @@ raise ValueError("told while loading")
     frames = staged(worker, text, [call("f", n=1)], [call("f", n=HIDDEN)])
     assert [f["body"].get("number") for f in frames[:-1]] == numbers
     assert answers(frames) == ["forged" if len(forged) == 2 else 1, HIDDEN]
-    if forged[0].get("loaded"):  # the forged message came first, and later messages about loading are ignored
+    if forged[0].get("loaded"):  # the forged message came first, and the keeper ignores later messages about loading
         assert not frames[1]["body"].get("faults")
 
 
 def test_the_keeper_names_the_frame_that_each_message_was_taken_for(worker: Worker) -> None:
-    """A message may have the keys of other messages, too."""
+    """A forged message with the keys of several frames counts as the frame that the keeper expects next."""
     text = """
 import json, os, struct
 data = json.dumps({"started": True, "loaded": True, "number": 0, "blobs": []}).encode()
@@ -98,7 +98,7 @@ def f(n): return n
 
 
 def test_a_child_that_does_not_read_does_not_block_the_keeper(worker: Worker) -> None:
-    """More data is sent than a pipe holds."""
+    """The keeper sends more data than a pipe holds."""
     text = "import os\nos.close(10)\ndef f(n): return 1"
     assert staged(worker, text, [call("f", n="x" * 500_000)], [])[-1]["end"] == "exited with 1"
     assert answers(staged(worker, "def f(n): return len(n)", [call("f", n="x" * 500_000)], [])) == [500_000]
@@ -110,7 +110,7 @@ def test_a_child_that_does_not_read_does_not_block_the_keeper(worker: Worker) ->
     ids=["deep", "numbers", "text"],
 )
 def test_the_grader_accepts_every_frame_that_the_keeper_accepts(worker: Worker, inner: str) -> None:
-    """Otherwise a frame that is wrapped and encoded again can exceed the grader's limits on depth and length."""
+    """The keeper wraps and encodes each frame again. The result must not exceed the grader's limits."""
     text = f"""
 import os, struct
 data = ('{{"loaded": true, "x": ' + {inner} + ', "blobs": []}}').encode()
@@ -126,7 +126,7 @@ def f(): return 1
 def test_the_first_frame_of_a_child_is_read_before_its_limits_are_checked(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Otherwise a late keeper checks the folder first, and its child seems never to have started."""
+    """If the keeper checked the folder first, it would report that the child never started."""
     monkeypatch.setattr("grader.sandbox.keeper.is_over_quota", lambda folder: True)
     monkeypatch.setattr("grader.sandbox.keeper.LOOK_SECONDS", 0.0)
     monkeypatch.setattr(
@@ -196,7 +196,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.mark.parametrize("tier", WORKING)
 def test_sleeping_code_ends_when_the_grader_is_killed(tier: str) -> None:
-    """SIGKILL ends the grader while learner code sleeps. No process is asked to stop."""
+    """SIGKILL ends the grader while learner code sleeps, so the grader cannot stop its other processes."""
     done = subprocess.run([sys.executable, "-c", KILLED, tier], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == -signal.SIGKILL, done.stderr
     worker = int(done.stdout)

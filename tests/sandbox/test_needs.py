@@ -23,7 +23,7 @@ LIMITS = Limits(trace_seconds=30, total_seconds=60, memory_mib=3072)
 
 
 def ask(tier: str, text: str) -> list[object]:
-    """Return the list that ``f()`` of a file returns."""
+    """Run a file in a worker of this tier, and return the list that its function ``f()`` returns."""
     question = {"kind": "function", "task": "f", "cases": [{"dict": []}]}
     with Worker("trace", tier, 2, LIMITS) as worker:
         bodies = [f.get("body", {}) for f, _ in worker.trace({"name": "a", "chunks": [["a", text]]}, [question])]
@@ -34,7 +34,7 @@ def ask(tier: str, text: str) -> list[object]:
 
 @pytest.fixture
 def hoards() -> Iterator[list[Path]]:
-    """Write an exchange and a course below each usual prefix that is writable, and yield their folders."""
+    """Write an exchange and a course into each writable system folder that could have one. Yield their folders."""
     name = f"shardlings_test_{uuid.uuid4().hex[:8]}"
     prefixes = ["/usr/local/share", "/usr/share", "/usr/lib", "/opt", "/srv", "/etc", Path(sys.prefix) / "share",
                 Path(sys.base_prefix) / "share", sys.prefix, sys.base_prefix, Path(sys.prefix) / "lib", Path.home(),
@@ -109,7 +109,7 @@ def test_honest_submissions_can_import_and_use_common_modules(tier: str) -> None
 
 @pytest.mark.parametrize("tier", [*CONFINED, "none"])
 def test_other_packages_cannot_be_imported_in_any_tier(tier: str) -> None:
-    """A verdict depends neither on other packages of a machine nor on the tier."""
+    """So a verdict depends neither on the tier nor on further packages that a machine has."""
     text = """
 def f():
     told = []
@@ -149,7 +149,7 @@ def test_readable_libraries_are_single_files() -> None:
 
 
 def test_workers_get_only_absolute_paths_of_pythonpath(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An empty or relative entry would mean a worker's scratch folder, and so files of learner code."""
+    """In a worker, an empty or relative entry would mean the scratch folder, in which learner code writes files."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path), f"{tmp_path}/lib", "", ".", "lib"])
     monkeypatch.setenv("PYTHONPATH", f":{tmp_path}:.:lib:./lib:{tmp_path}/lib/:")

@@ -1,4 +1,4 @@
-"""Workers' processes are started before they are needed."""
+"""The grader starts workers' processes before it needs them."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def mounts_at(folder: str) -> list[str]:
 
 @pytest.mark.parametrize("tier", CONFINED)
 def test_the_scratch_folder_is_a_file_system_of_limited_size(tier: str) -> None:
-    """Its files are in memory that the kernel counts, so they take nothing from the disk."""
+    """The file system is in memory and has a maximum size, so its files take no space on the disk."""
     text = "import time\nopen('mine', 'w').write('x')\ntime.sleep(1e6)"
     with Worker("trace", tier, 2, LIMITS) as one:
         frames = one.trace({"name": "x", "chunks": [["x", text]]}, [])
@@ -62,7 +62,7 @@ def hold():
 
 @pytest.mark.parametrize("tier", CONFINED)
 def test_writes_beyond_the_quota_fail(tier: str) -> None:
-    """The speed of writing makes no difference. The keeper may also end the program first."""
+    """A write fails however fast the program writes. The keeper may also end the program before a write fails."""
     with Worker("trace", tier, 2, LIMITS) as one:
         one.await_ready()
         mounts_at(one.scratch)

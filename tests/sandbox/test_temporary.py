@@ -1,4 +1,4 @@
-"""The next run removes temporary folders of killed processes, but not those of living ones."""
+"""The grader's next run removes temporary folders of killed graders, but not those of running graders."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ sys.stdin.read()
 
 @contextmanager
 def at_work(place: Path, tier: str = "none") -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """Yield a process with a worker, and its folder. It ends normally unless it is killed."""
+    """Start a process that has a worker, and yield the process and its folder. Then the process ends normally."""
     env = os.environ | {"TMPDIR": str(place), "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
         [sys.executable, "-c", WORKS, tier], env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE

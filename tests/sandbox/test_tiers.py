@@ -1,4 +1,4 @@
-"""The choice of a sandbox, and the access of a worker in it."""
+"""The grader chooses a sandbox, and gives a worker in it only the folders that the worker needs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_without_any_sandbox_grading_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(("role", "begins"), SERVES.items())
 def test_a_worker_is_given_the_folders_that_it_imports_and_no_more(role: str, begins: str) -> None:
-    """A sandbox shows a worker only these folders of the package."""
+    """A worker imports from all folders that ``ROOMS`` lists for it. In a sandbox, it sees no other folder."""
     program = f"""
 import sys
 from grader.sandbox.start import admit
@@ -54,6 +54,6 @@ def test_bwrap_is_not_offered_where_there_is_no_filter(monkeypatch: pytest.Monke
 
 
 def test_a_tier_that_is_not_resolved_starts_no_process() -> None:
-    """Otherwise a Grader with the tier "auto" uses bwrap, even on a machine without bwrap."""
+    """Without this error, a Grader with the tier "auto" would use bwrap, even on a machine without bwrap."""
     with pytest.raises(ValueError, match=r"^unknown tier 'auto'; the tiers are sandlock, bwrap, none$"):
         command("auto", "trace", "/scratch", 1024)

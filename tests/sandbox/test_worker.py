@@ -45,7 +45,7 @@ def test_a_loop_that_swallows_the_alarm_is_killed(worker: Worker) -> None:
 
 @pytest.mark.slow
 def test_nothing_outlives_its_submission(worker: Worker) -> None:
-    """A daemon that left its session and ignores signals is dead when the next submission starts."""
+    """A submission starts a daemon that leaves its session and ignores signals. The daemon ends with the submission."""
     text = (
         "import os, signal, time\npid = os.fork()\nif pid == 0:\n    os.setsid()\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "    if os.fork(): os._exit(0)\n    time.sleep(3600)\nos.waitpid(pid, 0)\ndef f(): return 1"
@@ -84,7 +84,7 @@ def test_a_killed_worker_leaves_no_process_and_no_folder() -> None:
 
 @pytest.mark.skipif("sandlock" not in WORKING, reason="sandlock does not work here")
 def test_a_launcher_that_is_retired_ends_after_all_processes_in_its_sandbox() -> None:
-    """If the launcher were killed, its keeper would wait for an answer, and learner code would continue to run."""
+    """A killed launcher would not answer its keeper. The keeper would wait, and learner code would continue to run."""
     with Worker("trace", "sandlock", 2, LIMITS) as worker:
         frames = worker.trace({"name": "a.py", "chunks": [["a.py", "while True: pass"]]}, [])
         next(frames)
@@ -142,7 +142,7 @@ def test_a_dead_worker_raises_an_error_and_starts_again() -> None:
 def killed_at(
     worker: Worker, monkeypatch: pytest.MonkeyPatch, frame: str, text: str = "def f(): return 1"
 ) -> list[dict]:
-    """Return the reply to a submission. Its worker is killed as soon as this frame of its child arrives."""
+    """Kill the worker as soon as this frame of the submission's child arrives. Return the reply to the submission."""
     read, done = worker.receive, []
 
     def read_and_kill(deadline: float) -> tuple[dict, list[bytes]]:

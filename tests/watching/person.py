@@ -69,7 +69,7 @@ class Person:
         self.screen.resize(lines, columns)
 
     def looks(self, seconds: float = 0.1) -> str:
-        """Read the output for this time, and return the screen."""
+        """Read the command's output for this many seconds, and return the screen."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             if select.select([self.master], [], [], left)[0]:
@@ -82,7 +82,7 @@ class Person:
         return self.shown
 
     def sees(self, *texts: str, seconds: float = SECONDS) -> str:
-        """Wait until the screen shows all of these texts, with line ends as blanks, and return the screen."""
+        """Wait until the screen shows all of these texts, and return the screen. A line end counts as a blank."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             flat = " ".join(self.looks(0.05).split())

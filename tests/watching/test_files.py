@@ -62,7 +62,7 @@ def test_file_of_a_source_and_of_an_archive_member(file: Path, tmp_path: Path) -
 
 
 def test_only_saves_of_the_exercise_are_reported(file: Path) -> None:
-    """Systems without notifications poll, and report the same saves. Saves of other files are ignored."""
+    """The watcher reports a save of the exercise's file. It ignores saves of other files in the folder."""
     heard = threading.Event()
     with changes(file, heard.set):
         for number in range(600):  # save repeatedly, because the first saves may come before the watch begins

@@ -1,4 +1,4 @@
-"""The lines below an exercise."""
+"""The lines that ``watch`` shows below an exercise."""
 
 from __future__ import annotations
 

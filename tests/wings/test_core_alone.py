@@ -32,7 +32,7 @@ MISSING = {
 
 
 def without(folder: Path, *missing: str) -> Path:
-    """Copy the package without these wings. If none is named, copy it without the folder of wings."""
+    """Copy the package without these wings, or without the whole folder of wings if no wing is named."""
     skipped = shutil.ignore_patterns("__pycache__", "_course")
     shutil.copytree(ROOT / "grader", folder / "grader", ignore=skipped)
     for name in missing or ("",):
@@ -168,7 +168,7 @@ def test_without_wings_tests_of_the_core_pass(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(wing.wings()))
 def test_with_one_wing_deleted_the_rest_is_imported_and_helps(tmp_path: Path, name: str) -> None:
-    """No import of a wing can be missing: ``lint-imports`` proves that neither the core nor a wing imports a wing."""
+    """``lint-imports`` proves that neither the core nor a wing imports a wing. So all other modules import."""
     place = without(tmp_path, name)
     done = python(place, "-c", EVERY_MODULE)
     assert done.returncode == 0, done.stderr

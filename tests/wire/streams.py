@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def reader(data: bytes) -> Callable[[int], bytes]:
-    """Return ``read(n)`` of these bytes, which returns exactly ``n`` of them and raises EOFError at the end."""
+    """Return a function ``read(n)`` that returns the next ``n`` bytes of the data, and raises EOFError at the end."""
     left = [data]
 
     def take(n: int) -> bytes:

@@ -87,7 +87,7 @@ def test_arrays_and_scalars_become_plain() -> None:
 
 
 def test_subclasses_become_what_they_extend() -> None:
-    """Otherwise methods of a learner's class could run later."""
+    """Otherwise the grader could run methods of a learner's class."""
 
     class Odd(int):
         def __eq__(self, other: object) -> bool:

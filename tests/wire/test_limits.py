@@ -1,4 +1,4 @@
-"""The limits of parts are below the limits of the whole."""
+"""The limit of each part of a message is below the limit of the whole message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop with a page: buttons, checks and pictures, with a real grader."""
+"""The loop of ``watch --browser`` with a real grader: buttons, checks and pictures."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_check_is_shown_if_a_request_in_the_background_ends_just_before_it(loo
         loop.checker.ask("learn", lambda _: None)
         until_idle()
 
-    # Hold the loop until both requests have ended. The result of the first is then handled before that of the check.
+    # Hold the loop until both requests have ended. Then it handles the result of "learn" before that of the check.
     ready = threading.Event()
     loop.events.put(lambda: bool(ready.wait(SECONDS)))
     loop.events.put(in_the_background)

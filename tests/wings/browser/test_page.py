@@ -117,7 +117,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, watched: Watched) -> Iterator[Page]:
-    """Yield the page at 1280 px, and assert that it logs nothing. Its policy logs refused scripts and styles."""
+    """Yield the page at 1280 px, and assert that it logs nothing. The browser logs each script that it refuses."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     context.set_default_timeout(SECONDS)
     expect.set_options(timeout=SECONDS)
@@ -281,7 +281,10 @@ KEYS = [
 
 
 def stops(page: Page) -> Iterator[tuple[str, str]]:
-    """Press Tab until the focus leaves the page. Yield each stop's role and name, after a check of its outline."""
+    """Press Tab until the focus leaves the page. Yield the role and name of each element with the focus.
+
+    Assert that each element has a visible outline.
+    """
     tools = page.context.new_cdp_session(page)
     for _ in range(60):
         page.keyboard.press("Tab")

@@ -1,4 +1,4 @@
-"""The parts of the page: changed parts are sent, and listeners are woken."""
+"""The server sends only the page's changed parts, and calls all listeners after a change."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ PROXY = "https://hub.example/user/ada/proxy/8642/"
 
 
 class Client:
-    """A client that sends requests with any headers. ``done`` lists the actions that its buttons caused."""
+    """A server, and a client that sends it requests with any headers. ``done``: the actions that requests caused."""
 
     def __init__(self, at: str = "") -> None:
         self.regions, self.done = Regions(), []

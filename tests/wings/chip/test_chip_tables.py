@@ -154,7 +154,7 @@ def measuring(tables: ModuleType) -> ModuleType:
 
 
 def test_times_are_measured_by_one_command_on_the_devices_of_the_machine(measuring: ModuleType, tmp_path: Path) -> None:
-    """Two CPU processes share a mesh of eight devices, as a pod's hosts do. Their times never reach the table."""
+    """Two CPU processes share a mesh of eight devices, as the hosts of a pod do."""
     out = tmp_path / "measured.json"
     out.write_text(
         '{"before": {"seconds": 1.0, "low": 1.0, "high": 1.0, "devices": "tpu: 8 x TPU v5 lite", "jax": "0.10.2"}}'

@@ -48,7 +48,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(problem), reason=problem
 NAME = "collective_matmul.py"
 TEXT = (ROOT / "docs" / NAME).read_text(encoding="utf-8")
 SOURCE = Source(NAME, (Chunk(NAME, TEXT),))
-DIMS = {"I": 4096, "J": 4096, "K": 4096}  # large enough that a matmul takes as long as a permute: 80 us
+DIMS = {"I": 4096, "J": 4096, "K": 4096}  # large sizes, at which a matmul and a permute take 80 us each
 NARROW = {"I": 88, "J": 13, "K": 17}  # small sizes, at which the program could run
 
 
@@ -302,7 +302,7 @@ def test_a_tpu_that_another_process_holds_does_not_matter(course: Course, tmp_pa
 
 
 def test_jax_finds_the_devices_that_it_found_without_the_compiler() -> None:
-    """If no platform is set, JAX looks for a TPU, finds none, and uses the CPU."""
+    """The installed libtpu changes nothing for JAX: without a set platform and without a TPU, JAX uses the CPU."""
     clean = {k: v for k, v in os.environ.items() if k not in ("JAX_PLATFORMS", "XLA_FLAGS")}
     code = "import jax; print([d.platform for d in jax.devices()])"
     done = subprocess.run([sys.executable, "-c", code], env=clean, capture_output=True, text=True, check=False)

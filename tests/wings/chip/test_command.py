@@ -117,7 +117,7 @@ def test_an_option_that_is_given_twice_is_refused(
 def test_the_compilers_time_of_a_program_is_shown_beside_the_clocks(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """The time is found by the program's content, so no compiler is needed, and other programs have no time."""
+    """``explain`` finds the shipped time by the program's content, without a compiler. Other programs have no time."""
     paper = ["--dims", "B=8192,D=16384,F=53248", "--mesh", "x=1,y=8"]
     code, out, err = run(["explain", "f1", "--on", "v5e:2x4", "--solution", *paper], monkeypatch, capsys)
     assert code == 0, err

@@ -23,7 +23,10 @@ RING = tuple((i, (i + 1) % 8) for i in range(8))
 
 
 def schedule(*, serial: bool = False, kind: str = "permute", cycles: int = 150_000, held: int = 10 * MIB) -> Schedule:
-    """Return two collectives (a permute takes 100 us) beside, or between, three matmuls of 100 us."""
+    """Return a schedule of three matmuls of 100 us and two collectives; a permute takes 100 us.
+
+    With ``serial``, the collectives run between the matmuls; otherwise they run beside them.
+    """
     about = Communication(kind, RING if kind == "permute" else (tuple(range(8)),), ("x",), 4_500_000)
     found: list[Instruction] = []
     for number in range(2):

@@ -192,7 +192,7 @@ ENTRY %main (a: bf16[64,64], b: bf16[64,64]) -> bf16[64,64] {
     [("%a, %b, %v", (0,)), ("%v, %b, %a", ()), ("%a, %v, %b", ()), ("%a, %b, %b", ()), ("%v, %b, %v", ())],
 )
 def test_an_addition_fused_into_a_matmul_is_recognised(operands: str, joined: tuple[int, ...]) -> None:
-    """The data that arrived must be an operand of the addition, and not of the matmul."""
+    """The fusion waits for received data only at its end if they are an operand of the addition, not of the matmul."""
     start, done, product = read_plain(JOINED.replace("OPERANDS", operands))
     assert (start.op, done.op, product.op) == ("start", "done", "product")
     assert product.joined == joined and product.flops == 2 * 64**3

@@ -20,7 +20,7 @@ SECONDS = 300  # limit of a test in seconds; tests that pass wait less
 
 
 class Machines:
-    """A scheduler, and the workers that ``start`` starts. All their files are below ``folder``.
+    """A Dask scheduler and Dask workers. ``start`` starts a worker. All their files are below ``folder``.
 
     Args:
         words: further words of the scheduler's command.
@@ -65,9 +65,9 @@ class Machines:
         return process
 
     def held(self) -> list[str]:
-        """Return the courses that workers hold.
+        """Return the names of the folders in which workers keep courses.
 
-        ``os.walk`` ignores files that they delete meanwhile; ``rglob`` would raise.
+        ``os.walk`` ignores files that workers delete meanwhile; ``rglob`` would raise an error.
         """
         folders = (name for _, names, _ in os.walk(self.folder / "scratch") for name in names)
         return [name for name in folders if name.startswith("shardlings-course-")]
@@ -94,14 +94,14 @@ def machines(folder: Path, *words: str, **env: str) -> Iterator[Machines]:
 
 
 def until(holds, tell=lambda: "") -> None:
-    """Wait until the condition holds."""
+    """Wait until ``holds()`` is true. After the time limit, fail with the text of ``tell()``."""
     over = time.monotonic() + SECONDS
     while not holds():
         assert time.monotonic() < over, tell()
         time.sleep(0.05)
 
 
-# A program that runs the command line with shorter waits for workers.
+# This program runs shardlings, but waits less time for workers.
 IMPATIENT = """
 import sys
 from grader.wings.cluster import spread
@@ -133,7 +133,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 def written(folder: Path) -> Mapping[str, object]:
-    """Return all files of a folder of reports, and of the database only the reports, because their order may differ."""
+    """Return all files in a folder of reports. For the database, return its reports, because their order may differ."""
     files = {
         str(p.relative_to(folder)): p.read_bytes()
         for p in sorted(folder.rglob("*"))

@@ -80,7 +80,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
 
 @pytest.fixture(scope="module")
 def alone(here: Path) -> Mapping[str, object]:
-    """Return the files that one machine writes."""
+    """Grade the class without a cluster, and return the written files."""
     code, said = ended(grade(here, "alone"))
     assert code == 0, said
     return written(here / "alone")
@@ -91,7 +91,7 @@ def grade(here: Path, to: str, *words: str) -> subprocess.Popen[str]:
 
 
 def graded(here: Path, to: str, there: Machines, *words: str) -> str:
-    """Return the output of a successful batch on these machines."""
+    """Grade the class on these machines, and return the command's output. The command must succeed."""
     code, said = ended(grade(here, to, "--cluster", there.address, *words))
     assert code == 0, said
     return said
@@ -114,14 +114,14 @@ def workers(there: Machines) -> Iterator[Callable[..., subprocess.Popen[bytes]]]
 
 
 def in_the_middle(here: Path, to: str) -> None:
-    """Wait until some submissions are graded."""
+    """Wait until two submissions are graded."""
     until(lambda: len(graded_in(here / to, "made")) >= 2)
 
 
 def test_any_number_of_workers_writes_what_one_machine_writes(
     here: Path, there: Machines, alone: Mapping[str, object], workers: Callable
 ) -> None:
-    """Every file is equal, byte for byte, and no worker keeps anything."""
+    """All files equal those of one machine, byte for byte. After the batch, no worker keeps the course."""
     for count in (1, 2, 3):
         workers(f"w{count}", **({"threads": 2} if count == 3 else {}))
         said = graded(here, f"by {count}", there)
@@ -221,7 +221,7 @@ def test_a_worker_without_isolation_is_refused(here: Path, there: Machines, work
 def test_a_submission_reaches_neither_worker_nor_scheduler(
     here: Path, there: Machines, workers: Callable, tmp_path: Path
 ) -> None:
-    """It cannot read a worker's files, either. As a control, the attempts succeed without isolation."""
+    """A submission cannot read a worker's files, either. As a control, both succeed without isolation."""
     workers("w")
     address = there.log("worker-w").read_text().split("Start worker at:")[1].split()[0]
     places = [(a.rpartition(":")[0].rpartition("/")[2], int(a.rpartition(":")[2])) for a in (address, there.address)]

@@ -1,4 +1,4 @@
-"""Without Dask: each submission is graded once, although workers die, hang, come late or are unusable."""
+"""Simulated workers grade each submission once, although workers die, hang, come late or are unusable."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def work_of(student: str) -> Submission:
 
 
 class Worker:
-    """A worker that answers correctly. Tests make variants of it."""
+    """A simulated worker that answers correctly. Tests derive workers with faults from it."""
 
     def __init__(self, threads: int = 1) -> None:
         self.threads, self.heard, self.graded = threads, 0.0, list[str]()
@@ -53,7 +53,7 @@ class Worker:
 
 
 class Cluster:
-    """Workers that answer one request at a time, and a simulated clock."""
+    """Simulated workers, each of which answers one request at a time, and a simulated clock."""
 
     def __init__(self, **workers: Worker) -> None:
         self.address, self.there, self.now = AT, dict(workers), 0.0
@@ -116,7 +116,7 @@ class Batch:
 
     @property
     def whole(self) -> bool:
-        """Return whether each student has exactly one report, and it is their own."""
+        """Return whether the batch has exactly one report for each student, and it is a report on this student."""
         return sorted(s for s, _ in self.came) == sorted(self.students) and all(r == a_report(s) for s, r in self.came)
 
 
@@ -303,7 +303,7 @@ def test_the_batch_stops_with_one_line_if_no_worker_is_left(why: str) -> None:
     with pytest.raises(ClusterError) as stopped:
         Batch(cluster, *STUDENTS, none=30).run()
     assert cluster.now < 10 or why == "another"
-    # Only the worker of the case "another" is accepted before it is refused.
+    # In the case "another", the batch first accepts the worker. In all other cases, it refuses the worker immediately.
     what = "no worker is left" if why == "another" else "no worker can grade"
     assert str(stopped.value).startswith(f"{what} at {AT}: odd {text}")
     assert "\n" not in str(stopped.value)
@@ -327,4 +327,4 @@ def test_a_batch_without_workers_waits_a_while_for_others() -> None:
     batch = Batch(cluster, *STUDENTS, none=20)
     with pytest.raises(ClusterError, match=f"no worker is left at {AT}; mend the cause and run"):
         batch.run()
-    assert batch.came and cluster.now < 40  # reports that came before the error were passed on
+    assert batch.came and cluster.now < 40  # the batch passed on the reports that came before the error

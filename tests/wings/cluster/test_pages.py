@@ -116,7 +116,7 @@ def test_the_manifest_says_the_same_of_scheduler_and_workers() -> None:
 
 
 def test_dasks_settings_on_the_page_are_those_that_it_reads() -> None:
-    """The page sets a certificate and a key for each role."""
+    """Dask reads a certificate and a key for each role from the settings on the page."""
     pytest.importorskip("distributed")
     settings = yaml.safe_load(shown("cluster.md", "yaml"))
     code = f"""

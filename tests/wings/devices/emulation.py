@@ -1,8 +1,8 @@
-"""An accelerator's arithmetic on a CPU: operands of matmuls are rounded first, as ``jax.lax.Precision.DEFAULT`` does.
+"""An accelerator's arithmetic on a CPU: round the operands of matmuls, as ``jax.lax.Precision.DEFAULT`` does.
 
-This replaces ``RealDevices`` in this process. Programs run on its simulated devices after ``reduce_precision`` is added
-to both operands of each float32 matmul, with 8 exponent bits and 7 (bfloat16, TPU) or 10 (TF32, GPU) mantissa bits.
-Sums stay in float32, as on the accelerator.
+``Emulated`` replaces ``RealDevices``. It adds ``reduce_precision`` to both operands of each float32 matmul, with 8
+exponent bits and 7 (bfloat16, TPU) or 10 (TF32, GPU) mantissa bits. Then it runs the program on simulated devices of
+this process. Sums stay in float32, as on the accelerator.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Emulated:
 
     def __init__(self, backend: Backend) -> None:
         self.backend, self.text = backend, f"{backend.name}: emulated"
-        self.rounded = 0  # number of matmuls
+        self.rounded = 0  # number of matmuls with rounded operands
         self.times = False
 
     def close(self) -> None:

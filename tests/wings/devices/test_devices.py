@@ -1,4 +1,4 @@
-"""Programs on real devices, or on devices of several processes: their judgement, and its place in reports."""
+"""Programs run on real devices or on devices of several processes. The grader judges them and reports the results."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ def results(report: Report) -> dict[str, Result]:
 
 
 def test_two_processes_give_the_shards_of_one_process(grader: Grader, two_processes: RealDevices) -> None:
-    """A mesh of four spans two processes. Each has two devices, and neither sees the other's shards."""
+    """A mesh has four devices, two in each of two processes. No process has the shards of the other process."""
     assert two_processes.text == "cpu: 4 devices of 2 processes"
     found = [a.finding.observation for a in with_devices(grader, two_processes).ask(submitted(), NAME)]
     seen = [one for one in found if one is not None]
     assert {max(len(array.slices) for run in one.outputs for array in run) for one in seen} == {4, 2}
     for one in seen:
-        assert one.elsewhere is not None and len(one.elsewhere) == 1  # one precision, because a CPU does not round
+        assert one.elsewhere is not None and len(one.elsewhere) == 1  # one precision, because a CPU rounds no operands
         for here, there in zip(one.outputs, one.elsewhere[0], strict=True):
             for a, b in zip(here, there, strict=True):
                 assert (a.shape, a.dtype, a.slices) == (b.shape, b.dtype, b.slices)
@@ -91,9 +91,9 @@ def test_two_processes_give_the_shards_of_one_process(grader: Grader, two_proces
 def test_two_processes_time_a_program_together(
     grader: Grader, two_processes: RealDevices, fewer: RealDevices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both processes make equally many calls, because they wait for each other.
+    """The processes wait for each other, so both must call a program equally often.
 
-    Programs that need more devices get no times.
+    Programs that need more devices than the machine has get no times.
     """
     monkeypatch.setattr("grader.wings.devices.devices.ROUNDS", 2)
     monkeypatch.setattr("grader.wings.devices.devices.CALLS", 2)
@@ -210,7 +210,7 @@ def test_an_accelerator_that_is_not_here_is_reported_before_anything_is_graded(t
 def test_running_outside_a_sandbox_that_hides_the_device_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The process that runs programs is not confined, but learners' Python is traced in a confined process."""
+    """The process that runs programs then has no sandbox. The grader still traces learners' Python in a sandbox."""
     found = {"none": {"platform": "gpu", "kind": "Example 9000", "count": 1}}
     monkeypatch.setattr(
         Worker, "look", lambda self, joined=(): found.get(self.tier, {"problem": "no device\nof any kind"})
@@ -230,7 +230,7 @@ def test_running_outside_a_sandbox_that_hides_the_device_is_reported(
 
 
 def test_processes_of_one_mesh_restart_together_when_one_dies(grader: Grader, two_processes: RealDevices) -> None:
-    """The others would wait for the dead process without end, and cannot connect to a new one."""
+    """The other processes would wait forever for the dead process, and cannot connect to a new process."""
     graded(grader, two_processes)
     victim = two_processes.workers[1].process
     assert victim is not None

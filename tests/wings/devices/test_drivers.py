@@ -58,14 +58,14 @@ def test_settings_that_the_driver_reads_are_handed_on_and_no_others(monkeypatch:
 
 @pytest.mark.parametrize("tier", CONFINED)
 def test_a_sandbox_starts_with_access_to_the_drivers_files(tier: str, device: str) -> None:
-    """The test uses this machine's CPU platform in place of the accelerator's."""
+    """The test sets JAX's platform to "cpu" in place of the accelerator's platform."""
     with Worker("run", tier, 2, Limits(), drivers.extra_of(replace(GPU, platform="cpu"))) as worker:
         assert worker.look() == {"platform": "cpu", "kind": "cpu", "count": 2}
         assert worker.runs()
 
 
 def test_an_accelerator_is_optional_and_missing_parts_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """JAX is asked only if there may be an accelerator, because a TPU's library looks for one for minutes."""
+    """The grader asks JAX only if the machine may have an accelerator. A TPU's library would search for minutes."""
     monkeypatch.setattr(drivers, "packages", lambda backend: [])
     line = options.accelerator(BACKENDS["gpu"])
     assert (line.ok, line.needed) == (False, False)

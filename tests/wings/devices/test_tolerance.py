@@ -56,7 +56,7 @@ def test_references_pass_with_the_rounded_matmuls_of_tpus_and_gpus(
 
 
 def test_a_misconception_fails_the_same_checks_with_rounded_matmuls(grader: Grader, devices: int) -> None:
-    """The wide tolerance never decides alone: a program must first pass the narrow one."""
+    """A device's tolerance is wide. So a program must pass the narrow tolerance of simulated devices, too."""
     misconception = grader.course.exercise("c3_contracting").misconceptions["psum_then_slice"]
     results = graded(grader, "c3_contracting", Emulated(BACKENDS["tpu"]), misconception)
     assert {n for n, r in results.items() if r.status == "failed"} == set(misconception.fails)

@@ -111,7 +111,7 @@ def tier() -> str:
 
 
 def test_notes_mention_only_the_modules_of_the_zip(tmp_path: Path) -> None:
-    """The course has a second module. The notes do not call it missing, and its files are not graded."""
+    """The course has a second module. The grader's notes do not report it as missing, and its files are not graded."""
     made_up(tmp_path)
     config = (tmp_path / "course.yaml").read_text()
     other = "  - {id: 02_other, title: Other, exercises: [x2_scatter]}\n"
@@ -154,7 +154,7 @@ def test_the_autograder_parses_no_submission(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_autograder_zip_works_where_it_is_unpacked(course: Course, tmp_path: Path) -> None:
-    """Use Gradescope's folders, with this Python in place of the one that setup.sh installs."""
+    """Unpack the zip into Gradescope's folders. Use the Python of the tests, not the one that setup.sh installs."""
     place = tmp_path / "autograder.zip"
     options = ["--only", C1, "--isolation", tier(), "--course", str(course.root)]
     made = CliRunner().invoke(app, ["export", str(place), "--to", "gradescope", *options])

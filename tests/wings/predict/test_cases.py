@@ -1,4 +1,4 @@
-"""Derive the times that ``profile`` predicts a second time, with rings that are simulated hop by hop."""
+"""Simulate rings hop by hop, and compare the times with those that ``profile`` predicts."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_profile_runs_nothing_without_a_prediction(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_predict_shows_the_programs_and_keeps_every_prediction(tmp_path: Path) -> None:
-    """The file of predictions is in the folder of the exercise, if that folder exists."""
+    """If the exercise has a folder, ``predict`` writes the file of predictions into this folder."""
     place = tmp_path / "12_predict_profile"
     place.mkdir()
     shown = shardlings("predict", "l2", "--work", str(tmp_path))
@@ -80,7 +80,7 @@ def test_predict_shows_the_programs_and_keeps_every_prediction(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_predicted_measured_and_drawn(tmp_path: Path) -> None:
-    """Predict, measure and draw. The reference functions of L2 can read a log of this machine."""
+    """``profile`` measures the predicted programs and draws the times. L2's reference functions can read its log."""
     work = ("--work", str(tmp_path))
     assert shardlings("predict", "l2", *NUMBERS, *work).returncode == 0
     (tmp_path / "there").mkdir()
@@ -114,7 +114,7 @@ def test_a_prediction_for_other_devices_does_not_count(tmp_path: Path) -> None:
 
 
 def test_a_predicted_step_is_shown_beside_the_timeline(tmp_path: Path) -> None:
-    """Both predictions are kept, and a line that shardlings did not write is reported."""
+    """The file keeps both predictions. ``predict`` reports a line of the file that shardlings did not write."""
     f1 = ("ag_matmul", "--on", "v5e:2x4", "--work", str(tmp_path))
     done = shardlings("predict", *f1, "step=18us")
     assert done.returncode == 0 and "next, run shardlings explain ag_matmul --on v5e:2x4" in done.stdout

@@ -19,7 +19,7 @@ KEPT = {"alpha": 3e-6, "beta": 2e9, "flops": 5e10}
 
 
 def calls_of(devices: int, line: TimeModel = LINE) -> list[dict]:
-    """Return five calls of each program that take the predicted time, after a first call that compiles."""
+    """Return invented calls: for each program, one slow call that compiles and five calls of the predicted time."""
     found, now = [], 10.0
     for case in cases_on(devices):
         for took in (0.5, *[case.seconds(line, devices)] * 5):

@@ -87,13 +87,16 @@ def test_publish_errors_are_one_line(repo: Path, tmp_path: Path) -> None:
 
 
 def commands(readme: Path) -> list[str]:
-    """Return the shell commands of a README, a text for each block."""
+    """Return the shell commands in a README, as one text for each code block."""
     return re.findall(r"^```\n(.*?)^```", readme.read_text(), re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
 def offline(tmp_path: Path) -> dict[str, str]:
-    """Return variables with which ``python3 -m venv`` gives an environment all installed packages except the tool."""
+    """Return environment variables for tests without a network.
+
+    With them, ``python3 -m venv`` makes an environment with all installed packages except shardlings.
+    """
     packages, python = needed_packages(tmp_path / "packages"), tmp_path / "bin" / "python3"
     python.parent.mkdir()
     add = f"for at in .venv/lib/python*/site-packages; do echo {packages} > $at/here.pth; done"

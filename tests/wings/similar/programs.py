@@ -40,7 +40,7 @@ _STEPS = [
 
 
 def honest(seed: int | str) -> str:
-    """Return three functions, each step written in one of several ways."""
+    """Return three functions with equal steps. Each step is written in one of several ways, drawn from the seed."""
     rng = random.Random(seed)
     functions = []
     for name in ("gather_rows", "reduce_rows", "shift_rows"):

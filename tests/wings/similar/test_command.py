@@ -154,7 +154,7 @@ def test_comments_are_no_tokens() -> None:
 
 
 def test_lines_of_blanks_do_not_keep_code_from_being_compared(small: Path) -> None:
-    """Otherwise the lexer needs minutes for 90 kB of such lines."""
+    """A lexer can take minutes for 90 kB of lines with one blank. The grader must not leave this code out."""
     hand_in(small, a=honest(1), b=honest(2), eve=disguised(honest(1)) + " \n" * 45_000)
     done = run(small)
     assert done.exit_code == 0 and "not compared" not in done.stderr

@@ -8,12 +8,11 @@ Along one mesh axis, an array has a *placement*:
 
 Every device runs an einsum on its own parts. Which placement does the result have?
 
-**Task.** Write `einsum_rule(equation, placements)`. Return the placement of the result if all arrays with these
-placements give one; otherwise raise `ValueError`. No operand has a letter twice, and every letter is in the output or
-in two operands.
+**Task.** Write `einsum_rule(equation, placements)`. Return the placement of the result that is right for all arrays. If
+there is none, raise `ValueError`. No operand has a letter twice, and every letter is in the output or in two operands.
 
-**Small case.** For `"ij,jk->ik"`, `["S(0)", "R"]` gives `"S(0)"`, and `["S(1)", "S(0)"]` gives `"P"`. With
-`["S(1)", "R"]` the shapes do not fit.
+**Small case.** For `"ij,jk->ik"`, `["S(0)", "R"]` gives `"S(0)"`, and `["S(1)", "S(0)"]` gives `"P"`. For
+`["S(1)", "R"]`, the shapes on a device do not fit, so the function raises `ValueError`.
 """
 
 import itertools
@@ -73,7 +72,7 @@ def parts(rng, whole, place):
 
 
 def simulated(rng, equation, placements):
-    """Return the placement that fits a simulation with random arrays on each device; None if none fits."""
+    """Simulate the einsum on each device with random arrays. Return the result's placement; None if it has none."""
     terms, out = equation.split("->")
     sizes = {letter: DEVICES * (2 + i) for i, letter in enumerate(sorted(set(terms) - {","}))}
     wholes = [rng.integers(-50, 50, size=[sizes[letter] for letter in term]) for term in terms.split(",")]
@@ -100,7 +99,10 @@ def every_case():
 
 
 def drawn(results, *, partial):
-    """Return a function that draws cases with these results, with a partial sum (``partial``) or without."""
+    """Return a function that draws cases; ``results``: first letters of the allowed placements, "n" for none.
+
+    With ``partial``, each case has a partial sum; otherwise no case has one.
+    """
 
     def draw(rng):
         cases = [case for case in every_case() if ("P" in case["placements"]) is partial]
@@ -147,13 +149,13 @@ def of_sums(seen):
 
 @exercise.check(impossible, points=1, public=True, after=of_shards)
 def no_fit(seen):
-    """einsum_rule: parts that do not fit"""
+    """einsum_rule: ValueError for parts that do not fit"""
     expect_outcomes(seen)
 
 
 @exercise.check(nonlinear, points=1, after=of_sums)
 def no_sum(seen):
-    """einsum_rule: partial sums without a placement of the result"""
+    """einsum_rule: ValueError for partial sums that give no placement"""
     expect_outcomes(seen)
 
 
@@ -173,7 +175,7 @@ def sums_are_multiplied(equation, placements):
 
 @exercise.misconception(fails=of_shards)
 def contraction_is_whole(equation, placements):
-    """Each device summed over its own part of the letter, so the result is a partial sum."""
+    """Each device summed over its own part of a sharded dimension, so the result is a partial sum."""
     found = einsum_rule(equation, placements)
     return "R" if found == "P" and "P" not in placements else found
 

@@ -1,7 +1,7 @@
 """# W5 Model FLOPs utilization
 
 *Model FLOPs utilization* (MFU) is the useful FLOPs of a training step, divided by the FLOPs that the chips can do in
-the time of the step. Useful are 6 FLOPs for each parameter and token. FLOPs that the backward pass repeats are not
+the time of the step. The useful FLOPs are 6 for each parameter and token. FLOPs that the backward pass repeats are not
 useful. All arithmetic is in bfloat16; 1 TFLOP is 10^12 FLOP.
 """
 
@@ -88,5 +88,5 @@ exercise.scenario(bound_by, lambda chip, B: Scenario())
 
 @exercise.misconception(of=bound_by)
 def wrong_way_round(chip, B):
-    """With few tokens, reading a weight takes longer than its arithmetic. With many tokens, it is shorter."""
+    """With few tokens, reading a weight takes longer than its arithmetic. With many tokens, reading is shorter."""
     return "hbm" if bound_by(chip=chip, B=B) == "arithmetic" else "arithmetic"

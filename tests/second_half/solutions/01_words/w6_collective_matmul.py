@@ -83,7 +83,7 @@ def traffic(seen):
 
 @exercise.check(call, points=1, after=traffic)
 def order(seen):
-    """no permute waits for a matmul, and each one has a matmul beside it"""
+    """no permute waits for a matmul, and a matmul can run beside each permute"""
     expect_not_waiting(seen, "permute", on="matmul")
     expect_beside(seen, "permute", of="matmul")
 
@@ -151,7 +151,7 @@ def product_waits_for_the_permute(a, b, *, mesh):
 
 @exercise.misconception(fails=traffic)
 def gathered_first(a, b, *, mesh):
-    """You gathered all rows before the matmul, which waits for them. Multiply the rows that are on the device."""
+    """Your matmul waits for a gather of all rows. Multiply the rows on the device while the next rows arrive."""
 
     def local(a, b):
         return jax.lax.all_gather(a, "x", tiled=True) @ b

@@ -38,7 +38,7 @@ def scattered(g):
 
 
 def one_step(params, momentum, x, y, mesh, *, reduced=scattered, whole=gathered, state=CUT):
-    """Do a step: ``reduced`` gives gradients the momentum's layout, and ``whole`` gathers the parameters."""
+    """Do a step. ``reduced`` sums a gradient in the momentum's layout, and ``whole`` gathers a parameter."""
 
     def local(params, momentum, x, y):
         loss, grads = jax.value_and_grad(lambda p: jnp.sum((jnp.tanh(x @ p["a"]) @ p["b"] - y) ** 2))(params)
