@@ -143,10 +143,9 @@ def _fails_as(submitted: Shown, forms: Sequence[tuple[Misconception, Shown]], ch
 
 
 def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, Check]) -> bool:
-    """Return True if ``misconception.gives``, called like a check's function, passes in every run of the submission."""
-    if misconception.gives is None:
+    """Return True if the submission fails the misconception's first check, and ``gives`` passes in each of its runs."""
+    if misconception.gives is None or not any(submitted.to(check := checks[misconception.fails[0]])):
         return False
-    check = checks[misconception.fails[0]]
     found = submitted.to(replace(check, name=f"{misconception.name} gives", fn=misconception.gives))
     return bool(found) and not any(found)
 

@@ -293,7 +293,7 @@ def an_operands_position(seen):
 
 
 @exercise.misconception(
-    of=einsum_rule, fails=[of_graphs, of_shards], gives=an_operands_position, breaks="whole and cut operands"
+    of=einsum_rule, fails=[of_shards, of_graphs], gives=an_operands_position, breaks="whole and cut operands"
 )
 def position_kept(equation, placements):
     """You kept the operand's dimension number. Look the letter up in the output, where it may have another position."""
