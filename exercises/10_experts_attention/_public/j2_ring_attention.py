@@ -229,19 +229,19 @@ def block_of(seen):
 
 
 @exercise.helper
-def expect_sent(seen, right, most, wrong):
+def expect_sent(seen, right, most, wrong, near=""):
     """Require at most `most` sent blocks over cp, each with one extra number per row. Right programs send at least `right`
     blocks, and wrong programs at least `wrong` blocks."""
     block, _, rows = block_of(seen)
-    budget = needed(4 * right * block, 4 * wrong * block, at=4 * most * (block + rows))
+    budget = needed(4 * right * block, 4 * wrong * block, at=4 * most * (block + rows), near=near)
     expect_traffic(seen, at_most=budget, axis="cp")
 
 
 @exercise.helper
-def expect_sent_forward(seen, wrong):
-    """Require that K and V are sent N - 1 times. Wrong programs send them at least `wrong` times."""
+def expect_sent_forward(seen, near=""):
+    """Require that K and V are sent N - 1 times, not N times."""
     n = seen.mesh["cp"]
-    expect_sent(seen, 2 * (n - 1), 2 * (n - 1), 2 * wrong)
+    expect_sent(seen, 2 * (n - 1), 2 * (n - 1), 2 * n, near=near)
 
 
 @exercise.helper

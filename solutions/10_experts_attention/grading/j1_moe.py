@@ -41,7 +41,7 @@ many = exercise.call(  # six experts on each device, so that a matmul with all o
     route=array("S", "E", draw=uneven, spec=TOKENS),
     w=array("E", "D", "F", draw=small, spec=EXPERTS),
     dims={"S": 6 * axis("dp") * axis("ep"), "E": 6 * axis("ep"), "D": 20, "F": 28},
-    hidden_dims={"S": 9 * axis("dp") * axis("ep"), "E": 7 * axis("ep"), "D": 40, "F": 34},
+    hidden_dims={"S": 13 * axis("dp") * axis("ep"), "E": 7 * axis("ep"), "D": 40, "F": 34},
     static={"k": 2, "cap": 2},
     hidden_static={"k": 3, "cap": 1},
 )
