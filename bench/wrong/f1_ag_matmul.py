@@ -1,3 +1,4 @@
+# pyright: reportOptionalOperand=false, reportOptionalMemberAccess=false, reportOptionalSubscript=false, reportArgumentType=false
 import jax
 import jax.numpy as jnp
 

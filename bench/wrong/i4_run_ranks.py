@@ -1,3 +1,4 @@
+# pyright: reportOptionalOperand=false, reportOptionalMemberAccess=false, reportOptionalSubscript=false, reportArgumentType=false
 from grader.hardware import GPUS
 
 

@@ -1,3 +1,4 @@
+# pyright: reportOptionalOperand=false, reportOptionalMemberAccess=false, reportOptionalSubscript=false, reportArgumentType=false
 import math
 from math import prod
 

@@ -1,3 +1,4 @@
+# pyright: reportOptionalOperand=false, reportOptionalMemberAccess=false, reportOptionalSubscript=false, reportArgumentType=false
 import re
 from math import prod
 
