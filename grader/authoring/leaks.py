@@ -29,15 +29,15 @@ SIGNS = ASCII | str.maketrans("'", '"')
 
 
 def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
-    """Yield a problem for each secret in learners' files: a secret line, a part of a solution, or the course's seed.
+    """Yield a problem for each hidden line, part of a solution, or seed of the course in learners' files.
 
     Args:
         made: the text of each file that learners get, by path.
     """
-    secrets = dict(secret_lines(course))
+    hidden = dict(hidden_lines(course))
     for path, text in made.items():
         for line in text.splitlines():
-            found = secrets.get(normal_form(line))
+            found = hidden.get(normal_form(line))
             if found:
                 yield f"exercises/{path} holds a line of {found}: {line.strip()[:80]}"
     seed = course.config.seed
@@ -45,13 +45,13 @@ def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
         if len(seed) > 3 and seed in text:
             yield f"exercises/{path} holds the course's seed"
     texts = learners_texts(course, made)
-    yield from told_solutions(course, texts)
+    yield from leaked_solutions(course, texts)
     for name, some in texts.items():
         exercise = course.exercise(name)
         yield from (f"{name}: {problem}" for problem in _templates(exercise, some))
 
 
-def told_solutions(course: Course, texts: Mapping[str, Sequence[Text]]) -> Iterator[str]:
+def leaked_solutions(course: Course, texts: Mapping[str, Sequence[Text]]) -> Iterator[str]:
     """Yield a problem for each solution line and each right answer that a text for learners shows.
 
     The last hint of a task or question is not searched, because it may show the solution.
@@ -76,12 +76,12 @@ def _asked(exercise: Exercise) -> list[Task | Question]:
 
 def _copied(exercise: Exercise, used: Mapping[str, int], texts: Iterable[Text]) -> Iterator[tuple[str, str, str]]:
     """Yield (place, description, code) for each solution line or formula in a prose text."""
-    solution = [(what, secret, _folded(secret)) for what, secret in _solution(exercise, used)]
+    solution = [(what, text, _folded(text)) for what, text in _solution(exercise, used)]
     for one in texts:
         folded = "" if one.is_code else _folded(one.text)
-        for what, secret, line in solution:
+        for what, text, line in solution:
             if line in folded and re.search(rf"(?<![\w.*/]){re.escape(line)}(?![\w*/(\[])", folded):
-                yield one.place, what, secret
+                yield one.place, what, text
 
 
 def _keys(exercise: Exercise, texts: Sequence[Text]) -> Iterator[tuple[str, str, str]]:
@@ -104,7 +104,7 @@ def _solution(exercise: Exercise, used: Mapping[str, int]) -> Iterator[tuple[str
     """Yield (description, code) for each line of the solution's functions, and for each formula that is an answer."""
     for part in statements(exercise, grading=False):
         if part.kind in ("task", "question", "private"):
-            for line in _secret(part, set()):
+            for line in _hidden(part, set()):
                 if _reveals(line, used) and not NAMES_ALONE.fullmatch(line):
                     yield f"a line of {part.name}", line.split("  #")[0]
         if part.kind == "question":
@@ -126,7 +126,7 @@ def _folded(text: str) -> str:
     return re.sub(r" ?([-+*/%()\[\]{},=<>@:]) ?| (?=\.)", r"\1", text)
 
 
-def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
+def hidden_lines(course: Course) -> Iterator[tuple[str, str]]:
     """Yield (line, owner) for lines of solutions, hidden checks, hidden cases, answers and misconceptions.
 
     Lines that reveal nothing are skipped: lines that learners get on purpose, short lines, lines that occur in three
@@ -140,7 +140,7 @@ def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
         public = {c.name for c in exercise.checks.values() if c.public}
         shown_lines = shown | _shown_lines(exercise, parts, public)
         for part in parts:
-            for line in _secret(part, public):
+            for line in _hidden(part, public):
                 if _reveals(line, used) and normal_form(line) not in shown_lines:
                     yield normal_form(line), f"{exercise.id}/{part.name}"
 
@@ -191,7 +191,7 @@ def _given(part: Statement, public: set[str]) -> str:
     return ""
 
 
-def _secret(part: Statement, public: set[str]) -> list[str]:
+def _hidden(part: Statement, public: set[str]) -> list[str]:
     """Return the lines in the bodies of solutions, answers, misconceptions, hidden checks and private functions."""
     if not isinstance(part.node, ast.FunctionDef) or part.kind in ("given", "helper") or part.name in public:
         return []

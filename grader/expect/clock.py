@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from grader.clock import ASYNCHRONOUS, CollectiveTime, Timeline, Untimed, timeline
 from grader.common.budget import BudgetUse
 from grader.common.observation import Seen, Timing
-from grader.expect.costs import limit_other_flops, told_apart
+from grader.expect.costs import as_different_texts, limit_other_flops
 from grader.expect.failure import Failure
 from grader.expect.mattering import flops_that_matter, idle_note
 from grader.expect.order import can_overlap
@@ -131,7 +131,7 @@ def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9,
     found = line.gained(kind, needed) if overlaps else 0.0
     if found >= at_least:
         return
-    part, due = told_apart(_percent, found, at_least, 0)
+    part, due = as_different_texts(_percent, found, at_least, 0)
     why, where = _longest_exposed(line, kind, waits=not by)
     none = not overlaps and seen.operations is not None and not can_overlap(seen.operations, kind)
     raise Failure(
@@ -206,7 +206,7 @@ def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> No
         return
     worst = max(line.collectives, key=lambda c: (c.exposed, -c.number), default=None)
     exposed = f"; {_exposed(worst)}" if worst and worst.exposed else ""
-    step, budget = told_apart(show_time, line.step, round(at_most * 1e12), 5)
+    step, budget = as_different_texts(show_time, line.step, round(at_most * 1e12), 5)
     where = f"{line.chip}:{'x'.join(map(str, line.shape))}"
     raise Failure(
         f"the step takes {step} on {where}, the budget is {budget}: {_core(line)}{exposed}",
@@ -258,7 +258,7 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
     seen.spent.append(BudgetUse("expect_bubble", wasted, at_most))
     if seen.measuring or wasted <= at_most + 1e-9:
         return
-    thrown, most = told_apart(_percent, wasted, at_most)
+    thrown, most = as_different_texts(_percent, wasted, at_most)
     raise Failure(
         f"{thrown} of the matmul FLOPs are discarded, the budget is {most}. {devices} devices spend "
         f"{spent:.4g} FLOPs on matmuls, but only {useful:.4g} are needed. "

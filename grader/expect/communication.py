@@ -8,7 +8,7 @@ from typing import TypeVar
 from grader.common.budget import BudgetUse
 from grader.common.intervals import NOTHING, Interval
 from grader.common.observation import Collective, Seen, over, total
-from grader.expect.costs import show_bytes, told_apart
+from grader.expect.costs import as_different_texts, show_bytes
 from grader.expect.failure import Failure
 from grader.expect.mattering import collectives_that_matter
 
@@ -184,7 +184,7 @@ def _expect_traffic_at_most(seen: Seen, at_most: float, axis: Axes) -> None:
     if not seen.keeps(BudgetUse("expect_traffic", sent.most, at_most, counts)):
         worst, *_ = max(_by_operation(counted), key=lambda same: seen.sends(same).most, default=[None])
         who = "each device sends" if sent.exact else "a device sends up to"
-        most, budget = told_apart(show_bytes, sent.most, at_most)
+        most, budget = as_different_texts(show_bytes, sent.most, at_most)
         raise Failure(
             f"{who} {most}{along}{_part(seen)}, the budget is {budget}"
             + (f"; the largest part is sent by {_line(worst)}{worst.kind} over {worst.over}" if worst else ""),
@@ -213,7 +213,7 @@ def _expect_traffic_that_matters(seen: Seen, at_least: float, axis: Axes) -> Non
         idle = None
     sent = seen.sends(counted).least
     if not sent >= at_least:
-        least, needed = told_apart(show_bytes, sent, at_least)
+        least, needed = as_different_texts(show_bytes, sent, at_least)
         raise Failure(
             f"each device sends {least}{along}{_part(seen)}, but {needed} are needed"
             + (

@@ -48,7 +48,7 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
     if not seen.keeps(BudgetUse("expect_memory", seen.memory, at_most)):
         raise Failure(
             "the program needs {} of temporary memory per device, the budget is {}".format(
-                *told_apart(show_bytes, seen.memory, at_most)
+                *as_different_texts(show_bytes, seen.memory, at_most)
             ),
             expected=at_most,
             actual=seen.memory,
@@ -68,7 +68,7 @@ def memory_of(seen: Seen) -> LiveMemory:
 def _held_too_much(memory: LiveMemory, needed: float, at_most: float, arguments: bool) -> Failure:
     parts = {"arguments": memory.arguments} if arguments else {}
     parts |= {"results": memory.results, "temporaries": memory.temporaries}
-    held, budget = told_apart(show_bytes, needed, at_most)
+    held, budget = as_different_texts(show_bytes, needed, at_most)
     beside = "" if arguments else " beside its arguments"
     at = memory.at or "its start"
     return Failure(
@@ -158,7 +158,7 @@ def _show_number(n: float) -> str:
     return f"{int(n):,}" if math.isfinite(n) else str(n)
 
 
-def told_apart(show: Callable[[float, int], str], one: float, other: float, digits: int = 1) -> tuple[str, str]:
+def as_different_texts(show: Callable[[float, int], str], one: float, other: float, digits: int = 1) -> tuple[str, str]:
     """Format two amounts with ``digits`` digits, or with more digits if the two texts would be equal."""
     while True:
         shown = show(one, digits), show(other, digits)

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from grader.authoring import declarations, inputs, replaced, seeds, verify
-from grader.authoring.leaks import leaks, told_solutions
+from grader.authoring.leaks import leaked_solutions, leaks
 from grader.authoring.learners_texts import learners_texts
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
@@ -481,7 +481,7 @@ STATEMENT = "Say what to do.\n"
 
 
 def told(course: Course) -> list[str]:
-    return list(told_solutions(course, learners_texts(course, usable_products(course).texts)))
+    return list(leaked_solutions(course, learners_texts(course, usable_products(course).texts)))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from grader.expect import (
     show_bytes,
     show_time,
 )
-from grader.expect.costs import told_apart
+from grader.expect.costs import as_different_texts
 from tests.seen import collective, reason, seen
 
 
@@ -49,13 +49,13 @@ def test_memory_and_flops_have_budgets() -> None:
     ],
 )
 def test_two_amounts_have_enough_digits_to_differ(one: float, other: float, shown: tuple[str, str]) -> None:
-    assert told_apart(show_bytes, one, other) == shown
+    assert as_different_texts(show_bytes, one, other) == shown
 
 
 def test_a_narrowly_missed_budget_differs_from_the_amount_in_the_message() -> None:
     told = reason(expect_memory, seen(memory=12_700), at_most=12_699)
     assert "needs 12.402 KiB of temporary memory per device, the budget is 12.401 KiB" in told
-    assert told_apart(show_time, 298_970_001, 298_970_000, 5) == ("298.970001 us", "298.97 us")
+    assert as_different_texts(show_time, 298_970_001, 298_970_000, 5) == ("298.970001 us", "298.97 us")
 
 
 def test_arithmetic_besides_matmuls_has_its_own_budget() -> None:

@@ -19,7 +19,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from grader.authoring.leaks import normal_form, secret_lines
+from grader.authoring.leaks import hidden_lines, normal_form
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.exercise import Quantity, Question, Table
@@ -49,7 +49,7 @@ def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path,
 
     Also yield each unreadable file with the reason. Text of a student's own submission is no leak.
     """
-    lines = dict(secret_lines(course))
+    lines = dict(hidden_lines(course))
     checks = {n: what for n, what in lines.items() if _of_check(course, what)}
     read = _Texts(folder, parsers)
     others = _Others(folder, read)
@@ -73,12 +73,12 @@ def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path,
             yield from ((path, leak) for leak in leaks)
 
 
-def _lines_in(text: str, secret: dict[str, str], own: Collection[str]) -> Iterator[str]:
-    """Yield secret lines that are in ``text`` and not in the student's own submission."""
+def _lines_in(text: str, hidden: dict[str, str], own: Collection[str]) -> Iterator[str]:
+    """Yield hidden lines that are in ``text`` and not in the student's own submission."""
     for line in dict.fromkeys(text.splitlines()):
         form = normal_form(line)
-        if form in secret and form not in own:
-            yield f"a line of {secret[form]}: {line.strip()[:80]}"
+        if form in hidden and form not in own:
+            yield f"a line of {hidden[form]}: {line.strip()[:80]}"
 
 
 class _Others:

@@ -207,11 +207,11 @@ class Dispatch:
                 start = f"dask worker {at} --host OWN_ADDRESS --dashboard-address 127.0.0.1:0 --nthreads 1"
                 raise ClusterError(f"no workers at {at}; start one on each machine: {start}; then run this again")
         elif not self.proved and self.members and all(m.state == "refused" for m in self.members.values()):
-            raise ClusterError(self._nobody("no worker can grade"))
+            raise ClusterError(self._no_workers("no worker can grade"))
         elif now - self.usable_at > self.patience.none:
-            raise ClusterError(self._nobody("no worker is left"))
+            raise ClusterError(self._no_workers("no worker is left"))
 
-    def _nobody(self, what: str) -> str:
+    def _no_workers(self, what: str) -> str:
         silent = [f"{m.called} {m.seen.problem or 'does not answer'}" for m in self.members.values() if self._silent(m)]
         why = [*self.refusals.values(), *silent]
         others = f" (and {len(why) - 1} more)" if len(why) > 1 else ""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from grader.authoring.leaks import secret_lines
+from grader.authoring.leaks import hidden_lines
 from grader.course.config import CourseError
 from grader.course.finding import find_course
 from grader.course.loading import load_course
@@ -45,7 +45,7 @@ def test_the_tool_can_be_installed_as_this_one_is(files: dict[str, str]) -> None
 def test_the_release_holds_no_solutions_hidden_checks_or_seed(files: dict[str, str], tmp_path: Path) -> None:
     course = made_up(tmp_path)
     assert list(leaking(course, files)) == []
-    secrets = [line for line, _ in secret_lines(course)]
+    secrets = [line for line, _ in hidden_lines(course)]
     assert secrets
     whole = "".join("\n".join(text for path, text in files.items() if not path.startswith("tool/")).split())
     assert [line for line in secrets if line in whole] == []
