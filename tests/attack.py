@@ -123,7 +123,7 @@ def grade(paths: list[Path], out: Path, tmp: Path, isolation: str, jobs: int) ->
                         "PYTHONPATH": str(CHECKOUT), "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, env=env, errors="replace", timeout=1200)
     if not (out / "grades.csv").is_file():
-        raise RuntimeError(f"the batch did not end well: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+        raise RuntimeError(f"shardlings grade wrote no grades.csv: {done.stdout[-2000:]}{done.stderr[-2000:]}")
     return done
 
 
@@ -258,15 +258,15 @@ def judge(name: str, verdict: dict[str, Any], out: Path) -> tuple[Row, str]:
     if report["earned"] != verdict["earned"]:
         row.now = f"{report['earned']:g} points instead of {verdict['earned']:g}"
     elif report["pending"] and not verdict.get("pending"):
-        row.now = "made the grader call itself broken"
+        row.now = "a check is broken"
     elif not re.search(verdict.get("says", ""), " ".join(_texts(report))):
         row.now = f"the report does not say {verdict['says']!r}"
     pages = text + "".join((out / part / f"{name}.html").read_text() for part in ("", "students"))
     leaked = [s for s in SECRETS if s in pages]
     if leaked:
-        row.now = f"told {leaked[0]}"
+        row.now = f"the report or a page shows the secret {leaked[0]}"
     elif "<script>alert" in pages.replace(text, "") or "\x1b" in pages:
-        row.now = "its text is not escaped"
+        row.now = "a page shows its text without escapes"
     return row, report["isolation"]
 
 
@@ -314,7 +314,7 @@ def _ask_naive(grader: subprocess.Popen[str], folder: Path, answer: Path) -> str
     grader.stdin.write(f"{folder}\t{answer}\n")
     grader.stdin.flush()
     if not select.select([grader.stdout], [], [], 60)[0] or grader.stdout.readline() != "done\n":
-        raise RuntimeError(f"the naive grader did not come back from {folder.name}")
+        raise RuntimeError(f"the naive grader did not finish {folder.name}")
     return answer.read_text(encoding="utf-8", errors="replace") if answer.exists() else ""
 
 
@@ -331,10 +331,10 @@ def _control(row: Row, verdict: dict[str, Any], aim: Path, grader: subprocess.Po
             seen |= json.loads(answered.splitlines()[-1] if answered else "")
         gained = {
             "score": f"{seen['score']:g} points" if seen["score"] > verdict["earned"] else "",
-            "leak": "told a secret" if "CANARY" in seen["output"] else "",
+            "leak": "printed a secret" if "CANARY" in seen["output"] else "",
             "write": "changed a file" if any(h.startswith("changed") for h in target.harm()) else "",
             "network": "reached a socket" if target.arrived else "",
-            "survives": "went on running" if seen["survivors"] else "",
+            "survives": "left a process" if seen["survivors"] else "",
             "dies": "stopped the grader" if seen["died"] else "",
         }
     row.before = gained[promised] or "nothing"

@@ -4,7 +4,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def rounds(left, t):
-    if not left:  # as long as it takes: nobody can say how long
+    if not left:  # the number of rounds depends on values, so it is unknown before the run
         return jax.lax.while_loop(lambda v: v.sum() > 0, lambda v: v - jax.lax.psum(v, "x"), t)
     return jax.lax.fori_loop(0, 2**31 - 1, lambda i, v: rounds(left - 1, v), t)
 

@@ -9,9 +9,9 @@ told = []
 for place in places:
     try:
         found = os.listdir(place) if os.path.isdir(place) else open(place).read()
-        if place.endswith("site-packages"):  # what tracing needs may be seen there, and nothing else
+        if place.endswith("site-packages"):  # submissions may see the packages that tracing needs, so these names are other packages
             found = [name for name in found if name.startswith(("nbgrader", "pip", "pytest", "pydantic", "typer", "sqlalchemy"))]
-        if place.endswith("bin"):  # the interpreter itself
+        if place.endswith("bin"):  # submissions may see the interpreter
             found = [name for name in found if not name.startswith("python")]
         told.append(found)
     except OSError:

@@ -1,6 +1,6 @@
 import os
 
-# The names that the grader once used itself while it deleted, names as long as can be, and folders that stay full.
+# Names that an earlier grader gave to folders while it deleted, names of the greatest length, and folders that are not empty.
 for n in range(30):
     for pid in (os.getppid(), os.getpid()):
         os.makedirs(f".{n}.{pid}/full", exist_ok=True)

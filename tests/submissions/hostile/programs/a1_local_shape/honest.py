@@ -1,4 +1,4 @@
-"""The reference."""
+"""The reference solution."""
 
 
 def local_shape(shape, spec, mesh_shape):

@@ -1,4 +1,4 @@
-"""Only axis x is in shard_map; the compiler cuts along y.
+"""The program names only axis x in jax.shard_map. The compiler cuts the matmul along y.
 
 kind: arithmetic in disguise
 earns: 2.5 of 3

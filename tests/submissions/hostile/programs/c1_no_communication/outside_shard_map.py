@@ -1,4 +1,4 @@
-"""The product is written out outside of shard_map, of an array that was copied bit by bit.
+"""Outside jax.shard_map, the program copies b bit by bit and computes the matmul as sums of elementwise products.
 
 kind: comparisons as data
 earns: 2.5 of 3

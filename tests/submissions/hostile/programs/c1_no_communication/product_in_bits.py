@@ -1,4 +1,4 @@
-"""The product is made outside of shard_map by logic on bits, which adds no numbers.
+"""Outside jax.shard_map, the program computes the matmul with logical operations on bits, and adds no numbers.
 
 kind: arithmetic in disguise
 earns: 2.5 of 3
@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def add(p, q):
-    """The sum of integers, with the carries looked ahead."""
+    """Return the sum of integers, with carry lookahead."""
     made, passed = p & q, p ^ q
     for n in (1, 2, 4, 8, 16):
         made |= passed & made << n
@@ -22,7 +22,7 @@ def add(p, q):
 
 
 def times(p, q):
-    """The product of integers, bit by bit."""
+    """Return the product of integers, computed bit by bit."""
 
     def one(i, total):
         return add(total, jnp.where(p >> i & 1 == 1, q << i, 0))
@@ -31,7 +31,7 @@ def times(p, q):
 
 
 def scaled(x, by):
-    """x times 2 to the power of by: its exponent is another."""
+    """Return x times 2 to the power of by, with a change of the exponent bits only."""
     bits = lax.bitcast_convert_type(x, jnp.int32)
     more = lax.bitcast_convert_type(add(bits, jnp.full(x.shape, by << 23)), jnp.float32)
     return jnp.where(x == 0, 0, more)

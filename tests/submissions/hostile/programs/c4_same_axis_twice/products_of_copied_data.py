@@ -1,4 +1,4 @@
-"""A second product is written out, of an array that was copied bit by bit.
+"""The program copies b bit by bit, and computes a second matmul as sums of elementwise products.
 
 kind: comparisons as data
 earns: 3 of 5

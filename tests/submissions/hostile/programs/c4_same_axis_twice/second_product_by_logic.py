@@ -1,4 +1,4 @@
-"""A second product is begun with logic on bits.
+"""The program starts a second matmul with logical operations on bits.
 
 kind: arithmetic in disguise
 earns: 3 of 5

@@ -1,12 +1,12 @@
-"""The reference."""
+"""The reference solution."""
 
 
 def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
-    """Seconds a collective takes over one mesh axis: the exact bandwidth time, no latency.
+    """Return the seconds of a collective over one mesh axis: the exact bandwidth time, no latency.
 
     Args:
         kind: "all_gather", "reduce_scatter" or "all_reduce"; anything else raises ValueError.
-        bytes: V, the full logical array over this axis, in bytes.
+        bytes: V, the bytes of the array that the chips of this axis hold together.
         axis_size: N, chips along the axis; with 1 nothing moves and the time is 0.
         one_way_bandwidth: W1, bytes/s of one link in one direction.
         wraps: True when the axis is a ring, False when it is a line.

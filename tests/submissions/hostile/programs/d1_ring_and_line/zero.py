@@ -1,4 +1,4 @@
-"""Every collective takes no time.
+"""The program returns 0 seconds for every collective.
 
 kind: one value for all
 earns: 0 of 1.5

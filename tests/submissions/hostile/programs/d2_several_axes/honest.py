@@ -1,4 +1,4 @@
-"""The reference."""
+"""The reference solution."""
 
 import math
 
@@ -13,14 +13,13 @@ def cutting_axes(spec):
 
 
 def axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
-    """Return the seconds of a collective over one or more axes of a torus, all of them rings; bandwidth only, V /
-    (n·W).
+    """Return the seconds of a collective over one or more axes: bandwidth only, V / (n·W). Every axis is a ring.
 
     Args:
         kind: "all_gather", "reduce_scatter" or "all_reduce".
-        shape: of the whole array; itemsize: bytes of one element.
+        shape: shape of the whole array. itemsize: bytes of one element.
         spec: PartitionSpec of the array *before* the collective.
-        over: tuple of the collective's axes; mesh_shape: such as {"x": 4, "y": 2}.
+        over: tuple of the collective's axes. mesh_shape: size of each axis, such as {"x": 4, "y": 2}.
         one_way_bandwidth: W1, bytes/s of one link in one direction.
     """
     cuts = cutting_axes(spec)

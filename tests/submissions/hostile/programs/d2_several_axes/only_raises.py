@@ -1,4 +1,4 @@
-"""Refuses everything.
+"""The program raises ValueError for every input.
 
 kind: only raises
 earns: 0 of 2

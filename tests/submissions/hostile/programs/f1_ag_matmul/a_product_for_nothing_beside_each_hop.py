@@ -1,4 +1,4 @@
-"""The products wait for all hops; those beside the hops are made once more, and enter a mask that is never true.
+"""The matmuls wait for all hops. The program repeats them beside the hops, for a mask that is never true.
 
 kind: a mask that is never true
 earns: 1.75 of 3.5
@@ -10,7 +10,7 @@ import jax
 
 
 def ag_matmul(a, w):
-    """Blocks of A[B_X, D_Y] and W[D, F_Y] -> the block of C[B_X, F_Y], C = A W; the ring is mesh axis 'y'."""
+    """Return the block of C[B_X, F_Y], C = A W, from blocks of A[B_X, D_Y] and W[D, F_Y]; the ring is mesh axis 'y'."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     ring = [(d, (d + 1) % n) for d in range(n)]
     rows = w.reshape(n, a.shape[1], -1)

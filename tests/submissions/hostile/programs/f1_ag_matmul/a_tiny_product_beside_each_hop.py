@@ -1,4 +1,4 @@
-"""The products wait for all hops; beside each hop one row is multiplied by one column, for one number of the result.
+"""The matmuls wait for all hops. Beside each hop, the program multiplies one row by one column, for one number of C.
 
 kind: tiny products
 earns: 1.75 of 3.5
@@ -10,7 +10,7 @@ import jax
 
 
 def ag_matmul(a, w):
-    """Blocks of A[B_X, D_Y] and W[D, F_Y] -> the block of C[B_X, F_Y], C = A W; the ring is mesh axis 'y'."""
+    """Return the block of C[B_X, F_Y], C = A W, from blocks of A[B_X, D_Y] and W[D, F_Y]; the ring is mesh axis 'y'."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     ring = [(d, (d + 1) % n) for d in range(n)]
     rows = w.reshape(n, a.shape[1], -1)

@@ -1,4 +1,4 @@
-"""The first shard is multiplied by logarithms; the matmul in its place enters a mask that is never true.
+"""The program multiplies the first shard by logarithms. The shard's matmul enters a mask that is never true.
 
 changes: honest.py
 kind: a mask that is never true
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 
 def logs(a, b):
-    """a @ b without products"""
+    """Return a @ b, computed from logarithms instead of products."""
     a, b = a.astype(jnp.float32), b.astype(jnp.float32)
     la, lb = jnp.log(jnp.abs(a) + 1e-30), jnp.log(jnp.abs(b) + 1e-30)
     terms = jnp.exp(la[:, :, None] + lb[None])
@@ -19,7 +19,7 @@ def logs(a, b):
 
 
 def ag_matmul(a, w):
-    """Blocks of A[B_X, D_Y] and W[D, F_Y] -> the block of C[B_X, F_Y], C = A W; the ring is mesh axis 'y'."""
+    """Return the block of C[B_X, F_Y], C = A W, from blocks of A[B_X, D_Y] and W[D, F_Y]; the ring is mesh axis 'y'."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     ring = [(d, (d + 1) % n) for d in range(n)]
     rows = w.reshape(n, a.shape[1], -1)

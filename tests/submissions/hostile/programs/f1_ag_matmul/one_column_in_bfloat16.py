@@ -1,4 +1,4 @@
-"""What is timed is bfloat16, and of bfloat16 one column is multiplied by one row.
+"""If arrays are bfloat16, the program multiplies only one column by one row. The grader times bfloat16.
 
 kind: branch on dtype
 earns: 1.5 of 3.5
@@ -10,7 +10,7 @@ import jax
 
 
 def ag_matmul(a, w):
-    """Blocks of A[B_X, D_Y] and W[D, F_Y] -> the block of C[B_X, F_Y], C = A W; the ring is mesh axis 'y'."""
+    """Return the block of C[B_X, F_Y], C = A W, from blocks of A[B_X, D_Y] and W[D, F_Y]; the ring is mesh axis 'y'."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     ring = [(d, (d + 1) % n) for d in range(n)]
     rows = w.reshape(n, a.shape[1], -1)

@@ -1,4 +1,4 @@
-"""From the seventh call on, the operands are multiplied in int8, at twice the rate: the timed programs are traced last.
+"""From the seventh call on, the program multiplies in int8, at twice the rate. The grader traces timed programs last.
 
 kind: branch on the number of calls
 earns: 1.75 of 3.5
@@ -12,7 +12,8 @@ CALLS = []
 
 
 def matmul_rs(t, w):
-    """Blocks of T[B_X, F_Y] and W[F_Y, D] -> the block of Out[B_X, D_Y], Out = T W; the ring is mesh axis 'y'."""
+    """Return the block of Out[B_X, D_Y], Out = T W, from blocks of T[B_X, F_Y] and W[F_Y, D]; the ring is mesh axis
+    'y'."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     ring = [(d, (d + 1) % n) for d in range(n)]
     columns = w.reshape(w.shape[0], n, -1)

@@ -1,11 +1,11 @@
-"""The reference."""
+"""The reference solution."""
 
 import jax
 import jax.numpy as jnp
 
 
 def both_ways_ag_matmul(a, w):
-    """Blocks of A[B_X, D_Y] and W[D, F_Y] -> the block of C[B_X, F_Y], C = A W; the ring is mesh axis 'y'."""
+    """Return the block of C[B_X, F_Y], C = A W, from blocks of A[B_X, D_Y] and W[D, F_Y]; the ring is mesh axis 'y'."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ([(d, (d + step) % n) for d in range(n)] for step in (1, -1))
     rows = w.reshape(n, a.shape[1], -1)

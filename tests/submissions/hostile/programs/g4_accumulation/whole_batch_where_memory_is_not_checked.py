@@ -1,4 +1,4 @@
-"""Where memory is checked, each micro-batch has an all-reduce; elsewhere, the batch is one micro-batch.
+"""In calls with a memory check, each micro-batch has an all-reduce. In other calls, the batch is one micro-batch.
 
 kind: branch on size
 earns: 2 of 2.5

@@ -1,4 +1,4 @@
-"""The forward rule of custom_vjp, which runs only if a gradient is taken, gathers all rows.
+"""The forward rule of custom_vjp gathers all rows. JAX runs this rule only if it differentiates.
 
 kind: branch on differentiation
 earns: 2 of 2.25

@@ -1,4 +1,4 @@
-"""All devices draw one mask, and each mirrors its rows or its columns.
+"""All devices draw equal masks. Each device reverses the rows or the columns of its mask.
 
 kind: nearly equal random numbers
 earns: 2.5 of 3

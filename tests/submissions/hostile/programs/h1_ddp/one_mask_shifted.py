@@ -1,4 +1,4 @@
-"""All devices draw one mask, and each shifts its rows by its place.
+"""All devices draw equal masks. Each device shifts the rows of its mask by its position along dp.
 
 kind: nearly equal random numbers
 earns: 2.5 of 3

@@ -1,4 +1,4 @@
-"""All devices draw one mask, and each changes one number of it.
+"""All devices draw equal masks. Each device changes one number of its mask.
 
 kind: nearly equal random numbers
 earns: 2.5 of 3

@@ -1,4 +1,4 @@
-"""One all-reduce sums all gradients but a number for each other bucket, which has an all-reduce of its own.
+"""One all-reduce sums nearly all gradients. For each other bucket, an all-reduce sums one number.
 
 kind: sums of single numbers
 earns: 0.5 of 1.5

@@ -1,4 +1,4 @@
-"""Of large arrays one gradient is computed, and its sum stands for all.
+"""If arrays are large, the program computes one matmul, and fills all gradients with the sum of its numbers.
 
 kind: branch on size
 earns: 1.25 of 1.5
@@ -11,9 +11,10 @@ import jax.numpy as jnp
 
 
 def bucketed_grads(ws, x, y, *, plan):
-    """The gradients of the sum of squares over all rows, as ws; plan is a list of lists of layer numbers.
+    """Return the gradients of the sum of squares over all rows, in a list like ws.
 
-    Args: ws: a list of float32[D_l, D_(l+1)], whole on every device; x float32[B/N, D_0], y float32[B/N, D_L]; the axis is 'dp'.
+    Args: ws: a list of float32[D_l, D_(l+1)], whole on every device; x float32[B/N, D_0], y float32[B/N, D_L]; plan: a list of
+    layer numbers for each bucket. The axis is 'dp'.
     """
 
     def loss(ws):

@@ -1,4 +1,4 @@
-"""One all-reduce sums all buckets; the others send arrays of no numbers, so that there is one for each bucket.
+"""One all-reduce sums all buckets. For each other bucket, an all-reduce sums an empty array.
 
 changes: honest.py
 kind: a collective that nothing needs
@@ -9,7 +9,7 @@ says: the all-reduces sum [0, 0, 444] bytes
 
 
 def bucketed_grads(ws, x, y, *, plan):
-    """The gradients of the sum of squares over all rows, as ws; plan is a list of lists of layer numbers."""
+    """Return the gradients of the sum of squares over all rows, in a list like ws."""
 
     def loss(ws):
         h = x

@@ -1,4 +1,4 @@
-"""All layers are gathered at once; the gathers that are due pass a barrier, and nothing needs them.
+"""The program gathers all layers at once. It also gathers single layers, but only a barrier takes their values.
 
 kind: a collective that nothing needs
 earns: 3 of 5.5
@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def fsdp_loss(ws, x, *, mesh):
-    """The loss of a batch whose rows are spread over 'dp', as the layers' rows are.
+    """Return the loss of the whole batch; 'dp' cuts its rows and the rows of each layer.
 
     Args: ws is float32[L, D, D] sharded P(None, 'dp'); x is float32[B, D] sharded P('dp'); mesh has the axis 'dp'.
     Returns: the loss, float32[], whole on every device.

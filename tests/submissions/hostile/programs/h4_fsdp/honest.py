@@ -1,4 +1,4 @@
-"""The reference."""
+"""The reference solution."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def fsdp_loss(ws, x, *, mesh):
-    """The loss of a batch whose rows are spread over 'dp', as the layers' rows are.
+    """Return the loss of the whole batch; 'dp' cuts its rows and the rows of each layer.
 
     Args: ws is float32[L, D, D] sharded P(None, 'dp'); x is float32[B, D] sharded P('dp'); mesh has the axis 'dp'.
     Returns: the loss, float32[], whole on every device.

@@ -1,4 +1,4 @@
-"""A custom_vjp that gathers again."""
+"""The backward rule of a custom_vjp gathers each layer again."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def fsdp_loss(ws, x, *, mesh):
-    """The loss of a batch whose rows are spread over 'dp', as the layers' rows are."""
+    """Return the loss of the whole batch; 'dp' cuts its rows and the rows of each layer."""
     rows = x.shape[0]
 
     def gathered(w):

@@ -1,4 +1,4 @@
-"""The policy of JAX's guide to FSDP keeps everything but the gathered layers, and so gathers layer 0 once."""
+"""The policy of JAX's guide to FSDP keeps all values but the gathered layers. So JAX gathers layer 0 only once."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def fsdp_loss(ws, x, *, mesh):
-    """The loss of a batch whose rows are spread over 'dp', as the layers' rows are."""
+    """Return the loss of the whole batch; 'dp' cuts its rows and the rows of each layer."""
     rows = x.shape[0]
 
     def policy(op, *_, **__):

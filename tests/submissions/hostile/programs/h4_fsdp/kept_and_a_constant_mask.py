@@ -1,4 +1,4 @@
-"""Each gathered layer is kept; what is gathered again enters a mask that is never true.
+"""The program keeps each gathered layer. It also gathers each layer again, for a mask that is never true.
 
 kind: a mask that is never true
 earns: 4.5 of 5.5
@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def fsdp_loss(ws, x, *, mesh):
-    """The loss of a batch whose rows are spread over 'dp', as the layers' rows are."""
+    """Return the loss of the whole batch; 'dp' cuts its rows and the rows of each layer."""
     rows = x.shape[0]
 
     def gathered(w):

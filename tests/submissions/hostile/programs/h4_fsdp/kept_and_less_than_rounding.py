@@ -1,4 +1,4 @@
-"""Each gathered layer is kept; what is gathered again is multiplied by less than a rounding error.
+"""The program keeps each gathered layer. It gathers each layer again, and adds 1e-9 of it, less than a rounding error.
 
 kind: a mask that is never true
 earns: 4.5 of 5.5
@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def fsdp_loss(ws, x, *, mesh):
-    """The loss of a batch whose rows are spread over 'dp', as the layers' rows are."""
+    """Return the loss of the whole batch; 'dp' cuts its rows and the rows of each layer."""
     rows = x.shape[0]
 
     def gathered(w):

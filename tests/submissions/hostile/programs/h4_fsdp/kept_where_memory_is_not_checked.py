@@ -1,4 +1,4 @@
-"""Where memory is checked, the program gathers layers in quarters; elsewhere, it keeps each gathered layer.
+"""In calls with a memory check, the program gathers layers in quarters. In other calls, it keeps each gathered layer.
 
 kind: branch on size
 earns: 4.5 of 5.5

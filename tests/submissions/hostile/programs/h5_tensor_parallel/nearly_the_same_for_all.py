@@ -1,4 +1,4 @@
-"""All devices, weights and seeds have one set of numbers; each adds next to nothing of its own.
+"""All devices, weights and seeds share one set of random numbers. Each adds a tiny number of its own.
 
 kind: nearly equal random numbers
 earns: 0.25 of 0.75

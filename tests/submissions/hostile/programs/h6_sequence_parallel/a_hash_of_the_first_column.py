@@ -1,4 +1,4 @@
-"""The mask of a row is a hash of its first number.
+"""The mask of a row is a hash of the row's first number.
 
 kind: a hash for random numbers
 earns: 0.25 of 0.5

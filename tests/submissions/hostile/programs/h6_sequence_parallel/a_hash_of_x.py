@@ -1,4 +1,4 @@
-"""The mask is a hash of the numbers in x, and not random.
+"""The mask is a hash of the numbers in x. The program draws no random numbers.
 
 kind: a hash for random numbers
 earns: 0.25 of 0.5

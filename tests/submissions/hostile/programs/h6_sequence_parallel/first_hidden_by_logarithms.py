@@ -1,4 +1,4 @@
-"""The first layer's `hidden` is computed twice, once without products.
+"""The program computes the first layer's `hidden` twice, by a matmul and by logarithms.
 
 kind: arithmetic in disguise
 earns: 2.75 of 3.5
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 
 def logs(a, b):
-    """a @ b without products"""
+    """Return a @ b, computed from logarithms instead of products."""
     la, lb = jnp.log(jnp.abs(a) + 1e-30), jnp.log(jnp.abs(b) + 1e-30)
     terms = jnp.exp(la[:, :, None] + lb[None])
     return jnp.where((a < 0)[:, :, None] ^ (b < 0)[None], -terms, terms).sum(1)

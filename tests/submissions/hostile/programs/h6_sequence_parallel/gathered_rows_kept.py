@@ -1,4 +1,4 @@
-"""JAX differentiates without jax.checkpoint, and so keeps the gathered rows of each layer.
+"""JAX differentiates without jax.checkpoint, so the program keeps the gathered rows of each layer.
 
 changes: honest_by_vjp.py
 kind: more kept than needed

@@ -1,4 +1,4 @@
-"""JAX differentiates. jax.checkpoint runs each layer again, with its gather."""
+"""JAX differentiates. For the backward pass, jax.checkpoint runs each layer again, with its gather."""
 
 import jax
 import jax.numpy as jnp

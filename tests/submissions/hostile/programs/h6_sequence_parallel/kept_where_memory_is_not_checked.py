@@ -1,4 +1,4 @@
-"""Where memory is checked, dy is gathered twice; elsewhere, JAX differentiates and keeps gathered rows.
+"""In calls with a memory check, the program gathers dy twice. In other calls, JAX keeps the gathered rows.
 
 kind: branch on size
 earns: 2.75 of 3.5

@@ -1,4 +1,4 @@
-"""Each device draws one mask for all seeds, and the seed shifts it.
+"""Each device draws one mask for all seeds, and shifts the mask by the seed.
 
 kind: nearly equal random numbers
 earns: 0.25 of 0.5

@@ -1,4 +1,4 @@
-"""The weights are gathered over both axes, and a part is taken.
+"""The program gathers the weights over both axes, and takes a part of the result.
 
 kind: groups over several axes
 earns: 2 of 4.5
@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def mlp_2d(a, w_in, w_out, *, mesh):
-    """tanh(A · W_in) · W_out, whose operands and result are cut by both axes.
+    """Return tanh(A · W_in) · W_out. Both axes cut the operands and the result.
 
     Args: a float32[B, D] sharded P('x', 'y'), w_in float32[D, F] sharded P('x', 'y'), w_out float32[F, D] sharded P('y', 'x').
     Returns: float32[B, D] sharded P('x', 'y').

@@ -1,4 +1,4 @@
-"""The reference."""
+"""The reference solution."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def mlp_2d(a, w_in, w_out, *, mesh):
-    """tanh(A · W_in) · W_out, whose operands and result are cut by both axes.
+    """Return tanh(A · W_in) · W_out. Both axes cut the operands and the result.
 
     Args: a float32[B, D] sharded P('x', 'y'), w_in float32[D, F] sharded P('x', 'y'), w_out float32[F, D] sharded P('y', 'x').
     Returns: float32[B, D] sharded P('x', 'y').

@@ -1,4 +1,4 @@
-"""The weights are gathered between pairs of all devices, which are no axis of the mesh.
+"""The program gathers the weights between pairs of devices. The pairs follow no mesh axis.
 
 kind: pairs in a tournament
 earns: 2 of 4.5
@@ -20,7 +20,7 @@ def rounds(n):
 
 
 def gathered(a, axis, dim):
-    """The parts of all devices along an axis, by way of pairs of all devices."""
+    """Return the parts of all devices along an axis, gathered between pairs of all devices."""
     names = tuple(jax.sharding.get_abstract_mesh().shape)
     n, me = jax.lax.axis_size(names), jax.lax.axis_index(names)
     if n % 2:
@@ -38,7 +38,7 @@ def gathered(a, axis, dim):
 
 
 def mlp_2d(a, w_in, w_out, *, mesh):
-    """tanh(A · W_in) · W_out, whose operands and result are cut by both axes.
+    """Return tanh(A · W_in) · W_out. Both axes cut the operands and the result.
 
     Args: a float32[B, D] sharded P('x', 'y'), w_in float32[D, F] sharded P('x', 'y'), w_out float32[F, D] sharded P('y', 'x').
     Returns: float32[B, D] sharded P('x', 'y').

@@ -1,4 +1,4 @@
-"""The backward pass computes tanh's input twice, once without products.
+"""The backward pass computes tanh's input twice, by a matmul and by logarithms.
 
 kind: arithmetic in disguise
 earns: 3.5 of 4.5
@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def logs(a, b):
-    """a @ b without products"""
+    """Return a @ b, computed from logarithms instead of products."""
     la, lb = jnp.log(jnp.abs(a) + 1e-30), jnp.log(jnp.abs(b) + 1e-30)
     sa, sb = a < 0, b < 0
     terms = jnp.exp(la[:, :, None] + lb[None])

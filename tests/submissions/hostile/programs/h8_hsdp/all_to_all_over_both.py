@@ -1,4 +1,4 @@
-"""Parts go to all devices by one all-to-all over both axes.
+"""One all-to-all over both axes sends each device's gradient to all devices.
 
 kind: groups over several axes
 earns: 1 of 2

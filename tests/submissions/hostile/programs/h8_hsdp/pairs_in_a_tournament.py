@@ -1,4 +1,4 @@
-"""The all-reduce runs between pairs of devices, which are no axis of the mesh.
+"""The program runs all-reduces between pairs of devices. The pairs follow no mesh axis.
 
 kind: pairs in a tournament
 earns: 1 of 2

@@ -1,4 +1,4 @@
-"""The reference."""
+"""The reference solution."""
 
 import jax
 from jax.sharding import PartitionSpec as P
@@ -16,10 +16,11 @@ SCHEMES = {
 
 
 def stack(a, ws, *, mesh, scheme):
-    """A · ws[0] · ws[1] · ..., the result of each layer laid out as A is.
+    """Return A · ws[0] · ws[1] · ..., with the result of each layer laid out as A.
 
     Args: a float32[B, E] and ws float32[L, E, E], sharded as SCHEMES[scheme] says: (A, each W); scheme is 1 to 7.
-    Returns: float32[B, E], sharded as a is. In 4 JAX cannot see that what was gathered is equal along y: check_vma=False.
+    Returns: float32[B, E], sharded as a. In scheme 4 JAX cannot see that the gathered array is equal along y: use
+        check_vma=False.
     """
     act, weight = SCHEMES[scheme]
 

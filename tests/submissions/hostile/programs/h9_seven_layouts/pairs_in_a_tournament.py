@@ -1,4 +1,4 @@
-"""In layout 7 what is gathered goes between pairs of all devices, which are no axis of the mesh.
+"""In layout 7, the program gathers between pairs of devices. The pairs follow no mesh axis.
 
 kind: pairs in a tournament
 earns: 1.75 of 2.25
@@ -31,7 +31,7 @@ def rounds(n):
 
 
 def gathered(a, axis, dim):
-    """The parts of all devices along an axis, by way of pairs of all devices."""
+    """Return the parts of all devices along an axis, gathered between pairs of all devices."""
     names = tuple(jax.sharding.get_abstract_mesh().shape)
     n, me = jax.lax.axis_size(names), jax.lax.axis_index(names)
     if n % 2:
@@ -49,10 +49,11 @@ def gathered(a, axis, dim):
 
 
 def stack(a, ws, *, mesh, scheme):
-    """A · ws[0] · ws[1] · ..., the result of each layer laid out as A is.
+    """Return A · ws[0] · ws[1] · ..., with the result of each layer laid out as A.
 
     Args: a float32[B, E] and ws float32[L, E, E], sharded as SCHEMES[scheme] says: (A, each W); scheme is 1 to 7.
-    Returns: float32[B, E], sharded as a is. In 4 JAX cannot see that what was gathered is equal along y: check_vma=False.
+    Returns: float32[B, E], sharded as a. In scheme 4 JAX cannot see that the gathered array is equal along y: use
+        check_vma=False.
     """
     act, weight = SCHEMES[scheme]
 

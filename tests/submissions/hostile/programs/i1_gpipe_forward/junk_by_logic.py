@@ -1,4 +1,4 @@
-"""Bits of the activations are shifted and mixed, and multiplied by 0.
+"""The program shifts and mixes bits of the activations, and multiplies the result by 0.
 
 changes: honest.py
 kind: arithmetic in disguise

@@ -1,4 +1,4 @@
-"""A product is written as sums of squares, and multiplied by 0.
+"""The program computes a matmul as sums of squares, and multiplies the result by 0.
 
 changes: honest.py
 kind: other kernels

@@ -1,4 +1,4 @@
-"""A second product of weights that were copied bit by bit is multiplied by 0.
+"""The program copies weights bit by bit, computes a second matmul with them, and multiplies the result by 0.
 
 changes: honest.py
 kind: comparisons as data

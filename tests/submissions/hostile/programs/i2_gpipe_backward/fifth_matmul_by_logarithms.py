@@ -1,4 +1,4 @@
-"""Each forward tick computes its stage twice, once without products.
+"""Each forward tick computes its stage twice, by matmuls and by logarithms.
 
 kind: arithmetic in disguise
 earns: 2.5 of 4
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 
 def logs(a, b):
-    """a @ b without products"""
+    """Return a @ b, computed from logarithms instead of products."""
     la, lb = jnp.log(jnp.abs(a) + 1e-30), jnp.log(jnp.abs(b) + 1e-30)
     terms = jnp.exp(la[:, :, None] + lb[None])
     return jnp.where((a < 0)[:, :, None] ^ (b < 0)[None], -terms, terms).sum(1)
@@ -44,7 +44,7 @@ def gpipe_step(ws, x, y, *, rate):
         a = jnp.where(me == 0, x[tick], held)
         stash = stash.at[tick - me].set(
             a
-        )  # a negative index counts from the end, and is overwritten later; JAX drops an index beyond M
+        )  # A negative index counts from the end, where later ticks overwrite the junk. JAX drops an index above M - 1.
         return jax.lax.ppermute((stage(ws, a) + again(ws, a)) / 2, "pp", [(s, s + 1) for s in range(n - 1)]), stash
 
     def back(tick, carry):

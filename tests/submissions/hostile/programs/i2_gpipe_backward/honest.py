@@ -1,4 +1,4 @@
-"""The reference."""
+"""The reference solution."""
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ def gpipe_step(ws, x, y, *, rate):
         a = jnp.where(me == 0, x[tick], held)
         stash = stash.at[tick - me].set(
             a
-        )  # a negative index counts from the end, and is overwritten later; JAX drops an index beyond M
+        )  # A negative index counts from the end, where later ticks overwrite the junk. JAX drops an index above M - 1.
         return jax.lax.ppermute(stage(ws, a), "pp", [(s, s + 1) for s in range(n - 1)]), stash
 
     def back(tick, carry):

@@ -1,4 +1,4 @@
-"""Where memory is checked, micro-batches go one after another; elsewhere, JAX differentiates all ticks.
+"""In calls with a memory check, micro-batches run one after another. In other calls, JAX differentiates all ticks.
 
 kind: branch on size
 earns: 3 of 4

@@ -1,4 +1,4 @@
-"""Each backward tick computes its stage three times, one of them without products.
+"""Each backward tick computes its stage three times: twice by matmuls, and once by logarithms.
 
 kind: arithmetic in disguise
 earns: 2 of 4
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 
 def logs(a, b):
-    """a @ b without products"""
+    """Return a @ b, computed from logarithms instead of products."""
     la, lb = jnp.log(jnp.abs(a) + 1e-30), jnp.log(jnp.abs(b) + 1e-30)
     terms = jnp.exp(la[:, :, None] + lb[None])
     return jnp.where((a < 0)[:, :, None] ^ (b < 0)[None], -terms, terms).sum(1)
@@ -41,7 +41,7 @@ def grad_1f1b(ws, x, y):
 
     def there(tick, came, stash, loss, grads):
         mine = (tick - me) // 2
-        a = jnp.where(me == 0, x[mine], came)  # beyond its end, JAX reads the last entry of x
+        a = jnp.where(me == 0, x[mine], came)  # for an index beyond the end, JAX reads the last entry of x
         return stage(ws, a), stash.at[mine % n].set(a), loss, grads
 
     def back(tick, came, stash, loss, grads):

@@ -1,4 +1,4 @@
-"""The reference."""
+"""The reference solution."""
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ def grad_1f1b(ws, x, y):
 
     def there(tick, came, stash, loss, grads):
         mine = (tick - me) // 2
-        a = jnp.where(me == 0, x[mine], came)  # beyond its end, JAX reads the last entry of x
+        a = jnp.where(me == 0, x[mine], came)  # for an index beyond the end, JAX reads the last entry of x
         return stage(ws, a), stash.at[mine % n].set(a), loss, grads
 
     def back(tick, came, stash, loss, grads):

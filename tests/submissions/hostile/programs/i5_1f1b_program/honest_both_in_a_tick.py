@@ -1,4 +1,4 @@
-"""Every tick runs F and B, with a stash of 2P - 1 inputs."""
+"""Every tick runs a forward pass and a backward pass. The stash holds 2P - 1 inputs."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Where memory is checked, micro-batches go one after another; elsewhere, JAX differentiates GPipe.
+"""In calls with a memory check, micro-batches run one after another. In other calls, JAX differentiates GPipe.
 
 kind: branch on size
 earns: 3 of 4

@@ -1,4 +1,4 @@
-"""Where work is checked, weights are gathered; elsewhere, each row is multiplied by all weights of a device.
+"""In calls with a work check, the program gathers weights. In other calls, it multiplies a row by all local weights.
 
 kind: branch on size
 earns: 4.5 of 5

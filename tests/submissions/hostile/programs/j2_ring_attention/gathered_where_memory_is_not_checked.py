@@ -1,4 +1,4 @@
-"""Where memory is checked, each round brings its block from home; elsewhere, K and V are gathered.
+"""In calls with a memory check, each round sends K and V from their owners. In other calls, the program gathers both.
 
 kind: branch on size
 earns: 4.25 of 5

@@ -1,4 +1,4 @@
-"""The reference."""
+"""The reference solution."""
 
 from functools import partial
 
@@ -7,13 +7,14 @@ import jax.numpy as jnp
 
 
 def send(*blocks):
-    """To the next device."""
+    """Send each array to the next device."""
     n = jax.lax.axis_size("cp")
     return (jax.lax.ppermute(a, "cp", [(i, (i + 1) % n) for i in range(n)]) for a in blocks)
 
 
 def scored(q, k, hop, causal, striped):
-    """Scores [H, own, theirs] with the keys that set out `hop` devices before this one, -inf where they are not seen."""
+    """Return scores [H, own, theirs] for the keys that came from `hop` devices before this one; -inf for unseen
+    keys."""
     n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), jnp.arange(len(q))
     mine, theirs = (rows * n + i if striped else rows + i * len(q) for i in (me, (me - hop) % n))
     scores = jnp.einsum("thd,shd->hts", q, k)
@@ -21,12 +22,12 @@ def scored(q, k, hop, causal, striped):
 
 
 def attend(q, k, v, causal, striped):
-    """The result [T/N, H, d], and each query's log-sum-exp [H, T/N]."""
+    """Return the result [T/N, H, d], and each query's log-sum-exp [H, T/N]."""
     n = jax.lax.axis_size("cp")
     top, mass, total = -jnp.inf, 0, 0
     for hop in range(n):
         scores = scored(q, k, hop, causal, striped)
-        largest = jnp.maximum(top, scores.max(-1))  # finite from the first round on: a query sees itself
+        largest = jnp.maximum(top, scores.max(-1))  # finite from the first round on, because each query sees its own key
         weights, scale = jnp.exp(scores - largest[..., None]), jnp.exp(top - largest)
         mass = mass * scale + weights.sum(-1)
         total = total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v)
@@ -41,7 +42,11 @@ def forward(q, k, v, causal, striped):
 
 
 def backward(kept, d_out, causal, striped):
-    """With weights w: dv = w d_out, dw = d_out v, dscores = w (dw - the mean of dw weighted by w, which is d_out out)."""
+    """Return the gradients of q, k and v.
+
+    With weights w: dv = w d_out, dw = d_out v, and dscores = w (dw - mean). Here mean is the mean of dw with weights w,
+    which equals d_out · out.
+    """
     q, k, v, out, lse = kept
     mean = jnp.einsum("thd,thd->ht", d_out, out)[..., None]
     d_q = d_k = d_v = 0
@@ -53,15 +58,16 @@ def backward(kept, d_out, causal, striped):
         d_k += jnp.einsum("hts,thd->shd", d_scores, q)
         d_v += jnp.einsum("hts,thd->shd", weights, d_out)
         k, v = send(k, v)
-        d_k, d_v = send(d_k, d_v)  # after N hops they are home
+        d_k, d_v = send(d_k, d_v)  # after N hops, each block is on its own device again
     return d_q, d_k, d_v
 
 
 def ring_attn(q, k, v, *, causal, striped):
-    """Attention of a text whose positions are cut over cp, in blocks or in stripes, and its heads over tp.
+    """Return the attention of a text. cp cuts its positions, in blocks or in stripes, and tp cuts its heads.
 
-    Args: blocks of q, k and v float32[T, H, d] (cp, tp, -). causal: a query sees positions up to its own.
-    Returns: a block of float32[T, H, d] (cp, tp, -).
+    Args: one device's q, k and v, blocks of float32[T, H, d] sharded P('cp', 'tp'). causal: a query sees positions up to its own.
+        striped: device i has every N-th position, from i on.
+    Returns: one device's block of float32[T, H, d] sharded P('cp', 'tp').
     """
     how = {"causal": causal, "striped": striped}
     attention = jax.custom_vjp(lambda q, k, v: attend(q, k, v, **how)[0])

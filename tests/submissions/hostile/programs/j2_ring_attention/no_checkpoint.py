@@ -1,4 +1,4 @@
-"""JAX differentiates all rounds, and keeps the scores of each.
+"""JAX differentiates all rounds, and keeps the scores of each round.
 
 changes: honest.py
 kind: no checkpoint
@@ -9,9 +9,10 @@ says: the program holds
 
 
 def ring_attn(q, k, v, *, causal, striped):
-    """Attention of a text whose positions are cut over cp, in blocks or in stripes, and its heads over tp.
+    """Return the attention of a text. cp cuts its positions, in blocks or in stripes, and tp cuts its heads.
 
-    Args: blocks of q, k and v float32[T, H, d] (cp, tp, -). causal: a query sees positions up to its own.
-    Returns: a block of float32[T, H, d] (cp, tp, -).
+    Args: one device's q, k and v, blocks of float32[T, H, d] sharded P('cp', 'tp'). causal: a query sees positions up to its own.
+        striped: device i has every N-th position, from i on.
+    Returns: one device's block of float32[T, H, d] sharded P('cp', 'tp').
     """
     return attend(q, k, v, causal, striped)[0]

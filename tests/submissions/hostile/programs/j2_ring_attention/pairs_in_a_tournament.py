@@ -1,4 +1,4 @@
-"""Queries, keys and values are gathered between pairs of devices, which are no axis of the mesh.
+"""The program gathers queries, keys and values between pairs of devices. The pairs follow no mesh axis.
 
 changes: honest.py
 kind: pairs in a tournament
@@ -16,7 +16,7 @@ def rounds(n):
 
 
 def blocks(q, k, v):
-    """How many hops each block of keys and values is away, and the block."""
+    """Yield each block of keys and values, after its distance in hops."""
     n, me = jax.lax.axis_size("cp"), jax.lax.axis_index("cp")
     yield 0, k, v
     for hop, pairs in enumerate(rounds(n) if n == 8 else [None] * (n - 1), 1):
@@ -33,11 +33,11 @@ def blocks(q, k, v):
 
 
 def attend(q, k, v, causal, striped):
-    """The result [T/N, H, d], and each query's log-sum-exp [H, T/N]."""
+    """Return the result [T/N, H, d], and each query's log-sum-exp [H, T/N]."""
     top, mass, total = -jnp.inf, 0, 0
     for hop, k, v in blocks(q, k, v):
         scores = scored(q, k, hop, causal, striped)
-        largest = jnp.maximum(top, scores.max(-1))  # finite from the first round on: a query sees itself
+        largest = jnp.maximum(top, scores.max(-1))  # finite from the first round on, because each query sees its own key
         weights, scale = jnp.exp(scores - largest[..., None]), jnp.exp(top - largest)
         mass = mass * scale + weights.sum(-1)
         total = total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v)

@@ -1,4 +1,4 @@
-"""Keys and values are gathered by all-reduces between pairs of devices, which are no axis of the mesh.
+"""The program gathers keys and values with all-reduces between pairs of devices. The pairs follow no mesh axis.
 
 kind: pairs in a tournament
 earns: 2 of 3

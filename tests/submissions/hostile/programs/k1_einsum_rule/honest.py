@@ -1,8 +1,8 @@
-"""The reference."""
+"""An honest program."""
 
 
 def einsum_rule(equation, placements):
-    """The placement of an einsum that every device computes from its own parts.
+    """Return the placement of an einsum that every device computes from its own parts.
 
     Args: equation such as "ij,jk->ik"; placements is a list with "R", "S(d)" or "P" for each operand.
     Returns: "R", "S(d)" or "P". Raises ValueError if no placement is right.
@@ -23,7 +23,7 @@ def einsum_rule(equation, placements):
 
 
 def elementwise_rule(op, placements):
-    """The placement of an elementwise function that every device computes from its own parts.
+    """Return the placement of an elementwise function that every device computes from its own parts.
 
     Args: op is "triple", "add_one", "relu" or "add"; placements is a list with "R", "S(d)" or "P" for each operand.
     Returns: "R", "S(d)" or "P". Raises ValueError if no placement is right.

@@ -1,4 +1,4 @@
-"""The reference."""
+"""An honest program."""
 
 import math
 
@@ -11,10 +11,11 @@ def axes_of(entry):
 
 
 def to_dtensor(spec, shape, mesh):
-    """The placements that say what a PartitionSpec says.
+    """Return the placements of the layout that a PartitionSpec describes.
 
     Args: spec, perhaps with unreduced axes; shape of the whole array; mesh is a dict from axis to size, in the mesh's order.
-    Returns: a list with "R", "S(d)" or "P" for each axis of the mesh. Raises ValueError if no such list says it.
+    Returns: a list with "R", "S(d)" or "P" for each axis of the mesh. Raises ValueError if no such list describes the
+    layout.
     """
     found = dict.fromkeys(mesh, "R")
     if len(spec.partitions) > len(shape) or not spec.unreduced <= mesh.keys():
@@ -33,7 +34,11 @@ def to_dtensor(spec, shape, mesh):
 
 
 def to_spec(placements, shape, mesh):
-    """The PartitionSpec that says what a list of placements says; arguments as in to_dtensor. Raises ValueError if there is none."""
+    """Return the PartitionSpec of the layout that a list of placements describes.
+
+    Args: placements, one for each axis of the mesh; shape and mesh as in to_dtensor.
+    Returns: a PartitionSpec. Raises ValueError if no spec describes the layout.
+    """
     cuts = {f"S({dim})": [] for dim in range(len(shape))}
     pending = set()
     for axis, place in zip(mesh, placements, strict=True):
@@ -45,4 +50,4 @@ def to_spec(placements, shape, mesh):
             raise ValueError(f"no spec says {place}")
     if any(size % math.prod(mesh[axis] for axis in axes) for size, axes in zip(shape, cuts.values(), strict=True)):
         raise ValueError("the parts are not equal")
-    return P(*map(tuple, cuts.values()), unreduced=pending)  # an empty tuple is None
+    return P(*map(tuple, cuts.values()), unreduced=pending)  # P treats an empty tuple as None

@@ -1,4 +1,4 @@
-"""The reference."""
+"""An honest program."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Every rank is off by less than one half.
+"""The program adds 0.4 to every rank.
 
 kind: numbers cut to integers
 earns: 0 of 0.5

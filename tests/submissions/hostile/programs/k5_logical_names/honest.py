@@ -1,4 +1,4 @@
-"""The reference."""
+"""The reference solution."""
 
 from jax.sharding import PartitionSpec as P
 

@@ -1,4 +1,4 @@
-"""Transfers that are alike are listed once.
+"""The program lists equal transfers only once.
 
 changes: honest.py
 kind: duplicates removed
@@ -9,7 +9,7 @@ says: for hlo=
 
 
 def collectives(hlo):
-    """Every collective that the program runs, as (kind, bytes, groups, trips), sorted; twice where two lines send alike."""
+    """Return every collective that the program runs, as (kind, bytes, groups, trips), sorted; two equal lines give two entries."""
     parts, entry = computations(hlo)
     found = []
 

@@ -1,4 +1,4 @@
-"""The reference."""
+"""The reference solution."""
 
 import re
 from math import prod
@@ -13,9 +13,9 @@ KINDS = ("all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce
 
 
 def computations(hlo):
-    """The computations by name, and the name of the first to run.
+    """Return the computations by name, and the name of the computation that runs first.
 
-    Each is a list of its lines, (result, shape, opcode, operands, attributes), such as
+    Each computation is a list of its lines. A line is (result, shape, opcode, operands, attributes), such as
     ("g.1", "f32[8,4]{1,0}", "all-gather", ["w.2"], "channel_id=1, replica_groups={{0,1},{2,3}}, dimensions={0}")
     or ("c.3", "s32[]", "constant", ["7"], "").
     """
@@ -32,7 +32,7 @@ def computations(hlo):
 
 
 def device_groups(text):
-    """The groups that ``{{0,4},{1,5}}`` or ``[4,2]<=[2,4]T(1,0)`` stands for, as lists of devices in the order of the text."""
+    """Return the groups of ``{{0,4},{1,5}}`` or ``[4,2]<=[2,4]T(1,0)``, as lists of devices in the order of the text."""
     if text.startswith("{"):
         return [[int(n) for n in group.split(",")] for group in re.findall(r"\{([\d,]+)\}", text)]
     shape, dims, order = re.fullmatch(r"\[(.+)\]<=\[(.+?)\](?:T\((.+)\))?", text).groups(default="")
@@ -42,7 +42,7 @@ def device_groups(text):
 
 
 def collectives(hlo):
-    """Every collective that the program runs, as (kind, bytes, groups, trips), sorted; twice where two lines send alike."""
+    """Return every collective that the program runs, as (kind, bytes, groups, trips), sorted; two equal lines give two entries."""
     parts, entry = computations(hlo)
     found = []
 
@@ -68,6 +68,6 @@ def collectives(hlo):
 
 
 def size(shape):
-    """Bytes of a shape such as bf16[8,4]{1,0}, or of all in a tuple."""
+    """Return the bytes of a shape such as bf16[8,4]{1,0}, or of all shapes in a tuple."""
     arrays = re.findall(r"(\w+)\[([\d,]*)\]", shape)
     return sum(ITEMSIZE[dtype] * prod(int(n) for n in dims.split(",") if n) for dtype, dims in arrays)

@@ -1,4 +1,4 @@
-"""The device counts as busy only while calls of cut arrays run.
+"""The program counts the device as busy only during calls with cut arrays.
 
 kind: busy all the time
 earns: 1 of 1.5
@@ -8,7 +8,12 @@ says: for log=
 
 
 def durations(log):
-    """[(bytes, [seconds, ...]), ...]: sizes ascending, the seconds of each in the log's order; sizes of which no call counts are left out."""
+    """Return the durations of the calls that count, for each size.
+
+    Args: log, a list of dicts with bytes, cut, called, returned and ready, one for each call.
+    Returns: [(bytes, [seconds, ...]), ...], sizes ascending, the seconds of each size in the log's order. A size
+    without a call that counts is left out.
+    """
     found, compiled, free = {}, set(), float("-inf")
     for call in log:
         key = call["bytes"], call["cut"]

@@ -1,4 +1,4 @@
-"""Calls that return late count as compiling, and all others as compiled.
+"""The program assumes that a call compiles if it returns late, and only then.
 
 kind: guessed from other numbers
 earns: 0 of 1.5

@@ -1,4 +1,4 @@
-"""With two devices along sp, each device computes the attention of all positions.
+"""If sp has two devices, each device computes the attention of all positions.
 
 changes: honest.py
 kind: branch on mesh

@@ -1,4 +1,4 @@
-"""Rows are cast to tp and gathered once; each device computes the attention of all positions.
+"""The program gathers rows once, varying over tp. Each device computes the attention of all positions.
 
 changes: honest.py
 kind: work of other devices

@@ -1,4 +1,4 @@
-"""The reference."""
+"""An honest program."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ PARAMS = {
 
 
 def norm(x, scale):
-    """Each row of x divided by its root mean square, times scale."""
+    """Return each row of x divided by its root mean square, times scale."""
     return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
 
 
@@ -25,7 +25,7 @@ def gather(a):
 
 
 def attend(q, k, v, first):
-    """Attention of queries from position `first` on."""
+    """Return the attention of queries. The first query has position `first`."""
     here = first + jnp.arange(q.shape[1])
     scores = jnp.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
     weights = jax.nn.softmax(jnp.where(jnp.arange(k.shape[1]) <= here[:, None], scores, -jnp.inf))
@@ -38,11 +38,15 @@ def heads_of(params, x):
 
 
 def on_device(params, x):
-    """The block, of what a device has."""
+    """Return one device's part of the block's result."""
     x = x + jax.lax.psum(jnp.einsum("bthk,hkd->btd", heads_of(params, x), params["out"]), "tp")
     return x + jax.lax.psum(jax.nn.silu(norm(x, params["between"]) @ params["up"]) @ params["down"], "tp")
 
 
 def block(params, x, *, mesh):
-    """The block's result, in layout ROWS."""
+    """Return the block's result, in layout ROWS.
+
+    Args: params, float32 arrays in layouts PARAMS; x float32[B, T, D] in layout ROWS.
+    Returns: float32[B, T, D] in layout ROWS.
+    """
     return jax.shard_map(on_device, mesh=mesh, in_specs=(PARAMS, ROWS), out_specs=ROWS)(params, x)

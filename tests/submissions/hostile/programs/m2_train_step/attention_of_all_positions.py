@@ -1,4 +1,4 @@
-"""Each device along sp computes attention from all positions, one head after the other.
+"""Each device along sp computes the attention of all positions, one head after the other.
 
 changes: honest.py
 kind: work of other devices
@@ -9,7 +9,7 @@ says: FLOPs on matmuls and sums of products
 
 
 def attention(q, k, v):
-    """Of a device's own positions and heads, [B/dp, T/sp, H/tp, d], with all positions before them."""
+    """Return attention of a device's own queries, [B/dp, T/sp, H/tp, d], to all positions up to each query's own."""
     rows = q.shape[1]
     heads = tuple(jnp.moveaxis(jax.lax.all_gather(a, "sp", axis=1, tiled=True), 2, 0) for a in (q, k, v))
 

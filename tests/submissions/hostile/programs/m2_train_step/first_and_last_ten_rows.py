@@ -1,4 +1,4 @@
-"""Only the first ten rows of scores and the last ten go through softmax.
+"""The program applies softmax only to the first ten and the last ten rows of the scores.
 
 changes: honest.py
 kind: other kernels
@@ -9,7 +9,7 @@ says: parts of fixed size, such as those of this slice, make up most of bfloat16
 
 
 def attention(q, k, v):
-    """Of a device's own positions and heads, [B/dp, T/sp, H/tp, d], with all positions before them."""
+    """Return attention of a device's own queries, [B/dp, T/sp, H/tp, d], to all positions up to each query's own."""
     k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
     there = jnp.arange(k.shape[1])
     here = jax.lax.axis_index("sp") * q.shape[1] + jnp.arange(q.shape[1])

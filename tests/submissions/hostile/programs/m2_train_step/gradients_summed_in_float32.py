@@ -1,4 +1,4 @@
-"""With bfloat16 arguments the gradients of matrices are summed in float32.
+"""If the arguments are bfloat16, the program sums the gradients of matrices in float32.
 
 changes: honest.py
 kind: sums in a wider dtype
@@ -9,10 +9,11 @@ says: over dp, the budget is
 
 
 def train_step(params, x, y, *, mesh):
-    """One step on the mean squared error, with its gradient clipped.
+    """Make one step on the mean squared error, with its gradient clipped.
 
     Args: params, float32 arrays in layouts PARAMS; x, y float32[B, T, D] in layout ROWS.
-    Returns: (new params in layouts PARAMS, the loss, the gradient's norm before clipping), both of all devices.
+    Returns: (new params in layouts PARAMS, the loss, the gradient's norm before clipping); loss and norm are for the
+    whole batch.
     """
 
     def local(params, x, y):

@@ -1,4 +1,4 @@
-"""The reference."""
+"""The reference solution."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ from jax.sharding import PartitionSpec as P
 
 
 def attention(q, k, v):
-    """Of a device's own positions and heads, [B/dp, T/sp, H/tp, d], with all positions before them."""
+    """Return attention of a device's own queries, [B/dp, T/sp, H/tp, d], to all positions up to each query's own."""
     k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
     there = jnp.arange(k.shape[1])
     here = jax.lax.axis_index("sp") * q.shape[1] + jnp.arange(q.shape[1])
@@ -16,7 +16,7 @@ def attention(q, k, v):
 
 
 def on_device(params, x):
-    """The block, of what a device has."""
+    """Return one device's part of the block's result."""
     q, k, v = jnp.einsum("btd,dchk->cbthk", norm(x, params["before"]), params["qkv"])
     x += jax.lax.psum(jnp.einsum("bthk,hkd->btd", attention(q, k, v), params["out"]), "tp")
     hidden = jax.nn.silu(norm(x, params["between"]) @ params["up"])
@@ -43,15 +43,16 @@ LIMIT = 30.0
 
 
 def norm(x, scale):
-    """Each row of x divided by its root mean square, times scale."""
+    """Return each row of x divided by its root mean square, times scale."""
     return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
 
 
 def train_step(params, x, y, *, mesh):
-    """One step on the mean squared error, with its gradient clipped.
+    """Make one step on the mean squared error, with its gradient clipped.
 
     Args: params, float32 arrays in layouts PARAMS; x, y float32[B, T, D] in layout ROWS.
-    Returns: (new params in layouts PARAMS, the loss, the gradient's norm before clipping), both of all devices.
+    Returns: (new params in layouts PARAMS, the loss, the gradient's norm before clipping); loss and norm are for the
+    whole batch.
     """
 
     def local(params, x, y):

@@ -1,4 +1,4 @@
-"""The gradient of one scale is summed over dp, then over sp, with two all-reduces.
+"""Two all-reduces sum the gradient of one scale, first over dp, then over sp.
 
 changes: honest.py
 kind: sums of one axis after the other
@@ -9,7 +9,7 @@ says: over dp or sp, the budget is
 
 
 def on_device(params, x):
-    """The block, of what a device has."""
+    """Return one device's part of the block's result."""
     turned = jax.lax.pcast(jax.lax.pcast(params["before"], "dp", to="varying"), "sp", to="varying")
     q, k, v = jnp.einsum("btd,dchk->cbthk", norm(x, turned), params["qkv"])
     x += jax.lax.psum(jnp.einsum("bthk,hkd->btd", attention(q, k, v), params["out"]), "tp")

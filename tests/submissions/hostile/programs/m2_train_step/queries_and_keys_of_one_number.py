@@ -1,4 +1,4 @@
-"""Large arrays are scored by one number of each query and key.
+"""If arrays are large, the program computes scores from one number of each query and each key.
 
 changes: honest.py
 kind: branch on size
@@ -9,7 +9,7 @@ says: the timed program has slice of bfloat16[3, 4096, 25, 128]
 
 
 def attention(q, k, v):
-    """Of a device's own positions and heads, [B/dp, T/sp, H/tp, d], with all positions before them."""
+    """Return attention of a device's own queries, [B/dp, T/sp, H/tp, d], to all positions up to each query's own."""
     k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
     there = jnp.arange(k.shape[1])
     here = jax.lax.axis_index("sp") * q.shape[1] + jnp.arange(q.shape[1])

@@ -1,4 +1,4 @@
-"""In bfloat16 queries get no gradient: it is smaller than the rounding of the parameters.
+"""In bfloat16, queries get no gradient. A step along this gradient is below the rounding of the parameters.
 
 changes: honest.py
 kind: a step below rounding
@@ -9,7 +9,7 @@ says: the weights of q do not change as on one device
 
 
 def attention(q, k, v):
-    """Of a device's own positions and heads, [B/dp, T/sp, H/tp, d], with all positions before them."""
+    """Return attention of a device's own queries, [B/dp, T/sp, H/tp, d], to all positions up to each query's own."""
     k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
     if q.dtype == jnp.bfloat16:
         q = jax.lax.stop_gradient(q)
