@@ -212,12 +212,12 @@ def patches(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]
             if report.earned > (FULL if good else 0):
                 wrong(f"{report.earned:g} points")
             if "canary" in report.model_dump_json():
-                wrong("told a secret")
+                wrong("the report shows hidden data")
         if tried % LOOK_AFTER == 0:
             which = pick.randrange(len(alone))
             again = grader.grade(submission("honest", HEAD + list(HONEST.values())[which] + HONEST_OTHERS), [NAME])
             if again.model_dump_json() != alone[which].model_dump_json():
-                wrong("somebody honest has another report after this one or one of those before it")
+                wrong("an honest submission has a different report after this submission or an earlier one")
         yield
 
 
