@@ -259,6 +259,12 @@ def test_names_that_look_alike_on_a_page_are_set_aside(tmp_path: Path, other: st
     assert graded == ["bob"] and set(aside) == {"ann lee", other}
 
 
+def test_a_sharp_s_and_a_double_s_are_different_names(tmp_path: Path) -> None:
+    for name in ("weiss", "wei\u00df"):
+        write(tmp_path / "hw" / name / "c3_contracting.py")
+    assert set_aside(tmp_path / "hw") == (["weiss", "wei\u00df"], {})
+
+
 def test_a_name_set_aside_in_two_folders_is_reported_for_both(tmp_path: Path) -> None:
     for section in ("a", "b"):
         write(tmp_path / section / f"of {section}" / "c3_contracting.py")
