@@ -35,15 +35,16 @@ class HandedIn:
 
 def handed_in(
     course: Course, paths: list[Path], login: Callable[[str], str], parsers: Parsers,
-    is_known: Callable[[str], bool] = lambda _: False,
+    is_known: Callable[[str], bool] = lambda _: False, on_roster: Callable[[str], bool] = lambda _: False,
 ) -> HandedIn:  # fmt: skip
     """Read all submissions in ``paths``, and warn about files that name another student.
 
     Args:
         login: returns a student's login for the name of a folder or file.
         is_known: returns whether a student without a submission in ``paths`` is in the class.
+        on_roster: returns whether a student is on the roster (see ``find_submissions``).
     """
-    found, notes, cases = find_submissions(paths, course.module_of, login, parsers)
+    found, notes, cases = find_submissions(paths, course.module_of, login, parsers, on_roster)
     given = course.handed_out
     places = dict(found)
     named: dict[str, str] = {}  # Student -> a note on files that name another student, or '' if no file does.

@@ -135,6 +135,10 @@ class Roster:
         )
         return found[0] if found and len(found) == 1 else None
 
+    def lists(self, student: str) -> bool:
+        """Return whether a name is the login, id or whole e-mail address of exactly one student."""
+        return len(self._by_name.get(composed(student).lower(), ())) == 1
+
     def login(self, student: str) -> str:
         """Return the login under which a student is graded, or ``student`` if the roster has no such student."""
         row = self.row_of(student) or {}

@@ -259,6 +259,25 @@ def test_names_that_look_alike_on_a_page_are_set_aside(tmp_path: Path, other: st
     assert graded == ["bob"] and set(aside) == {"ann lee", other}
 
 
+def test_names_on_the_roster_are_no_versions(tmp_path: Path) -> None:
+    """Earlier, Bak had no row, and the files of students with short numbers became one submission."""
+    for name in (
+        "bak_c3_contracting.py",
+        "7_c3_contracting.py",
+        "c3_contracting.py",
+        "old_c3_contracting.py",
+        "new.zip",
+    ):
+        write(tmp_path / "hw" / name)
+    found = find_submissions([tmp_path / "hw"], EXERCISES, on_roster={"bak", "7", "new"}.__contains__)
+    assert [student for student, _ in found.students] == ["7", "bak", "new"]
+    assert [path.name for case in found.cases for path in case.paths] == ["c3_contracting.py", "old_c3_contracting.py"]
+    for name in ("bak/c3_contracting.py", "ann_c3_contracting.py", "c3_contracting.py"):
+        write(tmp_path / "both" / name)
+    found = find_submissions([tmp_path / "both"], EXERCISES, on_roster={"bak"}.__contains__)
+    assert [student for student, _ in found.students] == ["ann", "bak"]
+
+
 def test_a_sharp_s_and_a_double_s_are_different_names(tmp_path: Path) -> None:
     for name in ("weiss", "wei\u00df"):
         write(tmp_path / "hw" / name / "c3_contracting.py")

@@ -26,6 +26,8 @@ def test_a_plain_roster_finds_students_by_id_and_email(tmp_path: Path) -> None:
     assert found.plain and found.without([]) == ["alice", "bob"] and found.without(["ALICE"]) == ["bob"]
     assert [found.login(name) for name in ("Alice", "al@u.edu", "al", "zoe")] == ["alice", "alice", "alice", "zoe"]
     assert found.row_of("zoe") is None
+    names = ("Alice", "al@u.edu", "al", "zoe", "x_bob", "final_7")
+    assert [found.lists(name) for name in names] == [True, True, False, False, False, False]
     extension = found.extensions(["01_m"])
     assert extension("Bob") == {"01_m": timedelta(days=2)} and extension("alice") == {} == extension("zoe")
 
