@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -11,7 +9,8 @@ from datetime import datetime
 from pathlib import Path
 
 from grader.batch.late import EVERY, Handed
-from grader.common.text import a_few, composed
+from grader.common.lines import Line, lines_of
+from grader.common.text import a_few
 from grader.course.config import CourseError, LatePolicy
 from grader.course.loading import Course
 from grader.intake.facts import is_untouched
@@ -56,13 +55,14 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
     a student, without a valid time, or with a module that the course lacks.
     """
     try:
-        # Without ``strict``, an open quote would join all later lines to one cell.
-        lines = list(csv.reader(io.StringIO(composed(path.read_text(encoding="utf-8-sig"))), strict=True))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise CourseError(f"{path} cannot be read: {error}") from None
+        lines = lines_of(path.read_bytes())
+    except OSError as error:
+        raise CourseError(f"{path} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise CourseError(f"{path}:{error}") from None
     header = _header_of(lines, path)
     found: dict[tuple[str, str], Handed] = {}
-    for number, line in enumerate(lines[1:], 2):
+    for number, line in lines[1:]:
         row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}
         if not any(row.values()):
             continue
@@ -84,9 +84,9 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
     return found
 
 
-def _header_of(lines: Sequence[Sequence[str]], path: Path) -> list[str]:
+def _header_of(lines: Sequence[Line], path: Path) -> list[str]:
     """Return the names of the columns. Raises CourseError if a required column is missing, or if a column is double."""
-    header = [name.strip().lower() for name in lines[0]] if lines else []
+    header = [name.strip().lower() for name in lines[0][1]] if lines else []
     if not {"student", "time"} <= set(header):
         raise CourseError(
             f"{path}:1: no columns student and time; write the header student,time or student,time,module"

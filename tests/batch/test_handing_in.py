@@ -166,7 +166,15 @@ def test_without_a_late_policy_no_submission_time_is_read(course: Course, tmp_pa
             r"submitted\.csv:1: no columns student and time; write the header student,time or student,time,module",
         ),
         ("", r":1: no columns student and time"),
-        ('student,time,note\nada,2026-11-02,"open\nbob,2026-11-09,\n', "cannot be read: unexpected end of data"),
+        (
+            'student,time,note\nada,2026-11-02,"open\nbob,2026-11-09,\n',
+            r":2: the line is not CSV \(unexpected end of data",
+        ),
+        ('student;time;note\nada;2026-11-02;"open\nbob;2026-11-09;x"\n', ":2: a cell in quotes continues until line 3"),
+        (
+            "student,time\n".encode("utf-16").decode("latin-1"),
+            ":1: the file is not UTF-8 text; save it as CSV in UTF-8",
+        ),
         ("student,time,time\nada,2026-11-02,2026-11-09\n", ":1: two columns time; keep one"),
         (
             "student,time\nada,monday\n",
@@ -179,7 +187,7 @@ def test_without_a_late_policy_no_submission_time_is_read(course: Course, tmp_pa
     ],
 )
 def test_an_unreadable_submitted_csv_gives_an_error_with_its_line(text: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / STATED).write_text(text)
+    (tmp_path / STATED).write_bytes(text.encode("latin-1"))
     with pytest.raises(CourseError, match=said):
         read_stated(tmp_path / STATED, [MODULE])
 
