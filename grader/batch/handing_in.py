@@ -10,13 +10,14 @@ from pathlib import Path
 
 from grader.batch.late import EVERY, Handed
 from grader.common.lines import Line, lines_of
-from grader.common.text import a_few
+from grader.common.text import A_LINK, a_few, printable
 from grader.course.config import CourseError, LatePolicy
 from grader.course.loading import Course
+from grader.intake.disk import entries_of
 from grader.intake.facts import is_untouched
 from grader.intake.parsers import Parsers
-from grader.intake.submission import Place, Submission, paths_of
-from grader.intake.times import STATED, handed_in_at
+from grader.intake.submission import Case, Place, Submission, paths_of
+from grader.intake.times import RECORD, STATED, handed_in_at
 from grader.reports.points import counted
 
 # The keys are (student, module), or (student, EVERY) for a time that holds for all modules.
@@ -44,6 +45,36 @@ def stated_in(
         if os.path.realpath(path) not in own and file.is_file() and not file.is_symlink():
             found |= read_stated(file, modules, login)
     return found
+
+
+def unread_records(paths: Iterable[Path], places: Iterable[Place]) -> list[Case]:
+    """Return a case for each record of submission times that ``stated_in`` does not read.
+
+    Such a record is a link or no plain file, has a name that differs from ``submitted.csv``, or is in a folder that the
+    staff did not name: ``grade submissions/*`` names the students' folders.
+    """
+    own = {os.path.realpath(path) for place in places for path in paths_of(place)}
+    folders = {os.path.realpath(path): path for path in paths if path.is_dir()}
+    found: dict[Path, str] = {}
+    for real, folder in folders.items():
+        if real not in own:
+            found |= _unread_in(folder)
+    for path in paths:
+        record = Path(os.path.abspath(path)).parent / STATED
+        if os.path.lexists(record) and os.path.realpath(record.parent) not in folders:
+            found[record] = f"was not read; to use its times, grade the folder {printable(str(record.parent))}"
+    return [Case("", f"{printable(str(record))} {reason}", (record,), graded=True) for record, reason in found.items()]
+
+
+def _unread_in(folder: Path) -> dict[Path, str]:
+    """Return the records in a folder that are not read, each with a reason."""
+    record = folder / STATED
+    if record.is_symlink():
+        return {record: f"{A_LINK}; put the file itself there"}
+    if os.path.lexists(record):
+        return {} if record.is_file() else {record: "is not a plain file, so it was not read"}
+    named = [entry for entry in entries_of(folder, []) if RECORD.fullmatch(entry.name)]
+    return {folder / entry.name: f"was not read; to use its times, rename it to {STATED}" for entry in named}
 
 
 def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] = str) -> dict[tuple[str, str], Handed]:

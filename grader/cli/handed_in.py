@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.batch import store
+from grader.batch.handing_in import unread_records
 from grader.cli.console import tell
 from grader.common.text import a_few, composed, looks, printable
 from grader.course.loading import Course
@@ -76,4 +77,5 @@ def handed_in(
             "warning",
             f"files of these students name another student; check whose submissions they are: {a_few(others)}",
         )
-    return HandedIn(places, submissions, [*cases, *unread, *swapped], notes)
+    records = unread_records(paths, places.values()) if course.config.late else []
+    return HandedIn(places, submissions, [*cases, *unread, *swapped, *records], notes)

@@ -15,7 +15,7 @@ from grader.intake.listing import files_in_folder
 from grader.intake.names import Quality, Signatures, best_match, is_called_final, is_called_old, looked_for, owner
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Case, NothingToGrade, Place, Unreadable, paths_of
-from grader.intake.times import STATED
+from grader.intake.times import RECORD
 from grader.wire import limits
 from grader.wire.text import closest
 
@@ -167,12 +167,7 @@ def _students_at(
     if not path.is_dir():
         if path.suffix.lower() in (*SUFFIXES, ".zip"):
             return [(owner(path.stem, exercises), path)]
-        if path.name == STATED:
-            shown, folder = printable(str(path)), printable(str(path.parent))
-            reason = f"{shown} was not read; to use its times, grade the folder {folder}, not the files in it"
-            cases.append(Case("", reason, (path,)))
-        else:
-            others.append(path)
+        others.append(path)
         return []
     entries = _sort_entries(path, exercises, notes)
     stray = _strays(path, entries, names, parsers)
@@ -251,11 +246,7 @@ def _sort_others(
             cases.append(Case(student, reason, (path,), graded=True))
         elif why:
             cases.append(Case(_student_in(path, names), f"{shown} {why}", (path,)))
-        elif path.name == STATED and path.is_symlink():
-            cases.append(Case("", f"{shown} {_NO_LINKS}", (path,)))
-        elif path.name == STATED and not path.is_file():
-            cases.append(Case("", f"{shown} is not a plain file, so it was not read", (path,)))
-        elif path.name != STATED:
+        elif not RECORD.fullmatch(path.name):
             passed_over.append(printable(path.name))
     if passed_over:
         kinds = "submissions are folders, .zip files, .py files and notebooks (.ipynb)"
