@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -11,13 +9,15 @@ from datetime import datetime
 from pathlib import Path
 
 from grader.batch.late import EVERY, Handed
-from grader.common.text import a_few, composed
+from grader.common.lines import Line, lines_of
+from grader.common.text import A_LINK, a_few, printable
 from grader.course.config import CourseError, LatePolicy
 from grader.course.loading import Course
+from grader.intake.disk import entries_of
 from grader.intake.facts import is_untouched
 from grader.intake.parsers import Parsers
-from grader.intake.submission import Place, Submission, paths_of
-from grader.intake.times import STATED, handed_in_at
+from grader.intake.submission import Case, Place, Submission, paths_of
+from grader.intake.times import RECORD, STATED, handed_in_at
 from grader.reports.points import counted
 
 # The keys are (student, module), or (student, EVERY) for a time that holds for all modules.
@@ -47,6 +47,36 @@ def stated_in(
     return found
 
 
+def unread_records(paths: Iterable[Path], places: Iterable[Place]) -> list[Case]:
+    """Return a case for each record of submission times that ``stated_in`` does not read.
+
+    Such a record is a link or no plain file, has a name that differs from ``submitted.csv``, or is in a folder that the
+    staff did not name: ``grade submissions/*`` names the students' folders.
+    """
+    own = {os.path.realpath(path) for place in places for path in paths_of(place)}
+    folders = {os.path.realpath(path): path for path in paths if path.is_dir()}
+    found: dict[Path, str] = {}
+    for real, folder in folders.items():
+        if real not in own:
+            found |= _unread_in(folder)
+    for path in paths:
+        record = Path(os.path.abspath(path)).parent / STATED
+        if os.path.lexists(record) and os.path.realpath(record.parent) not in folders:
+            found[record] = f"was not read; to use its times, grade the folder {printable(str(record.parent))}"
+    return [Case("", f"{printable(str(record))} {reason}", (record,), graded=True) for record, reason in found.items()]
+
+
+def _unread_in(folder: Path) -> dict[Path, str]:
+    """Return the records in a folder that are not read, each with a reason."""
+    record = folder / STATED
+    if record.is_symlink():
+        return {record: f"{A_LINK}; put the file itself there"}
+    if os.path.lexists(record):
+        return {} if record.is_file() else {record: "is not a plain file, so it was not read"}
+    named = [entry for entry in entries_of(folder, []) if RECORD.fullmatch(entry.name)]
+    return {folder / entry.name: f"was not read; to use its times, rename it to {STATED}" for entry in named}
+
+
 def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] = str) -> dict[tuple[str, str], Handed]:
     """Return the times in a CSV file with the columns student, time and, optionally, module.
 
@@ -56,13 +86,14 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
     a student, without a valid time, or with a module that the course lacks.
     """
     try:
-        # Without ``strict``, an open quote would join all later lines to one cell.
-        lines = list(csv.reader(io.StringIO(composed(path.read_text(encoding="utf-8-sig"))), strict=True))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise CourseError(f"{path} cannot be read: {error}") from None
+        lines = lines_of(path.read_bytes())
+    except OSError as error:
+        raise CourseError(f"{path} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise CourseError(f"{path}:{error}") from None
     header = _header_of(lines, path)
     found: dict[tuple[str, str], Handed] = {}
-    for number, line in enumerate(lines[1:], 2):
+    for number, line in lines[1:]:
         row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}
         if not any(row.values()):
             continue
@@ -84,9 +115,9 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
     return found
 
 
-def _header_of(lines: Sequence[Sequence[str]], path: Path) -> list[str]:
+def _header_of(lines: Sequence[Line], path: Path) -> list[str]:
     """Return the names of the columns. Raises CourseError if a required column is missing, or if a column is double."""
-    header = [name.strip().lower() for name in lines[0]] if lines else []
+    header = [name.strip().lower() for name in lines[0][1]] if lines else []
     if not {"student", "time"} <= set(header):
         raise CourseError(
             f"{path}:1: no columns student and time; write the header student,time or student,time,module"

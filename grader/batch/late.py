@@ -162,8 +162,9 @@ def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Map
     - If only one run has a time, this time decides.
     - If the submission changed, the time of this run decides.
     - If the submission did not change, a time in the staff's record (``submitted.csv``) replaces the date of a file.
-      If both times are dates of files, the earlier time decides, because copying gives files new dates. Dates in a
-      ``.zip`` have no time zone, and copying does not change them, so the time of the earlier run decides.
+      If both times are dates of files, the earlier time decides, because copying gives files new dates. If both times
+      are dates in a ``.zip``, the time of the earlier run decides, because these dates have no time zone, and copying
+      does not change them.
     - If both runs have a time in the staff's record, this run's time decides. If this time is for all modules, the
       earlier of both times decides, because another module may be the reason for the later time.
 
@@ -180,6 +181,6 @@ def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Map
             found[module] = at
         elif at.source == STATED:
             found[module] = old if at.for_all and old.source == STATED and old.time < at.time else at
-        elif old.source != STATED and at.source != ZIPPED and at.time < old.time:
+        elif old.source != STATED and not at.source == old.source == ZIPPED and at.time < old.time:
             found[module] = at
     return {module: replace(at, time=at.time.replace(microsecond=0)) for module, at in found.items()}

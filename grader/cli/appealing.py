@@ -58,11 +58,11 @@ def decide_again(options: AppealOptions) -> int:
     found = solved_course_at(options.course, paths)
     if html is not None and not html.parent.is_dir():
         raise CourseError(f"there is no folder {html.parent} for {html.name}; make the folder first")
-    known = rosters(to, roster_in(options.roster)).named
-    login = known.login if known else str
+    known = rosters(to, roster_in(options.roster))
+    login = known.named.login if known.named else str
     with parsing(options.isolation) as parsers:
         names = names_on_file(to, login) if to else login
-        students, _, cases = find_submissions(paths, found.module_of, names, parsers)
+        students, _, cases = find_submissions(paths, found.module_of, names, parsers, known.lists)
         if student not in (there := dict(students)):
             where = ", ".join(map(str, paths))
             missing = f"no student {student!r} in {where}; the students there are {a_few(sorted(there))}"

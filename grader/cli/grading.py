@@ -105,7 +105,8 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
             grader.warm()
         login = names_on_file(to, known.named.login if known.named else str)
         with busy("reading submissions", quiet=options.as_json or options.quiet):
-            work = handed_in(course, [*options.paths], login, parsers, known_students(to, known.named))
+            is_known = known_students(to, known.named)
+            work = handed_in(course, [*options.paths], login, parsers, is_known, known.lists)
         names = chosen_now(course, work, [*options.only], known.named, now)
         refuse_unusable(course, names)
         # Without --json, the printed summary contains this warning.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.batch import store
+from grader.batch.handing_in import unread_records
 from grader.cli.console import tell
 from grader.common.text import a_few, composed, looks, printable
 from grader.course.loading import Course
@@ -35,15 +36,16 @@ class HandedIn:
 
 def handed_in(
     course: Course, paths: list[Path], login: Callable[[str], str], parsers: Parsers,
-    is_known: Callable[[str], bool] = lambda _: False,
+    is_known: Callable[[str], bool] = lambda _: False, on_roster: Callable[[str], bool] = lambda _: False,
 ) -> HandedIn:  # fmt: skip
     """Read all submissions in ``paths``, and warn about files that name another student.
 
     Args:
         login: returns a student's login for the name of a folder or file.
         is_known: returns whether a student without a submission in ``paths`` is in the class.
+        on_roster: returns whether a student is on the roster (see ``find_submissions``).
     """
-    found, notes, cases = find_submissions(paths, course.module_of, login, parsers)
+    found, notes, cases = find_submissions(paths, course.module_of, login, parsers, on_roster)
     given = course.handed_out
     places = dict(found)
     named: dict[str, str] = {}  # Student -> a note on files that name another student, or '' if no file does.
@@ -75,4 +77,5 @@ def handed_in(
             "warning",
             f"files of these students name another student; check whose submissions they are: {a_few(others)}",
         )
-    return HandedIn(places, submissions, [*cases, *unread, *swapped], notes)
+    records = unread_records(paths, places.values()) if course.config.late else []
+    return HandedIn(places, submissions, [*cases, *unread, *swapped, *records], notes)

@@ -45,6 +45,10 @@ class Rosters:
     named: Roster | None
     plain: Roster | None
 
+    def lists(self, student: str) -> bool:
+        """Return whether the roster lists a student."""
+        return self.named is not None and self.named.lists(student)
+
     def remarks(self, students: Collection[str], not_graded: Collection[str]) -> dict[str, str]:
         """Return the remarks for ``grades.csv`` on missing submissions, and on submissions that could not be graded.
 

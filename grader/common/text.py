@@ -47,7 +47,8 @@ def composed(text: str) -> str:
 
 def looks(name: str) -> str:
     """Return a key that is equal for names that look alike on a page, or that differ only in case."""
-    seen = _UNSEEN.sub("", unicodedata.normalize("NFKC", name).casefold())
+    # ``casefold`` would make equal keys of "weiß" and "weiss", which may be two students.
+    seen = _UNSEEN.sub("", unicodedata.normalize("NFKC", name).lower())
     return unicodedata.normalize("NFKC", " ".join(seen.split()))
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from grader.common.text import a_few
+from grader.common.text import a_few, composed
 
 # "x (1)", "x-Copy1", "x copy 2", "x_v2"
 _COPY = re.compile(r"(?:\(\d{1,4}\)|[ -]copy *\d{0,4}|[ _-]v\d{1,3})$", re.IGNORECASE)
@@ -114,13 +114,37 @@ def looked_for(exercises: Mapping[str, str]) -> str:
     )
 
 
-def is_unsigned(stem: str, exercises: Mapping[str, str]) -> bool:
-    """Return True if a file name has only the name of an exercise or module, or of a version, but no student's name."""
-    match = best_match(stem, exercises)
-    if match.quality == Quality.NONE:
-        return is_version(stem)
-    name = owner(stem, exercises).lower()
-    return match.quality != Quality.CONTAINS or name == match.targets[0].lower() or is_version(name)
+@dataclass(frozen=True)
+class Signatures:
+    """Finds students' names in file names.
+
+    Attributes:
+        exercises: exercise id -> module id.
+        login: a function from a name in another system, such as Canvas, to the student's name.
+        on_roster: returns whether the roster has a login, id or e-mail address. The roster may have a student called
+            Bak, although "bak" is also a word for a version.
+    """
+
+    exercises: Mapping[str, str]
+    login: Callable[[str], str] = str
+    on_roster: Callable[[str], bool] = lambda _: False
+
+    def student(self, name: str) -> str:
+        """Return the student's name for a name in a file name."""
+        return composed(self.login(composed(name)))
+
+    def is_on_roster(self, stem: str) -> bool:
+        """Return True if a file name has the name of a student on the roster."""
+        # ``login`` would convert the name of a version, such as final_2, to the student with the number 2.
+        return self.on_roster(composed(owner(stem, self.exercises)))
+
+    def is_unsigned(self, stem: str) -> bool:
+        """Return True if a file name has only the name of an exercise, module or version, but no student's name."""
+        match = best_match(stem, self.exercises)
+        name = owner(stem, self.exercises).lower() if match.quality != Quality.NONE else stem
+        if match.quality not in (Quality.NONE, Quality.CONTAINS) or name in map(str.lower, match.targets):
+            return True
+        return is_version(name) and not self.is_on_roster(stem)
 
 
 def is_version(name: str) -> bool:

@@ -9,13 +9,13 @@ from itertools import islice
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from grader.common.text import A_LINK, a_few, composed, first_notes, looks, printable
+from grader.common.text import A_LINK, a_few, first_notes, looks, printable
 from grader.intake.disk import ARCHIVES, SUFFIXES, entries_of
 from grader.intake.listing import files_in_folder
-from grader.intake.names import Quality, best_match, is_called_final, is_called_old, is_unsigned, looked_for, owner
+from grader.intake.names import Quality, Signatures, best_match, is_called_final, is_called_old, looked_for, owner
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Case, NothingToGrade, Place, Unreadable, paths_of
-from grader.intake.times import STATED
+from grader.intake.times import RECORD
 from grader.wire import limits
 from grader.wire.text import closest
 
@@ -45,7 +45,7 @@ class FoundSubmissions(NamedTuple):
 
 def find_submissions(
     paths: Sequence[Path], exercises: Mapping[str, str], login: Callable[[str], str] = str,
-    parsers: Parsers | None = None,
+    parsers: Parsers | None = None, on_roster: Callable[[str], bool] = lambda _: False,
 ) -> FoundSubmissions:  # fmt: skip
     """Find the students and their submissions.
 
@@ -67,6 +67,8 @@ def find_submissions(
     Args:
         login: a function from a name in another system, such as Canvas, to the student's name.
         parsers: parsers of archives; the default parsers run in this process.
+        on_roster: returns whether a student is on the roster. Names on the roster are students' names, even if they are
+            numbers, or words for versions such as "bak".
 
     Raises:
         NothingToGrade: a path does not exist, or the paths hold no submission and no case.
@@ -75,19 +77,16 @@ def find_submissions(
     cases: list[Case] = []
     others: list[Path] = []
     places: dict[str, dict[str, Path]] = {}
-
-    def student_of(name: str) -> str:
-        return composed(login(composed(name)))
-
+    names = Signatures(exercises, login, on_roster)
     for path in map(_expect_path, paths):
-        for name, place in _students_at(path, exercises, notes, cases, others, parsers or Parsers()):
-            student = student_of(name)
+        for name, place in _students_at(path, names, notes, cases, others, parsers or Parsers()):
+            student = names.student(name)
             if not _is_a_name(student):
                 cases.append(Case(student, f"{printable(str(place))}: {_NO_NAME}", (place,)))
             else:
                 places.setdefault(student, {}).setdefault(os.path.realpath(place), place)
     groups = _by_looks(places)
-    unclear = _sort_others(others, groups, student_of, exercises, notes, cases)
+    unclear = _sort_others(others, groups, names, notes, cases)
     students = _alone(groups, unclear, cases)
     if not students and not cases:
         raise NothingToGrade("; ".join(notes) or "nothing to grade: name a folder of submissions")
@@ -162,20 +161,16 @@ def _did_you_mean(path: Path) -> str:
 
 
 def _students_at(
-    path: Path, exercises: Mapping[str, str], notes: list[str], cases: list[Case], others: list[Path], parsers: Parsers
+    path: Path, names: Signatures, notes: list[str], cases: list[Case], others: list[Path], parsers: Parsers
 ) -> list[tuple[str, Path]]:
+    exercises = names.exercises
     if not path.is_dir():
         if path.suffix.lower() in (*SUFFIXES, ".zip"):
             return [(owner(path.stem, exercises), path)]
-        if path.name == STATED:
-            shown, folder = printable(str(path)), printable(str(path.parent))
-            reason = f"{shown} was not read; to use its times, grade the folder {folder}, not the files in it"
-            cases.append(Case("", reason, (path,)))
-        else:
-            others.append(path)
+        others.append(path)
         return []
     entries = _sort_entries(path, exercises, notes)
-    stray = _strays(path, entries, exercises, parsers)
+    stray = _strays(path, entries, names, parsers)
     for file in stray:
         reason = (
             f"{printable(str(file))} is beside the submissions of several students and names no student; "
@@ -186,7 +181,7 @@ def _students_at(
     folders, zips, named = (
         [entry for entry in found if entry not in stray] for found in (entries.folders, entries.zips, entries.named)
     )
-    if _is_one_student(folders, zips, named, exercises):
+    if _is_one_student(folders, zips, named, names):
         return [(path.resolve().name, path)]
     loose = [(owner(file.stem, exercises), file) for file in (*zips, *named)]
     if loose or any(_holds_work(folder, exercises, parsers) for folder in folders):
@@ -226,9 +221,8 @@ def _sort_entries(folder: Path, exercises: Mapping[str, str], notes: list[str]) 
 
 
 def _sort_others(
-    others: Sequence[Path], groups: _Groups, student_of: Callable[[str], str], exercises: Mapping[str, str],
-    notes: list[str], cases: list[Case],
-) -> dict[str, list[Path]]:  # fmt: skip
+    others: Sequence[Path], groups: _Groups, names: Signatures, notes: list[str], cases: list[Case]
+) -> dict[str, list[Path]]:
     """Return the files that may hold another submission of a student, by the key of the student's name (``looks``).
 
     All other files get a case if they may belong to a submission, and a note if they cannot.
@@ -240,9 +234,9 @@ def _sort_others(
     unclear: dict[str, list[Path]] = {}
     passed_over: list[str] = []
     for path in others:
-        shown, why = printable(str(path)), _why_unread(path, exercises)
-        names = (path.name, stem_of(path.name), stem_of(path.stem))  # bob.smith, bob.tar.gz, bob.pdf
-        keys = (looks(student_of(owner(name, exercises))) for name in names)
+        shown, why = printable(str(path)), _why_unread(path, names.exercises)
+        stems = (path.name, stem_of(path.name), stem_of(path.stem))  # bob.smith, bob.tar.gz, bob.pdf
+        keys = (looks(names.student(owner(stem, names.exercises))) for stem in stems)
         key = next((one for one in keys if one in groups), "")
         if key and why:
             unclear.setdefault(key, []).append(path)
@@ -251,12 +245,8 @@ def _sort_others(
             reason = f"{shown} is beside the submission and was not read; check whether it belongs to the submission"
             cases.append(Case(student, reason, (path,), graded=True))
         elif why:
-            cases.append(Case(_student_in(path, student_of, exercises), f"{shown} {why}", (path,)))
-        elif path.name == STATED and path.is_symlink():
-            cases.append(Case("", f"{shown} {_NO_LINKS}", (path,)))
-        elif path.name == STATED and not path.is_file():
-            cases.append(Case("", f"{shown} is not a plain file, so it was not read", (path,)))
-        elif path.name != STATED:
+            cases.append(Case(_student_in(path, names), f"{shown} {why}", (path,)))
+        elif not RECORD.fullmatch(path.name):
             passed_over.append(printable(path.name))
     if passed_over:
         kinds = "submissions are folders, .zip files, .py files and notebooks (.ipynb)"
@@ -279,12 +269,12 @@ def _why_unread(path: Path, exercises: Mapping[str, str]) -> str:
     return ""
 
 
-def _student_in(path: Path, student_of: Callable[[str], str], exercises: Mapping[str, str]) -> str:
+def _student_in(path: Path, names: Signatures) -> str:
     """Return the student who is named in a file's name; "" if the name has no student's name (``is_unsigned``)."""
     stem = stem_of(path.name)
-    if is_unsigned(stem, exercises):
+    if names.is_unsigned(stem):
         return ""
-    student = student_of(owner(stem, exercises))
+    student = names.student(owner(stem, names.exercises))
     return student if _is_a_name(student) else path.name
 
 
@@ -295,14 +285,10 @@ def stem_of(file: str) -> str:
     return file
 
 
-def _is_one_student(
-    folders: Sequence[Path], zips: Sequence[Path], named: Sequence[Path], exercises: Mapping[str, str]
-) -> bool:
-    if any(_is_of_course(folder, exercises) for folder in folders) or any(
-        is_unsigned(f.stem, exercises) for f in named
-    ):
+def _is_one_student(folders: Sequence[Path], zips: Sequence[Path], named: Sequence[Path], names: Signatures) -> bool:
+    if any(_is_of_course(f, names.exercises) for f in folders) or any(names.is_unsigned(f.stem) for f in named):
         return True
-    owners = {owner(f.stem, exercises) for f in named}
+    owners = {owner(f.stem, names.exercises) for f in named}
     return len(named) > 1 and len(owners) == 1 and not folders and not zips
 
 
@@ -311,7 +297,7 @@ def _is_of_course(folder: Path, exercises: Mapping[str, str]) -> bool:
     return folder.name.lower() in {"exercises", *(module.lower() for module in exercises.values())}
 
 
-def _strays(path: Path, entries: _InFolder, exercises: Mapping[str, str], parsers: Parsers) -> list[Path]:
+def _strays(path: Path, entries: _InFolder, names: Signatures, parsers: Parsers) -> list[Path]:
     """Return the files and folders without a student's name that are beside the submissions of several students.
 
     If such a file or folder were graded, it would merge the submissions of all students into one submission. There are
@@ -321,35 +307,39 @@ def _strays(path: Path, entries: _InFolder, exercises: Mapping[str, str], parser
     - At least two students have files, or folders that hold submitted files, and these students outnumber the course's
       own folders.
 
-    Folders called old or final do not count, and neither does a student with the folder's own name.
+    Folders called old or final do not count if no student on the roster has this name. A student with the folder's own
+    name does not count, either.
     """
+    exercises = names.exercises
     course = [folder for folder in entries.folders if _is_of_course(folder, exercises)]
-    unsigned = [*course, *(file for file in (*entries.zips, *entries.named) if is_unsigned(file.stem, exercises))]
+    unsigned = [*course, *(file for file in (*entries.zips, *entries.named) if names.is_unsigned(file.stem))]
     if not unsigned:
         return []
     own = {looks(path.resolve().name)}
-    signed = _names_in_files(entries, exercises) - own
-    others = [folder for folder in entries.folders if _may_be_students(folder, exercises)]
+    signed = _names_in_files(entries, names) - own
+    others = [folder for folder in entries.folders if _may_be_students(folder, names)]
     folders = {looks(folder.name) for folder in others if _holds_work(folder, exercises, parsers)} - own
     return unsigned if len(signed) > 1 or len(signed | folders) > max(1, len(course)) else []
 
 
-def _names_in_files(entries: _InFolder, exercises: Mapping[str, str]) -> set[str]:
+def _names_in_files(entries: _InFolder, names: Signatures) -> set[str]:
     """Return the keys (``looks``) of the students' names in the names of zips and loose files."""
-    files = (file for file in (*entries.zips, *entries.named) if _is_signed(file, exercises))
-    return {looks(owner(file.stem, exercises)) for file in files}
+    files = (file for file in (*entries.zips, *entries.named) if _is_signed(file, names))
+    return {looks(owner(file.stem, names.exercises)) for file in files}
 
 
-def _may_be_students(folder: Path, exercises: Mapping[str, str]) -> bool:
+def _may_be_students(folder: Path, names: Signatures) -> bool:
     """Return False for the course's own folders, and for folders that are called old or final."""
-    return not (_is_of_course(folder, exercises) or is_called_old(folder.name) or is_called_final(folder.name))
+    if _is_of_course(folder, names.exercises):
+        return False
+    return names.is_on_roster(folder.name) or not (is_called_old(folder.name) or is_called_final(folder.name))
 
 
-def _is_signed(file: Path, exercises: Mapping[str, str]) -> bool:
+def _is_signed(file: Path, names: Signatures) -> bool:
     """Return True if a file's name has a student's name. The number in 2_c3_contracting.py may be a version's."""
-    name = owner(file.stem, exercises)
+    name = owner(file.stem, names.exercises)
     is_number = name.isdigit() and len(name) <= _LONGEST_NUMBER and file.suffix.lower() != ".zip"
-    return not is_number and not is_unsigned(file.stem, exercises)
+    return names.is_on_roster(file.stem) or not (is_number or names.is_unsigned(file.stem))
 
 
 def _holds_work(folder: Path, exercises: Mapping[str, str], parsers: Parsers) -> bool:

@@ -7,6 +7,7 @@ no error.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -19,6 +20,8 @@ from grader.intake.submission import Place, Refused, Unreadable, paths_of
 from grader.wire import limits
 
 STATED = "submitted.csv"  # the staff's own record of submission times, beside students' folders
+# Names that staff may give to this record: Submitted.csv, submitted (1).csv, submitted.csv.csv.
+RECORD = re.compile(r"submitted\b.*\.csv", re.IGNORECASE | re.DOTALL)
 STAMP, ZIPPED, DATED = "the time stamp of shardlings submit", "the dates in the .zip file", "the file's date"
 NO_TIME = 1980  # the year that a zip gives to members without a time
 

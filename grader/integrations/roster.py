@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from grader.batch.late import Extension, extension_of
+from grader.common.lines import Line, lines_of
 from grader.common.text import composed
 from grader.course.config import CourseError
 from grader.reports.people import Person
 
-Line = tuple[int, list[str]]
-"""The number and the cells of a line."""
 PLAIN = ("id", "name", "email", "section", "extension")  # columns of a plain roster; only id is required
 
 
@@ -135,6 +132,10 @@ class Roster:
         )
         return found[0] if found and len(found) == 1 else None
 
+    def lists(self, student: str) -> bool:
+        """Return whether a name is the login, id or whole e-mail address of exactly one student."""
+        return len(self._by_name.get(composed(student).lower(), ())) == 1
+
     def login(self, student: str) -> str:
         """Return the login under which a student is graded, or ``student`` if the roster has no such student."""
         row = self.row_of(student) or {}
@@ -162,16 +163,12 @@ def _read(path: Path, data: bytes | None) -> tuple[bytes, list[str], list[Line]]
     """Return (content, column names, lines) of a CSV file. Raises CourseError."""
     try:
         data = path.read_bytes() if data is None else data
-        text = composed(data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n"))
-        first = text.split("\n", 1)[0]
-        delimiter = ";" if first.count(";") > first.count(",") else ","
-        # Without ``strict``, an open quote would join all later lines to one cell.
-        header, *lines = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True) if text else [[]]
-    except (OSError, UnicodeDecodeError) as error:
-        raise CourseError(f"the roster {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    except csv.Error as error:
-        raise CourseError(f"the roster {path} is not a CSV: {error}") from None
-    return data, [name.strip() for name in header], list(enumerate(lines, 2))
+        (_, header), *lines = lines_of(data) or [(1, [])]
+    except OSError as error:
+        raise CourseError(f"the roster {path} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise CourseError(f"{path}:{error}") from None
+    return data, [name.strip() for name in header], lines
 
 
 def _names_of(row: dict[str, str]) -> set[str]:

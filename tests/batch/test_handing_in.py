@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from grader.batch.handing_in import read_stated, stated_in, times_of
+from grader.batch.handing_in import read_stated, stated_in, times_of, unread_records
 from grader.batch.late import EVERY, Handed
 from grader.batch.overrides import Adjustments
 from grader.batch.reporting import Basis
@@ -152,6 +153,32 @@ def test_submitted_csv_in_a_students_folder_is_ignored(course: Course, tmp_path:
     assert stated_in([tmp_path / "work"], [place], [MODULE], str) == {}
 
 
+def test_times_that_are_not_read_need_review(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Earlier, no message said that ``grade hw/*`` or ``grade hw/ada`` does not read submitted.csv."""
+    monkeypatch.chdir(tmp_path)
+    place, hw = handed(Path("hw")), Path("hw")
+
+    def unread(*paths: Path) -> str:
+        found = unread_records(paths, [place])
+        assert all(os.path.lexists(path) for case in found for path in case.paths)
+        return "; ".join(case.reason for case in found).replace(f"{tmp_path}/", "")
+
+    assert unread(hw) == unread(place) == ""
+    (hw / STATED).write_text("student,time\n")
+    assert unread(hw) == unread(hw, place) == ""
+    reason = "hw/submitted.csv was not read; to use its times, grade the folder hw"
+    assert unread(place) == unread(place, hw / STATED) == unread(place / f"{NAME}.py", place) == reason
+    (hw / STATED).rename(hw / "Submitted (1).CSV")
+    assert unread(hw) == "hw/Submitted (1).CSV was not read; to use its times, rename it to submitted.csv"
+    (hw / STATED).symlink_to("times.csv")
+    assert unread(hw) == "hw/submitted.csv is a link and was not followed; put the file itself there"
+    (hw / STATED).unlink()
+    os.mkfifo(hw / STATED)
+    assert unread(hw) == "hw/submitted.csv is not a plain file, so it was not read"
+    (place / "submitted.csv.csv").touch()
+    assert unread(place) == "hw/submitted.csv was not read; to use its times, grade the folder hw", "the student's file"
+
+
 def test_without_a_late_policy_no_submission_time_is_read(course: Course, tmp_path: Path) -> None:
     place = handed(tmp_path / "work")
     plain = made_up(tmp_path / "plain")
@@ -166,7 +193,15 @@ def test_without_a_late_policy_no_submission_time_is_read(course: Course, tmp_pa
             r"submitted\.csv:1: no columns student and time; write the header student,time or student,time,module",
         ),
         ("", r":1: no columns student and time"),
-        ('student,time,note\nada,2026-11-02,"open\nbob,2026-11-09,\n', "cannot be read: unexpected end of data"),
+        (
+            'student,time,note\nada,2026-11-02,"open\nbob,2026-11-09,\n',
+            r":2: the line is not CSV \(unexpected end of data",
+        ),
+        ('student;time;note\nada;2026-11-02;"open\nbob;2026-11-09;x"\n', ":2: a cell in quotes continues until line 3"),
+        (
+            "student,time\n".encode("utf-16").decode("latin-1"),
+            ":1: the file is not UTF-8 text; save it as CSV in UTF-8",
+        ),
         ("student,time,time\nada,2026-11-02,2026-11-09\n", ":1: two columns time; keep one"),
         (
             "student,time\nada,monday\n",
@@ -179,7 +214,7 @@ def test_without_a_late_policy_no_submission_time_is_read(course: Course, tmp_pa
     ],
 )
 def test_an_unreadable_submitted_csv_gives_an_error_with_its_line(text: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / STATED).write_text(text)
+    (tmp_path / STATED).write_bytes(text.encode("latin-1"))
     with pytest.raises(CourseError, match=said):
         read_stated(tmp_path / STATED, [MODULE])
 

@@ -177,6 +177,8 @@ def test_the_earlier_time_of_unchanged_submissions_counts_unless_staff_recorded_
     assert time((late, weak), (DUE, weak), False) == (late, weak)  # the student submitted a changed file
     # The time read from a zip depends on the machine's time zone.
     assert time((DUE, weak), (late, weak), True) == (late if weak == ZIPPED else DUE, weak)
+    # An unpacked copy of the zip had later dates.
+    assert time((DUE, ZIPPED), (late, DATED), True) == (DUE, ZIPPED)
     assert time((DUE, weak), (late, STATED), True) == (late, STATED)
     assert time((late, STATED), (DUE, weak), True) == (late, STATED)
     assert time((DUE, STATED), (late, STATED), True) == (DUE, STATED)

@@ -143,6 +143,7 @@ def test_a_name_in_another_case_is_the_same_student_from_the_first_run_on(tmp_pa
     (tmp_path / "reports" / "ADA.json").touch()
     assert names_on_file(tmp_path, str)("Ada") == "ADA"
     assert names_on_file(tmp_path, str)("a\u034fda") == "ADA", "the names look alike"
+    assert names_on_file(tmp_path, str, ["wei\u00df"])("weiss") == "weiss", "these are two students"
     for name in ("ann lee", "ann  lee"):
         (tmp_path / "reports" / f"{name}.json").touch()
     assert [names_on_file(tmp_path, str)(name) for name in ("ann lee", "ann  lee")] == ["ann lee", "ann  lee"]

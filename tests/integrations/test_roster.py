@@ -26,6 +26,8 @@ def test_a_plain_roster_finds_students_by_id_and_email(tmp_path: Path) -> None:
     assert found.plain and found.without([]) == ["alice", "bob"] and found.without(["ALICE"]) == ["bob"]
     assert [found.login(name) for name in ("Alice", "al@u.edu", "al", "zoe")] == ["alice", "alice", "alice", "zoe"]
     assert found.row_of("zoe") is None
+    names = ("Alice", "al@u.edu", "al", "zoe", "x_bob", "final_7")
+    assert [found.lists(name) for name in names] == [True, True, False, False, False, False]
     extension = found.extensions(["01_m"])
     assert extension("Bob") == {"01_m": timedelta(days=2)} and extension("alice") == {} == extension("zoe")
 
@@ -87,14 +89,16 @@ def test_rosters_saved_by_spreadsheets_are_read(text: str, tmp_path: Path) -> No
         ("name,mail\n", r"plain roster may have the columns id, name, email, section, extension$"),
         ("id\nada\nADA\n", r"r\.csv:3: ADA appears twice; keep one line"),
         ("id,name\n,Ada\n", r"r\.csv:2: no id"),
-        ('id,name\nada,"open\nbob,x\n', "is not a CSV"),
+        ('id,name\nada,"open\nbob,x\n', r"r\.csv:2: the line is not CSV \(unexpected end of data\); check its quotes"),
+        ('id,name\nada,"open\nbob,x"\n', r"r\.csv:2: a cell in quotes continues until line 3; check the quotes"),
+        ('id,name\nada,"A\nB"\n,\n,Bob\n', r"r\.csv:5: no id"),
         ("id,extension,extension\nada,1d,2d\n", "has two columns extension; keep one"),
         ("id,extensions\nada,2d\n", "has a column extensions, which the grader ignores; rename it to extension"),
         (
             "id;extension\nada;01_m=2d; 02_n=12h\n",
             r"r\.csv:2: more cells than columns; put quotes around cells that contain a separator",
         ),
-        ("id\n" + "x" * 200_000 + "\n", "is not a CSV: field larger"),
+        ("id\n" + "x" * 200_000 + "\n", r"the line is not CSV \(field larger"),
     ],
 )
 def test_an_invalid_roster_gives_an_error_with_the_reason(text: str, said: str, tmp_path: Path) -> None:

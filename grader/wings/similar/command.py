@@ -45,7 +45,8 @@ def similar(
     names = found.asked(only or [], ": nothing to compare")
     known = roster_in(roster)
     with parsing() as parsers:
-        students, notes, cases = find_submissions(paths, found.module_of, known.login if known else str, parsers)
+        login, on_roster = (known.login, known.lists) if known else (str, lambda _: False)
+        students, notes, cases = find_submissions(paths, found.module_of, login, parsers, on_roster)
         for note in (*notes, *reasons_of(cases).values()):
             tell("note", note)
         submissions = read_all(found, students, parsers, quiet=as_json)
