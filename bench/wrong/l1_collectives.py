@@ -168,32 +168,28 @@ def forgets_to_transpose(text):
     return [list(range(r * cols, (r + 1) * cols)) for r in range(rows)]
 
 
-def only_pairs_in_lists(text):
-    """device_groups: none"""
+def _groups(text, one_group=r"\{([\d,]+)\}", inverted=False):
     import numpy as np
 
     if text.startswith("{{"):
-        return [[int(a), int(b)] for a, b in re.findall(r"\{(\d+),(\d+)\}", text)]
+        return [[int(d) for d in g.split(",")] for g in re.findall(one_group, text)]
     shape, dims, perm = re.match(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", text).groups()
     dims = [int(d) for d in dims.split(",")]
     ids = np.arange(prod(dims)).reshape(dims)
     if perm:
-        ids = ids.transpose([int(p) for p in perm.split(",")])
+        order = [int(p) for p in perm.split(",")]
+        ids = ids.transpose(np.argsort(order) if inverted else order)
     return ids.reshape([int(s) for s in shape.split(",")]).tolist()
+
+
+def only_pairs_in_lists(text):
+    """device_groups: none"""
+    return _groups(text, one_group=r"\{(\d+,\d+)\}")
 
 
 def transposes_back(text):
     """device_groups: groups_order_inverted"""
-    import numpy as np
-
-    if text.startswith("{{"):
-        return [[int(d) for d in g.split(",")] for g in re.findall(r"\{([\d,]+)\}", text)]
-    shape, dims, perm = re.match(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", text).groups()
-    dims = [int(d) for d in dims.split(",")]
-    ids = np.arange(prod(dims)).reshape(dims)
-    if perm:
-        ids = ids.transpose(np.argsort([int(p) for p in perm.split(",")]))
-    return ids.reshape([int(s) for s in shape.split(",")]).tolist()
+    return _groups(text, inverted=True)
 
 
 def only_the_inner_loop(hlo):
