@@ -1,7 +1,7 @@
 from grader.hardware import CHIPS
 
 
-def simulate(P, M, warm, limit=None, same_tick=False, back_first=True, pad=0):
+def simulate(P, M, warm, same_tick=False, back_first=True, pad=0):
     """Run each device's own list of cells; a cell runs as soon as what it needs has come."""
     f, b = [0] * P, [0] * P
     done, grid = {}, [[] for _ in range(P)]

@@ -125,7 +125,7 @@ def only_the_top_level(hlo):
     return lines(hlo, follow=())
 
 
-def _walk(hlo, opcode_of=lambda op: op.removesuffix("-start"), nested=True, by_result=False, every_chain=False):
+def _walk(hlo, opcode_of=lambda op: op.removesuffix("-start"), nested=True, by_result=False):
     found, entry = computations(hlo)
     out = []
 
@@ -136,7 +136,7 @@ def _walk(hlo, opcode_of=lambda op: op.removesuffix("-start"), nested=True, by_r
         for _, shape, opcode, operands, attributes in lines:
             kind = opcode_of(opcode)
             if kind in KINDS:
-                if "chain_id" in attributes and not started and not every_chain:
+                if "chain_id" in attributes and not started:
                     continue
                 sent = size(shape) if by_result else sum(size(shapes[o]) for o in operands)
                 if pairs := re.search(r"source_target_pairs=(\{\{.*?\}\})", attributes):
