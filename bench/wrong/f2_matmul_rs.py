@@ -175,35 +175,30 @@ def sends_zeros_first(t, w):
     return out
 
 
-def multiplies_everything_at_once(t, w):
-    """matmul_rs: rs_full_product_first"""
+def _sum_around(piece):
     Y = jax.lax.axis_size("y")
     idx = jax.lax.axis_index("y")
-    product = t @ w
-    d = product.shape[1] // Y
-
-    def piece(k):
-        return jax.lax.dynamic_slice_in_dim(product, (k % Y) * d, d, 1)
-
-    s = piece(idx - 1)
+    s = piece((idx - 1) % Y)
     for k in range(2, Y + 1):
-        s = jax.lax.ppermute(s, "y", [(i, (i + 1) % Y) for i in range(Y)]) + piece(idx - k)
+        s = jax.lax.ppermute(s, "y", [(i, (i + 1) % Y) for i in range(Y)]) + piece((idx - k) % Y)
     return s
+
+
+def multiplies_everything_at_once(t, w):
+    """matmul_rs: rs_full_product_first"""
+    product = t @ w
+    d = product.shape[1] // jax.lax.axis_size("y")
+    return _sum_around(lambda k: jax.lax.dynamic_slice_in_dim(product, k * d, d, 1))
 
 
 def float32_sums_are_returned(t, w):
     """matmul_rs: rs_returns_float32"""
-    Y = jax.lax.axis_size("y")
-    idx = jax.lax.axis_index("y")
-    d = w.shape[1] // Y
+    d = w.shape[1] // jax.lax.axis_size("y")
 
     def piece(k):
-        return jnp.dot(t, jax.lax.dynamic_slice_in_dim(w, (k % Y) * d, d, 1), preferred_element_type=jnp.float32)
+        return jnp.dot(t, jax.lax.dynamic_slice_in_dim(w, k * d, d, 1), preferred_element_type=jnp.float32)
 
-    s = piece(idx - 1)
-    for k in range(2, Y + 1):
-        s = jax.lax.ppermute(s, "y", [(i, (i + 1) % Y) for i in range(Y)]) + piece(idx - k)
-    return s
+    return _sum_around(piece)
 
 
 def running_sums_in_bfloat16(B, F, D, X, Y):

@@ -237,101 +237,78 @@ def rate_too_large(params, x, y, real, key, *, mesh):
     return mapped(local, mesh)(params, x, y, real, key)
 
 
-def _drop(key, shape, own=True):
+def _drop(key, shape, own):
     key = jax.random.wrap_key_data(key)
     if own:
         key = jax.random.fold_in(key, jax.lax.axis_index("dp"))
     return jax.random.bernoulli(key, 0.75, shape)
 
 
-def _sum_of_losses(p, x, y, real, kept, keep=0.75):
+def _sum_of_losses(p, x, y, real, kept, keep):
     hidden = jnp.where(kept, jnp.tanh(x @ p["a"]) / keep, 0)
     return jnp.sum(jnp.where(real[:, None], (hidden @ p["b"] - y) ** 2, 0))
 
 
-def _on(mesh, body, *arguments):
+def _real_rows(real):
+    return jax.lax.psum(real.sum(), "dp")
+
+
+def _sums(loss, grads):
+    return jax.lax.psum((loss, grads), "dp")
+
+
+def _step(mesh, params, x, y, real, key, *, own=True, keep=0.75, count=_real_rows, over_devices=_sums):
+    def body(p, x, y, real, key):
+        kept = _drop(key, (x.shape[0], p["a"].shape[1]), own)
+        n = count(real)
+        loss, g = jax.value_and_grad(lambda p: _sum_of_losses(p, x, y, real, kept, keep) / n)(p)
+        loss, g = over_devices(loss, g)
+        return jax.tree.map(lambda a, b: a - 0.1 * b, p, g), kept, loss
+
     specs = (P(), P("dp"), P("dp"), P("dp"), P())
-    return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=(P(), P("dp"), P()), check_vma=False)(*arguments)
-
-
-def _down(p, g):
-    return jax.tree.map(lambda a, b: a - 0.1 * b, p, g)
+    mapped = jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=(P(), P("dp"), P()), check_vma=False)
+    return mapped(params, x, y, real, key)
 
 
 def average_of_averages(params, x, y, real, key, *, mesh):
     """ddp_step: ddp_mean_of_means"""
 
-    def body(p, x, y, real, key):
-        kept = _drop(key, (x.shape[0], p["a"].shape[1]))
-        n = jnp.maximum(real.sum(), 1)
-        loss, g = jax.value_and_grad(lambda p: _sum_of_losses(p, x, y, real, kept) / n)(p)
-        loss, g = jax.lax.pmean((loss, g), "dp")
-        return _down(p, g), kept, loss
+    def own_rows(real):
+        return jnp.maximum(real.sum(), 1)
 
-    return _on(mesh, body, params, x, y, real, key)
+    def means(loss, grads):
+        return jax.lax.pmean((loss, grads), "dp")
+
+    return _step(mesh, params, x, y, real, key, count=own_rows, over_devices=means)
 
 
 def everyone_drops_alike(params, x, y, real, key, *, mesh):
     """ddp_step: ddp_one_key_for_all"""
-
-    def body(p, x, y, real, key):
-        kept = _drop(key, (x.shape[0], p["a"].shape[1]), own=False)
-        n = jax.lax.psum(real.sum(), "dp")
-        loss, g = jax.value_and_grad(lambda p: _sum_of_losses(p, x, y, real, kept) / n)(p)
-        loss, g = jax.lax.psum((loss, g), "dp")
-        return _down(p, g), kept, loss
-
-    return _on(mesh, body, params, x, y, real, key)
+    return _step(mesh, params, x, y, real, key, own=False)
 
 
 def padding_counts_in_n(params, x, y, real, key, *, mesh):
     """ddp_step: ddp_padding_counted"""
-
-    def body(p, x, y, real, key):
-        kept = _drop(key, (x.shape[0], p["a"].shape[1]))
-        n = x.shape[0] * jax.lax.axis_size("dp")
-        loss, g = jax.value_and_grad(lambda p: _sum_of_losses(p, x, y, real, kept) / n)(p)
-        loss, g = jax.lax.psum((loss, g), "dp")
-        return _down(p, g), kept, loss
-
-    return _on(mesh, body, params, x, y, real, key)
+    return _step(mesh, params, x, y, real, key, count=lambda real: real.shape[0] * jax.lax.axis_size("dp"))
 
 
 def loss_of_one_device(params, x, y, real, key, *, mesh):
     """ddp_step: ddp_only_gradients_summed"""
-
-    def body(p, x, y, real, key):
-        kept = _drop(key, (x.shape[0], p["a"].shape[1]))
-        n = jax.lax.psum(real.sum(), "dp")
-        loss, g = jax.value_and_grad(lambda p: _sum_of_losses(p, x, y, real, kept) / n)(p)
-        return _down(p, jax.lax.psum(g, "dp")), kept, loss
-
-    return _on(mesh, body, params, x, y, real, key)
+    return _step(mesh, params, x, y, real, key, over_devices=lambda loss, grads: (loss, jax.lax.psum(grads, "dp")))
 
 
 def parts_averaged(params, x, y, real, key, *, mesh):
     """ddp_step: ddp_summed_and_averaged"""
 
-    def body(p, x, y, real, key):
-        kept = _drop(key, (x.shape[0], p["a"].shape[1]))
-        n = jax.lax.psum(real.sum(), "dp")
-        loss, g = jax.value_and_grad(lambda p: _sum_of_losses(p, x, y, real, kept) / n)(p)
-        return _down(p, jax.lax.pmean(g, "dp")), kept, jax.lax.psum(loss, "dp")
+    def average(loss, grads):
+        return jax.lax.psum(loss, "dp"), jax.lax.pmean(grads, "dp")
 
-    return _on(mesh, body, params, x, y, real, key)
+    return _step(mesh, params, x, y, real, key, over_devices=average)
 
 
 def kept_numbers_not_scaled(params, x, y, real, key, *, mesh):
     """ddp_step: ddp_not_scaled"""
-
-    def body(p, x, y, real, key):
-        kept = _drop(key, (x.shape[0], p["a"].shape[1]))
-        n = jax.lax.psum(real.sum(), "dp")
-        loss, g = jax.value_and_grad(lambda p: _sum_of_losses(p, x, y, real, kept, keep=1) / n)(p)
-        loss, g = jax.lax.psum((loss, g), "dp")
-        return _down(p, g), kept, loss
-
-    return _on(mesh, body, params, x, y, real, key)
+    return _step(mesh, params, x, y, real, key, keep=1)
 
 
 def half_of_both(A, B, a, b):

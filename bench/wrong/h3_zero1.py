@@ -104,11 +104,6 @@ def _loss(p, x, y):
     return jnp.mean((jnp.tanh(x @ p["a"] + p["c"]) @ p["b"] - y) ** 2)
 
 
-def _sharded(body, mesh):
-    specs = (P(), OPT, P("dp"), P("dp"))
-    return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=(P(), OPT, P()), check_vma=False)
-
-
 def _adamw(p, g, m, v, t):
     m = 0.9 * m + 0.1 * g
     v = 0.99 * v + 0.01 * g * g
@@ -116,109 +111,87 @@ def _adamw(p, g, m, v, t):
     return p - 0.05 * (u + 0.1 * p), m, v
 
 
+def _scattered(grad):
+    return jax.lax.psum_scatter(grad, "dp", tiled=True)
+
+
+def _mean_part(grad):
+    return _scattered(grad) / jax.lax.axis_size("dp")
+
+
+def _clipped(part):
+    return part / jnp.maximum(1, jnp.sqrt(jax.lax.psum(jnp.sum(part**2), "dp")))
+
+
+def _clipped_alone(grad):
+    return grad / jnp.maximum(1, jnp.linalg.norm(grad))
+
+
+def _mean(loss):
+    return jax.lax.pmean(loss, "dp")
+
+
+def _step(mesh, params, opt, x, y, *, gradient=lambda grad: _clipped(_mean_part(grad)), update=_adamw, loss_over=_mean):
+    def body(p, o, x, y):
+        part = o["m"].shape[0]
+        size = part * jax.lax.axis_size("dp")
+        loss, grad = jax.value_and_grad(_loss)(p, x, y)
+        grad = gradient(_vec(grad, size))
+        t = o["t"] + 1
+        new, m, v = update(_mine(_vec(p, size), part), grad, o["m"], o["v"], t)
+        full = jax.lax.all_gather(new, "dp", tiled=True)
+        return _tree(full, p), {"m": m, "v": v, "t": t}, loss_over(loss)
+
+    specs = (P(), OPT, P("dp"), P("dp"))
+    mapped = jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=(P(), OPT, P()), check_vma=False)
+    return mapped(params, opt, x, y)
+
+
 def averages_then_slices(params, opt, x, y, *, mesh):
     """zero1_step: zero1_all_reduced"""
 
-    def body(p, o, x, y):
-        part = o["m"].shape[0]
-        n = jax.lax.axis_size("dp")
-        loss, grad = jax.value_and_grad(_loss)(p, x, y)
-        grad = jax.lax.pmean(_vec(grad, part * n), "dp")
-        grad = grad / jnp.maximum(1, jnp.linalg.norm(grad))
-        t = o["t"] + 1
-        new, m, v = _adamw(_mine(_vec(p, part * n), part), _mine(grad, part), o["m"], o["v"], t)
-        full = jax.lax.all_gather(new, "dp", tiled=True)
-        return _tree(full, p), {"m": m, "v": v, "t": t}, jax.lax.pmean(loss, "dp")
+    def averaged(grad):
+        grad = _clipped_alone(jax.lax.pmean(grad, "dp"))
+        return _mine(grad, grad.size // jax.lax.axis_size("dp"))
 
-    return _sharded(body, mesh)(params, opt, x, y)
+    return _step(mesh, params, opt, x, y, gradient=averaged)
 
 
 def clips_by_its_own_part(params, opt, x, y, *, mesh):
     """zero1_step: zero1_clipped_by_own_norm"""
-
-    def body(p, o, x, y):
-        part = o["m"].shape[0]
-        n = jax.lax.axis_size("dp")
-        loss, grad = jax.value_and_grad(_loss)(p, x, y)
-        grad = jax.lax.psum_scatter(_vec(grad, part * n), "dp", tiled=True) / n
-        grad = grad / jnp.maximum(1, jnp.linalg.norm(grad))
-        t = o["t"] + 1
-        new, m, v = _adamw(_mine(_vec(p, part * n), part), grad, o["m"], o["v"], t)
-        full = jax.lax.all_gather(new, "dp", tiled=True)
-        return _tree(full, p), {"m": m, "v": v, "t": t}, jax.lax.pmean(loss, "dp")
-
-    return _sharded(body, mesh)(params, opt, x, y)
+    return _step(mesh, params, opt, x, y, gradient=lambda grad: _clipped_alone(_mean_part(grad)))
 
 
 def corrects_with_the_old_t(params, opt, x, y, *, mesh):
     """zero1_step: zero1_corrected_by_old_t"""
 
-    def body(p, o, x, y):
-        part = o["m"].shape[0]
-        n = jax.lax.axis_size("dp")
-        loss, grad = jax.value_and_grad(_loss)(p, x, y)
-        grad = jax.lax.psum_scatter(_vec(grad, part * n), "dp", tiled=True) / n
-        grad = grad / jnp.maximum(1, jnp.sqrt(jax.lax.psum(jnp.sum(grad**2), "dp")))
-        new, m, v = _adamw(_mine(_vec(p, part * n), part), grad, o["m"], o["v"], o["t"])
-        full = jax.lax.all_gather(new, "dp", tiled=True)
-        return _tree(full, p), {"m": m, "v": v, "t": o["t"] + 1}, jax.lax.pmean(loss, "dp")
+    def update(p, g, m, v, t):
+        return _adamw(p, g, m, v, t - 1)
 
-    return _sharded(body, mesh)(params, opt, x, y)
+    return _step(mesh, params, opt, x, y, update=update)
 
 
 def adds_the_devices_means(params, opt, x, y, *, mesh):
     """zero1_step: zero1_sum_of_means"""
-
-    def body(p, o, x, y):
-        part = o["m"].shape[0]
-        n = jax.lax.axis_size("dp")
-        loss, grad = jax.value_and_grad(_loss)(p, x, y)
-        grad = jax.lax.psum_scatter(_vec(grad, part * n), "dp", tiled=True)
-        grad = grad / jnp.maximum(1, jnp.sqrt(jax.lax.psum(jnp.sum(grad**2), "dp")))
-        t = o["t"] + 1
-        new, m, v = _adamw(_mine(_vec(p, part * n), part), grad, o["m"], o["v"], t)
-        full = jax.lax.all_gather(new, "dp", tiled=True)
-        return _tree(full, p), {"m": m, "v": v, "t": t}, jax.lax.pmean(loss, "dp")
-
-    return _sharded(body, mesh)(params, opt, x, y)
+    return _step(mesh, params, opt, x, y, gradient=lambda grad: _clipped(_scattered(grad)))
 
 
 def decays_through_the_gradient(params, opt, x, y, *, mesh):
     """zero1_step: zero1_decays_in_the_gradient"""
 
-    def body(p, o, x, y):
-        part = o["m"].shape[0]
-        n = jax.lax.axis_size("dp")
-        loss, grad = jax.value_and_grad(_loss)(p, x, y)
-        grad = jax.lax.psum_scatter(_vec(grad, part * n), "dp", tiled=True) / n
-        grad = grad / jnp.maximum(1, jnp.sqrt(jax.lax.psum(jnp.sum(grad**2), "dp")))
-        t = o["t"] + 1
-        mine = _mine(_vec(p, part * n), part)
-        grad = grad + 0.1 * mine
-        m = 0.9 * o["m"] + 0.1 * grad
-        v = 0.99 * o["v"] + 0.01 * grad**2
+    def update(p, g, m, v, t):
+        g = g + 0.1 * p
+        m = 0.9 * m + 0.1 * g
+        v = 0.99 * v + 0.01 * g**2
         u = m / (1 - 0.9**t) / (jnp.sqrt(v / (1 - 0.99**t)) + 0.01)
-        full = jax.lax.all_gather(mine - 0.05 * u, "dp", tiled=True)
-        return _tree(full, p), {"m": m, "v": v, "t": t}, jax.lax.pmean(loss, "dp")
+        return p - 0.05 * u, m, v
 
-    return _sharded(body, mesh)(params, opt, x, y)
+    return _step(mesh, params, opt, x, y, update=update)
 
 
 def loss_of_the_own_rows(params, opt, x, y, *, mesh):
     """zero1_step: zero1_own_loss"""
-
-    def body(p, o, x, y):
-        part = o["m"].shape[0]
-        n = jax.lax.axis_size("dp")
-        loss, grad = jax.value_and_grad(_loss)(p, x, y)
-        grad = jax.lax.psum_scatter(_vec(grad, part * n), "dp", tiled=True) / n
-        grad = grad / jnp.maximum(1, jnp.sqrt(jax.lax.psum(jnp.sum(grad**2), "dp")))
-        t = o["t"] + 1
-        new, m, v = _adamw(_mine(_vec(p, part * n), part), grad, o["m"], o["v"], t)
-        full = jax.lax.all_gather(new, "dp", tiled=True)
-        return _tree(full, p), {"m": m, "v": v, "t": t}, loss
-
-    return _sharded(body, mesh)(params, opt, x, y)
+    return _step(mesh, params, opt, x, y, loss_over=lambda loss: loss)
 
 
 def weights_are_cut_as_well(V, D, L, N):

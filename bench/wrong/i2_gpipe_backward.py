@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from i2_gpipe_backward import stage
 
 
-def step_by(ws, x, y, rate, add=None, scale=None, cotangent=None, finish=lambda g: g):
+def step_by(ws, x, y, rate, add=None, scale=None, finish=lambda g: g):
     """A step with its ticks written out. ``add(useful, grads, dws)`` adds gradients, ``scale`` divides the error."""
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
     add = add or (lambda useful, grads, dws: jnp.where(useful, grads + dws, grads))

@@ -1,7 +1,7 @@
 from grader.hardware import CHIPS
 
 
-def simulate(P, M, warm, limit=None, same_tick=False, back_first=True, pad=0):
+def simulate(P, M, warm, same_tick=False, back_first=True, pad=0):
     """Run each device's own list of cells; a cell runs as soon as what it needs has come."""
     f, b = [0] * P, [0] * P
     done, grid = {}, [[] for _ in range(P)]
@@ -150,9 +150,7 @@ def _simulate(P, M, limit, late=True):
         seen = (list(fwd), list(bwd)) if late else (fwd, bwd)
         for s in range(P):
             f, b = fwd[s], bwd[s]
-            can_b = b < M and (f > b if s == P - 1 else seen[1][s + 1] > b) and f > b
-            if s == P - 1 and late:
-                can_b = b < seen[0][s]
+            can_b = f > b and (s == P - 1 or seen[1][s + 1] > b)
             can_f = f < M and f - b < limit(s) and (s == 0 or seen[0][s - 1] > f)
             if can_b:
                 rows[s].append(f"B{b}")
@@ -187,21 +185,7 @@ def limit_turned_round(P, M):
 
 def needs_in_the_same_tick(P, M):
     """schedule_1f1b: schedule_same_tick"""
-    fwd, bwd = [0] * P, [0] * P
-    rows = [[] for _ in range(P)]
-    while min(bwd) < M:
-        for s in range(P):
-            ready_b = bwd[s] < fwd[s] and (s == P - 1 or bwd[s + 1] > bwd[s])
-            ready_f = fwd[s] < M and fwd[s] - bwd[s] < P - s and (s == 0 or fwd[s - 1] > fwd[s])
-            if ready_b:
-                rows[s].append(f"B{bwd[s]}")
-                bwd[s] += 1
-            elif ready_f:
-                rows[s].append(f"F{fwd[s]}")
-                fwd[s] += 1
-            else:
-                rows[s].append("")
-    return rows
+    return _simulate(P, M, lambda s: P - s, late=False)
 
 
 def warm_up_longer_than_the_batch(P, M):

@@ -257,17 +257,21 @@ def _experts(sent, w):
     return jnp.tanh(jnp.einsum("necd,edf->necf", sent, w))
 
 
+def _from_experts(rows, w, experts, E, cap, act=_experts):
+    slot, fits = _slots(experts, E, cap)
+    slot = jnp.where(fits, slot, cap)
+    buf = jnp.zeros((E, cap, rows.shape[1])).at[experts, slot].set(rows, mode="drop")
+    back = _through(buf, w, act)
+    return jnp.where(fits[:, None], back[experts, jnp.minimum(slot, cap - 1)], 0)
+
+
 def gates_add_to_one(x, route, w, *, k, cap):
     """moe: gates_of_the_chosen"""
     S, E = route.shape
     values, experts = jax.lax.top_k(route, k)
     gates = jax.nn.softmax(values, axis=-1).T.reshape(-1)
     experts, token = experts.T.reshape(-1), jnp.tile(jnp.arange(S), k)
-    slot, fits = _slots(experts, E, cap)
-    slot = jnp.where(fits, slot, cap)
-    buf = jnp.zeros((E, cap, x.shape[1])).at[experts, slot].set(x[token], mode="drop")
-    back = _through(buf, w, _experts)
-    rows = jnp.where(fits[:, None], back[experts, jnp.minimum(slot, cap - 1)], 0) * gates[:, None]
+    rows = _from_experts(x[token], w, experts, E, cap) * gates[:, None]
     return rows.reshape(k, S, -1).sum(0)
 
 
@@ -276,11 +280,7 @@ def token_after_token(x, route, w, *, k, cap):
     S, E = route.shape
     gates, experts = jax.lax.top_k(jax.nn.softmax(route, axis=-1), k)
     gates, experts, token = gates.reshape(-1), experts.reshape(-1), jnp.repeat(jnp.arange(S), k)
-    slot, fits = _slots(experts, E, cap)
-    slot = jnp.where(fits, slot, cap)
-    buf = jnp.zeros((E, cap, x.shape[1])).at[experts, slot].set(x[token], mode="drop")
-    back = _through(buf, w, _experts)
-    rows = jnp.where(fits[:, None], back[experts, jnp.minimum(slot, cap - 1)], 0) * gates[:, None]
+    rows = _from_experts(x[token], w, experts, E, cap) * gates[:, None]
     return rows.reshape(S, k, -1).sum(1)
 
 
@@ -313,16 +313,12 @@ def every_expert_on_every_row(x, route, w, *, k, cap):
     """moe: all_experts_for_every_row"""
     S, E = route.shape
     gates, experts, token = _route(x, route, k, cap)
-    slot, fits = _slots(experts, E, cap)
-    slot = jnp.where(fits, slot, cap)
-    buf = jnp.zeros((E, cap, x.shape[1])).at[experts, slot].set(x[token], mode="drop")
 
     def act(sent, w):
         all_ = jnp.tanh(jnp.einsum("necd,gdf->negcf", sent, w))
         return jnp.einsum("negcf,eg->necf", all_, jnp.eye(w.shape[0]))
 
-    back = _through(buf, w, act)
-    rows = jnp.where(fits[:, None], back[experts, jnp.minimum(slot, cap - 1)], 0) * gates[:, None]
+    rows = _from_experts(x[token], w, experts, E, cap, act) * gates[:, None]
     return rows.reshape(k, S, -1).sum(0)
 
 
@@ -330,12 +326,7 @@ def gate_inside_tanh(x, route, w, *, k, cap):
     """moe: gate_on_the_way_in"""
     S, E = route.shape
     gates, experts, token = _route(x, route, k, cap)
-    slot, fits = _slots(experts, E, cap)
-    slot = jnp.where(fits, slot, cap)
-    scaled = x[token] * gates[:, None]
-    buf = jnp.zeros((E, cap, x.shape[1])).at[experts, slot].set(scaled, mode="drop")
-    back = _through(buf, w, _experts)
-    rows = jnp.where(fits[:, None], back[experts, jnp.minimum(slot, cap - 1)], 0)
+    rows = _from_experts(x[token] * gates[:, None], w, experts, E, cap)
     return rows.reshape(k, S, -1).sum(0)
 
 

@@ -12,7 +12,7 @@ def scores_of(q, k, hop, causal, striped, local=False, ahead=1, diagonal=True, l
     return jnp.where(seen, s, low) if causal else s
 
 
-def ring(q, k, v, how, *, top_of=None, rescale=(True, True), values=True, hops=None, stop=False, finish=None, **mask):
+def ring(q, k, v, how, *, rescale=(True, True), values=True, hops=None, stop=False, **mask):
     n = jax.lax.axis_size("cp")
     T, H, d = q.shape
     m, l, o = jnp.full((H, T), -1e30), jnp.zeros((H, T)), jnp.zeros((H, T, d))
@@ -32,8 +32,7 @@ def ring(q, k, v, how, *, top_of=None, rescale=(True, True), values=True, hops=N
         if hop < (hops or n - 1):
             k = jax.lax.ppermute(k, "cp", [(i, (i + 1) % n) for i in range(n)])
             v = jax.lax.ppermute(v, "cp", [(i, (i + 1) % n) for i in range(n)]) if values else v
-    out = (o / l[..., None]).transpose(1, 0, 2)
-    return finish(out) if finish else out
+    return (o / l[..., None]).transpose(1, 0, 2)
 
 
 def never_rescaled_flash(q, k, v, *, causal, striped):

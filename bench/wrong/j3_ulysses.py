@@ -13,12 +13,12 @@ def back(a):
     return jax.lax.all_to_all(a, "x", 1, 2, tiled=True)
 
 
-def attend(q, k, v, repeat=jnp.repeat, causal=True):
+def attend(q, k, v, repeat=jnp.repeat):
     groups, t = q.shape[2] // k.shape[2], jnp.arange(q.shape[1])
     if groups > 1:
         k, v = repeat(k, groups, axis=2), repeat(v, groups, axis=2)
     scores = jnp.einsum("bthd,bshd->bhts", q, k)
-    scores = jnp.where(t[:, None] >= t, scores, -jnp.inf) if causal else scores
+    scores = jnp.where(t[:, None] >= t, scores, -jnp.inf)
     return jnp.einsum("bhts,bshd->bthd", jax.nn.softmax(scores, axis=-1), v)
 
 

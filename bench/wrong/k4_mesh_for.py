@@ -4,11 +4,11 @@ from itertools import product
 from math import prod
 
 
-def made(strategies, devices, node, order, divides=True, counts=True, ones=True, fill=True):
+def made(strategies, devices, node, order, divides=True, counts=True, ones=True):
     sizes = dict(strategies)
     known = prod(n for n in sizes.values() if n > 0)
     for axis, n in sizes.items():
-        if n == -1 and fill:
+        if n == -1:
             sizes[axis] = devices // known
     if counts and (prod(sizes.values()) != devices):
         raise ValueError("devices")

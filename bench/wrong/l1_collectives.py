@@ -125,7 +125,7 @@ def only_the_top_level(hlo):
     return lines(hlo, follow=())
 
 
-def _walk(hlo, opcode_of=lambda op: op.removesuffix("-start"), nested=True, by_result=False, every_chain=False):
+def _walk(hlo, opcode_of=lambda op: op.removesuffix("-start"), nested=True, by_result=False):
     found, entry = computations(hlo)
     out = []
 
@@ -136,7 +136,7 @@ def _walk(hlo, opcode_of=lambda op: op.removesuffix("-start"), nested=True, by_r
         for _, shape, opcode, operands, attributes in lines:
             kind = opcode_of(opcode)
             if kind in KINDS:
-                if "chain_id" in attributes and not started and not every_chain:
+                if "chain_id" in attributes and not started:
                     continue
                 sent = size(shape) if by_result else sum(size(shapes[o]) for o in operands)
                 if pairs := re.search(r"source_target_pairs=(\{\{.*?\}\})", attributes):
@@ -168,32 +168,28 @@ def forgets_to_transpose(text):
     return [list(range(r * cols, (r + 1) * cols)) for r in range(rows)]
 
 
-def only_pairs_in_lists(text):
-    """device_groups: none"""
+def _groups(text, one_group=r"\{([\d,]+)\}", inverted=False):
     import numpy as np
 
     if text.startswith("{{"):
-        return [[int(a), int(b)] for a, b in re.findall(r"\{(\d+),(\d+)\}", text)]
+        return [[int(d) for d in g.split(",")] for g in re.findall(one_group, text)]
     shape, dims, perm = re.match(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", text).groups()
     dims = [int(d) for d in dims.split(",")]
     ids = np.arange(prod(dims)).reshape(dims)
     if perm:
-        ids = ids.transpose([int(p) for p in perm.split(",")])
+        order = [int(p) for p in perm.split(",")]
+        ids = ids.transpose(np.argsort(order) if inverted else order)
     return ids.reshape([int(s) for s in shape.split(",")]).tolist()
+
+
+def only_pairs_in_lists(text):
+    """device_groups: none"""
+    return _groups(text, one_group=r"\{(\d+,\d+)\}")
 
 
 def transposes_back(text):
     """device_groups: groups_order_inverted"""
-    import numpy as np
-
-    if text.startswith("{{"):
-        return [[int(d) for d in g.split(",")] for g in re.findall(r"\{([\d,]+)\}", text)]
-    shape, dims, perm = re.match(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", text).groups()
-    dims = [int(d) for d in dims.split(",")]
-    ids = np.arange(prod(dims)).reshape(dims)
-    if perm:
-        ids = ids.transpose(np.argsort([int(p) for p in perm.split(",")]))
-    return ids.reshape([int(s) for s in shape.split(",")]).tolist()
+    return _groups(text, inverted=True)
 
 
 def only_the_inner_loop(hlo):

@@ -173,14 +173,14 @@ def every_call_one_point(measured, devices):
     return a / (devices - 1), 1 / s
 
 
-def _kept(log, key, seconds, queued=True):
+def _kept(log, key, seconds):
     seen, out, busy = set(), {}, float("-inf")
     for call in log:
         fresh = key(call) not in seen
         seen.add(key(call))
         waits = call["called"] < busy
         busy = max(busy, call["ready"])
-        if fresh or not call["cut"] or (queued and waits):
+        if fresh or not call["cut"] or waits:
             continue
         out.setdefault(call["bytes"], []).append(seconds(call))
     return sorted(out.items())

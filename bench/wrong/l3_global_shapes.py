@@ -190,7 +190,7 @@ def _where(device, mesh, reverse=False):
     return at
 
 
-def _grid(sharding, transpose=True):
+def _grid(sharding, transpose):
     found = re.match(r"\{devices=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", sharding)
     if not found:
         return None

@@ -290,42 +290,50 @@ def _square_norm(g):
     return jax.lax.psum(cut, "tp") + jnp.sum(g["before"] ** 2) + jnp.sum(g["between"] ** 2)
 
 
-def whole_parameters_counted_tp_times(params, x, y, *, mesh):
-    """train_step: norm_counts_copies"""
+def _loss_and_grads(p, x, y):
+    return jax.value_and_grad(_whole_loss)(p, x, y)
 
+
+def _norm_of(g):
+    return jnp.sqrt(_square_norm(g))
+
+
+def _clipped_step(mesh, params, x, y, *, loss_and_grads=_loss_and_grads, norm_of=_norm_of):
     def body(p, x, y):
-        loss, g = jax.value_and_grad(_whole_loss)(p, x, y)
-        size = jnp.sqrt(jax.lax.psum(sum(jnp.sum(v**2) for v in g.values()), "tp"))
+        loss, g = loss_and_grads(p, x, y)
+        size = norm_of(g)
         scale = jnp.minimum(1, LIMIT / size)
         return jax.tree.map(lambda a, b: a - RATE * scale * b, p, g), loss, size
 
     return _again_step(mesh, body)(params, x, y)
+
+
+def whole_parameters_counted_tp_times(params, x, y, *, mesh):
+    """train_step: norm_counts_copies"""
+
+    def norm_of(g):
+        return jnp.sqrt(jax.lax.psum(sum(jnp.sum(v**2) for v in g.values()), "tp"))
+
+    return _clipped_step(mesh, params, x, y, norm_of=norm_of)
 
 
 def averages_the_norms(params, x, y, *, mesh):
     """train_step: norms_averaged"""
 
-    def body(p, x, y):
-        loss, g = jax.value_and_grad(_whole_loss)(p, x, y)
-        size = jnp.sqrt(sum(jnp.sum(v**2) for v in g.values()))
-        size = jax.lax.pmean(size, "tp")
-        scale = jnp.minimum(1, LIMIT / size)
-        return jax.tree.map(lambda a, b: a - RATE * scale * b, p, g), loss, size
+    def norm_of(g):
+        return jax.lax.pmean(jnp.sqrt(sum(jnp.sum(v**2) for v in g.values())), "tp")
 
-    return _again_step(mesh, body)(params, x, y)
+    return _clipped_step(mesh, params, x, y, norm_of=norm_of)
 
 
 def gradient_of_the_device_mean(params, x, y, *, mesh):
     """train_step: summed_again"""
 
-    def body(p, x, y):
+    def own_mean(p, x, y):
         loss, g = jax.value_and_grad(lambda p: jnp.mean((_forward(p, x) - y) ** 2))(p)
-        loss = jax.lax.pmean(loss, ("dp", "sp"))
-        size = jnp.sqrt(_square_norm(g))
-        scale = jnp.minimum(1, LIMIT / size)
-        return jax.tree.map(lambda a, b: a - RATE * scale * b, p, g), loss, size
+        return jax.lax.pmean(loss, ("dp", "sp")), g
 
-    return _again_step(mesh, body)(params, x, y)
+    return _clipped_step(mesh, params, x, y, loss_and_grads=own_mean)
 
 
 def clips_each_array(params, x, y, *, mesh):
@@ -333,7 +341,7 @@ def clips_each_array(params, x, y, *, mesh):
 
     def body(p, x, y):
         loss, g = jax.value_and_grad(_whole_loss)(p, x, y)
-        size = jnp.sqrt(_square_norm(g))
+        size = _norm_of(g)
         new = {}
         for name, grad in g.items():
             square = jnp.sum(grad**2)
@@ -348,13 +356,10 @@ def clips_each_array(params, x, y, *, mesh):
 def mask_counts_from_zero_everywhere(params, x, y, *, mesh):
     """train_step: mask_from_zero"""
 
-    def body(p, x, y):
-        loss, g = jax.value_and_grad(lambda p: _whole_loss(p, x, y, offset=False))(p)
-        size = jnp.sqrt(_square_norm(g))
-        scale = jnp.minimum(1, LIMIT / size)
-        return jax.tree.map(lambda a, b: a - RATE * scale * b, p, g), loss, size
+    def masked_from_zero(p, x, y):
+        return _whole_loss(p, x, y, offset=False)
 
-    return _again_step(mesh, body)(params, x, y)
+    return _clipped_step(mesh, params, x, y, loss_and_grads=jax.value_and_grad(masked_from_zero))
 
 
 def norm_after_the_clip(params, x, y, *, mesh):
@@ -362,17 +367,17 @@ def norm_after_the_clip(params, x, y, *, mesh):
 
     def body(p, x, y):
         loss, g = jax.value_and_grad(_whole_loss)(p, x, y)
-        size = jnp.sqrt(_square_norm(g))
+        size = _norm_of(g)
         g = jax.tree.map(lambda a: a * jnp.minimum(1, LIMIT / size), g)
-        return jax.tree.map(lambda a, b: a - RATE * b, p, g), loss, jnp.sqrt(_square_norm(g))
+        return jax.tree.map(lambda a, b: a - RATE * b, p, g), loss, _norm_of(g)
 
     return _again_step(mesh, body)(params, x, y)
 
 
-def _times(chip, dp, sp, tp, T, D, both=3):
+def _times(chip, dp, sp, tp, T, D):
     c = CHIPS[chip]
     t = T // sp
-    matmuls = both * (2 * 12 * D * D * t + 2 * 2 * t * T * D) / tp / c.bf16
+    matmuls = 3 * (2 * 12 * D * D * t + 2 * 2 * t * T * D) / tp / c.bf16
     rows = 4 * 2 * (2 * t * D) / (2 * c.ici)
     keys = 2 * 2 * (2 * T * D / tp) / (2 * c.ici)
     grads = 2 * 12 * D * D * 2 / tp / (4 * c.ici)

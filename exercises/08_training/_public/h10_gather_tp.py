@@ -110,7 +110,15 @@ def weights(rng, shape):
     return 1.5 * rng.standard_normal(shape) / shape[1] ** 0.5
 
 
-call = exercise.call(gather_tp, x=normal("B", "D"), ws=array("L", "D", "D", spec=COLUMNS, draw=weights), dy=normal("B", "D"), returns=("y", "dx", "dws"), dims={"B": 6, "D": 12, "L": 3})
+DATA = {
+    "x": normal("B", "D"),
+    "ws": array("L", "D", "D", spec=COLUMNS, draw=weights),
+    "dy": normal("B", "D"),
+    "returns": ("y", "dx", "dws"),
+}
+
+
+call = exercise.call(gather_tp, **DATA, dims={"B": 6, "D": 12, "L": 3})
 
 
 @exercise.helper

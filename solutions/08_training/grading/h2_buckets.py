@@ -367,15 +367,20 @@ def buckets_by_name(tensors, cap):
     return filled(sorted(ready(tensors)), cap)
 
 
-def packed(tensors, cap):
-    """Return buckets of (name, size): the largest tensor first, each in the first bucket with room."""
+def first_fit(named, cap):
+    """Return buckets of (name, size). Each tensor is in the first bucket with room."""
     found = []
-    for name, size in sorted(ready(tensors), key=lambda one: -one[1]):
+    for name, size in named:
         bucket = next((b for b in found if sum(n for _, n in b) + size <= cap), None)
         if bucket is None:
             found.append(bucket := [])
         bucket.append((name, size))
     return found
+
+
+def packed(tensors, cap):
+    """Return buckets of (name, size), with the largest tensor first."""
+    return first_fit(sorted(ready(tensors), key=lambda one: -one[1]), cap)
 
 
 def packed_sizes(seen):
@@ -403,13 +408,7 @@ def buckets_packed_tightly(tensors, cap):
 )
 def buckets_first_fit(tensors, cap):
     """You put a tensor into the first bucket with room. An older bucket then waits for a later gradient: fill only the newest bucket."""
-    found = []
-    for name, size in ready(tensors):
-        bucket = next((b for b in found if sum(n for _, n in b) + size <= cap), None)
-        if bucket is None:
-            found.append(bucket := [])
-        bucket.append((name, size))
-    return [[name for name, _ in bucket] for bucket in found]
+    return [[name for name, _ in bucket] for bucket in first_fit(ready(tensors), cap)]
 
 
 @exercise.misconception(of=buckets, fails=buckets_size, breaks="at most `cap` bytes per bucket")

@@ -309,14 +309,14 @@ def zero1_for_two_devices(params, opt, x, y, *, mesh):
     return zero1(mesh, change=half_by_half)(params, opt, x, y)
 
 
-def clipped_alone(g):
-    return g / jnp.maximum(1, jnp.sqrt(jnp.sum(g**2)))
-
-
 @exercise.misconception(form_of=zero1_for_two_devices)
 def zero1_for_two_devices_in_table_order(params, opt, x, y, *, mesh):
     """Like `zero1_for_two_devices`, but the parameters are in the order of the table."""
     return zero1(mesh, change=half_by_half, order=TABLE)(params, opt, x, y)
+
+
+def clipped_alone(g):
+    return g / jnp.maximum(1, jnp.sqrt(jnp.sum(g**2)))
 
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
@@ -521,14 +521,14 @@ def zero1_own_gradient(params, opt, x, y, *, mesh):
     return zero1(mesh, summed=own_part)(params, opt, x, y)
 
 
-def own_part_new(p, before):
-    return jax.lax.dynamic_update_slice_in_dim(before, p, jax.lax.axis_index("dp") * len(p), 0)
-
-
 @exercise.misconception(form_of=zero1_own_gradient)
 def zero1_own_gradient_in_table_order(params, opt, x, y, *, mesh):
     """Like `zero1_own_gradient`, but the parameters are in the order of the table."""
     return zero1(mesh, summed=own_part, order=TABLE)(params, opt, x, y)
+
+
+def own_part_new(p, before):
+    return jax.lax.dynamic_update_slice_in_dim(before, p, jax.lax.axis_index("dp") * len(p), 0)
 
 
 @exercise.misconception(fails=[zero1_direction, zero1_loss], breaks="whole on every device")

@@ -128,9 +128,7 @@ def _grads(
     slots=lambda n, m: n,
     slot=lambda mine, n, m: mine % n,
     read=None,
-    there_at=lambda tick, me, n: (tick - me) // 2,
     back_at=lambda tick, me, n: (tick - (2 * n - 1 - me)) // 2,
-    there_now=lambda tick, me, n, m: (tick - me) % 2 == 0,
     per=lambda y: y.size,
     add=lambda useful, grads, dws: grads + jnp.where(useful, dws, 0),
     hand_on=lambda made: (jax.lax.ppermute(made, "pp", ring(1)), jax.lax.ppermute(made, "pp", ring(-1))),
@@ -146,7 +144,7 @@ def _grads(
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
 
     def there(tick, on, off, stash, loss, grads):
-        mine = there_at(tick, me, n)
+        mine = (tick - me) // 2
         a = jnp.where(me == 0, x[jnp.clip(mine, 0, m - 1)], on)
         return apply(ws, a), stash.at[slot(mine, n, m)].set(a), loss, grads
 
@@ -159,7 +157,7 @@ def _grads(
         return da, stash, loss, add(useful, grads, dws)
 
     def a_tick(tick, carry):
-        made, *kept = choose(there_now(tick, me, n, m), there, back, tick, *carry)
+        made, *kept = choose((tick - me) % 2 == 0, there, back, tick, *carry)
         return *hand_on(made), *kept
 
     none = jnp.zeros_like(squares(x[0]))

@@ -443,10 +443,9 @@ def smallest_for_latency(measured, devices):
 
 def wrong_for_one_size(seen):
     """For `gives`: require that one size raises no ValueError, and that several sizes give the right numbers."""
-    for _, got, want in seen.outcomes:
-        wrong = got.error if not want.error else got.error == want.error
-        if wrong or (want.value and not np.allclose(got.value, want.value, rtol=0.06, atol=0)):
-            raise Failure("this mistake gives other numbers")
+    instead(lambda n, a, b: (a, b))(seen)
+    if any(want.error and got.error == want.error for _, got, want in seen.outcomes):
+        raise Failure("this mistake raises no error")
 
 
 @exercise.misconception(of=fit, fails=fitted, gives=wrong_for_one_size, breaks="`ValueError` for fewer than two sizes")
