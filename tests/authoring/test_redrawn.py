@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.authoring.drawing import constants, drawn_of, too_large, too_long
+from grader.authoring.drawing import CPU_SECONDS, constants, drawn_of, too_large, too_long
 from grader.authoring.redrawn import HASH_SEEDS, Redrawn
 from grader.course.config import CourseError
 from tests.made_up import made_up
@@ -110,7 +110,8 @@ def test_authors_code_that_does_not_end_stops_only_its_exercise(tmp_path: Path, 
     draw = f"def draw(rng, shape):\n    {body}\n\n\nfrom grader.exercise import array\n"
     array = f'{draw}A = array("I", "J", draw=draw, spec=P("x", None))\n{CALL}'
     course = made_up(tmp_path, CALL, array)
-    redrawn = Redrawn(course, ["x1_gather"], HASH_SEEDS[:2], seconds=1)
+    seconds = 1 if told == too_long(1) else CPU_SECONDS
+    redrawn = Redrawn(course, ["x1_gather"], HASH_SEEDS[:2], seconds)
     assert redrawn.stopped(course.exercise("x1_gather")) == told
 
 

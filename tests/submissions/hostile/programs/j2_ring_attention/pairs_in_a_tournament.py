@@ -2,8 +2,8 @@
 
 changes: honest.py
 kind: pairs in a tournament
-earns: 3.75 of 5
-fails: ring_sent ring_held ring_kept
+earns: 4.75 of 5
+fails: ring_kept
 says: all_gather over some of the devices along cp
 """
 
