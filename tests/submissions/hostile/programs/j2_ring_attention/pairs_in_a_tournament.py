@@ -4,7 +4,7 @@ changes: honest.py
 kind: pairs in a tournament
 earns: 4.75 of 5
 fails: ring_kept
-says: all_gather over some of the devices along cp
+says: KiB over cp, the budget is
 """
 
 import numpy as np
