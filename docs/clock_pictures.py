@@ -107,7 +107,7 @@ STATEMENTS = {
         {"B": 8192, "D": 32768, "F": 40960},
     ),
     "h2_buckets": Picture(
-        "four layers in bfloat16, with 4096 rows on each device and the plan [[3], [2, 1], [0]],",
+        "four layers in bfloat16, with 4096 rows on each device, the widths 4096, 5120, 4608, 6144 and 3072, and the plan [[3], [2, 1], [0]],",
         {"bucketed_grads": Shown("bucketed_grads")},
         {"D": 4096, "E": 5120, "F": 4608, "G": 6144, "K": 3072, "B": 32768},
         {"dp": 8},

@@ -84,7 +84,7 @@ ring_gather_time = None  # TODO: your answer
 
 
 # Question ring_scatter_time [us]
-# A v5p mesh has the axes x=4 and y=16, and both wrap around. y cuts the rows of `C`,
+# In a v5p slice of full cubes, the mesh axes x=4 and y=16 wrap around. y cuts the rows of `C`,
 # bfloat16[9216, 18432], and the chips along x hold partial sums of `C`: `C[I_Y, K]{U_X}`. How
 # long does the reduce-scatter over x to `C[I_Y, K_X]` take?
 #
@@ -151,7 +151,7 @@ line_reduce_time = None  # TODO: your answer
 # ## Going further
 #
 # **The book's rule.** For an even N, V/W is the time of N/2 rounds in which each link carries a whole shard in each
-# direction. At N = 4 the exact time is 25 % shorter than the book's time.
+# direction: N/2 · V/N / W1 = V/W. At N = 4 the exact time is 25 % shorter than the book's time.
 #
 # **Bytes and latency.** The dtype gives the bytes of an element: 2 for bfloat16, 4 for float32. A hop takes about 1 µs,
 # which matters only when shards are tiny (exercise D3).

@@ -1,16 +1,16 @@
 """# D3 Latency or bandwidth?
 
 A hop to the next chip takes about 1 µs, even if it carries almost nothing. For small arrays the number of hops sets the
-time. For large arrays the bytes set the time. The bytes travel during the latency of the hops, so the longer of the two
-times counts, not their sum.
+time. For large arrays the bytes set the time. While a piece of the array makes a hop, the links already carry the next
+pieces. So the longer of the two times counts, not their sum.
 
 ```
    ring of 6: both ways, 3 hops       line of 6: end to end, 5 hops
 
       0 -- 1 -- 2                        0 -- 1 -- 2 -- 3 -- 4 -- 5
       |         |
-      5 -- 4 -- 3                     several axes: one after the other,
-   from 0 to 3: ⌊6/2⌋ hops            add the hops
+      5 -- 4 -- 3
+   from 0 to 3: ⌊6/2⌋ hops
 ```
 
 **Write** `gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time)` for an all-gather. It returns
@@ -24,7 +24,7 @@ times counts, not their sum.
 | `one_way_bandwidth`, `hop_time` | float | W1; seconds of a hop |
 
 **Model.** time = max(time by latency, time by bandwidth). In no test are the two times equal. Your function uses the
-exact rule, with (N − 1)/N. On a ring the questions use the book's V/W.
+table. On a ring the questions use the book's V/W, without (N − 1)/N.
 
 | | ring of N | line of N | several axes |
 |---|---|---|---|

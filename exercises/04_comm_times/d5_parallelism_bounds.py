@@ -13,7 +13,7 @@ communication is just fully overlapped. The layer is `In[B, D] · W_in[D, F] · 
 **Write** two functions. `mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth)` returns
 `(arithmetic, weights, activations)`, the seconds of one pass. `best_split(B, F, N, MX, MY)` returns ints `(X, Y)`.
 `fsdp=False` means plain data parallelism (DP): weights are whole over x. *Fully overlapped*: communication takes no
-longer than arithmetic.
+longer.
 
 | | forward pass | backward pass |
 |---|---|---|
@@ -29,9 +29,9 @@ longer than arithmetic.
 | the forward pass with FSDP, with tensor parallelism, and with both | the table; 0 along an axis of one chip |
 | the backward pass with FSDP, with tensor parallelism, and with both | the table |
 | plain data parallelism, with and without tensor parallelism | the table, row DP |
-| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F/(Y·MX), B/(X·MY)): the forward times of weights (FSDP) and activations, without the factor 4·D/W; X, Y and N are powers of two, X·Y=N |
+| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F/(Y·MX), B/(X·MY)): the forward times of weights (FSDP) and activations, without 4·D/W; X, Y, N are powers of two, X·Y=N; no test has two best splits |
 
-**Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch) and
+**Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch),
 y (cuts F). N = X·Y. MX, MY (M): number of torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way
 bandwidth of a link (`bandwidth`). V: bytes gathered. α = C/W.
 
@@ -133,8 +133,8 @@ best_fsdp_chips = None  # TODO: your answer
 # global batch of *all slices*, in tokens, at which this all-reduce is fully overlapped?
 #
 # Answer in token (a bare number), or with a unit.
-# Model: data parallelism between slices; the all-reduce is a reduce-scatter and an all-gather of
-# V / W each, and W is a slice's one-way bandwidth into the data-centre network.
+# Model: data parallelism between slices; the all-reduce is a reduce-scatter and an all-gather,
+# and each of the two takes V / (a slice's one-way bandwidth into the data-centre network).
 # Hardware: v5e: bf16 1.97e14 FLOP/s; table 2026-11, from How To Scale Your Model of 2025-02-04.
 dcn_least_batch = None  # TODO: your answer
 

@@ -23,7 +23,7 @@ nodes and between nodes, work at the same time. So the slower level sets the tim
 | `gpus` | GPUs in the collective: at most `node`, or a multiple of `node` |
 | `node` | GPUs in a node |
 | `gpu_egress`, `node_egress` | Wg, Wn, bytes/s |
-| `k` | for all-to-alls: a row of the array goes to at most k parts. A part is a GPU (one node) or a node (several nodes) |
+| `k` | for all-to-alls: see *ragged* below the checks |
 
 **What is checked**
 
@@ -37,9 +37,8 @@ nodes and between nodes, work at the same time. So the slower level sets the tim
 A *ragged* all-to-all sends each row to at most k parts: GPUs in one node, or nodes if there are several. Multiply the
 time of the dense all-to-all by min(k / parts, 1). There are N parts in one node, and M parts over many nodes.
 
-**Symbols.** V: bytes of the full array. N: GPUs in the collective. M: nodes. d: GPUs of a node. Wg, Wn (W_node): egress
-bandwidth, one-way, of a GPU and of a node. In the questions W is a GPU's egress, C is the FLOP/s of a GPU, and E is the
-number of experts.
+**Symbols.** V: bytes of the full array. N: GPUs in the collective. M: nodes. d: GPUs of a node. Wg, Wn: egress bandwidth,
+one-way, of a GPU and of a node. In the questions C is the FLOP/s of a GPU, and E is the number of experts.
 
 **Small case** (ideal times). H100 GPUs gather bfloat16[1024, 16384], 33.6 MB. Inside one node the all-gather takes 7/8
 · 33.6 MB / 450 GB/s = 65 µs. Over 32 nodes it takes max(65 µs, 31/32 · 33.6 MB / 400 GB/s) = 81 µs.
@@ -107,7 +106,7 @@ sharp_reduce_time = None  # TODO: your answer
 #
 # Answer in us (a bare number), or with a unit.
 # Model: one switch, bandwidth only: k / N times the exact time of the dense all-to-all,
-# V·(N-1)/(N²·W).
+# V·(N-1)/(N²·Wg).
 # Hardware: H100: 450 GB/s out of each GPU into its node's switch (8 GPUs per node); table
 # 2026-11, from How To Scale Your Model of 2025-08-18.
 ragged_exchange_time = None  # TODO: your answer
@@ -121,7 +120,7 @@ ragged_exchange_time = None  # TODO: your answer
 #
 # Answer in token (a bare number), or with a unit.
 # Model: per layer, arithmetic takes k·4·B·D·F / (N·C), with dense FLOP/s; the overlapped gathers
-# of V = E·4·D·F bytes between nodes take V / W_node.
+# of V = E·4·D·F bytes between nodes take V / Wn.
 # Hardware: H100: bf16 9.9e14 FLOP/s dense; table 2026-11, from How To Scale Your Model of
 # 2025-08-18.
 gpu_least_batch = None  # TODO: your answer

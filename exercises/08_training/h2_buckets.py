@@ -97,9 +97,9 @@ best_bucket = None  # TODO: your answer
 # only the last bucket is exposed.
 #
 # **In time.** The grader's clock computes the times of this picture for four layers in bfloat16, with 4096 rows on each
-# device and the plan [[3], [2, 1], [0]], on 2x4 v5e chips, which form a ring. It uses the profile *ideal*: every
-# collective can run beside the core. In the picture `D` is a matmul, `k` is other work of the core and `R` is an
-# all-reduce; times are in us.
+# device, the widths 4096, 5120, 4608, 6144 and 3072, and the plan [[3], [2, 1], [0]], on 2x4 v5e chips, which form a
+# ring. It uses the profile *ideal*: every collective can run beside the core. In the picture `D` is a matmul, `k` is
+# other work of the core and `R` is an all-reduce; times are in us.
 #
 # ```
 # bucketed_grads: 11,808.006 us, 3 all-reduces, 80% of their time overlapped

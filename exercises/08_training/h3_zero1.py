@@ -35,7 +35,7 @@ S is a multiple of N and at least the number of parameters. You choose the order
 | check | rule | small case |
 |---|---|---|
 | loss | each of five steps returns the loss before the step | |
-| direction | the first step changes the parameters much as AdamW does: cosine of your change and AdamW's change ≥ 0.5 | |
+| direction | the first step changes the parameters in about AdamW's direction: the cosine of the two changes is at least 0.5 | |
 | value | after each of five steps, parameters and t are those of AdamW on one device | |
 | layout | a device holds 1/N of the moments, and all parameters | 264 bytes of moments |
 | what is sent | a device sends at most 2 (N−1)/N · 4S bytes, and 32 bytes for single numbers | 792 bytes |

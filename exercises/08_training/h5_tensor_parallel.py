@@ -1,6 +1,6 @@
 """# H5 A gated MLP, cut by columns and by rows
 
-Most language models have this block, with silu(g) = g · sigmoid(g):
+Most language models have this block (silu(g) = g · sigmoid(g)):
 
     h = silu(x @ w1) * (x @ w3)     y = h @ w2 + b
 
@@ -17,13 +17,13 @@ units without communication. The gradient of x is a sum over all devices' units.
                                                      +-------+  sums of y
 ```
 
-**Write** two bodies and a function. Their docstrings give the shapes.
+**Write** two bodies and a function. Docstrings give the shapes.
 
 | | returns |
 |---|---|
 | `gated_mlp(x, w1, w3, w2, b, dy)` | y, and the gradients of Σ(y · dy) for x and all weights |
 | `init(seed, *, D, F)` | new normal weights, all numbers independent: variance 1/D for w1 and w3, 1/F for w2 |
-| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which holds w1, then w3. If N devices cut w13 in this order, device d gets piece d of w1, then piece d of w3 |
+| `fused_columns(F, N)` | an order of the 2F columns of a checkpoint's w13, which holds w1, then w3. If N devices cut `w13[:, order]`, device d gets piece d of w1, then piece d of w3 |
 
 Allowed: one all-reduce for the parts of y and of dx together. `init` may draw whole weights on each device and keep
 a part. The weights then do not depend on N.
@@ -41,7 +41,7 @@ a part. The weights then do not depend on N.
 **Symbols.** B rows, D width, F units of the MLP, N devices along tp.
 
 **Small case.** B=5, D=12, F=36, float32, tp=4: 9 units on a device. y has 240 bytes; an all-reduce sends 2 · 3/4 · 240
-= 360 bytes. Both passes together send 720 bytes. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.
+= 360 bytes. Both passes together send 720 bytes. `fused_columns(6, 3)` is `[0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11]`.
 
 Check your work: shardlings check h5_tensor_parallel
 Notes on all exercises of this module: see README.md, or run shardlings show 08_training

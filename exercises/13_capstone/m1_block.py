@@ -34,7 +34,7 @@ JAX differentiates `block`. With `check_vma` on, JAX adds the sums that gradient
 | forward, tp | two all-reduces of a device's rows | 16128 bytes |
 | forward, sp | K and V of a device's heads are gathered | 384 bytes |
 | forward, dp | nothing | |
-| backward, tp | at most the forward bytes, and one all-reduce of the gradients of `before` and `between` | 16128 + 2688 bytes |
+| backward, tp | at most the forward bytes, plus one all-reduce of the gradients of `before` and `between` | 16128 + 2688 bytes |
 | backward, sp | at most twice the forward bytes | 768 bytes |
 | backward, dp and sp | one all-reduce of the block's parameter gradients | 185472 bytes |
 | work | at most the matmul FLOPs of four forward passes (necessary: three) | |
@@ -89,9 +89,9 @@ def block(params, x, *, mesh):
 
 # Question block_times [products, rows, keys, gradients]
 # A block has four parts. `products`: a chip's matmuls. `rows`: the all-reduces over tp. `keys`: K
-# and V, each gathered once over sp, and their gradients. `gradients`: the parameters' gradients
-# over dp and sp. How long does each part take on v5p with dp=8, sp=4, tp=4, b=1, T=65536, D=8192,
-# in the forward and backward pass together?
+# and V, each gathered once over sp, and the reduce-scatters of their gradients. `gradients`: the
+# parameters' gradients over dp and sp. How long does each part take on v5p with dp=8, sp=4, tp=4,
+# b=1, T=65536, D=8192, in the forward and backward pass together?
 #
 # Answer with {"products": ..., "rows": ..., "keys": ..., "gradients": ...}. Give bare numbers
 # (products in ms, rows in ms, keys in ms, gradients in ms), or numbers with units.

@@ -23,7 +23,7 @@ nodes and between nodes, work at the same time. So the slower level sets the tim
 | `gpus` | GPUs in the collective: at most `node`, or a multiple of `node` |
 | `node` | GPUs in a node |
 | `gpu_egress`, `node_egress` | Wg, Wn, bytes/s |
-| `k` | for all-to-alls: a row of the array goes to at most k parts. A part is a GPU (one node) or a node (several nodes) |
+| `k` | for all-to-alls: see *ragged* below the checks |
 
 **What is checked**
 
@@ -37,9 +37,8 @@ nodes and between nodes, work at the same time. So the slower level sets the tim
 A *ragged* all-to-all sends each row to at most k parts: GPUs in one node, or nodes if there are several. Multiply the
 time of the dense all-to-all by min(k / parts, 1). There are N parts in one node, and M parts over many nodes.
 
-**Symbols.** V: bytes of the full array. N: GPUs in the collective. M: nodes. d: GPUs of a node. Wg, Wn (W_node): egress
-bandwidth, one-way, of a GPU and of a node. In the questions W is a GPU's egress, C is the FLOP/s of a GPU, and E is the
-number of experts.
+**Symbols.** V: bytes of the full array. N: GPUs in the collective. M: nodes. d: GPUs of a node. Wg, Wn: egress bandwidth,
+one-way, of a GPU and of a node. In the questions C is the FLOP/s of a GPU, and E is the number of experts.
 
 **Small case** (ideal times). H100 GPUs gather bfloat16[1024, 16384], 33.6 MB. Inside one node the all-gather takes 7/8
 · 33.6 MB / 450 GB/s = 65 µs. Over 32 nodes it takes max(65 µs, 31/32 · 33.6 MB / 400 GB/s) = 81 µs.
@@ -155,7 +154,7 @@ def sharp_reduce_time(chip, I, J):
     points=0.4,
     unit="us",
     params={"chip": ["H100", "B200"], "B": [4096, 8192, 16384], "D": [5120, 7168], "k": [3, 6, 5]},
-    model="one switch, bandwidth only: k / N times the exact time of the dense all-to-all, V·(N-1)/(N²·W)",
+    model="one switch, bandwidth only: k / N times the exact time of the dense all-to-all, V·(N-1)/(N²·Wg)",
     hints=[
         "How long would the dense all-to-all take?",
         "The dense array has 8 parts for each token. Only some of these parts have data.",
@@ -173,7 +172,7 @@ def ragged_exchange_time(chip, B, D, k):
     unit="token",
     params={"chip": ["H100", "B200"], "sheet": [1.98, 4.6], "N": [512, 1024], "E": [32, 48, 64], "k": [3, 5, 10]},
     where=lambda chip, sheet, N, E, k: round(GPUS[chip].bf16 / 1e12) == round(sheet * 500),
-    model="per layer, arithmetic takes k·4·B·D·F / (N·C), with dense FLOP/s; the overlapped gathers of V = E·4·D·F bytes between nodes take V / W_node",
+    model="per layer, arithmetic takes k·4·B·D·F / (N·C), with dense FLOP/s; the overlapped gathers of V = E·4·D·F bytes between nodes take V / Wn",
     hints=[
         "Which peak rate counts: the rate with sparsity, or the rate without sparsity?",
         "Dense matmuls reach half of the rate that the data sheet gives with sparsity. Set the question's arithmetic time equal to its communication time. D and F cancel.",

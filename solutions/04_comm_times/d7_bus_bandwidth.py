@@ -1,4 +1,4 @@
-"""# D7 Algorithm bandwidth, bus bandwidth, and a benchmark that looks four times too slow
+"""# D7 Algorithm bandwidth and bus bandwidth
 
 A benchmark measures bytes and seconds. Bytes / seconds is the **algorithm bandwidth**. You cannot compare it with the
 bandwidth of a wire, because in an all-reduce of an array of S bytes each wire carries up to 2·S bytes. So benchmarks
@@ -27,7 +27,7 @@ also print the **bus bandwidth**: the bytes that a rank must really send, divide
 | reduce-scatter | the input, which is n times the output | (n − 1)/n |
 | all-gather | the output, which is n times the input | (n − 1)/n |
 | all-to-all | the rank's buffer; input and output are equally large | (n − 1)/n |
-| broadcast, reduce | the array | 1 |
+| broadcast, reduce | the array: the input of the root, or its output | 1 |
 
 **What is checked**
 

@@ -1,8 +1,8 @@
 """# H1 Data parallelism with padding and dropout
 
 Every device holds all weights and its own rows of the batch. An all-reduce adds the devices' gradients, and all devices
-make the same update. The step must give the result that one device computes from the whole batch. Two mistakes change
-this result without an error:
+make the same update. The step must give the result that one device computes from the whole batch. Two parts
+are easy to get wrong, and no error occurs:
 
 - **Padding.** Devices have different numbers of *real* rows, and some may have none. The mean of the devices' means is not the
   mean over all real rows.

@@ -49,7 +49,7 @@ bytes/s. The book's V/W is 140 µs, and the exact rule gives 3/4 of this time, 1
 ## Going further
 
 **The book's rule.** For an even N, V/W is the time of N/2 rounds in which each link carries a whole shard in each
-direction. At N = 4 the exact time is 25 % shorter than the book's time.
+direction: N/2 · V/N / W1 = V/W. At N = 4 the exact time is 25 % shorter than the book's time.
 
 **Bytes and latency.** The dtype gives the bytes of an element: 2 for bfloat16, 4 for float32. A hop takes about 1 µs,
 which matters only when shards are tiny (exercise D3).
@@ -128,7 +128,7 @@ def ring_gather_time(chip, N, R, C):
     ],
 )
 def ring_scatter_time(chip, X, Y, I, K):
-    """A {{ chip }} mesh has the axes x={{ X }} and y={{ Y }}, and both wrap around. y cuts the rows of `C`, bfloat16[{{ I }}, {{ K }}], and the chips
+    """In a {{ chip }} slice of full cubes, the mesh axes x={{ X }} and y={{ Y }} wrap around. y cuts the rows of `C`, bfloat16[{{ I }}, {{ K }}], and the chips
     along x hold partial sums of `C`: `C[I_Y, K]{U_X}`. How long does the reduce-scatter over x to `C[I_Y, K_X]` take?"""
     raise NotImplementedError()
 

@@ -15,7 +15,7 @@ chunk for a far chip passes every wire on its route, so the busiest wire sets th
 ```
 
 **Write** `exchange_time(bytes, sizes, network, one_way_bandwidth)`. It returns seconds: (chunks on the busiest wire) ·
-V/N² / W1.
+V/N² / W1. For several axes see the last check.
 
 | | meaning |
 |---|---|
@@ -32,7 +32,7 @@ V/N² / W1.
 | all-to-alls on rings that send one way, even and odd N | N·(N − 1) / 2 | about V / (2·W1) | |
 | all-to-alls on lines | ⌊N/2⌋·⌈N/2⌉ | V / (4·W1) | 93 µs |
 | all-to-alls behind a switch | N − 1 | about V / (N·W1) | 4.1 µs |
-| all-to-alls over two and three unequal axes | for each axis the rule above with n chips and V·n/N bytes; the slowest axis counts | rings: V·n / (4·N·W) | |
+| all-to-alls over two and three unequal axes | for each axis its rule above, with n for N and V·n/N for V; the slowest axis sets the time | rings: V·n / (4·N·W) | |
 
 **Symbols.** V: bytes of the array that these chips hold together. N: chips in the exchange. n, X, Y: chips along an axis. W1:
 one-way bandwidth of a wire. W = 2·W1: both-way bandwidth.
@@ -46,7 +46,7 @@ Mixture-of-experts layers also use an all-to-all: it sends tokens to their exper
 
 **Compared with an all-gather.** On a ring an all-gather takes V / W, 186 µs in the small case. On a line and behind a
 switch an all-gather takes V / W1. On rings and lines an all-to-all takes a quarter of the all-gather's time. Behind a
-switch every chunk passes one wire up and one wire down. So an all-to-all over more chips takes less time.
+switch each chip sends less than V/N bytes over its own wire. So with more chips the same V takes less time.
 
 **Several axes.** Each chunk travels along one axis, then along the next. The rings along an axis of n chips share the
 array: each ring moves V · n / N bytes. Different chunks use different axes at the same time, so all axes work at once,

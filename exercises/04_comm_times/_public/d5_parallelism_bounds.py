@@ -14,7 +14,7 @@ communication is just fully overlapped. The layer is `In[B, D] · W_in[D, F] · 
 **Write** two functions. `mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth)` returns
 `(arithmetic, weights, activations)`, the seconds of one pass. `best_split(B, F, N, MX, MY)` returns ints `(X, Y)`.
 `fsdp=False` means plain data parallelism (DP): weights are whole over x. *Fully overlapped*: communication takes no
-longer than arithmetic.
+longer.
 
 | | forward pass | backward pass |
 |---|---|---|
@@ -30,9 +30,9 @@ longer than arithmetic.
 | the forward pass with FSDP, with tensor parallelism, and with both | the table; 0 along an axis of one chip |
 | the backward pass with FSDP, with tensor parallelism, and with both | the table |
 | plain data parallelism, with and without tensor parallelism | the table, row DP |
-| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F/(Y·MX), B/(X·MY)): the forward times of weights (FSDP) and activations, without the factor 4·D/W; X, Y and N are powers of two, X·Y=N |
+| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F/(Y·MX), B/(X·MY)): the forward times of weights (FSDP) and activations, without 4·D/W; X, Y, N are powers of two, X·Y=N; no test has two best splits |
 
-**Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch) and
+**Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch),
 y (cuts F). N = X·Y. MX, MY (M): number of torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way
 bandwidth of a link (`bandwidth`). V: bytes gathered. α = C/W.
 
@@ -178,7 +178,7 @@ def best_fsdp_chips(B, F, N):
     unit="token",
     params={"chip": ["v5p", "v5e", "v6e"], "dcn": [6.25, 3.125, 12.5], "P": [3, 4, 5, 6, 8], "n": [256, 128]},
     where=lambda chip, dcn, P, n: CHIPS[chip].dcn == dcn * 1e9,
-    model="data parallelism between slices; the all-reduce is a reduce-scatter and an all-gather of V / W each, and W is a slice's one-way bandwidth into the data-centre network",
+    model="data parallelism between slices; the all-reduce is a reduce-scatter and an all-gather, and each of the two takes V / (a slice's one-way bandwidth into the data-centre network)",
     hints=[
         "How many FLOPs does one slice compute, and how many bytes does it send over the data-centre network?",
         "For each weight, the backward pass of a slice computes 4 FLOPs per token, and its all-reduce takes 4 bytes. The slice's chips divide these FLOPs and bytes among themselves.",

@@ -29,7 +29,7 @@ last h, and the gradients of Σ(y · dy).
 | check | rule, per device | small case |
 |---|---|---|
 | y, dws, dx | y and gradients are those of one device | |
-| what is sent | over tp at most the bytes of L all-gathers, of L − 1 reduce-scatters and of one all-reduce, each of [B, D]; measured with L=2 | (2L + 1) · 216 = 1512 bytes |
+| what is sent | over tp at most the bytes of L all-gathers, of L − 1 reduce-scatters and of one all-reduce, each of [B, D]; the check has L=2 | L=3: 7 · 216 = 1512 bytes |
 
 Allowed: a reduce-scatter and an all-gather in place of the all-reduce; one gather for y and dx together. You may keep
 activations. dy is *equal* on all devices, so a sum over devices would count it N times.

@@ -31,7 +31,7 @@ gradients with `jax.grad`.
 | check | rule, per chip | small case |
 |---|---|---|
 | value, gradients | right numbers; gradients laid out as their arrays | |
-| weights | the forward pass, in `shard_map`, sends over x only weights, by gathers: 8DF/Y · (X−1)/X bytes | 720 bytes |
+| weights | in the forward pass `shard_map` sends over x only weights, by gathers: 8DF/Y · (X−1)/X bytes | 720 bytes |
 | activations | the forward pass sends over y one gather and one scatter: 8BD/X · (Y−1)/Y bytes | 96 bytes |
 | backward pass | it sends at most twice the forward bytes over x, and at most 1.5 times the forward bytes over y | 1440 and 144 bytes |
 | both passes | matmuls take at most 15BDF/(XY) FLOPs. (A program needs 12BDF/(XY), or 14BDF/(XY) if it computes H again.) Other operations take at most 2BDF/(XY) FLOPs | 3600 and 480 FLOPs |

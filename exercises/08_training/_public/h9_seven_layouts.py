@@ -23,10 +23,10 @@ A collective can overlap a matmul if neither needs the other's result:
    gather A  the matmul before    its own matmul       no matmul
 ```
 
-The table is about whole collectives. A collective's *own* matmul is its layer's matmul. If a collective of A or C is
-cut into hops, the hops overlap its own matmul (exercises F1, F2).
+A collective's *own* matmul is its layer's matmul. If a collective of A or C is
+cut into hops, the hops overlap its own matmul (exercises F1, F2). Hops of W still overlap other layers' matmuls.
 
-**Write** two functions. Their docstrings list arguments.
+**Write** two functions. Docstrings list arguments.
 
 | | returns |
 |---|---|
@@ -79,10 +79,10 @@ other parts, in layout 6 as well as in 5. So collectives of these layouts can ov
 
 **In real systems.** Layouts 2 and 7 are for training, and layout 5 is for decoding. Overlap is not enough if the
 collective takes longer than the matmul. In layout 2 the gather and the matmul take equally long if a chip's number of
-rows is its FLOP/s divided by a link's bytes/s (exercise D5).
+rows is its FLOP/s divided by a link's both-way bytes/s, in bfloat16 (exercise D5).
 
-**Read on.** `s04/shardings.py` of the repository HighPerfLLMs2024 (session 4) tries these seven layouts. Its first
-exercise is layout 6 in hops, as in exercise F3 of this course.
+**Read on.** `s04/shardings.py` of the repository HighPerfLLMs2024 tries these seven layouts. The first exercise after its
+session 4 is layout 6 in hops, as in exercise F3 of this course.
 """
 
 from jax.sharding import PartitionSpec as P

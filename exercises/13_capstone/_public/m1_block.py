@@ -35,7 +35,7 @@ JAX differentiates `block`. With `check_vma` on, JAX adds the sums that gradient
 | forward, tp | two all-reduces of a device's rows | 16128 bytes |
 | forward, sp | K and V of a device's heads are gathered | 384 bytes |
 | forward, dp | nothing | |
-| backward, tp | at most the forward bytes, and one all-reduce of the gradients of `before` and `between` | 16128 + 2688 bytes |
+| backward, tp | at most the forward bytes, plus one all-reduce of the gradients of `before` and `between` | 16128 + 2688 bytes |
 | backward, sp | at most twice the forward bytes | 768 bytes |
 | backward, dp and sp | one all-reduce of the block's parameter gradients | 185472 bytes |
 | work | at most the matmul FLOPs of four forward passes (necessary: three) | |
@@ -143,7 +143,7 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
 )
 def block_times(chip, dp, sp, tp, b, T, D):
     """A block has four parts. `products`: a chip's matmuls. `rows`: the all-reduces over tp. `keys`: K and V, each gathered once over sp, and
-    their gradients. `gradients`: the parameters' gradients over dp and sp. How long does each part take on {{ chip }} with dp={{ dp }}, sp={{ sp }},
+    the reduce-scatters of their gradients. `gradients`: the parameters' gradients over dp and sp. How long does each part take on {{ chip }} with dp={{ dp }}, sp={{ sp }},
     tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}, in the forward and backward pass together?"""
     raise NotImplementedError()
 

@@ -130,7 +130,7 @@ def exchange_axes_share_nothing(bytes, sizes, **rest):
     return max(exchange_time(bytes=bytes, sizes=(n,), **rest) for n in sizes)
 
 
-@exercise.misconception(of=exchange_time, fails=exchange_axes, breaks="the slowest axis counts")
+@exercise.misconception(of=exchange_time, fails=exchange_axes, breaks="the slowest axis sets the time")
 def exchange_shortest_axis(bytes, sizes, **rest):
     """You let the shortest axis decide. Chunks travel farthest on the longest axis, so its wires are the busiest."""
     return exchange_time(bytes=bytes * min(sizes) / math.prod(sizes), sizes=(min(sizes),), **rest)

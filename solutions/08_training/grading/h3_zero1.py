@@ -75,7 +75,7 @@ def zero1_loss(seen):
 
 @exercise.check(call, points=0.25, public=True)
 def zero1_direction(seen):
-    """zero1_step: the first step changes the parameters much as AdamW does"""
+    """zero1_step: the first step changes the parameters in about AdamW's direction"""
     first, second, (due, _) = *seen.steps[:2], next(adamw_on_one_device(seen.steps))
     expect_spec(first.out[0], P())
     changes = [np.concatenate([(new[n] - p).ravel() for n, p in first.params.items()]) for new in (second.params, due)]
@@ -303,7 +303,9 @@ def half_by_half(p, m, v, g, t):
     return *update(mine, m, v, g, t), t
 
 
-@exercise.misconception(fails=zero1_direction, breaks="the first step changes the parameters much as AdamW does")
+@exercise.misconception(
+    fails=zero1_direction, breaks="the first step changes the parameters in about AdamW's direction"
+)
 def zero1_for_two_devices(params, opt, x, y, *, mesh):
     """Your parts of the parameters start at a device's index times S/2. This is right only for two devices. Take the number of devices from the mesh."""
     return zero1(mesh, change=half_by_half)(params, opt, x, y)
@@ -401,7 +403,9 @@ def zero1_sum_of_means(params, opt, x, y, *, mesh):
     return zero1(mesh, scale=mesh.shape["dp"])(params, opt, x, y)
 
 
-@exercise.misconception(fails=zero1_direction, breaks="the first step changes the parameters much as AdamW does")
+@exercise.misconception(
+    fails=zero1_direction, breaks="the first step changes the parameters in about AdamW's direction"
+)
 def zero1_uphill(params, opt, x, y, *, mesh):
     """You added the update to the parameters. Subtract it: p - 0.05 (u + 0.1 p)."""
 

@@ -367,7 +367,9 @@ def parts_of_a_interleaved(a, w_in, w_out, *, mesh):
     return around(over_y=interleaved)(a, w_in, w_out, mesh)
 
 
-@exercise.misconception(fails=[mlp_weights, mlp_activations, mlp_backward], breaks="in `shard_map`")
+@exercise.misconception(
+    fails=[mlp_weights, mlp_activations, mlp_backward], breaks="in the forward pass `shard_map` sends over x"
+)
 def left_to_the_compiler(a, w_in, w_out, *, mesh):
     """You left the collectives to the compiler, so your program does not show what is sent. Write it with
     jax.shard_map."""
