@@ -1,7 +1,7 @@
 """# D5 When does communication stop being overlapped?
 
-Arithmetic and communication of a training step overlap, so a step takes the longer of both times. At equal times,
-communication is just fully overlapped. The layer is `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
+Arithmetic and communication of a training step overlap, so a step takes the longer of both times. At equal times
+communication is fully overlapped. The layer is `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```
              y=0            y=1         FSDP moves weights along x:
@@ -13,7 +13,7 @@ communication is just fully overlapped. The layer is `In[B, D] · W_in[D, F] · 
 **Write** two functions. `mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth)` returns
 `(arithmetic, weights, activations)`, the seconds of one pass. `best_split(B, F, N, MX, MY)` returns ints `(X, Y)`.
 `fsdp=False` means plain data parallelism (DP): weights are whole over x. *Fully overlapped*: communication takes no
-longer.
+longer than arithmetic.
 
 | | forward pass | backward pass |
 |---|---|---|
@@ -39,7 +39,7 @@ bandwidth of a link (`bandwidth`). V: bytes gathered. α = C/W.
 its own axes: B/N > α²/(MX·MY·F) at the best X, which is √(B·N·MX/(F·MY)). DP between slices needs more than C/W_dcn
 tokens per slice (W_dcn: data-centre bandwidth per chip).
 
-**Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone needs 2550 tokens per chip on one axis, and 850 on three
+**Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone needs 2550 tokens per chip on one axis, 850 on three
 axes. TP alone needs Y < 12.9. FSDP on two axes with TP on one needs 99 tokens per chip.
 
 Check your work: shardlings check d5_parallelism_bounds

@@ -323,7 +323,7 @@ def ring_exchange_half(**params):
 
 @exercise.misconception(of=ring_exchange_time)
 def ring_exchange_shard(N, **rest):
-    """You took one chip's shard as V. V is the full array over the ring."""
+    """Your answer is N times too small. V is the full array, not one chip's shard, and the ring's rule has no other 1/N."""
     return ring_exchange_time(N=N, **rest) / N
 
 

@@ -590,3 +590,21 @@ exercise.scenario(tensor_most_chips, lambda **_: Scenario(), published=[11, 11.8
 exercise.scenario(mixed_least_batch, slice_of, published=[99, 235, 396])
 exercise.scenario(best_fsdp_chips, lambda B, F, N: slice_of("v5p", N), published=[13.7, 13.9, 1333])
 exercise.scenario(dcn_least_batch, lambda chip, dcn, P, n: slice_of(chip, n), published=[71_360, 73_440])
+
+
+@exercise.misconception(of=tensor_most_chips)
+def tensor_rounded(**params):
+    """You rounded. The question asks for the number that is not rounded."""
+    return math.floor(tensor_most_chips(**params))
+
+
+@exercise.misconception(of=tensor_most_chips)
+def tensor_rounded_to_a_power(**params):
+    """You rounded to a power of two. The question asks for the number that is not rounded."""
+    return 2 ** math.floor(math.log2(tensor_most_chips(**params)))
+
+
+@exercise.misconception(of=best_fsdp_chips)
+def best_fsdp_rounded_to_a_power(**params):
+    """You rounded to a power of two. The question asks for the number that is not rounded."""
+    return 2 ** round(math.log2(best_fsdp_chips(**params)))

@@ -468,7 +468,7 @@ def node_gather_doubled(**params):
 
 @exercise.misconception(of=node_gather_time)
 def node_gather_as_exchange(**params):
-    """You used the all-to-all's time. In an all-gather each GPU sends its whole shard to each other GPU."""
+    """Your answer is 8 times too small. V is the gathered array, not one GPU's shard. In an all-gather each GPU sends its whole shard to each other GPU."""
     return node_gather_time(**params) / 8
 
 
