@@ -41,11 +41,19 @@ trained = exercise.call(
     dims={"B": 5, "D": 12, "F": 36},
     hidden_dims={"B": 7, "D": 36, "F": 60},
 )
-NEW = {"w1": "w1", "w3": "w3", "w2": "w2"}
-SIZES = {"D": 48, "F": 96}
+
+
+@exercise.helper
+def exactly(seed):
+    """Return a declaration of the argument ``seed`` with this value."""
+    return array(dtype="int32", draw=lambda rng, shape: np.full(shape, seed))
+
+
+NEW = {"returns": {"w1": "w1", "w3": "w3", "w2": "w2"}, "static": {"D": 48, "F": 96}}
 HIDDEN = {"D": 75, "F": 132}
-drawn = exercise.call(init, seed=integers(0, 2**20), returns=NEW, static=SIZES, hidden_static=HIDDEN)
-drawn_again = exercise.call(init, seed=integers(2**20, 2**30), returns=NEW, static=SIZES, hidden_static=HIDDEN)
+drawn = exercise.call(init, seed=integers(0, 2**30), **NEW, hidden_static=HIDDEN)
+one_seed = exercise.call(init, seed=exactly(20_240), **NEW, hidden_static=HIDDEN)
+next_seed = exercise.call(init, seed=exactly(20_241), **NEW, hidden_static=HIDDEN)
 cases = exercise.cases(
     fused_columns,
     public=[{"F": 4, "N": 2}, {"F": 6, "N": 3}, {"F": 6, "N": 4}],
@@ -127,11 +135,11 @@ def parts_of(seen, name):
     return [part.ravel() for part in np.split(seen.out[name].value.astype(np.float64), seen.mesh["tp"], axis=cut)]
 
 
-@exercise.check([drawn, drawn_again], points=0.5, after=init_spread)
-def init_independent(one, other):
+@exercise.check([drawn, one_seed, next_seed], points=0.5, after=init_spread)
+def init_independent(one, *others):
     """init: no two devices, weights or seeds get equal numbers"""
     fan_in = {"w1": one.D, "w3": one.D, "w2": one.F}
-    scaled = [seen.out[name].value.ravel() * fan_in[name] ** 0.5 for seen in (one, other) for name in fan_in]
+    scaled = [seen.out[name].value.ravel() * fan_in[name] ** 0.5 for seen in (one, *others) for name in fan_in]
     numbers = np.round(np.concatenate(scaled).astype(np.float64), 6)
     again = 1 - len(np.unique(numbers)) / len(numbers)
     if not again < 0.1:
@@ -141,7 +149,7 @@ def init_independent(one, other):
     expect_independent(
         {
             f"{name} of device tp={device} for seed {seen.seed}": part
-            for seen in (one, other)
+            for seen in (one, *others)
             for name in fan_in
             for device, part in enumerate(parts_of(seen, name))
         }
@@ -351,6 +359,12 @@ def own_key(seed):
 def one_key_for_all_devices(seed, *, D, F):
     """All devices used one key, so all drew the same MLP units: N copies of a small block. Fold the device's index along tp into the key."""
     return drawn_with(jax.random.split(jax.random.key(seed), 3), D, F)
+
+
+@exercise.misconception(of=init, fails=init_independent, breaks="no two devices, weights or seeds get equal numbers")
+def device_added_to_the_seed(seed, *, D, F):
+    """You added the device's index to the seed, so device 1 has the weights that device 0 has for the next seed. Fold the index into the key of the seed."""
+    return drawn_with(jax.random.split(jax.random.key(seed + jax.lax.axis_index("tp")), 3), D, F)
 
 
 @exercise.misconception(of=init, fails=init_independent, breaks="no two devices, weights or seeds get equal numbers")
