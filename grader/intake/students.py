@@ -12,7 +12,7 @@ from typing import NamedTuple
 from grader.common.text import A_LINK, a_few, first_notes, looks, printable
 from grader.intake.disk import ARCHIVES, SUFFIXES, entries_of
 from grader.intake.listing import files_in_folder
-from grader.intake.names import Quality, Signatures, best_match, is_called_final, is_called_old, looked_for, owner
+from grader.intake.names import Quality, Signatures, best_match, is_called_final, is_called_old, looked_for
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Case, NothingToGrade, Place, Unreadable, paths_of
 from grader.intake.times import RECORD
@@ -166,7 +166,7 @@ def _students_at(
     exercises = names.exercises
     if not path.is_dir():
         if path.suffix.lower() in (*SUFFIXES, ".zip"):
-            return [(owner(path.stem, exercises), path)]
+            return [(names.owner(path.stem), path)]
         others.append(path)
         return []
     entries = _sort_entries(path, exercises, notes)
@@ -183,7 +183,7 @@ def _students_at(
     )
     if _is_one_student(folders, zips, named, names):
         return [(path.resolve().name, path)]
-    loose = [(owner(file.stem, exercises), file) for file in (*zips, *named)]
+    loose = [(names.owner(file.stem), file) for file in (*zips, *named)]
     if loose or any(_holds_work(folder, exercises, parsers) for folder in folders):
         others += entries.others
         # A student whose folder has no submitted files is graded, too, and gets zero with a reason.
@@ -236,7 +236,7 @@ def _sort_others(
     for path in others:
         shown, why = printable(str(path)), _why_unread(path, names.exercises)
         stems = (path.name, stem_of(path.name), stem_of(path.stem))  # bob.smith, bob.tar.gz, bob.pdf
-        keys = (looks(names.student(owner(stem, names.exercises))) for stem in stems)
+        keys = (looks(names.student(names.owner(stem))) for stem in stems)
         key = next((one for one in keys if one in groups), "")
         if key and why:
             unclear.setdefault(key, []).append(path)
@@ -274,7 +274,7 @@ def _student_in(path: Path, names: Signatures) -> str:
     stem = stem_of(path.name)
     if names.is_unsigned(stem):
         return ""
-    student = names.student(owner(stem, names.exercises))
+    student = names.student(names.owner(stem))
     return student if _is_a_name(student) else path.name
 
 
@@ -286,15 +286,16 @@ def stem_of(file: str) -> str:
 
 
 def _is_one_student(folders: Sequence[Path], zips: Sequence[Path], named: Sequence[Path], names: Signatures) -> bool:
-    if any(_is_of_course(f, names.exercises) for f in folders) or any(names.is_unsigned(f.stem) for f in named):
+    if any(_is_of_course(f, names) for f in folders) or any(names.is_unsigned(f.stem) for f in named):
         return True
-    owners = {owner(f.stem, names.exercises) for f in named}
+    owners = {names.owner(f.stem) for f in named}
     return len(named) > 1 and len(owners) == 1 and not folders and not zips
 
 
-def _is_of_course(folder: Path, exercises: Mapping[str, str]) -> bool:
-    """Return True if a folder's name is ``exercises`` or a module's id, so that it is no student's folder."""
-    return folder.name.lower() in {"exercises", *(module.lower() for module in exercises.values())}
+def _is_of_course(folder: Path, names: Signatures) -> bool:
+    """Return True if a folder's name is ``exercises`` or a module's id, and no student on the roster has this name."""
+    own = {"exercises", *(module.lower() for module in names.exercises.values())}
+    return folder.name.lower() in own and not names.is_on_roster(folder.name)
 
 
 def _strays(path: Path, entries: _InFolder, names: Signatures, parsers: Parsers) -> list[Path]:
@@ -311,7 +312,7 @@ def _strays(path: Path, entries: _InFolder, names: Signatures, parsers: Parsers)
     name does not count, either.
     """
     exercises = names.exercises
-    course = [folder for folder in entries.folders if _is_of_course(folder, exercises)]
+    course = [folder for folder in entries.folders if _is_of_course(folder, names)]
     unsigned = [*course, *(file for file in (*entries.zips, *entries.named) if names.is_unsigned(file.stem))]
     if not unsigned:
         return []
@@ -325,19 +326,19 @@ def _strays(path: Path, entries: _InFolder, names: Signatures, parsers: Parsers)
 def _names_in_files(entries: _InFolder, names: Signatures) -> set[str]:
     """Return the keys (``looks``) of the students' names in the names of zips and loose files."""
     files = (file for file in (*entries.zips, *entries.named) if _is_signed(file, names))
-    return {looks(owner(file.stem, names.exercises)) for file in files}
+    return {looks(names.owner(file.stem)) for file in files}
 
 
 def _may_be_students(folder: Path, names: Signatures) -> bool:
     """Return False for the course's own folders, and for folders that are called old or final."""
-    if _is_of_course(folder, names.exercises):
+    if _is_of_course(folder, names):
         return False
     return names.is_on_roster(folder.name) or not (is_called_old(folder.name) or is_called_final(folder.name))
 
 
 def _is_signed(file: Path, names: Signatures) -> bool:
     """Return True if a file's name has a student's name. The number in 2_c3_contracting.py may be a version's."""
-    name = owner(file.stem, names.exercises)
+    name = names.owner(file.stem)
     is_number = name.isdigit() and len(name) <= _LONGEST_NUMBER and file.suffix.lower() != ".zip"
     return names.is_on_roster(file.stem) or not (is_number or names.is_unsigned(file.stem))
 

@@ -55,6 +55,8 @@ class Roster:
         # A name may be an address without its host: the name "alice" finds the student with the address alice@x.edu.
         # ``row_of`` looks for such an address only if no student has the login "alice".
         self._by_mail = _rows_by(self.rows, lambda row: {name.split("@")[0] for name in _names_of(row)})
+        # Only Canvas puts the number of a student, its ID, into the names of files.
+        self._by_number = {} if self.plain else _rows_by(self.rows, lambda row: {row["ID"].strip()})
 
     def _expect_own_addresses(self, rows: Sequence[tuple[int, dict[str, str]]]) -> None:
         """Raise CourseError if two lines have equal e-mail addresses, or if a line's address is another line's id.
@@ -127,9 +129,8 @@ class Roster:
         """
         name = composed(student).lower()
         download = re.match(r"[^\W_]+_(?:late_)?(\d+)(?:$|_\d+(?:_|$))", name)
-        found = (
-            self._by_name.get(name) or self._by_mail.get(name) or (self._by_name.get(download[1]) if download else None)
-        )
+        number = download[1] if download else ""
+        found = self._by_name.get(name) or self._by_mail.get(name) or self._by_number.get(number)
         return found[0] if found and len(found) == 1 else None
 
     def lists(self, student: str) -> bool:

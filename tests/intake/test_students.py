@@ -277,6 +277,31 @@ def test_names_on_the_roster_are_no_versions(tmp_path: Path) -> None:
     assert [student for student, _ in found.students] == ["ann", "bak"]
 
 
+@pytest.mark.parametrize(
+    "name", ["nguyen_v2.zip", "nguyen_v2/c3_contracting.py", "nguyen_v2_c3_contracting.py", "c3_contracting_nguyen_v2.py",
+             "nguyen_v2 (1).zip", "nguyen_v2.tar.gz"]
+)  # fmt: skip
+def test_a_login_on_the_roster_that_ends_like_a_copy_is_one_student(tmp_path: Path, name: str) -> None:
+    """Earlier, nguyen got the points of nguyen_v2, or both students were set aside."""
+    for path in (name, "ann/c3_contracting.py", "bob/c3_contracting.py", "c3_v2.py", "c3_contracting (2).py"):
+        write(tmp_path / "hw" / path)
+    on_roster = {"nguyen", "nguyen_v2", "ann", "bob", "2"}.__contains__
+    for others in ([], ["nguyen"]):
+        for other in others:
+            write(tmp_path / "hw" / other / "c3_contracting.py")
+        found = find_submissions([tmp_path / "hw"], EXERCISES, on_roster=on_roster)
+        students = [student for student, _ in found.students] + [case.student for case in found.cases if case.student]
+        assert sorted(students) == ["ann", "bob", *others, "nguyen_v2"]
+
+
+def test_a_student_on_the_roster_may_have_the_name_of_a_module(tmp_path: Path) -> None:
+    for name in ("final", "bob", "exercises"):
+        write(tmp_path / "hw" / name / "c3_contracting.py")
+    found = find_submissions([tmp_path / "hw"], {"c3_contracting": "final"}, on_roster={"final"}.__contains__)
+    assert [student for student, _ in found.students] == ["bob", "final"]
+    assert [path.name for case in found.cases for path in case.paths] == ["exercises"]
+
+
 def test_a_sharp_s_and_a_double_s_are_different_names(tmp_path: Path) -> None:
     for name in ("weiss", "wei\u00df"):
         write(tmp_path / "hw" / name / "c3_contracting.py")

@@ -40,6 +40,15 @@ def test_a_name_in_another_unicode_form_is_the_same_student(tmp_path: Path) -> N
     assert found.without(["Zo\u00eb"]) == []
 
 
+def test_only_canvas_writes_a_students_number_into_file_names(tmp_path: Path) -> None:
+    """Earlier, the student with the id 2 got the points of the folder ann_2."""
+    assert roster(tmp_path, "id,name\n2,Bob\n").row_of("ann_2") is None
+    canvas = roster(tmp_path, CANVAS + "Bo,8,9,bo,A\n")
+    assert [canvas.login(name) for name in ("alicel_7", "alicel_LATE_7_99", "alicel_u7", "bo_9")] == [
+        "alice", "alice", "alicel_u7", "bo_9"
+    ]  # fmt: skip
+
+
 def test_a_student_id_takes_precedence_over_an_email_prefix(tmp_path: Path) -> None:
     """Bob's address begins with alice, but the id alice is unique, so her extension applies."""
     found = roster(tmp_path, "id,email,extension\nalice,al@u.edu,2d\nbob,alice@other.edu,\n")
