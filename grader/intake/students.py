@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from grader.common.text import A_LINK, a_few, first_notes, looks, printable
+from grader.common.text import A_LINK, A_NAME, a_few, first_notes, is_a_name, looks, printable
 from grader.intake.disk import ARCHIVES, SUFFIXES, entries_of
 from grader.intake.listing import files_in_folder
 from grader.intake.names import Quality, Signatures, best_match, is_called_final, is_called_old, looked_for
@@ -19,14 +19,9 @@ from grader.intake.times import RECORD
 from grader.wire import limits
 from grader.wire.text import closest
 
-_LONGEST = 100  # The most characters of a student's name.
 _LONGEST_NUMBER = 4  # The most digits of a copy's number. A longer number is a student's number.
-_NO_NAME = (
-    f"this is no student's name; rename it to at most {_LONGEST} visible characters that do not start with a dot or a "
-    "blank"
-)
+_NO_NAME = f"this is no student's name; rename it to {A_NAME}"
 _NO_LINKS = f"{A_LINK}; put the files themselves there"
-_JOINERS = "\u200c\u200d"  # Invisible characters that are parts of words in several scripts.
 
 
 class FoundSubmissions(NamedTuple):
@@ -81,7 +76,7 @@ def find_submissions(
     for path in map(_expect_path, paths):
         for name, place in _students_at(path, names, notes, cases, others, parsers or Parsers()):
             student = names.student(name)
-            if not _is_a_name(student):
+            if not is_a_name(student):
                 cases.append(Case(student, f"{printable(str(place))}: {_NO_NAME}", (place,)))
             else:
                 places.setdefault(student, {}).setdefault(os.path.realpath(place), place)
@@ -100,12 +95,6 @@ def _expect_path(path: str | Path) -> Path:
     if not os.path.exists(path):
         raise NothingToGrade(f"no such file or folder: {printable(str(path))}{_did_you_mean(path)}")
     return path
-
-
-def _is_a_name(student: str) -> bool:
-    """Return whether pages, screens and file names can all show the student's name without changes."""
-    visible = all(c.isprintable() or c in _JOINERS for c in student)
-    return 0 < len(student) <= _LONGEST and visible and not student.startswith(".") and student == student.strip()
 
 
 _Groups = Mapping[str, list[tuple[str, Place]]]
@@ -275,7 +264,7 @@ def _student_in(path: Path, names: Signatures) -> str:
     if names.is_unsigned(stem):
         return ""
     student = names.student(names.owner(stem))
-    return student if _is_a_name(student) else path.name
+    return student if is_a_name(student) else path.name
 
 
 def stem_of(file: str) -> str:
