@@ -62,7 +62,7 @@ def unread_records(paths: Iterable[Path], places: Iterable[Place]) -> list[Case]
     for path in paths:
         record = Path(os.path.abspath(path)).parent / STATED
         if os.path.lexists(record) and os.path.realpath(record.parent) not in folders:
-            found[record] = f"was not read; to use its times, grade the folder {printable(str(record.parent))}"
+            found[record] = "was not read; put it into a folder of submissions, and grade this folder as a whole"
     return [Case("", f"{printable(str(record))} {reason}", (record,), graded=True) for record, reason in found.items()]
 
 

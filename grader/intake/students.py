@@ -21,6 +21,7 @@ from grader.wire.text import closest
 
 _LONGEST_NUMBER = 4  # The most digits of a copy's number. A longer number is a student's number.
 _NO_NAME = f"this is no student's name; rename it to {A_NAME}"
+_NAMELESS = "is beside other submissions and names no student; move it into a folder named after the student"
 _NO_LINKS = f"{A_LINK}; put the files themselves there"
 
 
@@ -76,7 +77,9 @@ def find_submissions(
     for path in map(_expect_path, paths):
         for name, place in _students_at(path, names, notes, cases, others, parsers or Parsers()):
             student = names.student(name)
-            if not is_a_name(student):
+            if place == path and len({*paths}) > 1 and _is_nameless(place, names):
+                cases.append(Case("", f"{printable(str(place))} {_NAMELESS}", (place,)))
+            elif not is_a_name(student):
                 cases.append(Case(student, f"{printable(str(place))}: {_NO_NAME}", (place,)))
             else:
                 places.setdefault(student, {}).setdefault(os.path.realpath(place), place)
@@ -287,6 +290,11 @@ def _is_of_course(folder: Path, names: Signatures) -> bool:
     return folder.name.lower() in own and not names.is_on_roster(folder.name)
 
 
+def _is_nameless(place: Path, names: Signatures) -> bool:
+    """Return True if the name of a folder, zip or named file has no student's name."""
+    return _is_of_course(place, names) if place.is_dir() else names.is_unsigned(place.stem)
+
+
 def _strays(path: Path, entries: _InFolder, names: Signatures, parsers: Parsers) -> list[Path]:
     """Return the files and folders without a student's name that are beside the submissions of several students.
 
@@ -302,7 +310,8 @@ def _strays(path: Path, entries: _InFolder, names: Signatures, parsers: Parsers)
     """
     exercises = names.exercises
     course = [folder for folder in entries.folders if _is_of_course(folder, names)]
-    unsigned = [*course, *(file for file in (*entries.zips, *entries.named) if names.is_unsigned(file.stem))]
+    files = (*entries.zips, *entries.named)
+    unsigned = [*course, *(file for file in files if _is_nameless(file, names))]
     if not unsigned:
         return []
     own = {looks(path.resolve().name)}

@@ -166,7 +166,7 @@ def test_times_that_are_not_read_need_review(tmp_path: Path, monkeypatch: pytest
     assert unread(hw) == unread(place) == ""
     (hw / STATED).write_text("student,time\n")
     assert unread(hw) == unread(hw, place) == ""
-    reason = "hw/submitted.csv was not read; to use its times, grade the folder hw"
+    reason = "hw/submitted.csv was not read; put it into a folder of submissions, and grade this folder as a whole"
     assert unread(place) == unread(place, hw / STATED) == unread(place / f"{NAME}.py", place) == reason
     (hw / STATED).rename(hw / "Submitted (1).CSV")
     assert unread(hw) == "hw/Submitted (1).CSV was not read; to use its times, rename it to submitted.csv"
@@ -176,7 +176,10 @@ def test_times_that_are_not_read_need_review(tmp_path: Path, monkeypatch: pytest
     os.mkfifo(hw / STATED)
     assert unread(hw) == "hw/submitted.csv is not a plain file, so it was not read"
     (place / "submitted.csv.csv").touch()
-    assert unread(place) == "hw/submitted.csv was not read; to use its times, grade the folder hw", "the student's file"
+    assert (
+        unread(place)
+        == "hw/submitted.csv was not read; put it into a folder of submissions, and grade this folder as a whole"
+    ), "the student's file"
 
 
 def test_without_a_late_policy_no_submission_time_is_read(course: Course, tmp_path: Path) -> None:

@@ -122,6 +122,16 @@ def test_a_file_that_names_no_student_gets_no_row(tmp_path: Path, name: str) -> 
     assert graded == ["ada", "bob"] and list(aside) == [""]
 
 
+@pytest.mark.parametrize("name", ["c3_contracting.py", "final.zip", "exercises/c3_contracting.py"])
+def test_a_path_that_names_no_student_beside_other_paths_gets_no_row(tmp_path: Path, name: str) -> None:
+    """``grade hw/*`` has the result of ``grade hw``."""
+    for work in ("ada/c3_contracting.py", "bob/c3_contracting.py", name):
+        write(tmp_path / "hw" / work)
+    graded, aside = set_aside(*(tmp_path / "hw").iterdir())
+    assert graded == ["ada", "bob"] and list(aside) == [""] and "names no student" in aside[""]
+    assert set_aside(tmp_path / "hw" / name)[0], "a file alone"
+
+
 def test_files_beside_one_students_exercises_belong_to_that_student(tmp_path: Path):
     for work in (
         "c3_contracting.py",
