@@ -91,7 +91,7 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
         raise CourseError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise CourseError(f"{path}:{error}") from None
-    header = _header_of(lines, path)
+    header = _header_of(lines, path, modules)
     found: dict[tuple[str, str], Handed] = {}
     for number, line in lines[1:]:
         row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}
@@ -115,8 +115,11 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
     return found
 
 
-def _header_of(lines: Sequence[Line], path: Path) -> list[str]:
-    """Return the names of the columns. Raises CourseError if a required column is missing, or if a column is double."""
+def _header_of(lines: Sequence[Line], path: Path, modules: Collection[str]) -> list[str]:
+    """Return the names of the columns.
+
+    Raises CourseError if a required column is missing, a column is double, or a different column names the modules.
+    """
     header = [name.strip().lower() for name in lines[0][1]] if lines else []
     if not {"student", "time"} <= set(header):
         raise CourseError(
@@ -124,6 +127,10 @@ def _header_of(lines: Sequence[Line], path: Path) -> list[str]:
         )
     if twice := [name for name in COLUMNS if header.count(name) > 1]:
         raise CourseError(f"{path}:1: two columns {twice[0]}; keep one")
+    if "module" not in header:
+        found = (name for _, line in lines for name, cell in zip(header, line, strict=False) if cell.strip() in modules)
+        if name := next(found, ""):
+            raise CourseError(f"{path}:1: the column {name} names modules; rename it to module")
     return header
 
 

@@ -32,8 +32,8 @@ class Roster:
         """Read a roster from ``data``, or from the file ``path`` if ``data`` is None."""
         self.path = path
         self.data, header, lines = _read(path, data)
-        canvas = {"Student", "ID"} <= {*header}
         lowered = [name.lower() for name in header]
+        canvas = {"Student", "ID"} <= {*header} and "extension" not in lowered
         self.plain = not canvas and "id" in lowered
         self._extensions: list[tuple[int, str, str]] = []  # (line number, student's id, cell)
         if self.plain:

@@ -213,6 +213,7 @@ def test_without_a_late_policy_no_submission_time_is_read(course: Course, tmp_pa
         ("student,time\nada\n", r":2: '' is not a time"),
         ("time,student\n2026-11-02\n", r":2: no student"),
         ("student,time\n,2026-11-02\n", r":2: no student"),
+        (f"student,time,assignment\nada,2026-11-02,{MODULE}\n", ":1: the column assignment names modules; rename it"),
         ("student,time,module\nada,2026-11-02,09_x\n", r":2: no module '09_x' in the course"),
     ],
 )
@@ -228,6 +229,7 @@ def test_submitted_csv_matches_a_name_in_another_unicode_form(tmp_path: Path) ->
 
 
 def test_a_line_without_a_module_applies_to_all_modules(tmp_path: Path) -> None:
-    (tmp_path / STATED).write_text(f"student,time,module\nada,2026-11-02T10:00Z,\nada,2026-11-03T10:00Z,{MODULE}\n")
+    lines = f"student,time,module,note\nada,2026-11-02T10:00Z,,{MODULE}\nada,2026-11-03T10:00Z,{MODULE},\n"
+    (tmp_path / STATED).write_text(lines)
     found = read_stated(tmp_path / STATED, [MODULE])
     assert [found["ada", module].for_all for module in ("*", MODULE)] == [True, False]

@@ -312,6 +312,25 @@ def test_a_student_on_the_roster_may_have_the_name_of_a_module(tmp_path: Path) -
     assert [path.name for case in found.cases for path in case.paths] == ["exercises"]
 
 
+def test_folders_in_a_students_folder_are_no_students(tmp_path: Path) -> None:
+    """With ``grade hw/*``, a student could make a submission of a different student, or set a student aside."""
+    for work in ("ann/bob", "ann/cyd", "cyd", "dan/final/v2", "eve"):
+        write(tmp_path / "hw" / work / "c3_contracting.py")
+    assert set_aside(*(tmp_path / "hw").iterdir()) == (["ann", "cyd", "dan", "eve"], {})
+    found = find_submissions([tmp_path / "hw" / "ann"], EXERCISES, on_roster={"ann", "bob", "cyd"}.__contains__)
+    assert [student for student, _ in found.students] == ["ann"]
+    assert set_aside(tmp_path / "hw/ann", tmp_path / "hw/dan") == (["bob", "cyd", "final"], {}), "two sections"
+
+
+def test_a_file_without_a_name_beside_one_student_on_the_roster_is_set_aside(tmp_path: Path) -> None:
+    """Earlier, the folder's name got the only row, and ann had 0 points."""
+    for work in ("hw/ann/c3_contracting.py", "hw/c3_contracting.py", "hw/zips/zed.zip"):
+        write(tmp_path / work)
+    found = find_submissions([tmp_path / "hw"], EXERCISES, on_roster={"ann", "bob"}.__contains__)
+    assert [student for student, _ in found.students] == ["ann", "zips"]
+    assert [path.name for case in found.cases for path in case.paths] == ["c3_contracting.py"]
+
+
 def test_a_sharp_s_and_a_double_s_are_different_names(tmp_path: Path) -> None:
     for name in ("weiss", "wei\u00df"):
         write(tmp_path / "hw" / name / "c3_contracting.py")

@@ -48,6 +48,12 @@ def test_names_that_look_alike_are_one_student(tmp_path: Path, name: str) -> Non
         assert found.extensions([])(name) == {"*": timedelta(days=2)}
 
 
+def test_a_plain_roster_may_have_the_columns_student_and_id(tmp_path: Path) -> None:
+    """Earlier, such a file counted as a gradebook of Canvas, and the extensions changed nothing."""
+    found = roster(tmp_path, "Student,ID,Extension\nAnn,ann,2d\n")
+    assert found.plain and found.extensions([])("ann") == {"*": timedelta(days=2)}
+
+
 def test_only_canvas_writes_a_students_number_into_file_names(tmp_path: Path) -> None:
     """Earlier, the student with the id 2 got the points of the folder ann_2."""
     assert roster(tmp_path, "id,name\n2,Bob\n").row_of("ann_2") is None
