@@ -13,8 +13,9 @@ from grader.common.text import a_few, composed
 # "x (1)", "x-Copy1", "x copy 2", "x_v2"
 _COPY = re.compile(r"(?:\(\d{1,4}\)|[ -]copy *\d{0,4}|[ _-]v\d{1,3})$", re.IGNORECASE)
 _DELIMITERS = " _-.,+()"
-# Canvas names a file STUDENT_NUMBER_NUMBER_FILE: the student's number, then the file's number.
-_DOWNLOAD = re.compile(r"^([^\W_]+)_(?:late_)?(\d+)_\d+$", re.IGNORECASE)
+# Canvas names a file STUDENT_NUMBER_NUMBER_FILE: the student's number, then the file's number, which has many digits.
+# In team_1_2 and lee_11_2026, the last number belongs to the name.
+_DOWNLOAD = re.compile(r"^([^\W_]+)_(?:late_)?(\d+)_\d{5,}$", re.IGNORECASE)
 # A path that looks like a module's notebook or folder, such as 03_matmuls.ipynb.
 OTHER_MODULE = re.compile(r"(?:.*/)?\d\d_[a-z0-9_]+(?:\.ipynb|/.*)")
 _OLD = {

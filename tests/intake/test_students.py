@@ -203,8 +203,10 @@ def test_the_working_directory_gives_the_students_name(tmp_path: Path, monkeypat
         ("a.b@c.org_c1_local.py", "a.b@c.org"),
         ("c3_contracting.py", "c3_contracting"),
         ("c3_contracting (2).py", "c3_contracting"),
-        ("liddellalice_12_34_c3_contracting-1.py", "liddellalice_12"),
-        ("liddellalice_LATE_12_34_c3_contracting.py", "liddellalice_12"),
+        ("liddellalice_12_34567_c3_contracting-1.py", "liddellalice_12"),
+        ("liddellalice_LATE_12_34567_c3_contracting.py", "liddellalice_12"),
+        ("team_1_2_c3_contracting.py", "team_1_2"),
+        ("c3_contracting_lee_11_2026.py", "lee_11_2026"),
     ],
 )
 def test_a_files_name_gives_the_students_name(tmp_path: Path, name: str, student: str):
@@ -233,7 +235,7 @@ def test_files_of_one_student_are_one_submission(tmp_path: Path):
     files = [
         write(tmp_path / "hw" / name)
         for name in (
-            "liddellalice_12_341_c3_contracting.py", "liddellalice_12_340_c1_local.py", "liddellalice_LATE_12_399_c3_contracting-1.py"
+            "liddellalice_12_77341_c3_contracting.py", "liddellalice_12_77340_c1_local.py", "liddellalice_LATE_12_77399_c3_contracting-1.py"
         )
     ]  # fmt: skip
     bob = write(tmp_path / "hw/bob_c3_contracting.py")
@@ -244,9 +246,9 @@ def test_files_of_one_student_are_one_submission(tmp_path: Path):
     ]
     both = read(students[1][1], "alice", EXERCISES)
     assert {name: source.name for name, source in both.sources.items()} == {
-        "c1_local": "liddellalice_12_340_c1_local.py", "c3_contracting": "liddellalice_12_341_c3_contracting.py"
+        "c1_local": "liddellalice_12_77340_c1_local.py", "c3_contracting": "liddellalice_12_77341_c3_contracting.py"
     }  # fmt: skip
-    assert "liddellalice_LATE_12_399_c3_contracting-1.py" in "".join(both.notes)
+    assert "liddellalice_LATE_12_77399_c3_contracting-1.py" in "".join(both.notes)
 
 
 def test_names_that_differ_only_in_case_are_set_aside(tmp_path: Path):
