@@ -142,18 +142,15 @@ class Signatures:
         names = [_without_exercises(part, self.exercises) for part in (*stems[:3], stems[-1])]
         return next(filter(self.on_roster, names), _DOWNLOAD.sub(r"\1_\2", names[-1]))
 
-    def is_on_roster(self, stem: str) -> bool:
-        """Return True if a file name has the name of a student on the roster."""
-        # ``login`` would convert the name of a version, such as final_2, to the student with Canvas's number 2.
-        return self.on_roster(self.owner(stem))
-
     def is_unsigned(self, stem: str) -> bool:
         """Return True if a file name has only the name of an exercise, module or version, but no student's name."""
-        match = best_match(stem, self.exercises)
-        name = self.owner(stem).lower() if match.quality != Quality.NONE else stem
-        if match.quality not in (Quality.NONE, Quality.CONTAINS) or name in map(str.lower, match.targets):
+        match, name = best_match(stem, self.exercises), self.owner(stem)
+        # Not ``student(name)``, which would convert the name of a version, such as final_2, to Canvas's student 2.
+        if self.on_roster(name):
+            return False
+        if match.quality not in (Quality.NONE, Quality.CONTAINS) or name.lower() in map(str.lower, match.targets):
             return True
-        return is_version(name) and not self.is_on_roster(stem)
+        return is_version(stem if match.quality == Quality.NONE else name)
 
 
 def is_version(name: str) -> bool:

@@ -192,7 +192,7 @@ def _students_at(
     exercises = names.exercises
     if not path.is_dir():
         if path.suffix.lower() in (*SUFFIXES, ".zip"):
-            return [(names.owner(path.stem), path)]
+            return [(_owner(path, names), path)]
         others.append(path)
         return []
     entries = _sort_entries(path, exercises, notes)
@@ -205,7 +205,7 @@ def _students_at(
         )
         cases.append(Case("", reason, (file,)))
     entries = entries.without(stray)
-    loose = [(names.owner(file.stem), file) for file in (*entries.zips, *entries.named)]
+    loose = [(_owner(file, names), file) for file in (*entries.zips, *entries.named)]
     if loose or any(_holds_work(folder, exercises, parsers) for folder in entries.folders):
         others += entries.others
         # A student whose folder has no submitted files is graded, too, and gets zero with a reason.
@@ -312,10 +312,14 @@ def stem_of(file: str) -> str:
     return file
 
 
+def _owner(file: Path, names: Signatures) -> str:
+    return names.owner(stem_of(file.name))
+
+
 def _is_one_student(entries: _InFolder, names: Signatures) -> bool:
     if any(_is_nameless(path, names) for path in (*entries.folders, *entries.named)):
         return True
-    owners = {names.owner(file.stem) for file in entries.named}
+    owners = {_owner(file, names) for file in entries.named}
     return len(entries.named) > 1 and len(owners) == 1 and not entries.folders and not entries.zips
 
 
@@ -327,7 +331,7 @@ def _is_of_course(folder: Path, names: Signatures) -> bool:
 
 def _is_nameless(place: Path, names: Signatures) -> bool:
     """Return True if the name of a folder, zip or named file has no student's name."""
-    return _is_of_course(place, names) if place.is_dir() else names.is_unsigned(place.stem)
+    return _is_of_course(place, names) if place.is_dir() else names.is_unsigned(stem_of(place.name))
 
 
 def _strays(path: Path, entries: _InFolder, names: Signatures, parsers: Parsers) -> list[Path]:
@@ -351,7 +355,7 @@ def _strays(path: Path, entries: _InFolder, names: Signatures, parsers: Parsers)
     if not unsigned:
         return []
     own = {looks(path.resolve().name)}
-    signed = {looks(names.owner(file.stem)) for file in files if _is_signed(file, names)} - own
+    signed = {looks(_owner(file, names)) for file in files if _is_signed(file, names)} - own
     others = [folder for folder in entries.folders if _may_be_students(folder, names)]
     students = signed | {looks(folder.name) for folder in others if _holds_work(folder, exercises, parsers)} - own
     several = len(signed) > 1 or len(students) > max(1, len(course)) or any(map(names.on_roster, students))
@@ -367,9 +371,9 @@ def _may_be_students(folder: Path, names: Signatures) -> bool:
 
 def _is_signed(file: Path, names: Signatures) -> bool:
     """Return True if a file's name has a student's name. The number in 2_c3_contracting.py may be a version's."""
-    name = names.owner(file.stem)
+    name = _owner(file, names)
     is_number = name.isdigit() and len(name) <= _LONGEST_NUMBER and file.suffix.lower() != ".zip"
-    return names.is_on_roster(file.stem) or not (is_number or names.is_unsigned(file.stem))
+    return not names.is_unsigned(stem_of(file.name)) and (names.on_roster(name) or not is_number)
 
 
 def _holds_work(folder: Path, exercises: Mapping[str, str], parsers: Parsers) -> bool:

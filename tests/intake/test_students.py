@@ -145,6 +145,17 @@ def test_files_beside_one_students_exercises_belong_to_that_student(tmp_path: Pa
     assert find(tmp_path / "alice") == ([("alice", tmp_path / "alice")], [])
 
 
+@pytest.mark.parametrize("name", ["bob.zip.zip", "c3_contracting_bob.py.zip", "Bob.ZIP", "bob_c3_contracting.ipynb.py"])
+def test_all_suffixes_are_no_parts_of_a_students_name(tmp_path: Path, name: str) -> None:
+    """Browsers and file managers that hide suffixes write bob.zip.zip. Earlier, bob.zip was one more student."""
+    for work in (name, "ada/c3_contracting.py", "eve/c3_contracting.py"):
+        write(tmp_path / "hw" / work)
+    assert sorted(map(str.lower, set_aside(tmp_path / "hw")[0])) == ["ada", "bob", "eve"]
+    write(tmp_path / "hw/bob/c3_contracting.py")
+    graded, aside = set_aside(tmp_path / "hw")
+    assert graded == ["ada", "eve"] and "bob" in aside
+
+
 @pytest.mark.parametrize("copy", ["{}_c3_contracting.py", "c3_contracting_{}.py", "c3_contracting_v{}.py"])
 def test_versions_of_a_file_are_no_students(tmp_path: Path, copy: str):
     for work in ("c3_contracting.py", copy.format(1), copy.format(2)):
@@ -306,11 +317,17 @@ def test_a_login_on_the_roster_that_ends_like_a_copy_is_one_student(tmp_path: Pa
         assert sorted(students) == ["ann", "bob", *others, "nguyen_v2"]
 
 
-def test_a_student_on_the_roster_may_have_the_name_of_a_module(tmp_path: Path) -> None:
-    for name in ("final", "bob", "exercises"):
-        write(tmp_path / "hw" / name / "c3_contracting.py")
-    found = find_submissions([tmp_path / "hw"], {"c3_contracting": "final"}, on_roster={"final"}.__contains__)
-    assert [student for student, _ in found.students] == ["bob", "final"]
+def test_a_student_on_the_roster_may_have_the_name_of_a_module_or_exercise(tmp_path: Path) -> None:
+    for name in (
+        "final/c3_contracting.py",
+        "bob/c3_contracting.py",
+        "exercises/c3_contracting.py",
+        "c3_contracting.zip",
+    ):
+        write(tmp_path / "hw" / name)
+    on_roster = {"final", "c3_contracting"}.__contains__
+    found = find_submissions([tmp_path / "hw"], {"c3_contracting": "final"}, on_roster=on_roster)
+    assert [student for student, _ in found.students] == ["bob", "c3_contracting", "final"]
     assert [path.name for case in found.cases for path in case.paths] == ["exercises"]
 
 
