@@ -28,7 +28,7 @@ COLUMNS = ("student", "time", "module")
 def stated_in(
     paths: Iterable[Path], places: Iterable[Place], modules: Sequence[str], login: Callable[[str], str]
 ) -> Stated:
-    """Return the submission times in the file ``submitted.csv`` of each folder in ``paths``.
+    """Return the latest submission times in the files ``submitted.csv`` of the folders in ``paths``.
 
     The function skips a ``submitted.csv`` that is a link or is in a student's folder, because the student could have
     written this file. Raises CourseError for an invalid file.
@@ -43,8 +43,13 @@ def stated_in(
     for path in paths:
         file = path / STATED
         if os.path.realpath(path) not in own and file.is_file() and not file.is_symlink():
-            found |= read_stated(file, modules, login)
+            for key, handed in read_stated(file, modules, login).items():
+                _add_latest(found, key, handed)
     return found
+
+
+def _add_latest(found: dict[tuple[str, str], Handed], key: tuple[str, str], handed: Handed) -> None:
+    found[key] = max(found.get(key, handed), handed, key=lambda one: one.time)
 
 
 def unread_records(paths: Iterable[Path], places: Iterable[Place]) -> list[Case]:
@@ -109,9 +114,7 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
             ) from None
         if not row.get("student"):
             raise CourseError(f"{path}:{number}: no student")
-        key = (login(row["student"]), module)
-        handed = Handed(time, STATED, for_all=module == EVERY)
-        found[key] = max(found.get(key, handed), handed, key=lambda one: one.time)
+        _add_latest(found, (login(row["student"]), module), Handed(time, STATED, for_all=module == EVERY))
     return found
 
 

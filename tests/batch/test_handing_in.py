@@ -233,3 +233,13 @@ def test_a_line_without_a_module_applies_to_all_modules(tmp_path: Path) -> None:
     (tmp_path / STATED).write_text(lines)
     found = read_stated(tmp_path / STATED, [MODULE])
     assert [found["ada", module].for_all for module in ("*", MODULE)] == [True, False]
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_of_two_files_the_latest_time_counts(tmp_path: Path, order: tuple[str, str]) -> None:
+    """Earlier, the file in the folder that the command named last decided."""
+    for folder, day in (("a", 2), ("b", 3)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / STATED).write_text(f"student,time\nada,2026-11-0{day}T10:00Z\n")
+    found = stated_in([tmp_path / folder for folder in order], [], [MODULE], str)
+    assert found["ada", EVERY].time.day == 3
