@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -54,8 +55,8 @@ def find_submissions(
       submissions of several students;
     - two or more submitted files, all with one student's name, and no folders and zips.
 
-    A folder with the name of a student on the roster belongs to this student. If one of several folders in ``paths``
-    that are beside each other belongs to one student, each of them does.
+    A folder with the name of a student on the roster belongs to this student. If most of the folders in ``paths`` that
+    are beside each other belong to one student, each of them does.
 
     In any other folder, each folder, each ``.zip`` and each file with a student's name belongs to one student. A file
     beside the submissions of several students is graded only if its name has a student's name (see ``_strays``).
@@ -174,8 +175,10 @@ def _folders_of_students(paths: Sequence[Path], names: Signatures, parsers: Pars
     the names of other students into a folder. These must not become the submissions of the other students.
     """
     folders = [path for path in paths if path.is_dir()]
-    beside = {path.resolve().parent for path in folders if _is_students(path, names, parsers)}
-    return {path for path in folders if path.resolve().parent in beside}
+    found = {path for path in folders if _is_students(path, names, parsers)}
+    beside = Counter(path.resolve().parent for path in found)
+    beside.subtract(path.resolve().parent for path in folders if path not in found)
+    return {path for path in folders if path in found or beside[path.resolve().parent] > 0}
 
 
 def _is_students(path: Path, names: Signatures, parsers: Parsers) -> bool:

@@ -333,9 +333,9 @@ def test_a_student_on_the_roster_may_have_the_name_of_a_module_or_exercise(tmp_p
 
 def test_folders_in_a_students_folder_are_no_students(tmp_path: Path) -> None:
     """With ``grade hw/*``, a student could make a submission of a different student, or set a student aside."""
-    for work in ("ann/bob", "ann/cyd", "cyd", "dan/final/v2", "eve"):
+    for work in ("ann/bob", "ann/cyd", "cyd", "dan/final/v2", "eve", "flo"):
         write(tmp_path / "hw" / work / "c3_contracting.py")
-    assert set_aside(*(tmp_path / "hw").iterdir()) == (["ann", "cyd", "dan", "eve"], {})
+    assert set_aside(*(tmp_path / "hw").iterdir()) == (["ann", "cyd", "dan", "eve", "flo"], {})
     found = find_submissions([tmp_path / "hw" / "ann"], EXERCISES, on_roster={"ann", "bob", "cyd"}.__contains__)
     assert [student for student, _ in found.students] == ["ann"]
     assert set_aside(tmp_path / "hw/ann", tmp_path / "hw/dan") == (["bob", "cyd", "final"], {}), "two sections"
