@@ -295,9 +295,8 @@ class Database:
             self._do("INSERT OR REPLACE INTO report VALUES (?, ?, ?)", student, *row)
 
     def drop(self, student: str) -> None:
-        self._do("DELETE FROM report WHERE student = ?", student)
-        self.forget_made(student)
-        for table in ("person", "review"):
+        self._save()
+        for table in ("report", "made", "person", "review"):
             self._do(f"DELETE FROM {table} WHERE student = ?", student)
 
     # -- changes, runs, the roster
@@ -335,12 +334,13 @@ class Database:
     # -- cases that need review
 
     def cases(self) -> list[Case]:
-        """Return the submissions and files that need review, with their relative and absolute paths (``review``)."""
-        rows = self._all("SELECT student, reason, paths, graded FROM review ORDER BY rowid")
-        return [
-            Case(student, reason, tuple(map(Path, json.loads(paths))), bool(flags & _GRADED), bool(flags & _FOLLOWED))
-            for student, reason, paths, flags in rows
-        ]
+        """Return the submissions and files that need review."""
+        found = []
+        for student, reason, paths, flags in self._all("SELECT * FROM review ORDER BY rowid"):
+            there = [Path(path) for path in json.loads(paths)]
+            absolute, relative = (tuple(p for p in there if p.is_absolute() == kind) for kind in (True, False))
+            found.append(Case(student, reason, absolute, bool(flags & _GRADED), bool(flags & _FOLLOWED), relative))
+        return found
 
     def set_cases(self, cases: Sequence[Case]) -> None:
         """Replace all submissions and files that need review."""
@@ -348,7 +348,7 @@ class Database:
             return
         self._do("DELETE FROM review")
         for case in cases:
-            paths = json.dumps([str(path) for path in case.paths])
+            paths = json.dumps([str(path) for path in (*case.relative, *case.paths)])
             flags = _GRADED * case.graded | _FOLLOWED * case.followed
             self._do("INSERT INTO review VALUES (?, ?, ?, ?)", case.student, case.reason, paths, flags)
 

@@ -28,7 +28,7 @@ COLUMNS = ("student", "time", "module")
 def stated_in(
     paths: Iterable[Path], places: Iterable[Place], modules: Sequence[str], login: Callable[[str], str]
 ) -> Stated:
-    """Return the submission times in the file ``submitted.csv`` of each folder in ``paths``.
+    """Return the latest submission times in the files ``submitted.csv`` of the folders in ``paths``.
 
     The function skips a ``submitted.csv`` that is a link or is in a student's folder, because the student could have
     written this file. Raises CourseError for an invalid file.
@@ -43,8 +43,13 @@ def stated_in(
     for path in paths:
         file = path / STATED
         if os.path.realpath(path) not in own and file.is_file() and not file.is_symlink():
-            found |= read_stated(file, modules, login)
+            for key, handed in read_stated(file, modules, login).items():
+                _add_latest(found, key, handed)
     return found
+
+
+def _add_latest(found: dict[tuple[str, str], Handed], key: tuple[str, str], handed: Handed) -> None:
+    found[key] = max(found.get(key, handed), handed, key=lambda one: one.time)
 
 
 def unread_records(paths: Iterable[Path], places: Iterable[Place]) -> list[Case]:
@@ -62,7 +67,7 @@ def unread_records(paths: Iterable[Path], places: Iterable[Place]) -> list[Case]
     for path in paths:
         record = Path(os.path.abspath(path)).parent / STATED
         if os.path.lexists(record) and os.path.realpath(record.parent) not in folders:
-            found[record] = f"was not read; to use its times, grade the folder {printable(str(record.parent))}"
+            found[record] = "was not read; put it into a folder of submissions, and grade this folder as a whole"
     return [Case("", f"{printable(str(record))} {reason}", (record,), graded=True) for record, reason in found.items()]
 
 
@@ -91,7 +96,7 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
         raise CourseError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise CourseError(f"{path}:{error}") from None
-    header = _header_of(lines, path)
+    header = _header_of(lines, path, modules)
     found: dict[tuple[str, str], Handed] = {}
     for number, line in lines[1:]:
         row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}
@@ -109,14 +114,15 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
             ) from None
         if not row.get("student"):
             raise CourseError(f"{path}:{number}: no student")
-        key = (login(row["student"]), module)
-        handed = Handed(time, STATED, for_all=module == EVERY)
-        found[key] = max(found.get(key, handed), handed, key=lambda one: one.time)
+        _add_latest(found, (login(row["student"]), module), Handed(time, STATED, for_all=module == EVERY))
     return found
 
 
-def _header_of(lines: Sequence[Line], path: Path) -> list[str]:
-    """Return the names of the columns. Raises CourseError if a required column is missing, or if a column is double."""
+def _header_of(lines: Sequence[Line], path: Path, modules: Collection[str]) -> list[str]:
+    """Return the names of the columns.
+
+    Raises CourseError if a required column is missing, a column is double, or a different column names the modules.
+    """
     header = [name.strip().lower() for name in lines[0][1]] if lines else []
     if not {"student", "time"} <= set(header):
         raise CourseError(
@@ -124,6 +130,10 @@ def _header_of(lines: Sequence[Line], path: Path) -> list[str]:
         )
     if twice := [name for name in COLUMNS if header.count(name) > 1]:
         raise CourseError(f"{path}:1: two columns {twice[0]}; keep one")
+    if "module" not in header:
+        found = (name for _, line in lines for name, cell in zip(header, line, strict=False) if cell.strip() in modules)
+        if name := next(found, ""):
+            raise CourseError(f"{path}:1: the column {name} names modules; rename it to module")
     return header
 
 

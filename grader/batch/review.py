@@ -45,11 +45,11 @@ def keep_cases(
         left = _unread(_files(case), base, now)
         there = any(os.path.lexists(base / path) for file in left for path in file)
         followed = case.followed or _is_followed(case.student, seen, login)
-        if there or (not followed and (left or not case.paths)):
-            cases[replace(case, paths=_stored(left, base), followed=followed)] = None
+        if there or (not followed and (left or not case.relative)):
+            cases[replace(_with_files(case, left, base), followed=followed)] = None
     for case in found:
-        paths = _stored([(_real(path),) for path in case.paths], base)
-        cases[replace(case, student=name_of(case.student), paths=paths)] = None
+        files = [(_real(path),) for path in case.paths]
+        cases[replace(_with_files(case, files, base), student=name_of(case.student))] = None
     database.set_cases(list(cases))
     return list(cases)
 
@@ -58,11 +58,9 @@ def _files(case: Case) -> list[tuple[Path, ...]]:
     """Return the places of each file of a stored case: relative to the folder of reports, and absolute.
 
     With the relative place, the folder of reports and the submissions can move together. With the absolute place, only
-    one of them can move. Older versions stored no absolute place.
+    one of them can move.
     """
-    relative = [path for path in case.paths if not path.is_absolute()]
-    absolute = [path for path in case.paths if path.is_absolute()]
-    return [*zip(relative, absolute, strict=True)] if absolute else [(path,) for path in relative]
+    return [*zip(case.relative, case.paths or case.relative, strict=True)]
 
 
 def _unread(files: Sequence[tuple[Path, ...]], base: Path, read: Sequence[Path]) -> list[tuple[Path, ...]]:
@@ -70,14 +68,11 @@ def _unread(files: Sequence[tuple[Path, ...]], base: Path, read: Sequence[Path])
     return [file for file in files if not any(_is_read(base / path, read) for path in file)]
 
 
-def _stored(files: Sequence[tuple[Path, ...]], base: Path) -> tuple[Path, ...]:
-    """Return the relative places of the files, then the absolute places. If a file is found, its places are updated."""
-    relative, absolute = [], []
-    for file in files:
-        at = next((path for path in file if os.path.lexists(base / path)), None)
-        relative.append(Path(os.path.relpath(base / (at or file[0]), base)))
-        absolute.append(Path(os.path.normpath(base / (at or file[-1]))))
-    return (*relative, *absolute)
+def _with_files(case: Case, files: Sequence[tuple[Path, ...]], base: Path) -> Case:
+    """Return the case with these files. A file that exists at one of its places has only this place."""
+    there = [[path for path in file if os.path.lexists(base / path)][:1] or file for file in files]
+    relative = tuple(Path(os.path.relpath(base / places[0], base)) for places in there)
+    return replace(case, paths=tuple(Path(os.path.normpath(base / places[-1])) for places in there), relative=relative)
 
 
 def _names_in(cases: Iterable[Case]) -> Iterator[str]:

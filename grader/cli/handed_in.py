@@ -11,6 +11,7 @@ from grader.batch.handing_in import unread_records
 from grader.cli.console import tell
 from grader.common.text import a_few, composed, looks, printable
 from grader.course.loading import Course
+from grader.intake.names import Signatures
 from grader.intake.parsers import Parsers
 from grader.intake.reading import read
 from grader.intake.signed import others_named
@@ -47,6 +48,7 @@ def handed_in(
     """
     found, notes, cases = find_submissions(paths, course.module_of, login, parsers, on_roster)
     given = course.handed_out
+    names = Signatures(course.module_of, login, on_roster)
     places = dict(found)
     named: dict[str, str] = {}  # Student -> a note on files that name another student, or '' if no file does.
     spelled = {looks(student): student for student in (*(case.student for case in cases), *places)}
@@ -60,7 +62,7 @@ def handed_in(
         if student not in named:
             sources = [source.name for source in read_now.sources.values()]
             files = others_named(
-                student, places[student], sources, course.module_of, student_of, parsers.for_submission(places[student])
+                student, places[student], sources, names, student_of, parsers.for_submission(places[student])
             )
             named[student] = a_few([f"{printable(file)} names {other}" for file, other in files], 3)
         return read_now

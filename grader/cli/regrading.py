@@ -17,7 +17,7 @@ from grader.batch.store import Folder
 from grader.cli.console import out, say, tell
 from grader.common.files import write_atomic
 from grader.common.result import Report
-from grader.common.text import a_few, composed, looks
+from grader.common.text import a_few, composed, is_a_name, looks
 from grader.course.loading import Course
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, Submission
@@ -141,13 +141,14 @@ def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = (
     # Two spellings that were set aside may be two students.
     one_name = (name for name in aside if spellings[looks(name)] == 1)
     reported = names_in(to)
-    there = {looks(name): name for name in (*here, *one_name, *reported)}
+    # A case may have a name that no report can have. The staff may have renamed this submission.
+    there = {looks(name): name for name in (*here, *one_name, *reported) if is_a_name(name)}
     # Older versions kept two reports for two names that look alike, such as "ann lee" and "ann  lee".
     there |= {composed(name): name for name in reported}
 
     def spelled(name: str) -> str:
         name = login(name)
-        return there.get(composed(name)) or there.get(looks(name), name)
+        return (there.get(composed(name)) or there.get(looks(name), name)) if is_a_name(name) else name
 
     return spelled
 

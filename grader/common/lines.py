@@ -12,7 +12,7 @@ Line = tuple[int, list[str]]
 
 
 def lines_of(data: bytes) -> list[Line]:
-    """Return the lines of a CSV file in UTF-8. Commas or semicolons separate the cells.
+    """Return the lines of a CSV file in UTF-8. Commas, semicolons or tabs separate the cells.
 
     Raises ValueError for a file that is not CSV. The error's text begins with the number of the line, as in "3: ...".
     """
@@ -21,7 +21,7 @@ def lines_of(data: bytes) -> list[Line]:
     except UnicodeDecodeError:
         raise ValueError("1: the file is not UTF-8 text; save it as CSV in UTF-8") from None
     first = text.split("\n", 1)[0]
-    delimiter = ";" if first.count(";") > first.count(",") else ","
+    delimiter = max(",;\t", key=first.count)
     # Without ``strict``, an open quote would join all later lines to one cell.
     reader = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
     found: list[Line] = []

@@ -13,6 +13,9 @@ MAX_NOTES = 100
 _UNSEEN = re.compile(
     "[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200c\\u200d\\u2800\\ufe00-\\ufe0f\\U000e0100-\\U000e01ef]"
 )
+_JOINERS = "\u200c\u200d"  # Invisible characters that are parts of words in several scripts.
+_LONGEST_STUDENT = 100  # The most characters of a student's name.
+A_NAME = f"at most {_LONGEST_STUDENT} visible characters that do not start with a dot or a blank"
 A_LINK = "is a link and was not followed"
 A_DOCUMENT = "is a document, which the grader does not read"
 LONGEST_NAME = 1000
@@ -50,6 +53,14 @@ def looks(name: str) -> str:
     # ``casefold`` would make equal keys of "weiß" and "weiss", which may be two students.
     seen = _UNSEEN.sub("", unicodedata.normalize("NFKC", name).lower())
     return unicodedata.normalize("NFKC", " ".join(seen.split()))
+
+
+def is_a_name(student: str) -> bool:
+    """Return whether pages, screens and file names can all show the student's name without changes."""
+    visible = all(c.isprintable() or c in _JOINERS for c in student)
+    return (
+        0 < len(student) <= _LONGEST_STUDENT and visible and not student.startswith(".") and student == student.strip()
+    )
 
 
 def a_few(names: Sequence[str], most: int = 5) -> str:

@@ -13,8 +13,9 @@ from grader.common.text import a_few, composed
 # "x (1)", "x-Copy1", "x copy 2", "x_v2"
 _COPY = re.compile(r"(?:\(\d{1,4}\)|[ -]copy *\d{0,4}|[ _-]v\d{1,3})$", re.IGNORECASE)
 _DELIMITERS = " _-.,+()"
-# Canvas names a file STUDENT_NUMBER_NUMBER_FILE: the student's number, then the file's number.
-_DOWNLOAD = re.compile(r"^([^\W_]+)_(?:late_)?(\d+)_\d+$", re.IGNORECASE)
+# Canvas names a file STUDENT_NUMBER_NUMBER_FILE: the student's number, then the file's number, which has many digits.
+# In team_1_2 and lee_11_2026, the last number belongs to the name.
+_DOWNLOAD = re.compile(r"^([^\W_]+)_(?:late_)?(\d+)_\d{5,}$", re.IGNORECASE)
 # A path that looks like a module's notebook or folder, such as 03_matmuls.ipynb.
 OTHER_MODULE = re.compile(r"(?:.*/)?\d\d_[a-z0-9_]+(?:\.ipynb|/.*)")
 _OLD = {
@@ -48,7 +49,7 @@ def best_match(stem: str, exercises: Mapping[str, str]) -> Match:
     modules = tuple(dict.fromkeys(exercises.values()))
     if stem in exercises or stem in modules:
         return Match(Quality.EXACT, (stem,))
-    plain = _without_copy_mark(stem)
+    plain = _without_copy_marks(stem)[-1]
     for ids in (exercises, modules):
         inside = [i for i in ids if _position(plain, i)]
         if inside:
@@ -60,12 +61,12 @@ def best_match(stem: str, exercises: Mapping[str, str]) -> Match:
     return Match(Quality.NEAR, near) if near else Match(Quality.NONE)
 
 
-def _without_copy_mark(stem: str) -> str:
-    while shorter := _COPY.sub("", stem).rstrip(" _-"):
-        if shorter == stem:
-            break
-        stem = shorter
-    return stem
+def _without_copy_marks(stem: str) -> list[str]:
+    """Return the name, then the name without the last copy mark, and so on."""
+    names = [stem]
+    while (shorter := _COPY.sub("", names[-1]).rstrip(" _-")) not in ("", names[-1]):
+        names.append(shorter)
+    return names
 
 
 def _position(stem: str, name: str) -> re.Match[str] | None:
@@ -88,21 +89,18 @@ def _nearest(stem: str, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name, score in scores.items() if score == best >= 0.85)
 
 
-def owner(stem: str, exercises: Mapping[str, str]) -> str:
-    """Return the student's name in a file name: "alice" for "alice_c3_contracting (1)".
-
-    A file name without a student's name loses only the number of a copy: "c3_contracting (1)" becomes "c3_contracting".
-    """
-    name = _without_copy_mark(stem)
+def _without_exercises(name: str, exercises: Mapping[str, str]) -> str:
     while (match := best_match(name, exercises)).quality in (Quality.EXACT, Quality.CONTAINS):
         place = _position(name, match.targets[0])
         if place is None:
             break
-        rest = name[: place.start()].strip(_DELIMITERS) or name[place.end() :].strip(_DELIMITERS)
+        after = name[place.end() :].strip()
+        before = name[: place.start()].strip(_DELIMITERS)
+        rest = before or ("" if _COPY.fullmatch(after) else after.strip(_DELIMITERS))
         if not rest:
             break
         name = rest
-    return _DOWNLOAD.sub(r"\1_\2", name)
+    return name
 
 
 def looked_for(exercises: Mapping[str, str]) -> str:
@@ -121,8 +119,8 @@ class Signatures:
     Attributes:
         exercises: exercise id -> module id.
         login: a function from a name in another system, such as Canvas, to the student's name.
-        on_roster: returns whether the roster has a login, id or e-mail address. The roster may have a student called
-            Bak, although "bak" is also a word for a version.
+        on_roster: returns whether the roster has a login, id or e-mail address. The roster may have the students Bak
+            and nguyen_v2, although "bak" and "_v2" also mark versions.
     """
 
     exercises: Mapping[str, str]
@@ -133,18 +131,26 @@ class Signatures:
         """Return the student's name for a name in a file name."""
         return composed(self.login(composed(name)))
 
-    def is_on_roster(self, stem: str) -> bool:
-        """Return True if a file name has the name of a student on the roster."""
-        # ``login`` would convert the name of a version, such as final_2, to the student with the number 2.
-        return self.on_roster(composed(owner(stem, self.exercises)))
+    def owner(self, stem: str) -> str:
+        """Return the student's name in a file name: "alice" for "alice_c3_contracting (1)".
+
+        A file name without a student's name loses only the number of a copy: "c3_contracting (1)" becomes
+        "c3_contracting". If nguyen_v2 is on the roster, "nguyen_v2" is a student's name, and no copy of "nguyen".
+        """
+        stems = _without_copy_marks(composed(stem))
+        # A file in a zip may have hundreds of copy marks.
+        names = [_without_exercises(part, self.exercises) for part in (*stems[:3], stems[-1])]
+        return next(filter(self.on_roster, names), _DOWNLOAD.sub(r"\1_\2", names[-1]))
 
     def is_unsigned(self, stem: str) -> bool:
         """Return True if a file name has only the name of an exercise, module or version, but no student's name."""
-        match = best_match(stem, self.exercises)
-        name = owner(stem, self.exercises).lower() if match.quality != Quality.NONE else stem
-        if match.quality not in (Quality.NONE, Quality.CONTAINS) or name in map(str.lower, match.targets):
+        match, name = best_match(stem, self.exercises), self.owner(stem)
+        # Not ``student(name)``, which would convert the name of a version, such as final_2, to Canvas's student 2.
+        if self.on_roster(name):
+            return False
+        if match.quality not in (Quality.NONE, Quality.CONTAINS) or name.lower() in map(str.lower, match.targets):
             return True
-        return is_version(name) and not self.is_on_roster(stem)
+        return is_version(stem if match.quality == Quality.NONE else name)
 
 
 def is_version(name: str) -> bool:

@@ -6,19 +6,17 @@ warning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from grader.intake.archives import MANIFEST
-from grader.intake.names import Quality, best_match, owner
+from grader.intake.names import Quality, Signatures, best_match
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, paths_of
 from grader.intake.times import student_in
 
 
-def names_in(
-    place: Place, sources: Sequence[str], exercises: Mapping[str, str], parsers: Parsers
-) -> Iterator[tuple[str, str]]:
+def names_in(place: Place, sources: Sequence[str], names: Signatures, parsers: Parsers) -> Iterator[tuple[str, str]]:
     """Yield (file, student's name) for the parts of a submission that may name a student.
 
     In a folder, the parts are the graded files, the folders and zips that contain them, and all stamps (written by
@@ -27,13 +25,12 @@ def names_in(
 
     Args:
         sources: names of the graded files, relative to ``place``.
-        exercises: exercise id -> module id.
     """
     for path in paths_of(place):
         if path.is_dir():
             yield MANIFEST, student_in(path, parsers)
             for part in dict.fromkeys(part for name in sources for part in _parts(name)):
-                yield part, _owner(PurePosixPath(part).stem, exercises)
+                yield part, _owner(PurePosixPath(part).stem, names)
                 if part.lower().endswith(".zip"):
                     yield part, student_in(path / part, parsers)
         elif path.suffix.lower() == ".zip":
@@ -46,16 +43,16 @@ def _parts(name: str) -> list[str]:
     return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
 
 
-def _owner(stem: str, exercises: Mapping[str, str]) -> str:
+def _owner(stem: str, names: Signatures) -> str:
     """Return the student's name in a file's name; '' unless the name also contains an exercise or module."""
-    return owner(stem, exercises) if best_match(stem, exercises).quality == Quality.CONTAINS else ""
+    return names.owner(stem) if best_match(stem, names.exercises).quality == Quality.CONTAINS else ""
 
 
 def others_named(
     student: str,
     place: Place,
     sources: Sequence[str],
-    exercises: Mapping[str, str],
+    names: Signatures,
     student_of: Callable[[str], str],
     parsers: Parsers,
 ) -> list[tuple[str, str]]:
@@ -63,5 +60,5 @@ def others_named(
 
     ``student_of`` returns the student of the class who has a given name, or '' for an unknown name.
     """
-    found = ((file, student_of(name)) for file, name in names_in(place, sources, exercises, parsers) if name)
+    found = ((file, student_of(name)) for file, name in names_in(place, sources, names, parsers) if name)
     return list(dict.fromkeys((file, other) for file, other in found if other not in ("", student)))

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from grader.common.text import A_LINK, a_few, first_notes, looks, printable
+from grader.common.text import A_LINK, A_NAME, a_few, first_notes, is_a_name, looks, printable
 from grader.intake.disk import ARCHIVES, SUFFIXES, entries_of
 from grader.intake.listing import files_in_folder
-from grader.intake.names import Quality, Signatures, best_match, is_called_final, is_called_old, looked_for, owner
+from grader.intake.names import Quality, Signatures, best_match, is_called_final, is_called_old, looked_for
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Case, NothingToGrade, Place, Unreadable, paths_of
 from grader.intake.times import RECORD
 from grader.wire import limits
 from grader.wire.text import closest
 
-_LONGEST = 100  # The most characters of a student's name.
 _LONGEST_NUMBER = 4  # The most digits of a copy's number. A longer number is a student's number.
-_NO_NAME = (
-    f"this is no student's name; rename it to at most {_LONGEST} visible characters that do not start with a dot or a "
-    "blank"
-)
+_NO_NAME = f"this is no student's name; rename it to {A_NAME}"
+_NAMELESS = "is beside other submissions and names no student; move it into a folder named after the student"
 _NO_LINKS = f"{A_LINK}; put the files themselves there"
-_JOINERS = "\u200c\u200d"  # Invisible characters that are parts of words in several scripts.
 
 
 class FoundSubmissions(NamedTuple):
@@ -58,6 +55,9 @@ def find_submissions(
       submissions of several students;
     - two or more submitted files, all with one student's name, and no folders and zips.
 
+    A folder with the name of a student on the roster belongs to this student. If most of the folders in ``paths`` that
+    are beside each other belong to one student, each of them does.
+
     In any other folder, each folder, each ``.zip`` and each file with a student's name belongs to one student. A file
     beside the submissions of several students is graded only if its name has a student's name (see ``_strays``).
 
@@ -76,21 +76,35 @@ def find_submissions(
     notes: list[str] = []
     cases: list[Case] = []
     others: list[Path] = []
-    places: dict[str, dict[str, Path]] = {}
-    names = Signatures(exercises, login, on_roster)
-    for path in map(_expect_path, paths):
-        for name, place in _students_at(path, names, notes, cases, others, parsers or Parsers()):
-            student = names.student(name)
-            if not _is_a_name(student):
-                cases.append(Case(student, f"{printable(str(place))}: {_NO_NAME}", (place,)))
-            else:
-                places.setdefault(student, {}).setdefault(os.path.realpath(place), place)
+    names, parsers = Signatures(exercises, login, on_roster), parsers or Parsers()
+    places = _places([*map(_expect_path, paths)], names, notes, cases, others, parsers)
     groups = _by_looks(places)
     unclear = _sort_others(others, groups, names, notes, cases)
     students = _alone(groups, unclear, cases)
     if not students and not cases:
         raise NothingToGrade("; ".join(notes) or "nothing to grade: name a folder of submissions")
     return FoundSubmissions(students, list(first_notes(notes)), list(dict.fromkeys(cases)))
+
+
+def _places(
+    paths: Sequence[Path], names: Signatures, notes: list[str], cases: list[Case], others: list[Path], parsers: Parsers
+) -> dict[str, dict[str, Path]]:
+    """Return the paths of each student's submissions, by student and real path."""
+    places: dict[str, dict[str, Path]] = {}
+    own = _folders_of_students(paths, names, parsers)
+    for path in paths:
+        found = (
+            [(path.resolve().name, path)] if path in own else _students_at(path, names, notes, cases, others, parsers)
+        )
+        for name, place in found:
+            student = names.student(name)
+            if place == path and len({*paths}) > 1 and _is_nameless(place, names):
+                cases.append(Case("", f"{printable(str(place))} {_NAMELESS}", (place,)))
+            elif not is_a_name(student):
+                cases.append(Case(student, f"{printable(str(place))}: {_NO_NAME}", (place,)))
+            else:
+                places.setdefault(student, {}).setdefault(os.path.realpath(place), place)
+    return places
 
 
 def _expect_path(path: str | Path) -> Path:
@@ -100,12 +114,6 @@ def _expect_path(path: str | Path) -> Path:
     if not os.path.exists(path):
         raise NothingToGrade(f"no such file or folder: {printable(str(path))}{_did_you_mean(path)}")
     return path
-
-
-def _is_a_name(student: str) -> bool:
-    """Return whether pages, screens and file names can all show the student's name without changes."""
-    visible = all(c.isprintable() or c in _JOINERS for c in student)
-    return 0 < len(student) <= _LONGEST and visible and not student.startswith(".") and student == student.strip()
 
 
 _Groups = Mapping[str, list[tuple[str, Place]]]
@@ -160,13 +168,34 @@ def _did_you_mean(path: Path) -> str:
     return f"; did you mean {printable(str(path.parent / meant))}?" if meant else ""
 
 
+def _folders_of_students(paths: Sequence[Path], names: Signatures, parsers: Parsers) -> set[Path]:
+    """Return the folders that each belong to one student.
+
+    In ``grade submissions/*``, most folders show that all of them belong to students. A student can put folders with
+    the names of other students into a folder. These must not become the submissions of the other students.
+    """
+    folders = [path for path in paths if path.is_dir()]
+    found = {path for path in folders if _is_students(path, names, parsers)}
+    beside = Counter(path.resolve().parent for path in found)
+    beside.subtract(path.resolve().parent for path in folders if path not in found)
+    return {path for path in folders if path in found or beside[path.resolve().parent] > 0}
+
+
+def _is_students(path: Path, names: Signatures, parsers: Parsers) -> bool:
+    if names.on_roster(path.resolve().name):
+        return True
+    entries = _sort_entries(path, names.exercises, [])
+    return _is_one_student(entries.without(_strays(path, entries, names, parsers)), names)
+
+
 def _students_at(
     path: Path, names: Signatures, notes: list[str], cases: list[Case], others: list[Path], parsers: Parsers
 ) -> list[tuple[str, Path]]:
+    """Return (student's name, path) for a file, or for each submission in a folder of several students."""
     exercises = names.exercises
     if not path.is_dir():
         if path.suffix.lower() in (*SUFFIXES, ".zip"):
-            return [(owner(path.stem, exercises), path)]
+            return [(_owner(path, names), path)]
         others.append(path)
         return []
     entries = _sort_entries(path, exercises, notes)
@@ -178,16 +207,12 @@ def _students_at(
             "put that folder into a new folder and grade the new folder"
         )
         cases.append(Case("", reason, (file,)))
-    folders, zips, named = (
-        [entry for entry in found if entry not in stray] for found in (entries.folders, entries.zips, entries.named)
-    )
-    if _is_one_student(folders, zips, named, names):
-        return [(path.resolve().name, path)]
-    loose = [(owner(file.stem, exercises), file) for file in (*zips, *named)]
-    if loose or any(_holds_work(folder, exercises, parsers) for folder in folders):
+    entries = entries.without(stray)
+    loose = [(_owner(file, names), file) for file in (*entries.zips, *entries.named)]
+    if loose or any(_holds_work(folder, exercises, parsers) for folder in entries.folders):
         others += entries.others
         # A student whose folder has no submitted files is graded, too, and gets zero with a reason.
-        return [*((folder.name, folder) for folder in folders), *loose]
+        return [*((folder.name, folder) for folder in entries.folders), *loose]
     example = f"{printable(path.resolve().name)}/alice/{next(iter(exercises), 'exercise')}.py"
     notes.append(f"nothing to grade in {printable(str(path))}: {looked_for(exercises)}, as in {example}")
     return []
@@ -201,6 +226,11 @@ class _InFolder:
     zips: list[Path]
     named: list[Path]
     others: list[Path]
+
+    def without(self, stray: Sequence[Path]) -> _InFolder:
+        """Return the entries without the files and folders in ``stray``."""
+        folders, zips, named = ([p for p in part if p not in stray] for part in (self.folders, self.zips, self.named))
+        return _InFolder(folders, zips, named, self.others)
 
 
 def _sort_entries(folder: Path, exercises: Mapping[str, str], notes: list[str]) -> _InFolder:
@@ -236,7 +266,7 @@ def _sort_others(
     for path in others:
         shown, why = printable(str(path)), _why_unread(path, names.exercises)
         stems = (path.name, stem_of(path.name), stem_of(path.stem))  # bob.smith, bob.tar.gz, bob.pdf
-        keys = (looks(names.student(owner(stem, names.exercises))) for stem in stems)
+        keys = (looks(names.student(names.owner(stem))) for stem in stems)
         key = next((one for one in keys if one in groups), "")
         if key and why:
             unclear.setdefault(key, []).append(path)
@@ -274,8 +304,8 @@ def _student_in(path: Path, names: Signatures) -> str:
     stem = stem_of(path.name)
     if names.is_unsigned(stem):
         return ""
-    student = names.student(owner(stem, names.exercises))
-    return student if _is_a_name(student) else path.name
+    student = names.student(names.owner(stem))
+    return student if is_a_name(student) else path.name
 
 
 def stem_of(file: str) -> str:
@@ -285,24 +315,35 @@ def stem_of(file: str) -> str:
     return file
 
 
-def _is_one_student(folders: Sequence[Path], zips: Sequence[Path], named: Sequence[Path], names: Signatures) -> bool:
-    if any(_is_of_course(f, names.exercises) for f in folders) or any(names.is_unsigned(f.stem) for f in named):
+def _owner(file: Path, names: Signatures) -> str:
+    return names.owner(stem_of(file.name))
+
+
+def _is_one_student(entries: _InFolder, names: Signatures) -> bool:
+    if any(_is_nameless(path, names) for path in (*entries.folders, *entries.named)):
         return True
-    owners = {owner(f.stem, names.exercises) for f in named}
-    return len(named) > 1 and len(owners) == 1 and not folders and not zips
+    owners = {_owner(file, names) for file in entries.named}
+    return len(entries.named) > 1 and len(owners) == 1 and not entries.folders and not entries.zips
 
 
-def _is_of_course(folder: Path, exercises: Mapping[str, str]) -> bool:
-    """Return True if a folder's name is ``exercises`` or a module's id, so that it is no student's folder."""
-    return folder.name.lower() in {"exercises", *(module.lower() for module in exercises.values())}
+def _is_of_course(folder: Path, names: Signatures) -> bool:
+    """Return True if a folder's name is ``exercises`` or a module's id, and no student on the roster has this name."""
+    own = {"exercises", *(module.lower() for module in names.exercises.values())}
+    return folder.name.lower() in own and not names.on_roster(folder.name)
+
+
+def _is_nameless(place: Path, names: Signatures) -> bool:
+    """Return True if the name of a folder, zip or named file has no student's name."""
+    return _is_of_course(place, names) if place.is_dir() else names.is_unsigned(stem_of(place.name))
 
 
 def _strays(path: Path, entries: _InFolder, names: Signatures, parsers: Parsers) -> list[Path]:
     """Return the files and folders without a student's name that are beside the submissions of several students.
 
     If such a file or folder were graded, it would merge the submissions of all students into one submission. There are
-    several students in two cases:
+    several students in these cases:
 
+    - A student on the roster has a file, or a folder that holds submitted files.
     - Files have the names of at least two students.
     - At least two students have files, or folders that hold submitted files, and these students outnumber the course's
       own folders.
@@ -311,35 +352,31 @@ def _strays(path: Path, entries: _InFolder, names: Signatures, parsers: Parsers)
     name does not count, either.
     """
     exercises = names.exercises
-    course = [folder for folder in entries.folders if _is_of_course(folder, exercises)]
-    unsigned = [*course, *(file for file in (*entries.zips, *entries.named) if names.is_unsigned(file.stem))]
+    course = [folder for folder in entries.folders if _is_of_course(folder, names)]
+    files = (*entries.zips, *entries.named)
+    unsigned = [*course, *(file for file in files if _is_nameless(file, names))]
     if not unsigned:
         return []
     own = {looks(path.resolve().name)}
-    signed = _names_in_files(entries, names) - own
+    signed = {looks(_owner(file, names)) for file in files if _is_signed(file, names)} - own
     others = [folder for folder in entries.folders if _may_be_students(folder, names)]
-    folders = {looks(folder.name) for folder in others if _holds_work(folder, exercises, parsers)} - own
-    return unsigned if len(signed) > 1 or len(signed | folders) > max(1, len(course)) else []
-
-
-def _names_in_files(entries: _InFolder, names: Signatures) -> set[str]:
-    """Return the keys (``looks``) of the students' names in the names of zips and loose files."""
-    files = (file for file in (*entries.zips, *entries.named) if _is_signed(file, names))
-    return {looks(owner(file.stem, names.exercises)) for file in files}
+    students = signed | {looks(folder.name) for folder in others if _holds_work(folder, exercises, parsers)} - own
+    several = len(signed) > 1 or len(students) > max(1, len(course)) or any(map(names.on_roster, students))
+    return unsigned if several else []
 
 
 def _may_be_students(folder: Path, names: Signatures) -> bool:
     """Return False for the course's own folders, and for folders that are called old or final."""
-    if _is_of_course(folder, names.exercises):
+    if _is_of_course(folder, names):
         return False
-    return names.is_on_roster(folder.name) or not (is_called_old(folder.name) or is_called_final(folder.name))
+    return names.on_roster(folder.name) or not (is_called_old(folder.name) or is_called_final(folder.name))
 
 
 def _is_signed(file: Path, names: Signatures) -> bool:
     """Return True if a file's name has a student's name. The number in 2_c3_contracting.py may be a version's."""
-    name = owner(file.stem, names.exercises)
+    name = _owner(file, names)
     is_number = name.isdigit() and len(name) <= _LONGEST_NUMBER and file.suffix.lower() != ".zip"
-    return names.is_on_roster(file.stem) or not (is_number or names.is_unsigned(file.stem))
+    return not names.is_unsigned(stem_of(file.name)) and (names.on_roster(name) or not is_number)
 
 
 def _holds_work(folder: Path, exercises: Mapping[str, str], parsers: Parsers) -> bool:

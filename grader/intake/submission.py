@@ -87,6 +87,8 @@ class Case:
         paths: the files and folders that the reason is about.
         graded: False if the grader set the submission aside.
         followed: True if a later run read another submission of the student.
+        relative: ``paths`` relative to the folder of reports, in the same order, if the case is in the database. Cases
+            that older versions stored have no ``paths``.
     """
 
     student: str
@@ -94,6 +96,7 @@ class Case:
     paths: tuple[Path, ...]
     graded: bool = False
     followed: bool = False
+    relative: tuple[Path, ...] = ()
 
 
 def reasons_of(cases: Iterable[Case], *, graded: bool = False) -> dict[str, str]:

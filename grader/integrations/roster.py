@@ -8,7 +8,7 @@ from pathlib import Path
 
 from grader.batch.late import Extension, extension_of
 from grader.common.lines import Line, lines_of
-from grader.common.text import composed
+from grader.common.text import A_NAME, is_a_name, looks, readable
 from grader.course.config import CourseError
 from grader.reports.people import Person
 
@@ -32,8 +32,8 @@ class Roster:
         """Read a roster from ``data``, or from the file ``path`` if ``data`` is None."""
         self.path = path
         self.data, header, lines = _read(path, data)
-        canvas = {"Student", "ID"} <= {*header}
         lowered = [name.lower() for name in header]
+        canvas = {"Student", "ID"} <= {*header} and "extension" not in lowered
         self.plain = not canvas and "id" in lowered
         self._extensions: list[tuple[int, str, str]] = []  # (line number, student's id, cell)
         if self.plain:
@@ -55,6 +55,8 @@ class Roster:
         # A name may be an address without its host: the name "alice" finds the student with the address alice@x.edu.
         # ``row_of`` looks for such an address only if no student has the login "alice".
         self._by_mail = _rows_by(self.rows, lambda row: {name.split("@")[0] for name in _names_of(row)})
+        # Only Canvas puts the number of a student, its ID, into the names of files.
+        self._by_number = {} if self.plain else _rows_by(self.rows, lambda row: {row["ID"].strip()})
 
     def _expect_own_addresses(self, rows: Sequence[tuple[int, dict[str, str]]]) -> None:
         """Raise CourseError if two lines have equal e-mail addresses, or if a line's address is another line's id.
@@ -62,7 +64,7 @@ class Roster:
         Such an address could join the results of two students. Only a plain roster has ids that the staff wrote.
         """
         lines: dict[str, int] = {}
-        ids = {row["ID"].lower() for _, row in rows} if self.plain else set[str]()
+        ids = {looks(row["ID"]) for _, row in rows} if self.plain else set[str]()
         for number, row in rows:
             for name in sorted(n for n in _names_of(row) if n in ids or re.fullmatch(r"\S+@\S+", n)):
                 if first := lines.get(name):
@@ -77,7 +79,7 @@ class Roster:
         self._expect_columns(header)
         rows: dict[str, Line] = {}
         for number, line in lines:
-            row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}
+            row = {name: " ".join(cell.split()) for name, cell in zip(header, line, strict=False)}
             if not any(row.values()):
                 continue
             if any(cell.strip() for cell in line[len(header) :]):
@@ -86,11 +88,16 @@ class Roster:
                 )
             if not (student := row.get("id", "")):
                 raise CourseError(f"{self.path}:{number}: no id")
-            if student.lower() in rows:
-                raise CourseError(f"{self.path}:{number}: {student} appears twice; keep one line")
+            if not is_a_name(student):
+                raise CourseError(f"{self.path}:{number}: {readable(student)} is no id; write {A_NAME}")
+            if first := rows.get(looks(student)):
+                raise CourseError(
+                    f"{self.path}:{first[0]} and {number}: the ids {first[1][1]} and {student} look alike; "
+                    "keep one line, or change an id"
+                )
             self._extensions.append((number, student, row.get("extension", "")))
             cells = [row.get(name, "") for name in ("name", "email", "section")]
-            rows[student.lower()] = (number, [cells[0] or student, student, student, *cells[1:]])
+            rows[looks(student)] = (number, [cells[0] or student, student, student, *cells[1:]])
         return ["Student", "ID", "SIS Login ID", "Email", "Section"], list(rows.values())
 
     def _expect_columns(self, header: list[str]) -> None:
@@ -125,16 +132,15 @@ class Roster:
             student: login, SIS id, Canvas's ID, e-mail address with or without host, or the name of a file downloaded
                 from Canvas, such as "liddellalice_12_34_...".
         """
-        name = composed(student).lower()
+        name = looks(student)
         download = re.match(r"[^\W_]+_(?:late_)?(\d+)(?:$|_\d+(?:_|$))", name)
-        found = (
-            self._by_name.get(name) or self._by_mail.get(name) or (self._by_name.get(download[1]) if download else None)
-        )
+        number = download[1] if download else ""
+        found = self._by_name.get(name) or self._by_mail.get(name) or self._by_number.get(number)
         return found[0] if found and len(found) == 1 else None
 
     def lists(self, student: str) -> bool:
         """Return whether a name is the login, id or whole e-mail address of exactly one student."""
-        return len(self._by_name.get(composed(student).lower(), ())) == 1
+        return len(self._by_name.get(looks(student), ())) == 1
 
     def login(self, student: str) -> str:
         """Return the login under which a student is graded, or ``student`` if the roster has no such student."""
@@ -147,7 +153,7 @@ class Roster:
         if row is None:
             return None
         name = row["Student"].strip()
-        return Person("" if name.lower() in _names_of(row) else name, row.get("Section", "").strip())
+        return Person("" if looks(name) in _names_of(row) else name, row.get("Section", "").strip())
 
     def people(self, students: Iterable[str]) -> dict[str, Person]:
         """Return the name and section of each student. Students who are not on the roster are left out."""
@@ -172,8 +178,8 @@ def _read(path: Path, data: bytes | None) -> tuple[bytes, list[str], list[Line]]
 
 
 def _names_of(row: dict[str, str]) -> set[str]:
-    """Return the names, in lower case, under which the student of this row may submit."""
-    return {row.get(column, "").strip().lower() for column in ("SIS Login ID", "SIS User ID", "ID", "Email")} - {""}
+    """Return the keys (``looks``) of the names under which the student of this row may submit."""
+    return {looks(row.get(column, "")) for column in ("SIS Login ID", "SIS User ID", "ID", "Email")} - {""}
 
 
 def _rows_by(

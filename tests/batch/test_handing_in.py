@@ -166,7 +166,7 @@ def test_times_that_are_not_read_need_review(tmp_path: Path, monkeypatch: pytest
     assert unread(hw) == unread(place) == ""
     (hw / STATED).write_text("student,time\n")
     assert unread(hw) == unread(hw, place) == ""
-    reason = "hw/submitted.csv was not read; to use its times, grade the folder hw"
+    reason = "hw/submitted.csv was not read; put it into a folder of submissions, and grade this folder as a whole"
     assert unread(place) == unread(place, hw / STATED) == unread(place / f"{NAME}.py", place) == reason
     (hw / STATED).rename(hw / "Submitted (1).CSV")
     assert unread(hw) == "hw/Submitted (1).CSV was not read; to use its times, rename it to submitted.csv"
@@ -176,7 +176,10 @@ def test_times_that_are_not_read_need_review(tmp_path: Path, monkeypatch: pytest
     os.mkfifo(hw / STATED)
     assert unread(hw) == "hw/submitted.csv is not a plain file, so it was not read"
     (place / "submitted.csv.csv").touch()
-    assert unread(place) == "hw/submitted.csv was not read; to use its times, grade the folder hw", "the student's file"
+    assert (
+        unread(place)
+        == "hw/submitted.csv was not read; put it into a folder of submissions, and grade this folder as a whole"
+    ), "the student's file"
 
 
 def test_without_a_late_policy_no_submission_time_is_read(course: Course, tmp_path: Path) -> None:
@@ -210,6 +213,7 @@ def test_without_a_late_policy_no_submission_time_is_read(course: Course, tmp_pa
         ("student,time\nada\n", r":2: '' is not a time"),
         ("time,student\n2026-11-02\n", r":2: no student"),
         ("student,time\n,2026-11-02\n", r":2: no student"),
+        (f"student,time,assignment\nada,2026-11-02,{MODULE}\n", ":1: the column assignment names modules; rename it"),
         ("student,time,module\nada,2026-11-02,09_x\n", r":2: no module '09_x' in the course"),
     ],
 )
@@ -225,6 +229,17 @@ def test_submitted_csv_matches_a_name_in_another_unicode_form(tmp_path: Path) ->
 
 
 def test_a_line_without_a_module_applies_to_all_modules(tmp_path: Path) -> None:
-    (tmp_path / STATED).write_text(f"student,time,module\nada,2026-11-02T10:00Z,\nada,2026-11-03T10:00Z,{MODULE}\n")
+    lines = f"student,time,module,note\nada,2026-11-02T10:00Z,,{MODULE}\nada,2026-11-03T10:00Z,{MODULE},\n"
+    (tmp_path / STATED).write_text(lines)
     found = read_stated(tmp_path / STATED, [MODULE])
     assert [found["ada", module].for_all for module in ("*", MODULE)] == [True, False]
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_of_two_files_the_latest_time_counts(tmp_path: Path, order: tuple[str, str]) -> None:
+    """Earlier, the file in the folder that the command named last decided."""
+    for folder, day in (("a", 2), ("b", 3)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / STATED).write_text(f"student,time\nada,2026-11-0{day}T10:00Z\n")
+    found = stated_in([tmp_path / folder for folder in order], [], [MODULE], str)
+    assert found["ada", EVERY].time.day == 3

@@ -155,7 +155,7 @@ def test_a_student_who_was_set_aside_keeps_one_name(tmp_path: Path) -> None:
     with Folder(tmp_path / "out") as folder:
         folder.database.set_cases(
             [
-                *(Case(name, "set aside", (Path(f"{name}.zip"),)) for name in ("bob", "Fay", "fay")),
+                *(Case(name, "set aside", (Path(f"{name}.zip"),)) for name in ("bob", "Fay", "fay", "dan ", "an n")),
                 Case("Cy", "a document", (Path("cy.pdf"),), graded=True),
             ]
         )
@@ -165,6 +165,8 @@ def test_a_student_who_was_set_aside_keeps_one_name(tmp_path: Path) -> None:
         "fay",
         "Fay",
     ]
+    names = [names_on_file(tmp_path / "out", str)(name) for name in ("dan", "an\nn", "An n")]
+    assert names == ["dan", "an\nn", "an n"], "a folder that was renamed as the case said, and one that was not"
     is_known = known_students(tmp_path / "out", Roster(tmp_path / "roster.csv"))
     assert [is_known(name) for name in ("bob", "eve", "dan")] == [True, True, False]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.intake.names import Signatures
 from grader.intake.parsers import Parsers
 from grader.intake.signed import others_named
 from tests.handed_in import write, zipped
@@ -20,7 +21,7 @@ def stamp(student: object) -> str:
 
 
 def others(place: Path, *sources: str, student: str = "ada") -> list[tuple[str, str]]:
-    return others_named(student, place, sources, EXERCISES, lambda name: CLASS.get(name, ""), Parsers())
+    return others_named(student, place, sources, Signatures(EXERCISES), lambda name: CLASS.get(name, ""), Parsers())
 
 
 def test_a_zip_or_file_named_after_another_student_is_found(tmp_path: Path) -> None:

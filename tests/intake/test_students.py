@@ -122,6 +122,16 @@ def test_a_file_that_names_no_student_gets_no_row(tmp_path: Path, name: str) -> 
     assert graded == ["ada", "bob"] and list(aside) == [""]
 
 
+@pytest.mark.parametrize("name", ["c3_contracting.py", "final.zip", "exercises/c3_contracting.py"])
+def test_a_path_that_names_no_student_beside_other_paths_gets_no_row(tmp_path: Path, name: str) -> None:
+    """``grade hw/*`` has the result of ``grade hw``."""
+    for work in ("ada/c3_contracting.py", "bob/c3_contracting.py", name):
+        write(tmp_path / "hw" / work)
+    graded, aside = set_aside(*(tmp_path / "hw").iterdir())
+    assert graded == ["ada", "bob"] and list(aside) == [""] and "names no student" in aside[""]
+    assert set_aside(tmp_path / "hw" / name)[0], "a file alone"
+
+
 def test_files_beside_one_students_exercises_belong_to_that_student(tmp_path: Path):
     for work in (
         "c3_contracting.py",
@@ -133,6 +143,17 @@ def test_files_beside_one_students_exercises_belong_to_that_student(tmp_path: Pa
     for name in ("alice_03_matmuls", "alice_03_matmuls-1", "old_03_matmuls", "03_matmuls", "more"):
         write(tmp_path / "alice" / f"{name}.zip")
     assert find(tmp_path / "alice") == ([("alice", tmp_path / "alice")], [])
+
+
+@pytest.mark.parametrize("name", ["bob.zip.zip", "c3_contracting_bob.py.zip", "Bob.ZIP", "bob_c3_contracting.ipynb.py"])
+def test_all_suffixes_are_no_parts_of_a_students_name(tmp_path: Path, name: str) -> None:
+    """Browsers and file managers that hide suffixes write bob.zip.zip. Earlier, bob.zip was one more student."""
+    for work in (name, "ada/c3_contracting.py", "eve/c3_contracting.py"):
+        write(tmp_path / "hw" / work)
+    assert sorted(map(str.lower, set_aside(tmp_path / "hw")[0])) == ["ada", "bob", "eve"]
+    write(tmp_path / "hw/bob/c3_contracting.py")
+    graded, aside = set_aside(tmp_path / "hw")
+    assert graded == ["ada", "eve"] and "bob" in aside
 
 
 @pytest.mark.parametrize("copy", ["{}_c3_contracting.py", "c3_contracting_{}.py", "c3_contracting_v{}.py"])
@@ -193,8 +214,10 @@ def test_the_working_directory_gives_the_students_name(tmp_path: Path, monkeypat
         ("a.b@c.org_c1_local.py", "a.b@c.org"),
         ("c3_contracting.py", "c3_contracting"),
         ("c3_contracting (2).py", "c3_contracting"),
-        ("liddellalice_12_34_c3_contracting-1.py", "liddellalice_12"),
-        ("liddellalice_LATE_12_34_c3_contracting.py", "liddellalice_12"),
+        ("liddellalice_12_34567_c3_contracting-1.py", "liddellalice_12"),
+        ("liddellalice_LATE_12_34567_c3_contracting.py", "liddellalice_12"),
+        ("team_1_2_c3_contracting.py", "team_1_2"),
+        ("c3_contracting_lee_11_2026.py", "lee_11_2026"),
     ],
 )
 def test_a_files_name_gives_the_students_name(tmp_path: Path, name: str, student: str):
@@ -223,7 +246,7 @@ def test_files_of_one_student_are_one_submission(tmp_path: Path):
     files = [
         write(tmp_path / "hw" / name)
         for name in (
-            "liddellalice_12_341_c3_contracting.py", "liddellalice_12_340_c1_local.py", "liddellalice_LATE_12_399_c3_contracting-1.py"
+            "liddellalice_12_77341_c3_contracting.py", "liddellalice_12_77340_c1_local.py", "liddellalice_LATE_12_77399_c3_contracting-1.py"
         )
     ]  # fmt: skip
     bob = write(tmp_path / "hw/bob_c3_contracting.py")
@@ -234,9 +257,9 @@ def test_files_of_one_student_are_one_submission(tmp_path: Path):
     ]
     both = read(students[1][1], "alice", EXERCISES)
     assert {name: source.name for name, source in both.sources.items()} == {
-        "c1_local": "liddellalice_12_340_c1_local.py", "c3_contracting": "liddellalice_12_341_c3_contracting.py"
+        "c1_local": "liddellalice_12_77340_c1_local.py", "c3_contracting": "liddellalice_12_77341_c3_contracting.py"
     }  # fmt: skip
-    assert "liddellalice_LATE_12_399_c3_contracting-1.py" in "".join(both.notes)
+    assert "liddellalice_LATE_12_77399_c3_contracting-1.py" in "".join(both.notes)
 
 
 def test_names_that_differ_only_in_case_are_set_aside(tmp_path: Path):
@@ -275,6 +298,56 @@ def test_names_on_the_roster_are_no_versions(tmp_path: Path) -> None:
         write(tmp_path / "both" / name)
     found = find_submissions([tmp_path / "both"], EXERCISES, on_roster={"bak"}.__contains__)
     assert [student for student, _ in found.students] == ["ann", "bak"]
+
+
+@pytest.mark.parametrize(
+    "name", ["nguyen_v2.zip", "nguyen_v2/c3_contracting.py", "nguyen_v2_c3_contracting.py", "c3_contracting_nguyen_v2.py",
+             "nguyen_v2 (1).zip", "nguyen_v2.tar.gz"]
+)  # fmt: skip
+def test_a_login_on_the_roster_that_ends_like_a_copy_is_one_student(tmp_path: Path, name: str) -> None:
+    """Earlier, nguyen got the points of nguyen_v2, or both students were set aside."""
+    for path in (name, "ann/c3_contracting.py", "bob/c3_contracting.py", "c3_v2.py", "c3_contracting (2).py"):
+        write(tmp_path / "hw" / path)
+    on_roster = {"nguyen", "nguyen_v2", "ann", "bob", "2"}.__contains__
+    for others in ([], ["nguyen"]):
+        for other in others:
+            write(tmp_path / "hw" / other / "c3_contracting.py")
+        found = find_submissions([tmp_path / "hw"], EXERCISES, on_roster=on_roster)
+        students = [student for student, _ in found.students] + [case.student for case in found.cases if case.student]
+        assert sorted(students) == ["ann", "bob", *others, "nguyen_v2"]
+
+
+def test_a_student_on_the_roster_may_have_the_name_of_a_module_or_exercise(tmp_path: Path) -> None:
+    for name in (
+        "final/c3_contracting.py",
+        "bob/c3_contracting.py",
+        "exercises/c3_contracting.py",
+        "c3_contracting.zip",
+    ):
+        write(tmp_path / "hw" / name)
+    on_roster = {"final", "c3_contracting"}.__contains__
+    found = find_submissions([tmp_path / "hw"], {"c3_contracting": "final"}, on_roster=on_roster)
+    assert [student for student, _ in found.students] == ["bob", "c3_contracting", "final"]
+    assert [path.name for case in found.cases for path in case.paths] == ["exercises"]
+
+
+def test_folders_in_a_students_folder_are_no_students(tmp_path: Path) -> None:
+    """With ``grade hw/*``, a student could make a submission of a different student, or set a student aside."""
+    for work in ("ann/bob", "ann/cyd", "cyd", "dan/final/v2", "eve", "flo"):
+        write(tmp_path / "hw" / work / "c3_contracting.py")
+    assert set_aside(*(tmp_path / "hw").iterdir()) == (["ann", "cyd", "dan", "eve", "flo"], {})
+    found = find_submissions([tmp_path / "hw" / "ann"], EXERCISES, on_roster={"ann", "bob", "cyd"}.__contains__)
+    assert [student for student, _ in found.students] == ["ann"]
+    assert set_aside(tmp_path / "hw/ann", tmp_path / "hw/dan") == (["bob", "cyd", "final"], {}), "two sections"
+
+
+def test_a_file_without_a_name_beside_one_student_on_the_roster_is_set_aside(tmp_path: Path) -> None:
+    """Earlier, the folder's name got the only row, and ann had 0 points."""
+    for work in ("hw/ann/c3_contracting.py", "hw/c3_contracting.py", "hw/zips/zed.zip"):
+        write(tmp_path / work)
+    found = find_submissions([tmp_path / "hw"], EXERCISES, on_roster={"ann", "bob"}.__contains__)
+    assert [student for student, _ in found.students] == ["ann", "zips"]
+    assert [path.name for case in found.cases for path in case.paths] == ["c3_contracting.py"]
 
 
 def test_a_sharp_s_and_a_double_s_are_different_names(tmp_path: Path) -> None:

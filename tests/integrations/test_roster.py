@@ -40,6 +40,29 @@ def test_a_name_in_another_unicode_form_is_the_same_student(tmp_path: Path) -> N
     assert found.without(["Zo\u00eb"]) == []
 
 
+@pytest.mark.parametrize("name", ["Ann Lee", "ann\u00a0lee", "ann  lee", "\uff41nn lee"])
+def test_names_that_look_alike_are_one_student(tmp_path: Path, name: str) -> None:
+    """Spreadsheets write blanks that do not break. Earlier, such a student lost the extension and had 0 points."""
+    for found in (roster(tmp_path, "id,extension\nann\u00a0lee,2d\n"), roster(tmp_path, "id,extension\nann lee,2d\n")):
+        assert found.login(name) == "ann lee" and found.lists(name) and found.without([name]) == []
+        assert found.extensions([])(name) == {"*": timedelta(days=2)}
+
+
+def test_a_plain_roster_may_have_the_columns_student_and_id(tmp_path: Path) -> None:
+    """Earlier, such a file counted as a gradebook of Canvas, and the extensions changed nothing."""
+    found = roster(tmp_path, "Student,ID,Extension\nAnn,ann,2d\n")
+    assert found.plain and found.extensions([])("ann") == {"*": timedelta(days=2)}
+
+
+def test_only_canvas_writes_a_students_number_into_file_names(tmp_path: Path) -> None:
+    """Earlier, the student with the id 2 got the points of the folder ann_2."""
+    assert roster(tmp_path, "id,name\n2,Bob\n").row_of("ann_2") is None
+    canvas = roster(tmp_path, CANVAS + "Bo,8,9,bo,A\n")
+    assert [canvas.login(name) for name in ("alicel_7", "alicel_LATE_7_99", "alicel_u7", "bo_9")] == [
+        "alice", "alice", "alicel_u7", "bo_9"
+    ]  # fmt: skip
+
+
 def test_a_student_id_takes_precedence_over_an_email_prefix(tmp_path: Path) -> None:
     """Bob's address begins with alice, but the id alice is unique, so her extension applies."""
     found = roster(tmp_path, "id,email,extension\nalice,al@u.edu,2d\nbob,alice@other.edu,\n")
@@ -76,7 +99,13 @@ def test_a_gradebook_of_canvas_is_distinguished_by_its_header(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     "text",
-    [PLAIN.replace(",", ";"), PLAIN.replace("id,name", "ID,Name"), PLAIN.replace("\n", "\r\n"), PLAIN + "\n,,,,\n"],
+    [
+        PLAIN.replace(",", ";"),
+        PLAIN.replace(",", "\t"),
+        PLAIN.replace("id,name", "ID,Name"),
+        PLAIN.replace("\n", "\r\n"),
+        PLAIN + "\n,,,,\n",
+    ],
 )
 def test_rosters_saved_by_spreadsheets_are_read(text: str, tmp_path: Path) -> None:
     assert roster(tmp_path, text).without([]) == ["alice", "bob"]
@@ -87,7 +116,9 @@ def test_rosters_saved_by_spreadsheets_are_read(text: str, tmp_path: Path) -> No
     [
         ("", "is neither a Canvas gradebook, which has the columns Student and ID"),
         ("name,mail\n", r"plain roster may have the columns id, name, email, section, extension$"),
-        ("id\nada\nADA\n", r"r\.csv:3: ADA appears twice; keep one line"),
+        ("id\nada\nADA\n", r"r\.csv:2 and 3: the ids ada and ADA look alike; keep one line, or change an id"),
+        ("id\nfinn\n\n\ufb01nn\n", r"r\.csv:2 and 4: the ids finn and \ufb01nn look alike"),
+        ("id\nada\nbo\u200b\n", r"r\.csv:3: bo\\u200b is no id; write at most 100 visible characters"),
         ("id,name\n,Ada\n", r"r\.csv:2: no id"),
         ('id,name\nada,"open\nbob,x\n', r"r\.csv:2: the line is not CSV \(unexpected end of data\); check its quotes"),
         ('id,name\nada,"open\nbob,x"\n', r"r\.csv:2: a cell in quotes continues until line 3; check the quotes"),
