@@ -37,7 +37,7 @@ def test_wrong_programs_get_the_hint_of_their_mistake_and_no_other(grader: Grade
 @pytest.mark.slow
 def test_a_mean_of_means_gets_its_hint_in_every_form(grader: Grader) -> None:
     """Each program uses a different mask, so the programs have different results."""
-    cases = list(written(grader.course, ["h1_ddp"]))
+    cases = [c for c in written(grader.course, ["h1_ddp"]) if "means" in c.name or c.name == "guarded_and_right"]
     exercise = grader.course.exercise("h1_ddp")
     found = {case.name: verdict(case, hints) for case, hints in hints_of(grader, exercise, cases)}
     assert [n for n, what in found.items() if "means" in n and what == "right"] == [

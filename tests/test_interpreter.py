@@ -237,7 +237,7 @@ def test_facts_hold_of_drawn_programs(body: Step, seed: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, suppress_health_check=CALM)
+@settings(max_examples=100, suppress_health_check=CALM)
 @given(steps(), st.integers(0, 99))
 def test_facts_hold_of_very_many_drawn_programs(body: Step, seed: int) -> None:
     assert outside(*twice(body, seed)) == []

@@ -151,7 +151,7 @@ def test_the_graph_contains_every_observed_wait_of_random_programs(body: Step) -
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, suppress_health_check=CALM)
+@settings(max_examples=300, suppress_health_check=CALM)
 @given(STEPS)
 def test_the_graph_contains_every_observed_wait_of_many_random_programs(body: Step) -> None:
     compare(*both(lambda *state: body(state)))

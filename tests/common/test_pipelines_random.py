@@ -341,7 +341,7 @@ def test_a_mark_has_each_entry_that_changes_the_sent_data(program: Any) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 @given(PROGRAMS)
 def test_marks_of_many_programs_have_each_entry(program: Any) -> None:
     assert wrong(program) == []

@@ -166,12 +166,11 @@ def test_without_wings_tests_of_the_core_pass(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(wing.wings()))
-def test_with_one_wing_deleted_the_rest_is_imported_and_helps(tmp_path: Path, name: str) -> None:
-    """``lint-imports`` proves that neither the core nor a wing imports a wing. So all other modules import."""
-    place = without(tmp_path, name)
+def test_with_one_wing_deleted_the_rest_is_imported_and_helps(tmp_path: Path) -> None:
+    """``lint-imports`` proves for every wing that neither the core nor a wing imports it. This test deletes one wing."""
+    place = without(tmp_path, "chip")
     done = python(place, "-c", EVERY_MODULE)
     assert done.returncode == 0, done.stderr
     helped = python(place, "-m", "grader", "--help").stdout
-    gone = set(wing.wings()[name].commands)
+    gone = set(wing.wings()["chip"].commands)
     assert gone == {command for command in wing.commands() if f" {command} " not in helped}
