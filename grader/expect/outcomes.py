@@ -53,7 +53,9 @@ def _why(got: Outcome, want: Outcome, ints: bool) -> str:
     if got.value is None:
         return "; is a return missing?"
     number = _float_for_int(got.value, want.value, ints)
-    return "" if number is None else f"; {number!r} is a float where an int is needed: use //"
+    if number is None:
+        return ""
+    return f"; {number!r} is a float where an int is needed{': use //' if number == number // 1 else ''}"
 
 
 def _at_line(outcome: Outcome) -> str:

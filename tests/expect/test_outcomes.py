@@ -76,6 +76,7 @@ FLOAT = "is a float where an int is needed: use //"
         ({0: (slice(0, 3.0),)}, {0: (slice(0, 3),)}, False, f"; 3.0 {FLOAT}"),
         ((4, 5), (3, 4), True, ""),
         ((4.0, 5), (3, 4), True, f"; 4.0 {FLOAT}"),
+        ((0.125, 8), (1, 8), True, "; 0.125 is a float where an int is needed"),
         (None, 3, False, "; is a return missing?"),
     ],
 )

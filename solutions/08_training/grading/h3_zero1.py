@@ -258,7 +258,7 @@ def zero1(
 
 @exercise.misconception(fails=zero1_traffic, breaks="at most 2 (N−1)/N · 4S bytes")
 def zero1_all_reduced(params, opt, x, y, *, mesh):
-    """You all-reduced the gradient and kept 1/N of it, so the step sends 1.5 times as many bytes as needed. A reduce-scatter sums only the part that each device keeps."""
+    """You sent 1.5 times as many bytes as needed: you all-reduced the gradient, or gathered moments too. A reduce-scatter sums only the part that each device keeps, and moments stay on their devices."""
 
     def summed(g):
         return own(jax.lax.psum(g, "dp"), len(g) // jax.lax.axis_size("dp"))
@@ -307,7 +307,7 @@ def half_by_half(p, m, v, g, t):
     fails=zero1_direction, breaks="the first step changes the parameters in about AdamW's direction"
 )
 def zero1_for_two_devices(params, opt, x, y, *, mesh):
-    """Your parts of the parameters start at a device's index times S/2. This is right only for two devices. Take the number of devices from the mesh."""
+    """The parts of some devices do not start at the device's index times S/N. Pad the flat parameters to S numbers, and take N from the mesh."""
     return zero1(mesh, change=half_by_half)(params, opt, x, y)
 
 
@@ -389,7 +389,7 @@ def zero1_counts_tensors(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_corrected_as_at_first(params, opt, x, y, *, mesh):
-    """You correct the moments with t = 1 in every step. The first step is then right, and all later steps are wrong. Correct with the number of the current step."""
+    """You correct the moments of the second step with t = 1. The first step is then right, and later steps are wrong. Correct with the number of the current step: opt t + 1."""
 
     def change(p, m, v, g, t):
         return *update(own(p, len(m)), m, v, g, 1), t

@@ -729,13 +729,13 @@ def gathers_one_way(**draw):
 
 @exercise.misconception(of=fsdp_step_bytes)
 def bytes_of_one_gather(L, D, X):
-    """You counted one gather for each layer. The backward pass gathers each layer again."""
+    """You counted 6 bytes per number: one gather for each layer, or the reduce-scatter in bfloat16. Each layer is gathered twice in bfloat16, and its gradient is in float32."""
     return L * D * D * (2 + 4) * (X - 1) / X
 
 
 @exercise.misconception(of=fsdp_step_bytes)
 def bytes_of_all_reduce(L, D, X):
-    """You all-reduced the gradients. A chip keeps only its own part, so a reduce-scatter is enough and sends half as much."""
+    """You counted 12 bytes per number: you all-reduced the gradients, or gathered in float32. A reduce-scatter is enough, and the gathers are in bfloat16."""
     return L * D * D * (2 + 2 + 8) * (X - 1) / X
 
 

@@ -369,7 +369,7 @@ def device_added_to_the_seed(seed, *, D, F):
 
 @exercise.misconception(of=init, fails=init_independent, breaks="no two devices, weights or seeds get equal numbers")
 def one_key_for_gate_and_up(seed, *, D, F):
-    """You drew w1 and w3 with one key, so w1 and w3 are equal. Split the key."""
+    """Two of your weights have equal numbers: you drew w1 and w3 with one key, or made one weight from another. Split the key, and draw each weight with its own key."""
     keys = jax.random.split(own_key(seed), 2)
     return drawn_with([keys[0], keys[0], keys[1]], D, F)
 
@@ -508,7 +508,7 @@ def gated_mlp_time_forward(chip, B, D, F, N):
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_reduced_once(chip, B, D, F, N):
-    """You counted one all-reduce. The forward pass reduces y, and the backward pass reduces dx."""
+    """You counted half of the communication: one all-reduce, or V/W for each. The forward pass reduces y, the backward pass reduces dx, and an all-reduce takes 2 V/W."""
     return time_of(chip, B, D, F, N, reduces=1)
 
 

@@ -452,7 +452,7 @@ def scattered_for_each_use(x, layers, dy):
 
 @exercise.misconception(of=train, fails=train_traffic, breaks="at most 3 all-gathers")
 def gathered_for_each_use(x, layers, dy):
-    """You gathered dy twice, for the MLP units and for w2's gradient. Gather dy once and use the result for both."""
+    """You gather four times for each layer. Gather dy once, for the MLP units and for w2's gradient, and gather norm(x) only once more in the backward pass."""
     return written(x, layers, dy, due_of=gather)
 
 
@@ -464,7 +464,7 @@ def gathered_for_each_matmul(x, layers, dy):
 
 @exercise.misconception(of=train, fails=train_memory, breaks="gathered rows [S, D] of at most one layer")
 def gathered_rows_kept(x, layers, dy):
-    """You kept the gathered rows of the forward pass for the backward pass: an array [S, D] for each layer, on each device. Keep only the device's own rows of x, and gather again. If JAX differentiates the layers, put jax.checkpoint around each layer, with its gather inside."""
+    """You hold the gathered rows of all layers at once: an array [S, D] for each layer, on each device. Keep only the device's own rows of x, and gather one layer's rows again when its backward pass begins. If JAX differentiates the layers, put jax.checkpoint around each layer, with its gather inside."""
     return differentiated(x, layers, dy)
 
 
@@ -731,7 +731,7 @@ def block_bytes_forward(S, D, N):
 
 @exercise.misconception(of=block_bytes)
 def block_bytes_all_reduced(S, D, N):
-    """You counted each collective as an all-reduce. A gather or a reduce-scatter sends half the bytes of an all-reduce."""
+    """You counted twice the bytes: each collective as an all-reduce, or 4 bytes per number. A gather or a reduce-scatter sends (N-1)/N of the array, and a bfloat16 has 2 bytes."""
     return 2 * 5 * 2 * S * D * (N - 1) / N
 
 
