@@ -97,8 +97,8 @@ def hides_behind(act, weight, hops):
 
 # Question mixed_layer_time [ms]
 # Scheme 7 runs in bfloat16 with whole collectives, E=16384 on x=8, y=4 of a 4x4x8 slice of v4p: x
-# and y wrap around. Take a layer in the middle of a deep stack. How long does it take for a batch
-# of 6144 rows, and how long for 57344 rows? Add the two times.
+# and y wrap around. Take a layer in the middle of a deep stack. How much longer does it take for
+# a batch of 57344 rows than for 6144 rows?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: The rings along x and y have separate links. The array W is gathered ahead of time. A

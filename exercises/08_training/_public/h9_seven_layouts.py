@@ -163,13 +163,13 @@ def hides_behind(act, weight, hops):
     hints=[
         "Which collective can run ahead of time, and which waits for the matmul?",
         "The gather of the weights along x overlaps matmul and reduce-scatter. The reduce-scatter along y waits for the matmul.",
-        "For each batch take the longer of (2 · E² / Y) / W and matmul + (2 · B / X · E) / W. Then add the two batches' times.",
+        "For each batch take the longer of (2 · E² / Y) / W and matmul + (2 · B / X · E) / W. Then subtract the times of the two batches.",
     ],
 )
 def mixed_layer_time(chip, B, L, E, X, Y):
     """Scheme 7 runs in bfloat16 with whole collectives, E={{ E }} on x={{ X }}, y={{ Y }} of a {{ Y }}x4x{{ X }} slice of {{ chip }}: x and y
-    wrap around. Take a layer in the middle of a deep stack. How long does it take for a batch of {{ B }} rows, and how long
-    for {{ L }} rows? Add the two times."""
+    wrap around. Take a layer in the middle of a deep stack. How much longer does it take for a batch of {{ L }} rows than
+    for {{ B }} rows?"""
     raise NotImplementedError()
 
 

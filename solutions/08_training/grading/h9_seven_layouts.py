@@ -532,13 +532,27 @@ def weights_gathered_over_any_axis(act, weight, hops):
 
 
 def mixed(together, chip, B, L, E, X, Y, weights=1, activations=1):
-    """Return the sum of two batches' times, where ``together(gather, matmul, scatter)`` gives the time of a batch."""
+    """Return how much longer the large batch takes, where ``together(gather, matmul, scatter)`` gives the time of a batch."""
     gathered = weights * all_gather_time(2 * E * E / Y, X, chip)
     parts = [
         (matmul_time(2 * rows * E * E / (X * Y), chip), activations * all_gather_time(2 * rows * E / X, Y, chip))
         for rows in (B, L)
     ]
-    return sum(together(gathered, product, scattered) for product, scattered in parts)
+    small, large = (together(gathered, product, scattered) for product, scattered in parts)
+    return large - small
+
+
+@exercise.misconception(of=mixed_layer_time)
+def mixed_added(chip, B, L, E, X, Y):
+    """You added the two batches' times. The question asks for their difference."""
+    gather = all_gather_time(2 * E * E / Y, X, chip)
+    return mixed_layer_time(chip=chip, B=B, L=L, E=E, X=X, Y=Y) + 2 * gather
+
+
+@exercise.misconception(of=mixed_layer_time)
+def mixed_large_alone(chip, B, L, E, X, Y):
+    """Your answer is the time of the large batch. Subtract the time of the small batch."""
+    return mixed_layer_time(chip=chip, B=B, L=L, E=E, X=X, Y=Y) + all_gather_time(2 * E * E / Y, X, chip)
 
 
 @exercise.misconception(of=mixed_layer_time)
