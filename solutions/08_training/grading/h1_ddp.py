@@ -478,7 +478,7 @@ def ddp_kept_on_every_device(params, x, y, real, key, *, mesh):
 
 @exercise.misconception(fails=ddp_dropout, breaks="3/4 of the numbers are kept")
 def ddp_dropped_most(params, x, y, real, key, *, mesh):
-    """You dropped 3/4 of the numbers. 3/4 is the probability of keeping a number."""
+    """Your `kept` has about 1/4 of the numbers: you dropped 3/4 of them, or returned what you dropped. 3/4 is the probability of keeping a number."""
 
     def local(params, x, y, real, key):
         kept = ~drawn(own_key(key), params, x)

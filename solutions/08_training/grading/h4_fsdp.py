@@ -302,7 +302,7 @@ def never_again(seen):
 
 @exercise.misconception(fails=fsdp_memory, gives=never_again, breaks="at most two gathered layers")
 def kept_what_was_gathered(ws, x, *, mesh):
-    """You kept every gathered layer for the backward pass, so each device ends up with the whole model. Gather again: put jax.checkpoint around the layer, with the gather inside. jax.checkpoint keeps its arguments, so do not pass a gathered layer to it."""
+    """You kept every gathered layer for the backward pass, so each device ends up with the whole model. Gather again: put jax.checkpoint around the layer, with the gather inside. jax.checkpoint keeps its arguments, so do not pass a gathered layer to it. A policy may not save the gather either."""
     rows = x.shape[0]
 
     def local(ws, x):

@@ -363,7 +363,7 @@ def one_key_for_all_devices(seed, *, D, F):
 
 @exercise.misconception(of=init, fails=init_independent, breaks="no two devices, weights or seeds get equal numbers")
 def device_added_to_the_seed(seed, *, D, F):
-    """You added the device's index to the seed, so device 1 has the weights that device 0 has for the next seed. Fold the index into the key of the seed."""
+    """You computed the key's seed from the seed and the device's index, so a device has the weights that another device has for another seed. Fold the index into the key of the seed."""
     return drawn_with(jax.random.split(jax.random.key(seed + jax.lax.axis_index("tp")), 3), D, F)
 
 

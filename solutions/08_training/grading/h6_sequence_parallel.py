@@ -552,7 +552,7 @@ def rounding_errors_corrected(x, layers, dy):
 
 @exercise.misconception(of=drop, fails=drop_rows, breaks="two rows, devices or seeds have independent masks")
 def device_added_to_the_seed(x, seed, *, rate):
-    """You added the device's index to the seed, so device 1 has the masks that device 0 has for the next seed. Fold the index into the key of the seed."""
+    """You computed the key's seed from the seed and the device's index, so a device has the masks that another device has for another seed. Fold the index into the key of the seed."""
     key = jax.random.key(seed + jax.lax.axis_index("tp"))
     return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
 

@@ -167,7 +167,7 @@ def own_columns(out):
 
 @exercise.misconception(fails=mlp_value, breaks="right numbers")
 def weights_gathered_over_y(a, w_in, w_out, *, mesh):
-    """The columns of A do not match the rows of W_in: you did not gather A over y, or you gathered the weights over y or along F. Leave F cut. Over x, gather only D: the rows of W_in and the columns of W_out."""
+    """The columns of A do not match the rows of W_in. Gather A over y. Over x, gather only D: the rows of W_in and the columns of W_out. Leave F cut."""
     return around(over_x=lambda w, axis: jax.lax.all_gather(w, "y", axis=1 - axis, tiled=True))(a, w_in, w_out, mesh)
 
 
