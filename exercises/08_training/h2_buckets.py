@@ -30,7 +30,7 @@ differentiates the sum of (h − y)² over all devices' rows.
 | check | rule |
 |---|---|
 | `buckets`: order | every gradient once, in the order in which they become ready |
-| `buckets`: size | at most `cap` bytes per bucket (a tensor above `cap` is alone); at most one bucket more than necessary |
+| `buckets`: size | at most `cap` bytes per bucket (a tensor above `cap` is alone); at most one bucket more than the fewest possible |
 | `bucketed_grads`: value | gradients over all rows, for float32 and bfloat16 inputs |
 | what is sent | one all-reduce per bucket, of that bucket's gradients; at most 2 (N−1)/N bytes for each byte of gradient |
 | overlap | on v5e:2x4, profile *ideal*: all buckets but the last overlap matmuls for at least 70% of the buckets' time |

@@ -1,8 +1,8 @@
 """# H8 Gradients of hybrid sharding
 
 FSDP cuts the weights over all devices, so every gather crosses the whole cluster. Hybrid sharding (HSDP) uses two mesh
-axes. Axis `shard` cuts the weights. Fast links, the *near* links of a node or a torus axis, join the devices along
-`shard`. Devices along axis `rep` hold copies of the weights. Slower links, the *far* links, join these devices. Each
+axes. Axis `shard` cuts the weights. *Near* links, which are fast, join the devices along `shard`: a node or a torus
+axis. Devices along axis `rep` hold copies of the weights. *Far* links, which are slower, join these devices. Each
 device has its own rows of the batch. Devices first sum a gradient over the near links. Then each device sends only its
 part of the sum over the far links.
 
@@ -30,7 +30,7 @@ columns.
 |---|---|---|
 | value | the gradient of all rows, and its norm, laid out as above | |
 | far | a device sends over rep: 2 (R−1)/R · V/S bytes at most, and 32 bytes more for single numbers | 120 + 32 bytes |
-| near | over shard: gather `w`, reduce-scatter the gradient; a device sends at most 2 (S−1)/S · V bytes, and 32 bytes more for single numbers | 720 + 32 bytes |
+| near | over shard: gather `w`, reduce-scatter the gradient; a device sends at most 2 (S−1)/S · V bytes in these two, and 32 bytes in all-reduces of single numbers | 720 + 32 bytes |
 
 So a device has to sum the gradients of all M micro-batches before it sends any gradient.
 

@@ -31,7 +31,7 @@ differentiates the sum of (h − y)² over all devices' rows.
 | check | rule |
 |---|---|
 | `buckets`: order | every gradient once, in the order in which they become ready |
-| `buckets`: size | at most `cap` bytes per bucket (a tensor above `cap` is alone); at most one bucket more than necessary |
+| `buckets`: size | at most `cap` bytes per bucket (a tensor above `cap` is alone); at most one bucket more than the fewest possible |
 | `bucketed_grads`: value | gradients over all rows, for float32 and bfloat16 inputs |
 | what is sent | one all-reduce per bucket, of that bucket's gradients; at most 2 (N−1)/N bytes for each byte of gradient |
 | overlap | on v5e:2x4, profile *ideal*: all buckets but the last overlap matmuls for at least 70% of the buckets' time |
@@ -196,7 +196,7 @@ def buckets_order(seen):
 
 @exercise.check(cases, points=0.5, public=True, after=buckets_order)
 def buckets_size(seen):
-    """buckets: each bucket is within the cap, and there is at most one bucket more than necessary"""
+    """buckets: each bucket is within the cap, and there is at most one bucket more than the fewest possible"""
     complain(seen, lambda args, got, want: problem_of_size(**args, found=got, least=len(want)))
 
 

@@ -33,7 +33,7 @@ row. The loss is the **mean** of these B sums. The grader takes gradients with `
 
 Allowed: `lax.scan`, `jax.checkpoint`, `jax.custom_vjp`, keeping activations, and all-reduces of single numbers.
 
-**Symbols.** L layers, D width, B rows in the batch, N devices along dp. The questions call N X.
+**Symbols.** L layers, D width, B rows in the batch, N devices along dp (in the questions: X).
 
 **Small case.** L=6, D=40, dp=4. A layer has 6400 bytes; a device owns 1600 of these bytes. In a gather a device sends
 1600 bytes in each of three hops: 4800 bytes. A reduce-scatter sends 4800 bytes, too. A step has two gathers and one

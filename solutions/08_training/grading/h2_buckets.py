@@ -99,7 +99,7 @@ def buckets_order(seen):
 
 @exercise.check(cases, points=0.5, public=True, after=buckets_order)
 def buckets_size(seen):
-    """buckets: each bucket is within the cap, and there is at most one bucket more than necessary"""
+    """buckets: each bucket is within the cap, and there is at most one bucket more than the fewest possible"""
     complain(seen, lambda args, got, want: problem_of_size(**args, found=got, least=len(want)))
 
 
@@ -326,7 +326,7 @@ def buckets_frozen_too(tensors, cap):
     return filled(ready([[name, size, True] for name, size, _ in tensors]), cap)
 
 
-@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary")
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than the fewest possible")
 def buckets_room_for_frozen(tensors, cap):
     """You kept room for frozen tensors, so buckets are sent half empty. Count only tensors that get a gradient."""
     trainable = {name for name, _, trains in tensors if trains}
@@ -450,7 +450,7 @@ def buckets_larger_one_joined(tensors, cap):
     return found
 
 
-@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary")
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than the fewest possible")
 def buckets_tied_counted_twice(tensors, cap):
     """You counted the bytes of a tied tensor once for each of its uses. It is sent once: count its bytes once."""
     size = {}
@@ -473,13 +473,13 @@ def buckets_larger_one_with_others(tensors, cap):
     return found
 
 
-@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary")
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than the fewest possible")
 def buckets_never_full(tensors, cap):
     """You begin a new bucket if the next tensor makes a bucket exactly full. A bucket may hold exactly `cap` bytes."""
     return filled(ready(tensors), cap - 1)
 
 
-@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than necessary")
+@exercise.misconception(of=buckets, fails=buckets_size, breaks="at most one bucket more than the fewest possible")
 def buckets_of_one(tensors, cap):
     """You sent each tensor alone, so each tensor has its own overhead. Fill the buckets."""
     return [[name] for name, _ in ready(tensors)]
