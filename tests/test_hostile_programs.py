@@ -38,6 +38,9 @@ KINDS = {
     "branch on the number of calls", "more kept than needed",
 }  # fmt: skip
 
+# To grade one program of M2 takes 30 s of CPU time.
+SLOW = {"m2_train_step": [pytest.mark.slow, pytest.mark.by_hand]}
+
 
 @dataclass(frozen=True)
 class Program:
@@ -80,7 +83,7 @@ def programs(*, honest: bool) -> list[Program]:
 
 
 def first_of_each_kind() -> list[Program]:
-    """Return the first attack of each kind. The tests of the other attacks are slow tests."""
+    """Return the first attack of each kind. The tests of the other attacks are slow tests, or run by hand."""
     return list({attack.header["kind"]: attack for attack in reversed(programs(honest=False))}.values())
 
 
@@ -88,7 +91,12 @@ def params(*, honest: bool) -> list[Any]:
     first = first_of_each_kind()
     attacked = {attack.exercise for attack in first}
     return [
-        pytest.param(p, marks=() if (p.exercise in attacked if honest else p in first) else pytest.mark.slow)
+        pytest.param(
+            p,
+            marks=()
+            if (p.exercise in attacked if honest else p in first)
+            else SLOW.get(p.exercise, [pytest.mark.slow]),
+        )
         for p in programs(honest=honest)
     ]
 
