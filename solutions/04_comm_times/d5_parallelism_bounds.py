@@ -129,7 +129,7 @@ def fsdp_least_batch(chip, N, T):
 @exercise.number(
     points=0.4,
     unit="chip",
-    params={"chip": ["v4p", "v5p"], "D": [4096, 5120, 8192], "F": [14336, 18432, 20480, 28672, 53248]},
+    params={"chip": ["v4p", "v5p"], "D": [4096, 5120, 8192], "F": [14336, 18432, 21504, 28672, 53248]},
     model=BOOK + "; M = 1",
     hints=[
         "Which time shrinks with more tensor-parallel chips, and which does not?",

@@ -593,12 +593,6 @@ exercise.scenario(dcn_least_batch, lambda chip, dcn, P, n: slice_of(chip, n), pu
 
 
 @exercise.misconception(of=tensor_most_chips)
-def tensor_rounded(**params):
-    """You rounded. The question asks for the number that is not rounded."""
-    return math.floor(tensor_most_chips(**params))
-
-
-@exercise.misconception(of=tensor_most_chips)
 def tensor_rounded_to_a_power(**params):
     """You rounded to a power of two. The question asks for the number that is not rounded."""
     return 2 ** math.floor(math.log2(tensor_most_chips(**params)))
