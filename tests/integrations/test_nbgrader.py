@@ -977,13 +977,19 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 def browse(url: str) -> str:
-    """Return a page as a browser shows it, after its scripts have run."""
+    """Return a page as a browser shows it, after its scripts have run.
+
+    On a busy machine Chromium sometimes ends without an error before it prints the page, so it starts again.
+    """
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    done = subprocess.run(
-        [str(CHROMIUM), *flags, "--virtual-time-budget=15000", "--dump-dom", url],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
-    return done.stdout
+    for _ in range(5):
+        done = subprocess.run(
+            [str(CHROMIUM), *flags, "--virtual-time-budget=15000", "--dump-dom", url],
+            capture_output=True, text=True, timeout=120, check=True,
+        )  # fmt: skip
+        if done.stdout:
+            return done.stdout
+    raise AssertionError("Chromium printed no page")
 
 
 @contextmanager
