@@ -59,8 +59,8 @@ sum_cases = exercise.cases(
 order_cases = exercise.cases(
     reshard_plan,
     public=[
-        {"src": ("x", "z", None), "unreduced": ("y",), "dst": ("z", None, "y"), **START},
         {"src": ("x", None, "y"), "unreduced": (), "dst": (None, "z", "x"), **START},
+        {"src": ("y", "z", None), "unreduced": ("x",), "dst": ("z", None, "x"), **START},
         {"src": ("z", None, None), "unreduced": ("y",), "dst": (None, "x", "y"), **START},
     ],
     hidden=lambda rng: drawn(rng, 60, lambda kinds: len(kinds) == 3),
