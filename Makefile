@@ -1,4 +1,4 @@
-# `make demo` and `make test` do all the setup on a fresh machine. `make test-all` runs everything.
+# `make demo` and `make test` do all the setup on a fresh machine. `make test-all` also runs the slow tests.
 PYTHON ?= python3
 JOBS ?= 2
 # Numbers of parallel tests and of exercises that are proved in parallel; more than two, because they also wait.

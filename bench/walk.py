@@ -109,7 +109,7 @@ def main() -> None:
     course = find_course(ROOT)
     works = {"d7_bus_bandwidth": one_answer(course, "d7_bus_bandwidth"), "c3_contracting": CHEN.read_text()}
     with tempfile.TemporaryDirectory() as folder:
-        # With an empty cache, the canary runs before the counting begins. Otherwise the workers would start during it.
+        # With an empty cache, the grader first grades its own solutions (the canary), so workers start before the count.
         os.environ["XDG_CACHE_HOME"] = folder
         for name, text in works.items():
             show(name, walked(course, name, text, Path(folder, name)), functions)

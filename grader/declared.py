@@ -135,7 +135,9 @@ def sizes(name: str, value: Mapping[str, Size], mesh: Mapping[str, int]) -> dict
     for dim, size in value.items():
         for axis in size.axes if isinstance(size, AxisSize) else ():
             if axis not in mesh:
-                problem = f"dimension {dim} has the size {size}, but the mesh {dict(mesh)} has no axis {axis!r}"
+                problem = (
+                    f"the size of dimension {dim}, {size}, uses the axis {axis!r}, but the mesh {dict(mesh)} lacks it"
+                )
                 raise AuthorError(f"{name}: {problem}")
     return sizes_on(mesh, value)
 

@@ -93,7 +93,7 @@ class Found:
         return "\n".join([*lines, *map(str, self.gains)])
 
 
-# -- programs that run a fake in timing calls --------------------------------------------------
+# -- programs that do other work in timing calls ----------------------------------------------
 
 When = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]
 

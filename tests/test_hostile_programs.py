@@ -38,8 +38,7 @@ KINDS = {
     "branch on the number of calls", "more kept than needed",
 }  # fmt: skip
 
-# To grade one program of M2 takes 30 s of CPU time.
-SLOW = {"m2_train_step": [pytest.mark.slow, pytest.mark.by_hand]}
+BY_HAND = {"m2_train_step"}  # To grade one program takes 30 s of CPU time.
 
 
 @dataclass(frozen=True)
@@ -90,15 +89,13 @@ def first_of_each_kind() -> list[Program]:
 def params(*, honest: bool) -> list[Any]:
     first = first_of_each_kind()
     attacked = {attack.exercise for attack in first}
-    return [
-        pytest.param(
-            p,
-            marks=()
-            if (p.exercise in attacked if honest else p in first)
-            else SLOW.get(p.exercise, [pytest.mark.slow]),
-        )
-        for p in programs(honest=honest)
-    ]
+
+    def marks(program: Program) -> list[pytest.MarkDecorator]:
+        if program.exercise in attacked if honest else program in first:
+            return []
+        return [pytest.mark.slow, *([pytest.mark.by_hand] if program.exercise in BY_HAND else [])]
+
+    return [pytest.param(program, marks=marks(program)) for program in programs(honest=honest)]
 
 
 @pytest.fixture(scope="module")

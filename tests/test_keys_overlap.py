@@ -1,6 +1,6 @@
 """The answers of module 06. The tests derive each answer in a second way.
 
-The answers take the longer of a hop and a matmul. The tests simulate when the core and the link are busy in each
+In the answers, a round takes as long as the longer of its hop and its matmul. The tests simulate when the core and the link are busy in each
 round. Bytes and hops come from messages moved over wires (``network.py``).
 """
 

@@ -187,7 +187,7 @@ def round_the_ring(n: int, first: Callable[[int], str]) -> int:
 
 
 def shuffled_run(programs: list, rng: random.Random) -> list[int]:
-    """Run the ranks in random order by I4's rules, and return the ranks that never end."""
+    """Run the ranks in random order by the rules of exercise I4, and return the ranks that never end."""
     at, sent, taken = [0] * len(programs), {}, set()
     while True:
         here = {r: program[at[r]] for r, program in enumerate(programs) if at[r] < len(program)}

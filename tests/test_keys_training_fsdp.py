@@ -177,7 +177,9 @@ def numbers(answer: Any) -> Iterator[tuple[tuple[str, ...], float]]:
 
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=lambda q: q.name)
 def test_answer_agrees_with_a_second_derivation(question: Question):
-    rel = 1e-2 / 2 if question.name == "mixed_layer_time" else 1e-9  # a mean of 200 layers may be off by one layer
+    rel = (
+        1e-2 / 2 if question.name == "mixed_layer_time" else 1e-9
+    )  # the simulated mean of 200 layers may differ by one layer's time
     for params in question.variants():
         due, found = dict(numbers(KEYS[question.name](**params))), dict(numbers(question(**params)))
         assert found == pytest.approx(due, rel=rel), params

@@ -20,11 +20,8 @@ from tests.rewriting import written_again
 PROGRAMS = 20
 LEAST = 40  # styles that change some text of an exercise
 TIMED = ["f2", "h2"]
-BY_HAND = [
-    "f1",
-    "f3",
-    "m2",
-]  # F1 and F3 resemble F2, and a program of M2 takes 30 s: python -m tests.rewrites --only m2
+# F1 and F3 resemble F2, and a program of M2 takes 30 s of CPU time. By hand: python -m tests.rewrites --only m2
+BY_HAND = ["f1", "f3", "m2"]
 MAPPED = "return jax.shard_map(lambda a: {}, mesh=mesh, in_specs=P('x'), out_specs={})(a)"
 # For each rewrite: the last line of a task, and a type that the rewritten program must have. U is unreduced, R is
 # reduced.

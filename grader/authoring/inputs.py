@@ -51,8 +51,8 @@ def tame_dims(call: Call) -> Iterator[str]:
     for (dim, mesh), size in hidden.items():
         if size % 2 == 0 and public[dim, mesh] % 2:
             yield (
-                f"{call.task.name}: on the mesh {dict(mesh)}, the size of {dim} on a device is odd with dims, but "
-                f"even with hidden_dims; choose {dim} in hidden_dims so that this size is odd"
+                f"{call.task.name}: on the mesh {dict(mesh)}, a device's part of {dim} has an odd size for `dims`, but "
+                f"an even size for `hidden_dims`; change {dim} in `hidden_dims` so that the part's size is odd"
             )
     for dim in dict.fromkeys(dim for dim, _ in hidden):
         if not any(size % 2 for (d, _), size in hidden.items() if d == dim):

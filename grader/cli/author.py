@@ -100,7 +100,10 @@ def verify(
     seeds: Seeds = 1,
     no_store: NoStore = False,
     rules: Annotated[
-        bool, typer.Option("--rules", help="only list each rule of a statement, with the misconceptions that break it")
+        bool,
+        typer.Option(
+            "--rules", help="prove nothing; list each rule of the statements, with the misconceptions that break it"
+        ),
     ] = False,
     course: CourseOption = None,
     as_json: AsJson = False,

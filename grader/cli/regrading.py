@@ -141,7 +141,7 @@ def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = (
     # Two spellings that were set aside may be two students.
     one_name = (name for name in aside if spellings[looks(name)] == 1)
     reported = names_in(to)
-    # A case may have a name that no report can have. The staff may have renamed this submission.
+    # A submission that needs review may have a name that no report can have. The staff may have renamed it since.
     there = {looks(name): name for name in (*here, *one_name, *reported) if is_a_name(name)}
     # Older versions kept two reports for two names that look alike, such as "ann lee" and "ann  lee".
     there |= {composed(name): name for name in reported}

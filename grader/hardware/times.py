@@ -110,7 +110,7 @@ def all_reduce_time(
     Args:
         sharp: True if the switch adds the arrays (SHARP), so each device sends its array once. Only for "switch".
 
-    All other arguments and the source are as in ``all_gather_time``.
+    All other arguments, and the source of the formula, are as in ``all_gather_time``.
     """
     if sharp and topology != "switch":
         raise ValueError(

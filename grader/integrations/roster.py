@@ -89,7 +89,7 @@ class Roster:
             if not (student := row.get("id", "")):
                 raise CourseError(f"{self.path}:{number}: no id")
             if not is_a_name(student):
-                raise CourseError(f"{self.path}:{number}: {readable(student)} is no id; write {A_NAME}")
+                raise CourseError(f"{self.path}:{number}: {readable(student)} cannot be an id; write {A_NAME}")
             if first := rows.get(looks(student)):
                 raise CourseError(
                     f"{self.path}:{first[0]} and {number}: the ids {first[1][1]} and {student} look alike; "

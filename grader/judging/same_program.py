@@ -263,9 +263,10 @@ class _Matching:
     def pad(self, one: Operation, two: Operation) -> str:
         """Compare pads, and return the difference as text, or ''.
 
-        In each dimension, the amounts of padding before and after the array must fit (see ``fits``). If only one of
-        them fits, the result's size must fit. For example, ``x`` has N rows, and the transpose of ``x[:8]`` adds 0 rows
-        before and N - 8 rows after. The result has N rows. Here 0 and N fit, but N - 8 does not.
+        In each dimension, the two programs' amounts of padding before the array must fit (see ``fits``), and so must
+        the amounts after the array. If only one of them fits, the result's size must fit. For example, ``x`` has N
+        rows, and the transpose of ``x[:8]`` adds 0 rows before and N - 8 rows after. The result has N rows. Here 0 and
+        N fit, but N - 8 does not.
         """
         amounts = [_by_name(op.attributes) for op in (one, two)]
         wholes = [program.values[op.results[0]].shape for op, program in self.both(one, two)]

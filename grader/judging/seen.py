@@ -254,7 +254,9 @@ def _paired(ask: Ask, timed: Observation, judged: Answered) -> Finding:
 
 
 def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:
-    """Return the answer for the small call of the timing call ``ask``. The grader judges the small call's values.
+    """Return the answer for the small call of the timing call ``ask``.
+
+    The small call is the same task with small arrays. The grader judges its values.
 
     Raises LookupError if ``answered`` lacks this answer, although every plan with a timing call also has its small
     call.

@@ -43,7 +43,7 @@ class Travelled(BaseModel):
                 "a ring needs one row before the first round and one row after each, with one entry for each device"
             )
         if not all(source is None or 0 <= source < devices for row in held for source in row):
-            raise ValueError("data started on a device that the mesh does not have")
+            raise ValueError("a source of data is a device that the mesh does not have")
         if not set(self.rounds.axes) <= set(self.mesh):
             raise ValueError("the route follows an axis that the mesh does not have")
         return self
@@ -63,7 +63,7 @@ class Worked(BaseModel):
         for work in itertools.chain.from_iterable(ticks):
             _check_work(work, len(self.ticks.arguments), devices)
         if not set(self.ticks.axes) <= set(self.mesh):
-            raise ValueError("the pipeline follows an axis that the mesh does not have")
+            raise ValueError("the pipeline runs along an axis that the mesh does not have")
         return self
 
 

@@ -92,8 +92,8 @@ round 1             2 shards, 2,860 us         a hop each way
 round 2             as round 1                 as round 1
 ```
 
-The times are the compiler's own counts of cycles, divided by 1.5 GHz. By these counts the matmuls of its ring take
-12,146 us in all. The matmuls of the ring that you write here take 9,605 us
+The times are the compiler's own counts of cycles, divided by 1.5 GHz. By these counts the matmuls of the compiler's own ring
+take 12,146 us in all. The matmuls of the ring that you write here take 9,605 us
 (`shardlings chip f1 --on v5e:2x4 --solution`).
 
 **In real systems.** This is a "collective matmul". XLA calls it a "windowed einsum". An

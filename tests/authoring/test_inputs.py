@@ -46,11 +46,11 @@ def test_values_that_cannot_be_drawn_are_reported() -> None:
     [
         ({"I": 3 * axis("x"), "J": 5}, []),
         ({"I": axis("x"), "J": 5}, []),
-        ({"I": 2 * axis("x"), "J": 5}, ["f: on the mesh {'x': 4, 'y': 2}, the size of I on a device is odd with dims, but even with hidden_dims; choose I in hidden_dims so that this size is odd", "f: on the mesh {'x': 2, 'y': 4}, the size of I on a device is odd with dims, but even with hidden_dims; choose I in hidden_dims so that this size is odd", "f: on every mesh, the size of I on a device is even with hidden_dims; choose I in hidden_dims so that this size is odd"]),
+        ({"I": 2 * axis("x"), "J": 5}, ["f: on the mesh {'x': 4, 'y': 2}, a device's part of I has an odd size for `dims`, but an even size for `hidden_dims`; change I in `hidden_dims` so that the part's size is odd", "f: on the mesh {'x': 2, 'y': 4}, a device's part of I has an odd size for `dims`, but an even size for `hidden_dims`; change I in `hidden_dims` so that the part's size is odd", "f: on every mesh, the size of I on a device is even with hidden_dims; choose I in hidden_dims so that this size is odd"]),
         ({"I": axis("x"), "J": 4}, []),
         ({"I": axis("x"), "J": axis("x")}, ["f: two hidden dimensions have equal sizes; give different sizes"]),
         ({"I": axis("x"), "J": 4 * axis("x")}, []),
-        ({"I": 3 * axis("x") * axis("x"), "J": 5}, ["f: on the mesh {'x': 4, 'y': 2}, the size of I on a device is odd with dims, but even with hidden_dims; choose I in hidden_dims so that this size is odd", "f: on the mesh {'x': 2, 'y': 4}, the size of I on a device is odd with dims, but even with hidden_dims; choose I in hidden_dims so that this size is odd", "f: on every mesh, the size of I on a device is even with hidden_dims; choose I in hidden_dims so that this size is odd"]),
+        ({"I": 3 * axis("x") * axis("x"), "J": 5}, ["f: on the mesh {'x': 4, 'y': 2}, a device's part of I has an odd size for `dims`, but an even size for `hidden_dims`; change I in `hidden_dims` so that the part's size is odd", "f: on the mesh {'x': 2, 'y': 4}, a device's part of I has an odd size for `dims`, but an even size for `hidden_dims`; change I in `hidden_dims` so that the part's size is odd", "f: on every mesh, the size of I on a device is even with hidden_dims; choose I in hidden_dims so that this size is odd"]),
     ],
 )  # fmt: skip
 def test_hidden_sizes_that_follow_the_mesh_are_checked_on_each_mesh(hidden: dict[str, Any], told: list[str]) -> None:

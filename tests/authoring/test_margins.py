@@ -286,7 +286,7 @@ def test_a_known_number_of_collectives_needs_a_misconception_beyond_it(declared:
 def test_an_exact_number_of_collectives_needs_a_misconception_that_differs(declared: Problems) -> None:
     exact = TIMES.replace("expect_at_most", "expect_collectives")
     assert declared(exact, SEVERAL, BUDGET="1") == []
-    # The misconception zeroed has no all-gather, and a different check fails it.
+    # The misconception ``zeroed`` has no all-gather, and fails a different check.
     assert declared(exact, BUDGET="1") == []
     assert declared(exact.replace("after=value", "after=[]"), BUDGET="1")[-1] == (
         f"gathers on (x=4) with I=8, J=3: expect_collectives (all_gather over x) asks for 1, {MEND}"

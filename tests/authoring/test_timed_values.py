@@ -120,7 +120,7 @@ def test_values_must_be_judged_at_all_sizes_of_a_timed_program(tmp_path: Path) -
 
 
 def test_a_check_of_a_timed_program_must_come_after_a_check_of_values(tmp_path: Path) -> None:
-    """The grader adds only the first check of the small call to ``after``. Here that check judges no values."""
+    """A timing check's ``after`` gets only the first check of the small call. Here that check judges no values."""
     found = problems(tmp_path, SENT, CLOSE)
     assert found == [WHERE.format(88, 13, INDEPENDENT.format(name)) for name in ("gathers", "both")]
 

@@ -248,7 +248,7 @@ def test_a_hidden_block_that_is_even_where_the_public_one_is_odd_is_reported(tmp
     call = course.exercise("x1_gather").checks["value"].call
     assert isinstance(call, Call)
     assert next(inputs.tame_dims(call)) == (
-        "gather: on the mesh {'x': 4}, the size of I on a device is odd with dims, but even with hidden_dims; choose I in hidden_dims so that this size is odd"
+        "gather: on the mesh {'x': 4}, a device's part of I has an odd size for `dims`, but an even size for `hidden_dims`; change I in `hidden_dims` so that the part's size is odd"
     )
 
 

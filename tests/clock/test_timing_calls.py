@@ -79,7 +79,7 @@ def test_a_timing_call_is_traced_without_data_or_hidden_cases(tmp_path: Path) ->
 
 
 def test_arrays_of_paper_size_on_a_slice_of_256_chips_are_traced_and_judged(tmp_path: Path) -> None:
-    """The array has 8 GiB on 256 chips. Other calls have eight devices and are refused beyond 1 GiB."""
+    """The array has 8 GiB in all, on 256 chips. Other calls have eight devices and are refused beyond 1 GiB."""
     course = timed(tmp_path)
     small, large = (answered(ask) for ask in asks(course))
     seen = small.finding.observation

@@ -118,7 +118,7 @@ def no_such(rng, shape, capp):
         ({"static": {"cap": 3}, "hidden_static": {"cap": object}}, "hidden_static cap is the type object, which cannot be sent to the learner's process: is of type type"),
         ({"static": {"cap": 3}, "hidden_static": [3]}, '`hidden_static` is the list [3], not a dict such as {"dim": 0}'),
         ({"hidden_stati": {"cap": 3}}, "f: argument hidden_stati['cap'] is the int 3, not an array such as normal(\"I\", \"J\"); did you mean 'hidden_static'?"),
-        ({"dims": {"I": axis("z")}}, "dims: dimension I has the size axis('z'), but the mesh {'x': 4, 'y': 2} has no axis 'z'"),
+        ({"dims": {"I": axis("z")}}, "dims: the size of dimension I, axis('z'), uses the axis 'z', but the mesh {'x': 4, 'y': 2} lacks it"),
         ({"dims": {"I": 0 * axis("x")}}, "dims: dimension I has the size 0 * axis('x'); write a positive multiple such as 4 * axis(\"x\")"),
         ({"a": normal("I", spec=("y",)), "dims": {"I": 3 * axis("x")}}, "a: dimension I = 6 in dims cannot be cut into 4 equal parts on the mesh {'x': 2, 'y': 4}"),
         ({"a": normal("I", spec=("x",)), "dims": {"I": axis("x")}, "hidden_dims": {"I": axis("y")}}, "a: dimension I = 2 in hidden_dims cannot be cut into 4 equal parts on the mesh {'x': 4, 'y': 2}"),

@@ -118,7 +118,7 @@ def test_rosters_saved_by_spreadsheets_are_read(text: str, tmp_path: Path) -> No
         ("name,mail\n", r"plain roster may have the columns id, name, email, section, extension$"),
         ("id\nada\nADA\n", r"r\.csv:2 and 3: the ids ada and ADA look alike; keep one line, or change an id"),
         ("id\nfinn\n\n\ufb01nn\n", r"r\.csv:2 and 4: the ids finn and \ufb01nn look alike"),
-        ("id\nada\nbo\u200b\n", r"r\.csv:3: bo\\u200b is no id; write at most 100 visible characters"),
+        ("id\nada\nbo\u200b\n", r"r\.csv:3: bo\\u200b cannot be an id; write at most 100 visible characters"),
         ("id,name\n,Ada\n", r"r\.csv:2: no id"),
         ('id,name\nada,"open\nbob,x\n', r"r\.csv:2: the line is not CSV \(unexpected end of data\); check its quotes"),
         ('id,name\nada,"open\nbob,x"\n', r"r\.csv:2: a cell in quotes continues until line 3; check the quotes"),

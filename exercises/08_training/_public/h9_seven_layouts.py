@@ -228,7 +228,7 @@ def right(*schemes):
 
 @exercise.helper
 def budget(seen, *kinds, x=None, y=None, parts="x", again="x"):
-    """Require the given numbers for each layer along x and y, by the given collectives or hop by hop. The devices
+    """Require that each layer sends the given numbers along x and y, by the given collectives or hop by hop. The devices
     along `parts` share each matmul. `x` and `y` hold the numbers that right and wrong programs send. A wrong program does the matmuls
     of all devices along `again`."""
     L, B, E = seen.dims["L"], seen.dims["B"], seen.dims["E"]

@@ -176,7 +176,7 @@ def _times_apart(about: OnChip) -> Iterator[str]:
     for kind, share in line.shares().items():
         other = shares.get(kind)
         if other is not None and abs(share.part - other.part) > PART_APART:
-            parts = f"{share.part:.0%} in the compiler's order, {other.part:.0%} in the clock's order"
+            parts = f"{share.part:.0%} in the compiler's order, {other.part:.0%} in the order of the grader's clock"
             yield f"overlapped part of {kind}: {parts}"
 
 

@@ -385,7 +385,7 @@ def tensor_halved(**params):
 
 @exercise.misconception(of=mixed_least_batch)
 def mixed_as_fsdp(chip, N, F):
-    """Your answer is the bound of FSDP alone. Tensor parallelism divides the weights that travel by Y."""
+    """Your answer is the bound of FSDP alone. With tensor parallelism only 1/Y of the weights travels."""
     return link_intensity(chip) / 2
 
 
@@ -505,7 +505,7 @@ def mixed_alone(chip, N, F):
 
 @exercise.misconception(of=mixed_least_batch)
 def mixed_three_axes_fsdp(chip, N, F):
-    """Your answer is the bound of FSDP alone on three axes. Tensor parallelism divides the weights that travel by Y."""
+    """Your answer is the bound of FSDP alone on three axes. With tensor parallelism only 1/Y of the weights travels."""
     return link_intensity(chip) / 3
 
 

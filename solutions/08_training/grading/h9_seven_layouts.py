@@ -63,7 +63,7 @@ def right(*schemes):
 
 @exercise.helper
 def budget(seen, *kinds, x=None, y=None, parts="x", again="x"):
-    """Require the given numbers for each layer along x and y, by the given collectives or hop by hop. The devices
+    """Require that each layer sends the given numbers along x and y, by the given collectives or hop by hop. The devices
     along `parts` share each matmul. `x` and `y` hold the numbers that right and wrong programs send. A wrong program does the matmuls
     of all devices along `again`."""
     L, B, E = seen.dims["L"], seen.dims["B"], seen.dims["E"]
@@ -225,7 +225,7 @@ def activations_in_hops(a, ws, *, mesh, scheme):
 
 @exercise.alternative(of=hides_behind)
 def hides_behind_by_table(act, weight, hops):
-    """Handle the axes that cut W and the batch first, then the other axes case by case."""
+    """First handle the axes that cut both W and the batch, then each other axis by its case."""
     between = ["nothing", "own product"][hops]
     rows, cols = act
     found = [["all_gather", "W", axis, "other layers"] for axis in weight if axis and axis == rows]

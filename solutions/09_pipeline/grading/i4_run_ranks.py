@@ -270,7 +270,7 @@ def _run(
 
 
 def ends(*mistakes):
-    """Return a function for `gives`. It requires that the ended operations are those of a run with one of these mistakes.
+    """Return a function for `gives`. The function requires that the same operations ended as in a run with one of the mistakes.
 
     It tries several orders in which a program may visit the ranks. If the right operations end, the order must be right, too.
     """

@@ -1251,8 +1251,7 @@ def whole_everywhere(params, x, y, *, mesh):
 
 
 def gathered_over_tp(axis):
-    """Return a gather over tp for a device that computes the whole gradient: the backward pass keeps the device's own
-    part."""
+    """Return a gather over tp whose backward pass keeps the device's own part: each device has the whole gradient."""
     whole = jax.custom_vjp(lambda part: jax.lax.all_gather(part, "tp", axis=axis, tiled=True))
 
     def back(_, ct):

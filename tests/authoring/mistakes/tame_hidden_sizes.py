@@ -1,5 +1,5 @@
 # Mistake: hidden sizes are easier than public ones
-# Message: tame_hidden_sizes: on the mesh {'x': 4, 'y': 2}, the size of I on a device is odd with dims, but even with hidden_dims; choose I in hidden_dims so that this size is odd
+# Message: tame_hidden_sizes: on the mesh {'x': 4, 'y': 2}, a device's part of I has an odd size for `dims`, but an even size for `hidden_dims`; change I in `hidden_dims` so that the part's size is odd
 """# Gather
 
 Every device gets the whole of A.

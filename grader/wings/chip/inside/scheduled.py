@@ -156,7 +156,7 @@ class _BodyReading:
     numbers: Numbers
     shape_of: Mapping[str, str]
     level: int
-    # The numbers of started collectives. A key is the name to which the instruction at a collective's end refers.
+    # Name of the instruction to which the end of a collective refers -> number of the collective.
     under_way: dict[str, int] = field(default_factory=dict)
 
     def arrays(self, one: Line) -> list[str]:
