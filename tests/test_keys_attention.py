@@ -92,7 +92,7 @@ def slots_sent(S: int, D: int, k: int, room: int, N: int) -> float:
     return there + home
 
 
-def width_that_hides(chip: str, N: int, matrices: int) -> float:
+def width_that_overlaps(chip: str, N: int, matrices: int) -> float:
     """Return the F at which the matmuls take as long as the two all-to-alls. Their time is that of the busiest wire."""
     rows, D = 1000, 512
     exchanges = sum(wire_seconds(2 * N * rows * D, N, chip) for _ in ("there", "back"))
@@ -102,8 +102,8 @@ def width_that_hides(chip: str, N: int, matrices: int) -> float:
 
 KEYS = {
     "moe_bytes": slots_sent,
-    "moe_hides_from": width_that_hides,
-    "ring_hides_from": rows_that_hide,
+    "moe_overlaps_from": width_that_overlaps,
+    "ring_overlaps_from": rows_that_hide,
     "stripes_save": stripes_gain,
     "cache_read_time": cache_seconds,
     "merge_time": lambda chip, B, X: all_reduce_seconds(4 * (B * 64 * 32 + B * 64), X, chip),

@@ -121,7 +121,7 @@ def step(**drawn: int) -> float:
     return forward + time["rows"] + time["keys"] + max(backward, time["gradients"])
 
 
-def hides_from(T: int, D: int) -> float:
+def overlaps_from(T: int, D: int) -> float:
     """Return the tokens per device at which the backward matmuls take as long as the all-reduce of the gradients.
 
     Both times are linear in the number of tokens, so traces with two numbers give the answer.
@@ -143,7 +143,7 @@ KEYS: dict[str, Callable[..., Any]] = {
         "long": step(T=long, b=1, **drawn),
     },
     "block_bottleneck": lambda chip, **drawn: max(times_of(**drawn).items(), key=lambda item: item[1])[0],
-    "block_hides_from": lambda chip, **drawn: hides_from(**drawn),
+    "block_overlaps_from": lambda chip, **drawn: overlaps_from(**drawn),
 }
 
 

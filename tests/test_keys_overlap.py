@@ -117,12 +117,12 @@ def halves_one_direction(B: int, D: int, X: int, Y: int) -> float:
 
 KEYS: dict[str, Callable[..., float]] = {
     "ag_matmul_bytes": lambda B, D, X, Y: sent_forwards(gathered("one_way_ring", Y, 2 * (B // X) * D)),
-    "ag_matmul_hides_from": lambda chip, Y: bound(lambda F: hides(chip, Y, F, 2)),
+    "ag_matmul_overlaps_from": lambda chip, Y: bound(lambda F: hides(chip, Y, F, 2)),
     "ag_matmul_time": lambda chip, B, D, F, G, Y: sum(
         gather_ring(Y, *hop_and_product(chip, B, D, columns, Y)) for columns in (F, G)
     ),
     "matmul_rs_bytes": lambda B, F, D, X, Y: sent_forwards(gathered("one_way_ring", Y, 4 * (B // X) * D)),
-    "matmul_rs_hides_from": lambda chip, Y: bound(lambda F: hides(chip, Y, F, 4)),
+    "matmul_rs_overlaps_from": lambda chip, Y: bound(lambda F: hides(chip, Y, F, 4)),
     "matmul_rs_time_saved": scatter_saved,
     "both_ways_bytes": halves_one_direction,
     "both_ways_most_chips": lambda chip, N: 20 * N / bound(lambda columns: hides(chip, 1, columns, 2 / 2)),

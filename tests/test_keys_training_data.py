@@ -103,7 +103,7 @@ def near_then_far(chip: str, M: int, R: int) -> float:
 
 KEYS: dict[str, Callable[..., float]] = {
     "ddp_loss": averaged,
-    "ddp_unhidden": lambda chip, M, T, N: (
+    "ddp_exposed": lambda chip, M, T, N: (
         training_flops(1e6 * M, T) / CHIPS[chip].bf16 + seconds("all_reduce", N, 2e6 * M, chip)
     ),
     "best_bucket": searched,

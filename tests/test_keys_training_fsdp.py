@@ -254,7 +254,7 @@ def test_collectives_that_can_overlap_match_the_programs_dependences(scheme: int
     talk = [i for i, (eqn, _) in enumerate(found) if eqn.primitive.name in ("all_gather", "reduce_scatter")]
     each = len(talk) // layers
     act, weight = SCHEMES[scheme]
-    told = TASKS["hides_behind"].fn(act=act, weight=weight, hops=False)
+    told = TASKS["overlaps_with"].fn(act=act, weight=weight, hops=False)
     assert len(told) == each and len(talk) == layers * each
     for i, (kind, array, axis, place) in zip(talk[each : 2 * each], told, strict=True):
         eqn, before = found[i]
@@ -274,4 +274,4 @@ def test_each_permute_can_overlap_with_a_part_of_its_own_matmul(scheme: int):
     assert len(hops) == 3
     assert all(beside(found, i) for i in hops)
     act, weight = SCHEMES[scheme]
-    assert [c[3] for c in TASKS["hides_behind"].fn(act=act, weight=weight, hops=True)] == ["own product"]
+    assert [c[3] for c in TASKS["overlaps_with"].fn(act=act, weight=weight, hops=True)] == ["own product"]

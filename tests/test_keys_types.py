@@ -193,11 +193,11 @@ def test_gradient_bytes_are_those_of_the_hops():
         assert TASKS["gradient_bytes"](**case) == due
 
 
-def test_columns_to_hide_is_where_matmul_and_all_reduce_times_cross():
-    for drawn in QUESTIONS["columns_to_hide"].variants():
+def test_columns_to_overlap_is_where_matmul_and_all_reduce_times_cross():
+    for drawn in QUESTIONS["columns_to_overlap"].variants():
         X, rows, I, chip = drawn["X"], drawn["S"] * drawn["B"], drawn["I"], drawn["chip"]
         reduce = all_reduce_time(2 * rows * I, X, chip)
-        least = QUESTIONS["columns_to_hide"](**drawn)
+        least = QUESTIONS["columns_to_overlap"](**drawn)
         product = [matmul_time(2 * rows * I * (least * more / X), chip) for more in (0.999, 1.001)]
         assert product[0] < reduce < product[1]
 

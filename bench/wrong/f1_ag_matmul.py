@@ -247,7 +247,7 @@ def hop_for_each_shard(B, D, X, Y):
 
 
 def own_columns(chip, Y):
-    """ag_matmul_hides_from: ag_hides_per_device"""
+    """ag_matmul_overlaps_from: ag_overlaps_per_device"""
     return CHIPS[chip].bf16 / CHIPS[chip].ici
 
 

@@ -207,7 +207,7 @@ def running_sums_in_bfloat16(B, F, D, X, Y):
 
 
 def columns_of_one_device(chip, Y):
-    """matmul_rs_hides_from: rs_hides_per_device"""
+    """matmul_rs_overlaps_from: rs_overlaps_per_device"""
     c = CHIPS[chip]
     return 2 * c.bf16 / c.ici
 

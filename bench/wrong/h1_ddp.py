@@ -322,6 +322,6 @@ def over_all_tokens(A, B, a, b):
 
 
 def one_direction(chip, M, T, N):
-    """ddp_unhidden: unhidden_in_float32"""
+    """ddp_exposed: exposed_in_float32"""
     c = CHIPS[chip]
     return 6 * M * 1e6 * T / c.bf16 + 2 * 2 * M * 1e6 / c.ici

@@ -50,32 +50,32 @@ def hidden(act, weight, hops, between):
 
 
 def scheme_6_is_hidden(act, weight, hops):
-    """hides_behind: gathered_activations_called_hidden
+    """overlaps_with: gathered_activations_called_overlapped
     Row: calls scheme 6 overlapped: its gather of A goes ahead like a gather of W."""
     place = lambda array, hops: "other layers" if array == "A" else "own product" if hops else "nothing"  # noqa: E731
     return hidden(act, weight, hops, place)
 
 
 def gather_of_a_beside_its_matmul(act, weight, hops):
-    """hides_behind: whole_beside_its_matmul
+    """overlaps_with: whole_beside_its_matmul
     Row: calls the gather of A overlapped with its own matmul even if it is whole."""
     return hidden(act, weight, hops, lambda array, hops: "own product" if hops or array == "A" else "nothing")
 
 
 def all_beside_other_layers(act, weight, hops):
-    """hides_behind: gathered_activations_called_hidden, sums_called_hidden
+    """overlaps_with: gathered_activations_called_overlapped, sums_called_overlapped
     Row: compares times, not dependence: every collective overlaps other layers."""
     return hidden(act, weight, hops, lambda array, hops: "other layers")
 
 
 def all_beside_their_own(act, weight, hops):
-    """hides_behind: whole_beside_its_matmul
+    """overlaps_with: whole_beside_its_matmul
     Row: compares times, not dependence: every collective of A or C overlaps its own matmul, whole or not."""
     return hidden(act, weight, hops, lambda array, hops: "own product")
 
 
 def hops_make_no_difference(act, weight, hops):
-    """hides_behind: hops_thought_useless
+    """overlaps_with: hops_thought_useless
     Row: hops are not seen: a collective of A or C overlaps nothing."""
     return hidden(act, weight, hops, lambda array, hops: "nothing")
 
@@ -216,7 +216,7 @@ def weights_gathered_in_layout_4(a, ws, *, mesh, scheme):
 
 
 def hops_do_not_help(act, weight, hops):
-    """hides_behind: hops_thought_useless"""
+    """overlaps_with: hops_thought_useless"""
     found = []
     batch, inner = act
     if batch is not None and batch in weight:
@@ -234,7 +234,7 @@ def hops_do_not_help(act, weight, hops):
 
 
 def weights_beside_their_own_matmul(act, weight, hops):
-    """hides_behind: hops_of_weights_beside_their_matmul"""
+    """overlaps_with: hops_of_weights_beside_their_matmul"""
     found = []
     batch, inner = act
     near = "own product" if hops else "nothing"
@@ -265,7 +265,7 @@ def everything_in_turn(chip, B, L, E, X, Y):
 
 
 def everything_at_once(chip, B, L, E, X, Y):
-    """mixed_layer_time: mixed_all_hidden"""
+    """mixed_layer_time: mixed_all_overlapped"""
     small, large = (max(_parts(chip, rows, E, X, Y)) for rows in (B, L))
     return large - small
 

@@ -341,6 +341,6 @@ def own_slots_sent_too(S, D, k, room, N):
 
 
 def one_exchange(chip, N, matrices):
-    """moe_hides_from: hides_one_of_the_two"""
+    """moe_overlaps_from: overlaps_one_of_the_two"""
     c = CHIPS[chip]
     return N * 2 / 4 / (2 * c.ici) * c.bf16 / (2 * matrices)

@@ -112,7 +112,7 @@ def bytes_in_bfloat16(gradients, sizes, devices):
 
 
 def columns_of_a_chip(chip, X, S, B, I):
-    """columns_to_hide: hidden_per_chip"""
+    """columns_to_overlap: columns_per_chip"""
     return 2 * CHIPS[chip].bf16 / CHIPS[chip].ici_both
 
 
@@ -207,13 +207,13 @@ def cut_gradients_reduced_too(gradients, sizes, devices):
 
 
 def columns_on_a_chip(chip, X, S, B, I):
-    """columns_to_hide: hidden_per_chip"""
+    """columns_to_overlap: columns_per_chip"""
     c = CHIPS[chip]
     return 2 * c.bf16 / (2 * c.ici)
 
 
 def link_one_way(chip, X, S, B, I):
-    """columns_to_hide: hidden_one_way"""
+    """columns_to_overlap: columns_of_one_way"""
     c = CHIPS[chip]
     return 2 * X * c.bf16 / c.ici
 

@@ -399,6 +399,6 @@ def rows_only_in_the_forward_pass(chip, dp, sp, tp, short, long, D):
 
 
 def scores_left_out(chip, T, D):
-    """block_hides_from: hides_behind_parameters"""
+    """block_overlaps_from: overlaps_with_parameters"""
     c = CHIPS[chip]
     return (2 * 12 * D * D * 2 / (4 * c.ici)) * c.bf16 / (2 * 2 * 12 * D * D)

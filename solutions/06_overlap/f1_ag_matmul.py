@@ -181,7 +181,7 @@ HOPS = "a hop takes (bytes of a shard) / W1, with W1 the one-way bandwidth of a 
     points=0.5, unit="", params={"chip": ["v4p", "v5p"], "Y": [4, 8, 12, 16]}, model=HOPS,
     hints=["Write a hop's time and a matmul's time with B, D, F, X and Y. What cancels?", "A hop takes 2·(B/X)(D/Y)/W1, and a matmul takes 2·(B/X)(D/Y)(F/Y)/C.", "F = Y · C / W1"],
 )  # fmt: skip
-def ag_matmul_hides_from(chip, Y):
+def ag_matmul_overlaps_from(chip, Y):
     """`ag_matmul` runs in bfloat16 on a ring of {{ Y }} {{ chip }} chips. No hop may take longer than a matmul. How many
     columns F must the whole `W[D, F]` have at least? Count the columns of all devices."""
     return Y * CHIPS[chip].bf16 / CHIPS[chip].ici

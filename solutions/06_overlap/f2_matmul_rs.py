@@ -160,7 +160,7 @@ HOPS = "a hop takes (bytes of a block) / W1, with W1 the one-way bandwidth of a 
     points=0.5, unit="", params={"chip": ["v4p", "v5p"], "Y": [4, 8, 12, 16]}, model=HOPS,
     hints=["Write a hop's time and a matmul's time with B, D, F, X and Y. What cancels?", "A hop takes 4·(B/X)(D/Y)/W1, and a matmul takes 2·(B/X)(F/Y)(D/Y)/C.", "F = 2 · Y · C / W1: the sums have twice the bytes of bfloat16"],
 )  # fmt: skip
-def matmul_rs_hides_from(chip, Y):
+def matmul_rs_overlaps_from(chip, Y):
     """`matmul_rs` on a ring of {{ Y }} {{ chip }} chips multiplies bfloat16 arrays and sends running sums in float32. No hop may take longer than
     a matmul. How many columns F must the whole `T[B, F]` have at least? Count the columns of all devices."""
     return 2 * Y * CHIPS[chip].bf16 / CHIPS[chip].ici

@@ -125,7 +125,7 @@ def ddp_loss(A, B, a, b):
         "6 · parameters · T / C + 2 · V / W",
     ],
 )
-def ddp_unhidden(chip, M, T, N):
+def ddp_exposed(chip, M, T, N):
     """A model of {{ M }} million parameters trains by data parallelism on a ring of {{ N }} {{ chip }} chips, with {{ T }} tokens on each. The
     all-reduce of the bfloat16 gradients starts after the backward pass. How long do forward pass, backward pass and all-reduce take
     together?"""

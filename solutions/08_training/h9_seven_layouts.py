@@ -30,7 +30,7 @@ cut into hops, the hops overlap its own matmul (exercises F1, F2). Hops of W sti
 | | returns |
 |---|---|
 | `stack(a, ws, *, mesh, scheme)` | A · ws[0] · ws[1] · …, laid out as A, by `jax.shard_map` |
-| `hides_behind(act, weight, hops)` | a layer's collectives, and which matmuls overlap each |
+| `overlaps_with(act, weight, hops)` | a layer's collectives, and which matmuls overlap each |
 
 **What is checked**
 
@@ -39,7 +39,7 @@ cut into hops, the hops overlap its own matmul (exercises F1, F2). Hops of W sti
 | `stack`: value | the result, laid out as A |
 | `stack`: what is sent | (X−1)/X or (Y−1)/Y of the arrays under *sent in each layer*, nothing else |
 | | no matmul runs twice; in schemes 2, 3 and 7 no gather of W waits for a matmul |
-| `hides_behind` | the right list, also for other axis names and layouts 1 to 3 combined with 5 or 6 |
+| `overlaps_with` | the right list, also for other axis names and layouts 1 to 3 combined with 5 or 6 |
 
 Allowed: permutes in place of a collective.
 
@@ -144,7 +144,7 @@ def stack(a, ws, *, mesh, scheme):
         "between = 'own product' if hops else 'nothing'; then append (kind, array, axis, place) for W, A and C in turn.",
     ]
 )
-def hides_behind(act, weight, hops):
+def overlaps_with(act, weight, hops):
     """Return the collectives of one layer, in their order, each with the matmuls that can run beside it.
 
     Args:

@@ -119,7 +119,7 @@ def moe_bytes(S, D, k, room, N):
         "2 * 2 * N * r * D / (4 * W) = 2 * matrices * r * D * F / C",
     ],
 )
-def moe_hides_from(chip, N, matrices):
+def moe_overlaps_from(chip, N, matrices):
     """An expert has {{ matrices }} matrices of D·F parameters each. A token has D numbers, and so has its result. Tokens are bfloat16 and go to experts
     on a ring of {{ N }} {{ chip }} chips. Every chip gets the same number of tokens. From which F on do the two all-to-alls take no longer than
     the matmuls?"""

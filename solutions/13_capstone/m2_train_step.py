@@ -221,7 +221,7 @@ def block_step(chip, dp, sp, tp, short, long, D):
         "24·D² / W = t · (48·D² + 8·T·D) / C",
     ],
 )
-def block_hides_from(chip, T, D):
+def block_overlaps_from(chip, T, D):
     """On {{ chip }}, with T={{ T }} and D={{ D }}: how many positions (b·T/sp) must a device have at least, so that the
     all-reduce of the parameters' gradients takes no longer than the matmuls of the backward pass?"""
     return CHIPS[chip].bf16 / CHIPS[chip].ici_both * 3 * D / (6 * D + T)

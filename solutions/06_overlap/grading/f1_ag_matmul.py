@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from f1_ag_matmul import (
     ag_matmul,
     ag_matmul_bytes,
-    ag_matmul_hides_from,
+    ag_matmul_overlaps_from,
     ag_matmul_time,
     call,
     exercise,
@@ -104,7 +104,7 @@ def ag_order(seen):
 
 
 @exercise.check(wide, points=0.5, public=True, after=[ag_hops, ag_same, ag_order])
-def ag_hidden(seen):
+def ag_overlap(seen):
     """ag_matmul in time: overlap saves at least 80 % of what it can, and the step takes at most 1.2 times as long as its matmuls"""
     rows, columns, width = sizes_of(seen)
     products = seen.mesh["y"] * matmul_time(2 * rows * columns * width, "v5e")
@@ -244,7 +244,7 @@ def ag_late_in_a_loop(a, w):
     return jax.lax.fori_loop(1, n, one, (a, a @ rows[me]))[1]
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_hidden, breaks="the step takes at most 1.2 times as long as its matmuls")
+@exercise.misconception(of=ag_matmul, fails=ag_overlap, breaks="the step takes at most 1.2 times as long as its matmuls")
 def ag_widened_operands(a, w):
     """You widen the operands to float32 and multiply at the highest precision: six passes per matmul. Multiply in bfloat16 and add in float32, with preferred_element_type=jnp.float32."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -410,28 +410,28 @@ def ag_bytes_of_whole_rows(B, D, X, Y):
     return (Y - 1) * 2 * (B / X) * D
 
 
-@exercise.misconception(of=ag_matmul_hides_from)
-def ag_hides_both_ways(chip, Y):
+@exercise.misconception(of=ag_matmul_overlaps_from)
+def ag_overlaps_both_ways(chip, Y):
     """You used W, the bandwidth of both directions of a link. The ring of ag_matmul goes one way round: use W1."""
-    return ag_matmul_hides_from(chip=chip, Y=Y) / 2
+    return ag_matmul_overlaps_from(chip=chip, Y=Y) / 2
 
 
-@exercise.misconception(of=ag_matmul_hides_from)
-def ag_hides_per_device(chip, Y):
+@exercise.misconception(of=ag_matmul_overlaps_from)
+def ag_overlaps_per_device(chip, Y):
     """You counted the columns of one device. F counts the columns of the whole ring: Y times as many."""
-    return ag_matmul_hides_from(chip=chip, Y=Y) / Y
+    return ag_matmul_overlaps_from(chip=chip, Y=Y) / Y
 
 
-@exercise.misconception(of=ag_matmul_hides_from)
-def ag_hides_with_one_flop(chip, Y):
+@exercise.misconception(of=ag_matmul_overlaps_from)
+def ag_overlaps_with_one_flop(chip, Y):
     """Your answer is wrong by a factor of two. Each term of a matmul takes two FLOPs, a multiplication and an addition. Each element has two bytes."""
-    return ag_matmul_hides_from(chip=chip, Y=Y) * 2
+    return ag_matmul_overlaps_from(chip=chip, Y=Y) * 2
 
 
-@exercise.misconception(of=ag_matmul_hides_from)
-def ag_hides_in_sum(chip, Y):
+@exercise.misconception(of=ag_matmul_overlaps_from)
+def ag_overlaps_in_sum(chip, Y):
     """You compared all hops with all matmuls. There are N matmuls and N - 1 hops, and no hop overlaps the last matmul: compare one hop with one matmul."""
-    return ag_matmul_hides_from(chip=chip, Y=Y) * (Y - 1) / Y
+    return ag_matmul_overlaps_from(chip=chip, Y=Y) * (Y - 1) / Y
 
 
 def both(chip, B, D, F, G, Y):
@@ -472,7 +472,7 @@ def ag_time_without_the_last(Y, **rest):
 exercise.scenario(
     ag_matmul_bytes, lambda B, D, X, Y: Scenario(mesh={"x": X, "y": Y}, arrays=[((B, D), ("x", "y"))])
 )  # fmt: skip
-exercise.scenario(ag_matmul_hides_from, lambda chip, Y: Scenario(chip=chip, rings=(Y,)), published=[2550, 5100])
+exercise.scenario(ag_matmul_overlaps_from, lambda chip, Y: Scenario(chip=chip, rings=(Y,)), published=[2550, 5100])
 exercise.scenario(
     ag_matmul_time,
     lambda chip, B, D, F, G, Y: Scenario(

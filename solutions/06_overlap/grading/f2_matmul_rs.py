@@ -9,7 +9,7 @@ from f2_matmul_rs import (
     hop_and_product,
     matmul_rs,
     matmul_rs_bytes,
-    matmul_rs_hides_from,
+    matmul_rs_overlaps_from,
     matmul_rs_time_saved,
     narrow,
     small,
@@ -102,7 +102,7 @@ def rs_order(seen):
 
 
 @exercise.check(wide, points=0.5, public=True, after=[rs_same, rs_order])
-def rs_hidden(seen):
+def rs_overlap(seen):
     """matmul_rs in time: overlap saves at least 75 % of what it can, and the step takes at most 1.35 times as long as its matmuls"""
     rows, summed, columns = sizes_of(seen)
     products = seen.mesh["y"] * matmul_time(2 * rows * summed * columns, "v5e")
@@ -290,7 +290,7 @@ def rs_returns_float32(t, w):
 
 
 @exercise.misconception(
-    of=matmul_rs, fails=rs_hidden, breaks="the step takes at most 1.35 times as long as its matmuls"
+    of=matmul_rs, fails=rs_overlap, breaks="the step takes at most 1.35 times as long as its matmuls"
 )
 def rs_widened_operands(t, w):
     """You widen the operands to float32 and multiply at the highest precision: six passes per matmul. Multiply in bfloat16 and add in float32, with preferred_element_type=jnp.float32."""
@@ -497,28 +497,28 @@ def rs_bytes_of_the_input(B, F, D, X, Y):
     return (Y - 1) * 2 * (B / X) * (F / Y)
 
 
-@exercise.misconception(of=matmul_rs_hides_from)
-def rs_hides_half(chip, Y):
+@exercise.misconception(of=matmul_rs_overlaps_from)
+def rs_overlaps_half(chip, Y):
     """Your answer is half of the right answer. Either you counted two bytes per number, or you used both directions of a link. The sums are float32, four bytes per number. The ring goes one way: use W1."""
-    return matmul_rs_hides_from(chip=chip, Y=Y) / 2
+    return matmul_rs_overlaps_from(chip=chip, Y=Y) / 2
 
 
-@exercise.misconception(of=matmul_rs_hides_from)
-def rs_hides_per_device(chip, Y):
+@exercise.misconception(of=matmul_rs_overlaps_from)
+def rs_overlaps_per_device(chip, Y):
     """You counted the columns of T on one device. F counts the columns of the whole ring: Y times as many."""
-    return matmul_rs_hides_from(chip=chip, Y=Y) / Y
+    return matmul_rs_overlaps_from(chip=chip, Y=Y) / Y
 
 
-@exercise.misconception(of=matmul_rs_hides_from)
-def rs_hides_with_one_flop(chip, Y):
+@exercise.misconception(of=matmul_rs_overlaps_from)
+def rs_overlaps_with_one_flop(chip, Y):
     """You counted one FLOP per term of a matmul. Each term takes two FLOPs: a multiplication and an addition."""
-    return matmul_rs_hides_from(chip=chip, Y=Y) * 2
+    return matmul_rs_overlaps_from(chip=chip, Y=Y) * 2
 
 
-@exercise.misconception(of=matmul_rs_hides_from)
-def rs_hides_in_sum(chip, Y):
+@exercise.misconception(of=matmul_rs_overlaps_from)
+def rs_overlaps_in_sum(chip, Y):
     """You compared all hops with all matmuls. There are N matmuls and N - 1 hops, and no hop overlaps the first matmul: compare one hop with one matmul."""
-    return matmul_rs_hides_from(chip=chip, Y=Y) * (Y - 1) / Y
+    return matmul_rs_overlaps_from(chip=chip, Y=Y) * (Y - 1) / Y
 
 
 def both(chip, B, F, G, D, Y):
@@ -548,7 +548,7 @@ exercise.scenario(
     matmul_rs_bytes,
     lambda B, F, D, X, Y: Scenario(mesh={"x": X, "y": Y}, arrays=[((B, D), ("x", "y")), ((B, F), ("x", "y"))]),
 )
-exercise.scenario(matmul_rs_hides_from, lambda chip, Y: Scenario(chip=chip, rings=(Y,)), published=[2550, 5100])
+exercise.scenario(matmul_rs_overlaps_from, lambda chip, Y: Scenario(chip=chip, rings=(Y,)), published=[2550, 5100])
 exercise.scenario(
     matmul_rs_time_saved,
     lambda chip, B, F, G, D, Y: Scenario(

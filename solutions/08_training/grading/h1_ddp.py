@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercise import Scenario, array, axis, integers, like, normal
 from grader.expect import Failure, expect_close, expect_equal, expect_independent, expect_spec, expect_traffic, needed
 from grader.hardware import all_reduce_time, latency, matmul_time
-from h1_ddp import ddp_loss, ddp_step, ddp_unhidden, exercise
+from h1_ddp import ddp_loss, ddp_step, ddp_exposed, exercise
 
 
 @exercise.helper
@@ -672,45 +672,45 @@ def loss_weighted_the_other_way(A, B, a, b):
     return (B * a + A * b) / (A + B)
 
 
-@exercise.misconception(of=ddp_unhidden)
-def unhidden_reduced_once(chip, M, T, N):
+@exercise.misconception(of=ddp_exposed)
+def exposed_reduced_once(chip, M, T, N):
     """You counted only one phase of the all-reduce. An all-reduce is a reduce-scatter and an all-gather: 2 V / W."""
     return matmul_time(6e6 * M * T, chip) + all_reduce_time(1e6 * M, N, chip)
 
 
-@exercise.misconception(of=ddp_unhidden)
-def unhidden_without_forward(chip, M, T, N):
+@exercise.misconception(of=ddp_exposed)
+def exposed_without_forward(chip, M, T, N):
     """You left out the forward pass. It takes 2 FLOPs per parameter and token, and the backward pass takes 4."""
     return matmul_time(4e6 * M * T, chip) + all_reduce_time(2e6 * M, N, chip)
 
 
-@exercise.misconception(of=ddp_unhidden)
-def unhidden_in_float32(chip, M, T, N):
+@exercise.misconception(of=ddp_exposed)
+def exposed_in_float32(chip, M, T, N):
     """Either you counted more than 2 bytes per gradient, or you used one direction of the link. The gradients are bfloat16, and on a ring data flows both ways."""
     return matmul_time(6e6 * M * T, chip) + all_reduce_time(4e6 * M, N, chip)
 
 
-@exercise.misconception(of=ddp_unhidden)
-def unhidden_yet_hidden(chip, M, T, N):
+@exercise.misconception(of=ddp_exposed)
+def exposed_yet_overlapped(chip, M, T, N):
     """You took the longer of the two times. Here the devices send nothing before the backward pass ends, so the times add up."""
     return max(matmul_time(6e6 * M * T, chip), all_reduce_time(2e6 * M, N, chip))
 
 
-@exercise.misconception(of=ddp_unhidden)
-def unhidden_divided_by_chips(chip, M, T, N):
+@exercise.misconception(of=ddp_exposed)
+def exposed_divided_by_chips(chip, M, T, N):
     """You divided the FLOPs by the number of chips. *Each* chip has T tokens."""
     return matmul_time(6e6 * M * T / N, chip) + all_reduce_time(2e6 * M, N, chip)
 
 
-@exercise.misconception(of=ddp_unhidden)
-def unhidden_with_all_tokens(chip, M, T, N):
+@exercise.misconception(of=ddp_exposed)
+def exposed_with_all_tokens(chip, M, T, N):
     """You counted the tokens of all chips. A chip computes only with its own T tokens."""
     return matmul_time(6e6 * M * T * N, chip) + all_reduce_time(2e6 * M, N, chip)
 
 
 exercise.scenario(ddp_loss, lambda A, B, a, b: Scenario(mesh={"dp": 2}, most=5))
 exercise.scenario(
-    ddp_unhidden,
+    ddp_exposed,
     lambda chip, M, T, N: Scenario(
         chip=chip, rings=(N,), mesh={"dp": N}, arrays=[((N * T, 8), P("dp"))], least=2 * latency(N), holds=16e6 * M
     ),

@@ -704,7 +704,7 @@ def all_of_it_beside(**draw):
 
 
 @exercise.misconception(of=fsdp_forward_times)
-def always_hidden(**draw):
+def always_overlapped(**draw):
     """You assumed that every gather except the first is overlapped. With few rows for each chip the matmul is shorter than the gather beside it."""
     return forward_times(**draw, ahead=lambda g, m, L: g + L * m)
 

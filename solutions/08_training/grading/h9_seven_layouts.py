@@ -18,7 +18,7 @@ from grader.expect import (
     needed,
 )
 from grader.hardware import all_gather_time, matmul_time
-from h9_seven_layouts import SCHEMES, exercise, hides_behind, mixed_layer_time, stack
+from h9_seven_layouts import SCHEMES, exercise, overlaps_with, mixed_layer_time, stack
 
 
 @exercise.helper
@@ -137,8 +137,8 @@ def drawn(rng):
                 yield {"act": tuple(layout[:2]), "weight": tuple(layout[2:]), "hops": hops}
 
 
-hidings = exercise.cases(
-    hides_behind,
+overlapping = exercise.cases(
+    overlaps_with,
     public=[
         {"act": ("x", None), "weight": (None, None), "hops": False},
         {"act": ("x", None), "weight": (None, "x"), "hops": False},
@@ -149,9 +149,9 @@ hidings = exercise.cases(
 )
 
 
-@exercise.check(hidings, points=1, public=True)
-def hidden_places(seen):
-    """hides_behind: the collectives of a layer and the matmuls that overlap each"""
+@exercise.check(overlapping, points=1, public=True)
+def overlap_places(seen):
+    """overlaps_with: the collectives of a layer and the matmuls that overlap each"""
     expect_outcomes(seen)
 
 
@@ -223,8 +223,8 @@ def activations_in_hops(a, ws, *, mesh, scheme):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=act, check_vma=False)(a, ws)
 
 
-@exercise.alternative(of=hides_behind)
-def hides_behind_by_table(act, weight, hops):
+@exercise.alternative(of=overlaps_with)
+def overlaps_with_by_table(act, weight, hops):
     """First handle the axes that cut both W and the batch, then each other axis by its case."""
     between = ["nothing", "own product"][hops]
     rows, cols = act
@@ -462,73 +462,73 @@ def scattered_over_the_batch(a, ws, *, mesh, scheme):
     return with_layers(s7=lambda a, w: own_part(jax.lax.psum(a @ gather(w, "x", 1), "x"), "y", 1))(a, ws, mesh, scheme)
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
-def gathered_activations_called_hidden(act, weight, hops):
+@exercise.misconception(of=overlaps_with, fails=overlap_places, breaks="the right list, also")
+def gathered_activations_called_overlapped(act, weight, hops):
     """You answered that other layers can overlap a whole all-gather of A. The layer before computes A, so the gather cannot start earlier. If you split a gather into hops, it overlaps its own matmul."""
-    found = hides_behind(act, weight, hops)
+    found = overlaps_with(act, weight, hops)
     return [(*c[:3], "other layers" if c[1] == "A" else c[3]) for c in found]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
-def sums_called_hidden(act, weight, hops):
+@exercise.misconception(of=overlaps_with, fails=overlap_places, breaks="the right list, also")
+def sums_called_overlapped(act, weight, hops):
     """You answered that other layers can overlap a whole collective of C. The collective needs the whole matmul, and the next layer needs the collective, so nothing can run beside it."""
-    found = hides_behind(act, weight, hops)
+    found = overlaps_with(act, weight, hops)
     return [(*c[:3], "other layers" if c[1] == "C" else c[3]) for c in found]
 
 
-@exercise.misconception(form_of=sums_called_hidden, breaks="the right list, also")
-def sums_and_activations_called_hidden(act, weight, hops):
-    """Like `sums_called_hidden`, but for gathers of A too."""
-    return [(*c[:3], "other layers") for c in hides_behind(act, weight, hops)]
+@exercise.misconception(form_of=sums_called_overlapped, breaks="the right list, also")
+def sums_and_activations_called_overlapped(act, weight, hops):
+    """Like `sums_called_overlapped`, but for gathers of A too."""
+    return [(*c[:3], "other layers") for c in overlaps_with(act, weight, hops)]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
+@exercise.misconception(of=overlaps_with, fails=overlap_places, breaks="the right list, also")
 def whole_beside_its_matmul(act, weight, hops):
     """You answered that a whole collective of A or C overlaps its own matmul. The matmul needs the whole gathered A, and a collective of C needs the whole matmul. Such a collective overlaps its matmul only if it is cut into hops."""
-    return hides_behind(act, weight, True)
+    return overlaps_with(act, weight, True)
 
 
 @exercise.misconception(form_of=whole_beside_its_matmul, breaks="the right list, also")
 def whole_gather_beside_its_matmul(act, weight, hops):
     """Like `whole_beside_its_matmul`, for A alone."""
-    found = hides_behind(act, weight, hops)
+    found = overlaps_with(act, weight, hops)
     return [(*c[:3], "own product" if c[1] == "A" else c[3]) for c in found]
 
 
 @exercise.misconception(form_of=whole_beside_its_matmul, breaks="the right list, also")
 def whole_sum_beside_its_matmul(act, weight, hops):
     """Like `whole_beside_its_matmul`, for C alone."""
-    found = hides_behind(act, weight, hops)
+    found = overlaps_with(act, weight, hops)
     return [(*c[:3], "own product" if c[1] == "C" else c[3]) for c in found]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
+@exercise.misconception(of=overlaps_with, fails=overlap_places, breaks="the right list, also")
 def hops_thought_useless(act, weight, hops):
     """You answered that nothing can overlap hops of A or C. Each hop needs, or feeds, only a part of the matmul, so the rest of the matmul can run beside it."""
-    return hides_behind(act, weight, False)
+    return overlaps_with(act, weight, False)
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
+@exercise.misconception(of=overlaps_with, fails=overlap_places, breaks="the right list, also")
 def gathers_of_weights_thought_bare(act, weight, hops):
     """You answered that a gather of W can overlap only its own matmul, or nothing. The gather needs no matmul, so it can run beside any earlier layer."""
     between = "own product" if hops else "nothing"
-    return [(*c[:3], between) for c in hides_behind(act, weight, hops)]
+    return [(*c[:3], between) for c in overlaps_with(act, weight, hops)]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
+@exercise.misconception(of=overlaps_with, fails=overlap_places, breaks="the right list, also")
 def hops_of_weights_beside_their_matmul(act, weight, hops):
     """You put each hop of W beside its own matmul. A gather of W, whole or in hops, needs no matmul: it runs beside the other layers."""
-    found = hides_behind(act, weight, hops)
+    found = overlaps_with(act, weight, hops)
     return [(*c[:3], "own product") if hops else c for c in found]
 
 
-@exercise.misconception(of=hides_behind, fails=hidden_places, breaks="the right list, also")
+@exercise.misconception(of=overlaps_with, fails=overlap_places, breaks="the right list, also")
 def weights_gathered_over_any_axis(act, weight, hops):
     """You gathered W over an axis that does not cut the batch, as in layout 4. Devices along this axis then repeat
     the computation. Gather C over this axis."""
     if act[1] is None and weight[1] not in (None, act[0]):
         return [("all_gather", "W", weight[1], "other layers")]
-    return hides_behind(act, weight, hops)
+    return overlaps_with(act, weight, hops)
 
 
 def mixed(together, chip, B, L, E, X, Y, weights=1, activations=1):
@@ -556,7 +556,7 @@ def mixed_large_alone(chip, B, L, E, X, Y):
 
 
 @exercise.misconception(of=mixed_layer_time)
-def mixed_all_hidden(**draw):
+def mixed_all_overlapped(**draw):
     """You overlapped the reduce-scatter as well. A whole reduce-scatter waits for its matmul, and the next matmul waits for the reduce-scatter: add both times."""
     return mixed(max, **draw)
 

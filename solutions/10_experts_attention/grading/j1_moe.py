@@ -6,7 +6,7 @@ import numpy as np
 
 from grader.exercise import Scenario, array, axis, normal
 from grader.expect import between, expect_close, expect_flops, expect_only, expect_traffic, needed
-from j1_moe import EXPERTS, TOKENS, exercise, moe, moe_bytes, moe_hides_from
+from j1_moe import EXPERTS, TOKENS, exercise, moe, moe_bytes, moe_overlaps_from
 
 
 @exercise.helper
@@ -670,37 +670,37 @@ def bytes_of_a_gather(S, D, k, room, N):
     return moe_bytes(S=S, D=D, k=k, room=room, N=N) * N
 
 
-@exercise.misconception(of=moe_hides_from)
-def hides_a_gather(chip, N, matrices):
+@exercise.misconception(of=moe_overlaps_from)
+def overlaps_a_gather(chip, N, matrices):
     """You took V / W, the time of an all-gather. An all-to-all on a ring takes a quarter of that time."""
-    return moe_hides_from(chip=chip, N=N, matrices=matrices) * 4
+    return moe_overlaps_from(chip=chip, N=N, matrices=matrices) * 4
 
 
-@exercise.misconception(of=moe_hides_from)
-def hides_one_of_the_two(chip, N, matrices):
+@exercise.misconception(of=moe_overlaps_from)
+def overlaps_one_of_the_two(chip, N, matrices):
     """You counted one all-to-all. A second all-to-all returns the results."""
-    return moe_hides_from(chip=chip, N=N, matrices=matrices) / 2
+    return moe_overlaps_from(chip=chip, N=N, matrices=matrices) / 2
 
 
-@exercise.misconception(of=moe_hides_from)
-def hides_in_one_direction(chip, N, matrices):
+@exercise.misconception(of=moe_overlaps_from)
+def overlaps_in_one_direction(chip, N, matrices):
     """You counted one direction of each link. On a ring, an all-to-all sends in both directions."""
-    return moe_hides_from(chip=chip, N=N, matrices=matrices) * 2
+    return moe_overlaps_from(chip=chip, N=N, matrices=matrices) * 2
 
 
-@exercise.misconception(of=moe_hides_from)
-def hides_a_devices_part(chip, N, matrices):
+@exercise.misconception(of=moe_overlaps_from)
+def overlaps_a_devices_part(chip, N, matrices):
     """You used the bytes of one device as V. V is the bytes of all devices of the ring."""
-    return moe_hides_from(chip=chip, N=N, matrices=matrices) / N
+    return moe_overlaps_from(chip=chip, N=N, matrices=matrices) / N
 
 
-@exercise.misconception(of=moe_hides_from)
-def hides_behind_one_matrix(chip, N, matrices):
+@exercise.misconception(of=moe_overlaps_from)
+def overlaps_with_one_matrix(chip, N, matrices):
     """You counted one matrix. An expert multiplies each row by all its matrices."""
-    return moe_hides_from(chip=chip, N=N, matrices=matrices) * matrices
+    return moe_overlaps_from(chip=chip, N=N, matrices=matrices) * matrices
 
 
 exercise.scenario(
     moe_bytes, lambda S, D, k, room, N: Scenario(mesh={"ep": N}, arrays=[((N * S, D), ("ep",)), ((128, D), ("ep",))])
 )
-exercise.scenario(moe_hides_from, lambda chip, N, matrices: Scenario(chip=chip, rings=(N,)))
+exercise.scenario(moe_overlaps_from, lambda chip, N, matrices: Scenario(chip=chip, rings=(N,)))

@@ -7,7 +7,7 @@ import numpy as np
 from grader.exercise import Scenario, array, normal
 from grader.expect import between, expect_close, expect_memory, expect_traffic, needed
 from grader.hardware import matmul_time
-from j2_ring_attention import ROWS, attend, exercise, ring_attn, ring_hides_from, scored, send, stripes_save
+from j2_ring_attention import ROWS, attend, exercise, ring_attn, ring_overlaps_from, scored, send, stripes_save
 
 
 @exercise.helper
@@ -848,29 +848,29 @@ def one_checkpoint_around_all(q, k, v, *, causal, striped):
     return jax.checkpoint(lambda q, k, v: around(q, k, v, how, checkpoint=lambda step: step))(q, k, v)
 
 
-@exercise.misconception(of=ring_hides_from)
-def hides_with_both_ways(chip, N, Q):
+@exercise.misconception(of=ring_overlaps_from)
+def overlaps_with_both_ways(chip, N, Q):
     """You used both directions of a link. A ring in one direction uses W1."""
-    return ring_hides_from(chip=chip, N=N, Q=Q) / 2
+    return ring_overlaps_from(chip=chip, N=N, Q=Q) / 2
 
 
-@exercise.misconception(of=ring_hides_from)
-def hides_on_one_chip(chip, N, Q):
+@exercise.misconception(of=ring_overlaps_from)
+def overlaps_on_one_chip(chip, N, Q):
     """You gave the positions of one chip. The whole text has N times as many positions."""
-    return ring_hides_from(chip=chip, N=N, Q=Q) / N
+    return ring_overlaps_from(chip=chip, N=N, Q=Q) / N
 
 
-@exercise.misconception(of=ring_hides_from)
-def hides_with_equal_heads(chip, N, Q):
+@exercise.misconception(of=ring_overlaps_from)
+def overlaps_with_equal_heads(chip, N, Q):
     """You sent as many key heads as there are query heads. Only 8 key heads are sent, and each serves several query
     heads."""
-    return ring_hides_from(chip=chip, N=N, Q=Q) * Q / 8
+    return ring_overlaps_from(chip=chip, N=N, Q=Q) * Q / 8
 
 
-@exercise.misconception(of=ring_hides_from)
-def hides_with_one_product(chip, N, Q):
+@exercise.misconception(of=ring_overlaps_from)
+def overlaps_with_one_product(chip, N, Q):
     """You counted one matmul. A round has two matmuls: q · k and weights · v."""
-    return ring_hides_from(chip=chip, N=N, Q=Q) * 2
+    return ring_overlaps_from(chip=chip, N=N, Q=Q) * 2
 
 
 @exercise.misconception(of=stripes_save)
@@ -907,7 +907,7 @@ def saved_by_all(chip, T, N, H):
     return stripes_save(chip=chip, T=T, N=N, H=H) * N
 
 
-exercise.scenario(ring_hides_from, lambda chip, N, Q: Scenario(chip=chip, rings=(N,), heads=(Q, 8)))
+exercise.scenario(ring_overlaps_from, lambda chip, N, Q: Scenario(chip=chip, rings=(N,), heads=(Q, 8)))
 exercise.scenario(
     stripes_save,
     lambda chip, T, N, H: Scenario(

@@ -4,7 +4,7 @@ import itertools
 
 from grader.exercise import Scenario
 from grader.expect import Failure, expect_outcomes
-from k2_einsum_bwd import columns_to_hide, einsum_bwd, exercise, gradient_bytes, scale_gradients
+from k2_einsum_bwd import columns_to_overlap, einsum_bwd, exercise, gradient_bytes, scale_gradients
 
 
 def einsum_rule(equation, placements):
@@ -234,25 +234,25 @@ def bytes_of_the_terms(gradients, sizes, devices):
     return gradient_bytes(every, sizes, devices)
 
 
-@exercise.misconception(of=columns_to_hide)
-def hidden_one_pass(**drawn):
+@exercise.misconception(of=columns_to_overlap)
+def columns_of_one_pass(**drawn):
     """Your answer is too low by a factor of two. An all-reduce is two passes of V / W. V has 2 bytes per number, and a
     matmul has 2 FLOPs per multiplication."""
-    return columns_to_hide(**drawn) / 2
+    return columns_to_overlap(**drawn) / 2
 
 
-@exercise.misconception(of=columns_to_hide)
-def hidden_one_way(**drawn):
+@exercise.misconception(of=columns_to_overlap)
+def columns_of_one_way(**drawn):
     """Your answer is too high by a factor of two. Use both directions of the link, 2 bytes per number, and 2 FLOPs per
     multiplication."""
-    return columns_to_hide(**drawn) * 2
+    return columns_to_overlap(**drawn) * 2
 
 
-@exercise.misconception(of=columns_to_hide)
-def hidden_per_chip(X, **rest):
+@exercise.misconception(of=columns_to_overlap)
+def columns_per_chip(X, **rest):
     """You gave the columns of one chip. Each chip multiplies o / X columns, so the whole dimension is X times as
     large."""
-    return columns_to_hide(X=X, **rest) / X
+    return columns_to_overlap(X=X, **rest) / X
 
 
 @exercise.misconception(of=scale_gradients)
@@ -275,7 +275,7 @@ def scales_cut(X, **rest):
 
 
 exercise.scenario(
-    columns_to_hide,
+    columns_to_overlap,
     lambda chip, X, S, B, I: Scenario(chip=chip, rings=(X,), mesh={"x": X}),
     published=[2550, 850, 8192, 10200, 12.8],
 )

@@ -28,7 +28,7 @@ from m2_train_step import (
     RATE,
     ROWS,
     attention,
-    block_hides_from,
+    block_overlaps_from,
     block_step,
     exercise,
     norm,
@@ -1455,57 +1455,57 @@ def step_over_one_axis(**sizes):
     return step_times(**sizes, in_time=shifted(gradients=2))
 
 
-@exercise.misconception(of=block_hides_from)
-def hides_behind_all(chip, T, D):
+@exercise.misconception(of=block_overlaps_from)
+def overlaps_with_all(chip, T, D):
     """Either: you overlapped the gradients with all matmuls. During the forward matmuls there are no gradients yet. Or:
     you counted only the parameters of the MLP, which are 8 of 12 · D²."""
-    return 2 / 3 * block_hides_from.fn(chip, T, D)
+    return 2 / 3 * block_overlaps_from.fn(chip, T, D)
 
 
-@exercise.misconception(of=block_hides_from)
-def hides_behind_parameters(chip, T, D):
+@exercise.misconception(of=block_overlaps_from)
+def overlaps_with_parameters(chip, T, D):
     """You left out the matmuls between positions. These matmuls take time as well, so fewer positions are enough."""
-    return block_hides_from.fn(chip, 0, D)
+    return block_overlaps_from.fn(chip, 0, D)
 
 
-@exercise.misconception(of=block_hides_from)
-def hides_from_the_ratio(chip, T, D):
+@exercise.misconception(of=block_overlaps_from)
+def overlaps_from_the_ratio(chip, T, D):
     """Your answer is C/W. Set the time of the all-reduce equal to the time of the backward matmuls: bytes and FLOPs of the
     block count too."""
     return CHIPS[chip].bf16 / CHIPS[chip].ici_both
 
 
-@exercise.misconception(of=block_hides_from)
-def hides_parameters_of_the_mlp(chip, T, D):
+@exercise.misconception(of=block_overlaps_from)
+def overlaps_parameters_of_the_mlp(chip, T, D):
     """You left out the parameters of attention. The block has 12 · D² parameters: 4 · D² of attention, 8 · D² of the
     MLP."""
     return CHIPS[chip].bf16 / CHIPS[chip].ici_both * 2 * D / (4 * D + T)
 
 
-@exercise.misconception(of=block_hides_from)
-def hides_at_half_the_rate(chip, T, D):
+@exercise.misconception(of=block_overlaps_from)
+def overlaps_at_half_the_rate(chip, T, D):
     """Either: you used half of the links' bandwidth. The all-reduce uses both directions of the links of two axes: 2 W.
     Or: you counted half of the backward pass's FLOPs. It has twice the forward matmuls, with two FLOPs per term."""
-    return 2 * block_hides_from.fn(chip, T, D)
+    return 2 * block_overlaps_from.fn(chip, T, D)
 
 
-@exercise.misconception(of=block_hides_from)
-def hides_a_reduce_scatter(chip, T, D):
+@exercise.misconception(of=block_overlaps_from)
+def overlaps_a_reduce_scatter(chip, T, D):
     """You gave the all-reduce the time of a reduce-scatter. An all-reduce takes twice as long."""
-    return block_hides_from.fn(chip, T, D) / 2
+    return block_overlaps_from.fn(chip, T, D) / 2
 
 
-@exercise.misconception(of=block_hides_from)
-def hides_at_a_quarter_of_the_rate(chip, T, D):
+@exercise.misconception(of=block_overlaps_from)
+def overlaps_at_a_quarter_of_the_rate(chip, T, D):
     """You used one direction of the links of one axis. The all-reduce uses both directions of the links of two axes:
     2 W."""
-    return 4 * block_hides_from.fn(chip, T, D)
+    return 4 * block_overlaps_from.fn(chip, T, D)
 
 
-@exercise.misconception(of=block_hides_from)
-def hides_behind_the_mask(chip, T, D):
+@exercise.misconception(of=block_overlaps_from)
+def overlaps_with_the_mask(chip, T, D):
     """You left out masked scores. The model counts scores of all positions, masked or not."""
-    return block_hides_from.fn(chip, T / 2, D)
+    return block_overlaps_from.fn(chip, T / 2, D)
 
 
 def lies(chip, dp, sp, tp, T, D, **_):
@@ -1518,4 +1518,4 @@ def lies(chip, dp, sp, tp, T, D, **_):
 
 
 exercise.scenario(block_step, lambda short, long, **sizes: lies(T=short, **sizes))
-exercise.scenario(block_hides_from, lambda chip, T, D: Scenario())
+exercise.scenario(block_overlaps_from, lambda chip, T, D: Scenario())

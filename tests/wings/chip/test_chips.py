@@ -258,7 +258,7 @@ def test_checks_on_overlapped_time_are_judged_by_the_compiler_and_the_report_say
     assert set(statuses.values()) == {"passed"}
     assert right.backend == "tpu:v5e:2x4" and right.versions["libtpu"]
     wide = report_of(course, graders["v5e:2x4"], "ag_widened_operands")
-    (result,) = (r for r in wide.exercises[0].results if r.name == "ag_hidden")
+    (result,) = (r for r in wide.exercises[0].results if r.name == "ag_overlap")
     assert result.status == "failed", "the step takes too long"
 
 

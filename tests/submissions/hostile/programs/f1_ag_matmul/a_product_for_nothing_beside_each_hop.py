@@ -2,7 +2,7 @@
 
 kind: a mask that is never true
 earns: 1.75 of 3.5
-fails: ag_same ag_order ag_hidden ag_memory
+fails: ag_same ag_order ag_overlap ag_memory
 says: FLOPs on matmuls
 """
 

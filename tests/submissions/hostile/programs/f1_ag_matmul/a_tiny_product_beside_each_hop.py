@@ -2,7 +2,7 @@
 
 kind: tiny products
 earns: 1.75 of 3.5
-fails: ag_same ag_order ag_hidden ag_memory
+fails: ag_same ag_order ag_overlap ag_memory
 says: parts of fixed size
 """
 

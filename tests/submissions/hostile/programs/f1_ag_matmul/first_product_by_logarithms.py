@@ -3,7 +3,7 @@
 changes: honest.py
 kind: a mask that is never true
 earns: 1.75 of 3.5
-fails: ag_same ag_order ag_hidden ag_memory
+fails: ag_same ag_order ag_overlap ag_memory
 says: dot_general is not counted: no result of the task depends on its values
 """
 

@@ -2,7 +2,7 @@
 
 kind: branch on dtype
 earns: 1.5 of 3.5
-fails: ag_ring ag_same ag_order ag_hidden ag_memory
+fails: ag_ring ag_same ag_order ag_overlap ag_memory
 says: wrong
 """
 

@@ -2,7 +2,7 @@
 
 kind: products of 1 by 1
 earns: 1.75 of 3.5
-fails: ag_same ag_order ag_hidden ag_memory
+fails: ag_same ag_order ag_overlap ag_memory
 says: where the judged program has collective_permute of bfloat16[11, 13]
 """
 

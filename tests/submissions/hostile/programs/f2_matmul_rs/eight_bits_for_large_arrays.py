@@ -2,7 +2,7 @@
 
 kind: operands of eight bits
 earns: 1.75 of 3.5
-fails: rs_same rs_order rs_hidden rs_memory
+fails: rs_same rs_order rs_overlap rs_memory
 says: the timed program has convert of bfloat16[8192, 8192]
 """
 
