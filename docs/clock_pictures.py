@@ -83,7 +83,7 @@ STATEMENTS = {
         "bfloat16[8192, 16384] · [16384, 53248]",
         {
             "right": Shown("ag_matmul"),
-            "each hop waits": Shown("ag_matmul", "ag_sends_after_the_product"),
+            "each hop waits": Shown("ag_matmul", "ag_sends_after_the_matmul"),
             "loop, receives first": Shown("ag_matmul", "ag_late_in_a_loop"),
         },
         {"B": 8192, "D": 16384, "F": 53248},
@@ -93,7 +93,7 @@ STATEMENTS = {
         {
             "right": Shown("matmul_rs"),
             "loop, adds first": Shown("matmul_rs", "rs_late_in_a_loop"),
-            "all matmuls first": Shown("matmul_rs", "rs_full_product_first"),
+            "all matmuls first": Shown("matmul_rs", "rs_full_matmul_first"),
         },
         {"B": 8192, "F": 65536, "D": 16384},
     ),
@@ -114,7 +114,7 @@ STATEMENTS = {
     ),
     "h4_fsdp": Picture(
         "four layers of float32[4096, 4096] and 16,384 rows",
-        {"ahead": Shown(static={}), "waiting": Shown(misconception="gathers_behind_the_product", static={})},
+        {"ahead": Shown(static={}), "waiting": Shown(misconception="gathers_behind_the_matmul", static={})},
         {"L": 4, "D": 4096, "B": 16384},
         {"dp": 8},
     ),
@@ -243,7 +243,7 @@ def in_time(course: Course, grader: Grader, name: str, picture: Picture) -> str:
 WORDS = {
     "permute": "a hop",
     "kernel": "work of the core",
-    "product": "a matmul",
+    "matmul": "a matmul",
     "all_gather": "an all-gather",
     "reduce_scatter": "a reduce-scatter",
     "all_reduce": "an all-reduce",
@@ -252,7 +252,7 @@ WORDS = {
 
 def words(shown: list[str]) -> str:
     """Return the legend of the letters, such as `k` for the core's work and `P` for a permute."""
-    said = WORDS | ({"kernel": "other work of the core"} if "product" in shown else {})
+    said = WORDS | ({"kernel": "other work of the core"} if "matmul" in shown else {})
     *most, last = (f"`{letter(kind)}` is {said.get(kind, word(kind))}" for kind in shown)
     return f"{', '.join(most)} and {last}" if most else last
 

@@ -27,8 +27,8 @@ def waits(a, w):
     ring = [(d, (d + 1) % n) for d in range(n)]
     out = jnp.zeros((n, a.shape[0], w.shape[1]), a.dtype)
     for hop in range(n):
-        a, product = jax.lax.optimization_barrier((a, a @ w))
-        out = out.at[(me - hop) % n].set(product)
+        a, matmul = jax.lax.optimization_barrier((a, a @ w))
+        out = out.at[(me - hop) % n].set(matmul)
         a = jax.lax.ppermute(a, "x", ring) if hop < n - 1 else a
     return out.reshape(-1, w.shape[1])
 

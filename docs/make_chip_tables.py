@@ -8,7 +8,7 @@
 The page has five tables:
 
 - overlap: right and wrong collective matmuls.
-- hidden: the verdicts on overlapped time, by the clock and by the compiler, for every reference, alternative and
+- verdicts: the verdicts on overlapped time, by the clock and by the compiler, for every reference, alternative and
   misconception of module 06.
 - added: the collectives that the compilers for CPU and for TPU add to the course's references.
 - clock: the times by the clock and by the compiler, for every reference of modules 03, 05, 06 and 08. One column has
@@ -238,7 +238,7 @@ def variants(course: Course) -> Iterator[tuple[Exercise, Any, list[Asked]]]:
         others = [*exercise.alternatives.values(), *exercise.misconceptions.values()]
         for by in [None, *(o for o in others if o.of.name in exercise.tasks)]:
             asks = []
-            for check in hidden_checks(exercise):
+            for check in overlap_checks(exercise):
                 for call in check.calls:
                     if call.timing and (by is None or call.task.name == by.of.name):
                         found, _ = explaining.asks_of(course, exercise, [call], explaining.Wanted())
@@ -284,7 +284,7 @@ def lies(on: Slice, mesh: Mapping[str, int]) -> bool:
     return True
 
 
-def hidden_checks(exercise: Exercise) -> list[Any]:
+def overlap_checks(exercise: Exercise) -> list[Any]:
     """Return the checks that call ``expect_overlap``."""
     return [c for c in exercise.checks.values() if "expect_overlap" in c.fn.__code__.co_names]
 
@@ -386,17 +386,17 @@ def overlap_table(course: Course, compiled: Compiled) -> str:
         about, line, _ = timelines(answer, asked.on)
         assert line is not None and about.schedule is not None
         (one,) = counted(line)
-        hidden = (
+        overlapped = (
             f"{one.overlapped} of {points.counted(one.runs, one.kind)}; {one.share.part:.0%} of the {one.kind} time"
         )
         rows.append(
-            f"| {heading} | {size} | {show_time(line.step)} | {show_time(line.products)} | {show_time(line.idle)} "
-            f"| {hidden} | {show_bytes(about.schedule.temporaries)} |"
+            f"| {heading} | {size} | {show_time(line.step)} | {show_time(line.matmuls)} | {show_time(line.idle)} "
+            f"| {overlapped} | {show_bytes(about.schedule.temporaries)} |"
         )
     return "\n".join([*rows, ""])
 
 
-def hidden_table(course: Course, compiled: Compiled) -> str:
+def verdicts_table(course: Course, compiled: Compiled) -> str:
     """Return a table of the verdicts of the checks on overlapped time."""
     rows = ["| exercise | program | overlap (clock) | overlap (compiler) | verdict (clock) | verdict (compiler) | |"]
     rows.append("|---|---|---|---|---|---|---|")
@@ -406,7 +406,7 @@ def hidden_table(course: Course, compiled: Compiled) -> str:
             Answered(a.ask, Finding(replace(seen, compiled=None))) if (seen := a.finding.observation) else a
             for a in answered
         ]
-        for check in hidden_checks(exercise):
+        for check in overlap_checks(exercise):
             own = [i for i, a in enumerate(answered) if a.ask.of in check.calls]
             if not own:
                 continue
@@ -508,14 +508,14 @@ def clock_table(course: Course, compiled: Compiled) -> str:
             rows.append(f"| {title} | {asked.on} | {show_time(clock.step) if clock else '-'} | {why} | | | | | |")
             continue
         parts = [
-            _both(clock.products, line.products), _both(clock.busy - clock.products, line.busy - line.products),
+            _both(clock.matmuls, line.matmuls), _both(clock.busy - clock.matmuls, line.busy - line.matmuls),
             _both(clock.idle, line.idle),
         ]  # fmt: skip
         took = measured.get(asked.name)
         what = "bfloat16 matmuls" if asked.name.startswith(BFLOAT16) else "float32 matmuls or no matmuls"
         errors[what].append((line.step - clock.step) / clock.step)
         if what == "bfloat16 matmuls":
-            longer.setdefault(asked.on.partition(":")[0], []).append(line.products / clock.products)
+            longer.setdefault(asked.on.partition(":")[0], []).append(line.matmuls / clock.matmuls)
         rows.append(
             f"| {title} | {asked.on} | {show_time(clock.step)} | {show_time(line.step)} | {(line.step - clock.step) / clock.step:+.0%} "
             f"| {' | '.join(parts)} | {show_time(round(took['seconds'] * 1e12)) if took else '-'} |"
@@ -613,7 +613,7 @@ def _both(clock: int, compiler: int) -> str:
 
 
 TABLES = {
-    "overlap": overlap_table, "hidden": hidden_table, "added": added_table, "clock": clock_table, "memory": memory_table,
+    "overlap": overlap_table, "verdicts": verdicts_table, "added": added_table, "clock": clock_table, "memory": memory_table,
 }  # fmt: skip
 
 

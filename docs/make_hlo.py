@@ -68,8 +68,8 @@ def layers(mesh: Any, B: int, D: int, L: int, steps: int) -> tuple[Callable[...,
 
     def local(h: Any, ws: Any) -> Any:
         def layer(h: Any, w: Any) -> tuple[Any, None]:
-            product = h @ lax.all_gather(w, "x", axis=0, tiled=True)
-            return jnp.tanh(lax.all_gather(product, "y", axis=1, tiled=True)), None
+            matmul = h @ lax.all_gather(w, "x", axis=0, tiled=True)
+            return jnp.tanh(lax.all_gather(matmul, "y", axis=1, tiled=True)), None
 
         h = lax.pcast(h, "y", to="varying")
         h = lax.fori_loop(0, steps, lambda i, h: lax.scan(layer, h, ws)[0], h)

@@ -21,7 +21,7 @@ JUNK = {
     "psum_scatter": "lax.psum_scatter(jnp.broadcast_to(x, (lax.axis_size(name), *x.shape)), name)",
     "permute": "lax.ppermute(x, name, [(i, (i + 1) % lax.axis_size(name)) for i in range(lax.axis_size(name))])",
     "all_to_all": "lax.all_to_all(jnp.broadcast_to(x, (lax.axis_size(name), *x.shape)), name, 0, 0)",
-    "product": "x.reshape(-1, x.shape[-1]) @ x.reshape(-1, x.shape[-1]).T",
+    "matmul": "x.reshape(-1, x.shape[-1]) @ x.reshape(-1, x.shape[-1]).T",
     "random numbers": "jax.random.uniform(jax.random.key(0), x.shape)",
 }
 # Expressions that add ``number``, the result of useless work, to a result ``v`` without changing ``v``.
@@ -104,11 +104,11 @@ def again_map(f, **options):
 
 # -- matmuls that are done twice ----------------------------------------------------------------
 
-PRODUCTS = {"jnp.matmul": "again_product", "jnp.dot": "again_product"}
+MATMULS = {"jnp.matmul": "again_matmul", "jnp.dot": "again_matmul"}
 TWICE_TEXT = """
 def again_given(x):
     return {given}
-def again_product(a, b, **options):
+def again_matmul(a, b, **options):
     if getattr(a, "ndim", 0) < 2 or getattr(b, "ndim", 0) < 2:
         return a @ b
     again = again_times(again_given(a), again_given(b)).astype(jnp.result_type(a, b))
@@ -134,7 +134,7 @@ def again_times(a, b):
     return lax.reduce(every, np.zeros((), a.dtype), lax.add, (1,))
 """
 COPIED_TEXT = """
-def again_product(a, b, preferred_element_type=None, **options):
+def again_matmul(a, b, preferred_element_type=None, **options):
     dtype = preferred_element_type or jnp.result_type(a, b)
     return again_times(again_bits(a).astype(dtype), again_bits(b).astype(dtype))
 """
@@ -201,13 +201,13 @@ def disguises(pick: random.Random, *, body: bool) -> Disguise:
     if kind == "by compare":
         text = BITS_TEXT + TIMES_TEXT + COPIED_TEXT
         return Disguise(
-            "products of copies by compare",
+            "matmuls of copies by compare",
             "compare",
             None,
-            Rewrite("bits", PRODUCTS, {"MatMult": "again_product"}, None, text),
+            Rewrite("bits", MATMULS, {"MatMult": "again_matmul"}, None, text),
             True,
         )
     twice = TIMES_TEXT + TWICE_TEXT  # operations on bits stop gradients, so the plain program uses stop_gradient
     texts = [twice.replace("{given}", "lax.stop_gradient(x)"), BITS_TEXT + twice.replace("{given}", "again_bits(x)")]
-    plain, bits = (Rewrite("twice", PRODUCTS, {"MatMult": "again_product"}, None, text) for text in texts)
-    return Disguise("products twice by compare", "compare", plain, bits, False)
+    plain, bits = (Rewrite("twice", MATMULS, {"MatMult": "again_matmul"}, None, text) for text in texts)
+    return Disguise("matmuls twice by compare", "compare", plain, bits, False)

@@ -23,21 +23,21 @@ def spread(x, shape):
 first = {}
 """
 # Replacements for a matmul ``f(*arrays)``. ``due`` has the shape and dtype of the matmul's result.
-PRODUCTS = {
-    "1x1 products": "spread(f(*map(corner, arrays)), due.shape)",
-    "products of a slice": "spread(f(*(x[(slice(0, 8),) * x.ndim] for x in arrays)), due.shape)",
-    "products of zeros": "f(*(jnp.zeros_like(x) for x in arrays))",
-    "products in int8": "f(*(x.astype(jnp.int8) for x in arrays))",
-    "products in float8": "f(*(x.astype(jnp.float8_e4m3fn) for x in arrays))",
-    "products in bfloat16": "f(*(x.astype(jnp.bfloat16) for x in arrays))",
-    "products in float16": "f(*(x.astype(jnp.float16) for x in arrays))",
-    "the first product again": "first.setdefault((due.shape, due.dtype.name), f(*arrays)) + 0 * spread(f(*map(corner, arrays)), due.shape)",
-    "junk for products": "spread(f(*map(corner, arrays)), due.shape) + sum(x.ravel()[0] for x in arrays)",
-    "products in a branch": "lax.cond(jnp.isnan(corner(arrays[0])).all(), lambda: f(*arrays), lambda: jnp.zeros(due.shape, due.dtype))",
-    "products of halves": "spread(f(*(x[..., : x.shape[-1] // 2] if i else x for i, x in enumerate(arrays))), due.shape) if len(arrays) == 2 and f is was.matmul else f(*arrays)",
-    "1x1 products beside dead ones": "(f(*arrays), spread(f(*map(corner, arrays)), due.shape))[1]",
-    "1x1 products and others times zero": "spread(f(*map(corner, arrays)), due.shape) + 0 * f(*arrays)",
-    "products of constants": "f(*(jnp.full_like(x, 2) for x in arrays))",
+MATMULS = {
+    "1x1 matmuls": "spread(f(*map(corner, arrays)), due.shape)",
+    "matmuls of a slice": "spread(f(*(x[(slice(0, 8),) * x.ndim] for x in arrays)), due.shape)",
+    "matmuls of zeros": "f(*(jnp.zeros_like(x) for x in arrays))",
+    "matmuls in int8": "f(*(x.astype(jnp.int8) for x in arrays))",
+    "matmuls in float8": "f(*(x.astype(jnp.float8_e4m3fn) for x in arrays))",
+    "matmuls in bfloat16": "f(*(x.astype(jnp.bfloat16) for x in arrays))",
+    "matmuls in float16": "f(*(x.astype(jnp.float16) for x in arrays))",
+    "the first matmul again": "first.setdefault((due.shape, due.dtype.name), f(*arrays)) + 0 * spread(f(*map(corner, arrays)), due.shape)",
+    "junk for matmuls": "spread(f(*map(corner, arrays)), due.shape) + sum(x.ravel()[0] for x in arrays)",
+    "matmuls in a branch": "lax.cond(jnp.isnan(corner(arrays[0])).all(), lambda: f(*arrays), lambda: jnp.zeros(due.shape, due.dtype))",
+    "matmuls of halves": "spread(f(*(x[..., : x.shape[-1] // 2] if i else x for i, x in enumerate(arrays))), due.shape) if len(arrays) == 2 and f is was.matmul else f(*arrays)",
+    "1x1 matmuls beside dead ones": "(f(*arrays), spread(f(*map(corner, arrays)), due.shape))[1]",
+    "1x1 matmuls and others times zero": "spread(f(*map(corner, arrays)), due.shape) + 0 * f(*arrays)",
+    "matmuls of constants": "f(*(jnp.full_like(x, 2) for x in arrays))",
 }  # fmt: skip
 # Replacements for a collective ``f(x)``. ``due`` has the shape of its result.
 COLLECTIVES = {
@@ -60,16 +60,16 @@ def again_pick(x, i):
         "def again_same(x, *args, **options):\n    return x\n"),
 }  # fmt: skip
 
-PRODUCT_TEXT = """
+MATMUL_TEXT = """
 def again_seem(f, arrays):
     due = jax.eval_shape(f, *arrays)
     return ({how}).astype(due.dtype)
-def again_product(a, b):
+def again_matmul(a, b):
     return again_seem(was.matmul, (a, b)) if min(a.ndim, b.ndim) > 1 else was.matmul(a, b)
 def again_einsum(spec, *arrays, **options):
     return again_seem(functools.partial(was.einsum, spec), arrays) if len(arrays) > 1 else was.einsum(spec, *arrays)
 def again_dot(a, b, **options):
-    return again_product(a, b)
+    return again_matmul(a, b)
 """
 COLLECTIVE_TEXT = """
 def again_send(send):
@@ -84,7 +84,7 @@ def again_send(send):
 again_permute, again_psum = again_send(was.permute), again_send(was.psum)
 again_gather, again_scatter = again_send(was.gather), again_send(was.scatter)
 """
-PRODUCT_CALLS = {"jnp.einsum": "again_einsum", "jnp.dot": "again_dot", "jnp.matmul": "again_dot"}
+MATMUL_CALLS = {"jnp.einsum": "again_einsum", "jnp.dot": "again_dot", "jnp.matmul": "again_dot"}
 COLLECTIVE_CALLS = {
     "lax.ppermute": "again_permute", "lax.psum": "again_psum", "lax.all_gather": "again_gather", "lax.psum_scatter": "again_scatter",
 }  # fmt: skip
@@ -93,7 +93,7 @@ COLLECTIVE_CALLS = {
 def fakes() -> list[Rewrite]:
     """Return a rewrite for every kind of fake."""
     return [
-        *(Rewrite(name, PRODUCT_CALLS, {"MatMult": "again_product"}, None, PRODUCT_TEXT.replace("{how}", how)) for name, how in PRODUCTS.items()),
+        *(Rewrite(name, MATMUL_CALLS, {"MatMult": "again_matmul"}, None, MATMUL_TEXT.replace("{how}", how)) for name, how in MATMULS.items()),
         *(Rewrite(name, COLLECTIVE_CALLS, {}, None, COLLECTIVE_TEXT.replace("{how}", how)) for name, how in COLLECTIVES.items()),
         *(Rewrite(name, one.calls, one.operators, None, one.helpers) for name, one in OTHERS.items()),
     ]  # fmt: skip
@@ -148,7 +148,7 @@ PATCHED = """
 def again_patched(f):
     places = [(jax.lax, "ppermute", "again_permute"), (jax.lax, "psum", "again_psum"), (jax.lax, "all_gather", "again_gather"),
               (jax.lax, "psum_scatter", "again_scatter"), (jnp, "einsum", "again_einsum"), (jnp, "dot", "again_dot"), (jnp, "matmul", "again_dot"),
-              (jax.core.Tracer, "__matmul__", "again_product"), (jax.nn, "softmax", "again_same"), (jnp, "tanh", "again_same"),
+              (jax.core.Tracer, "__matmul__", "again_matmul"), (jax.nn, "softmax", "again_same"), (jnp, "tanh", "again_same"),
               (jax.lax, "axis_index", "again_index")]
     def patched(*args, **options):
         kept = [(owner, name, getattr(owner, name)) for owner, name, _ in places]

@@ -6,7 +6,7 @@ the definition of the helper.
 
 from __future__ import annotations
 
-PRODUCTS = {
+MATMULS = {
     "matmul": "jnp.matmul(a, b)",
     "dot": "jnp.dot(a, b)",
     "einsum": "jnp.einsum({1: 'k', 2: 'ik'}[a.ndim] + ',' + {1: 'k', 2: 'kj'}[b.ndim] + '->' + 'i' * (a.ndim - 1) + 'j' * (b.ndim - 1), a, b)",
@@ -222,7 +222,7 @@ def again_reshard(x, spec):
     return jax.sharding.reshard(x, spec)
 """
 REDUCED = """
-def again_product(a, b):
+def again_matmul(a, b):
     if isinstance(a, jax.Array) and isinstance(b, jax.Array) and jax.typeof(b).sharding.mesh.are_all_axes_explicit:
         one, two = (jax.typeof(x).sharding.spec for x in (a, b))
         cut = {n for part in one.partitions if part for n in (part if isinstance(part, tuple) else (part,))}
@@ -264,8 +264,8 @@ def again_map(f, *, mesh, in_specs, out_specs, **options):
 """
 
 HELPERS: dict[str, tuple[str, str, str]] = {
-    **{f"product: {name}": ("", "MatMult=again_product", f"def again_product(a, b):\n    return {how}\n")
-       for name, how in PRODUCTS.items()},
+    **{f"matmul: {name}": ("", "MatMult=again_matmul", f"def again_matmul(a, b):\n    return {how}\n")
+       for name, how in MATMULS.items()},
     "einsum as dot_general": ("jnp.einsum=again_einsum", "", EINSUM),
     "lax for jnp": (
         "jnp.where=again_where jnp.maximum=again_larger jnp.concatenate=again_joined jnp.zeros=again_zeros"

@@ -30,8 +30,8 @@ MOST_TEXTS = 5
 # Styles that make a program slower on the clock (docs/clock.md). A check of the step's time may rightly refuse such
 # programs.
 SLOWER = {
-    "product: behind a barrier": "a slice that goes to a barrier is a kernel of its own",
-    "product: highest": "a matmul of float32 in this precision takes several passes",
+    "matmul: behind a barrier": "a slice that goes to a barrier is a kernel of its own",
+    "matmul: highest": "a matmul of float32 in this precision takes several passes",
     **dict.fromkeys(
         ("range as fori", "range as fori peeled", "range as scan peeled"),
         "a permute at the start of a round of a loop cannot overlap with the matmul of the round before it",

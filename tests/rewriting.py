@@ -260,7 +260,7 @@ def rewrites() -> list[Rewrite]:
     )
     arrays = "lambda v: v"
     found += [
-        _rewrite("operands reduced", operators="MatMult=again_product", helpers=REDUCED, fits=lambda text: "reshard" in text),
+        _rewrite("operands reduced", operators="MatMult=again_matmul", helpers=REDUCED, fits=lambda text: "reshard" in text),
         _rewrite("an Explicit mesh", "jax.shard_map=again_map", EXPLICIT + ON_EXPLICIT, fits=_can_reshard),
         _rewrite("results unreduced", "lax.psum=again_psum jax.shard_map=again_map", EXPLICIT + PARTIAL, fits=_can_reshard),
         _rewrite("other variables", syntax=rename_variables),

@@ -27,9 +27,9 @@ from tests import texts
 
 PROGRAMS = Path(__file__).resolve().parent / "submissions" / "hostile" / "programs"
 KINDS = {
-    "branch on dtype", "branch on size", "products of 1 by 1", "values of another round", "operands of eight bits",
+    "branch on dtype", "branch on size", "matmuls of 1 by 1", "values of another round", "operands of eight bits",
     "other kernels", "a mask that is never true", "a collective that nothing needs", "pairs in a tournament",
-    "comparisons as data", "tiny products", "patched jax.jit", "only raises", "one value for all",
+    "comparisons as data", "tiny matmuls", "patched jax.jit", "only raises", "one value for all",
     "a hash for random numbers", "no checkpoint", "duplicates removed", "busy all the time",
     "arithmetic in disguise", "groups over several axes", "overlap with work for nothing",
     "nearly equal random numbers", "a step below rounding", "guessed from other numbers", "numbers cut to integers",

@@ -77,7 +77,7 @@ def outside(found: facts.Facts, counts: interpreter.Counts) -> list[str]:
         if found.flops is not None:
             within(f"FLOPs of device {device}", found.flops, counts.flops[device])
         if found.dot_flops is not None:
-            within(f"products of device {device}", Interval(0, found.dot_flops.most), counts.dots[device])
+            within(f"matmuls of device {device}", Interval(0, found.dot_flops.most), counts.dots[device])
     return wrong
 
 
@@ -124,7 +124,7 @@ BODIES: dict[str, Callable] = {
     "scan": lambda a: lax.scan(lambda c, r: (c + lax.psum(r, "y"), r), a[0], a)[1] * 2,
     "branch": by_branch,
     "while": sum_while_small,
-    "product": lambda a: jnp.einsum("ij,kj->ik", a, a) @ a,
+    "matmul": lambda a: jnp.einsum("ij,kj->ik", a, a) @ a,
     "written out": lambda a: (a[:, None, :] * a[None, :, :]).sum(2) @ a,
     "places": lambda a: a * (lax.axis_index("x") * 2 + lax.axis_index("y")),
     "calls": lambda a: jax.jit(lambda a: jax.jit(jnp.tanh)(a) + lax.psum(a, "y"))(jax.jit(jnp.tanh)(a)),
@@ -141,7 +141,7 @@ def test_a_program_computes_what_jax_computes_and_facts_hold(name: str) -> None:
 def test_counts_equal_those_made_by_hand() -> None:
     _, counts = twice(BODIES["loop"])
     assert [c["permute"] for c in counts.sent] == [3 * 64] * 6 + [0] * 2
-    _, counts = twice(BODIES["product"])
+    _, counts = twice(BODIES["matmul"])
     assert counts.dots == [2 * 2 * 2 * 8 * 2] * 8
     _, counts = twice(BODIES["sum"])
     assert [c["all_reduce"] for c in counts.sent] == [2 * 64 * 3 // 4] * 8
@@ -184,7 +184,7 @@ def steps() -> st.SearchStrategy[Step]:
         lambda ps: len({a for a, _ in ps}) == len({b for _, b in ps}) == len(ps)
     )
     simple = st.one_of(
-        st.sampled_from([jnp.tanh, jnp.negative, lambda a: a * 0.5, small_product, by_branch_small]),
+        st.sampled_from([jnp.tanh, jnp.negative, lambda a: a * 0.5, small_matmul, by_branch_small]),
         axes.map(lambda axis: lambda a: lax.pmean(a, axis)),
         axes.map(lambda axis: lambda a: a + lax.all_gather(a, axis).mean()),
         st.just(lambda a: a + lax.psum_scatter(a, "y", scatter_dimension=0, tiled=True) * 0.1),
@@ -193,7 +193,7 @@ def steps() -> st.SearchStrategy[Step]:
     return st.recursive(simple, nested, max_leaves=6)
 
 
-def small_product(a: Any) -> Any:
+def small_matmul(a: Any) -> Any:
     return jnp.tanh(a @ a.T) @ a * 0.1
 
 

@@ -59,8 +59,8 @@ def rows_that_hide(chip: str, N: int, Q: int) -> float:
     while high / low > 1 + 1e-12:
         rows = (low * high) ** 0.5
         hop = sum(2 * rows * 8 * 128 for _ in "kv") / CHIPS[chip].ici
-        products = sum(2 * rows * 128 * rows * Q for _ in ("q k", "w v")) / CHIPS[chip].bf16
-        low, high = (rows, high) if products < hop else (low, rows)
+        matmuls = sum(2 * rows * 128 * rows * Q for _ in ("q k", "w v")) / CHIPS[chip].bf16
+        low, high = (rows, high) if matmuls < hop else (low, rows)
     return N * low
 
 

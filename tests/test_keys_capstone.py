@@ -94,7 +94,7 @@ def on_two_axes(size: float) -> float:
 @cache
 def times_of(dp: int, sp: int, tp: int, b: int, T: int, D: int) -> Times:
     _, jaxpr = forward_and_backward(dp, sp, tp, b, T, D)
-    found: Times = {"products": multiplied(jaxpr) / PEAK, "rows": 0.0, "keys": 0.0, "gradients": 0.0}
+    found: Times = {"matmuls": multiplied(jaxpr) / PEAK, "rows": 0.0, "keys": 0.0, "gradients": 0.0}
     for equation in equations(jaxpr):
         name, axes = equation.primitive.name, equation.params.get("axes", equation.params.get("axis_name"))
         if name == "psum_invariant" and axes == ("tp",):
@@ -117,7 +117,7 @@ def step(**drawn: int) -> float:
     """Return the time of a step. The backward pass has all matmuls that the forward pass alone does not have."""
     time = times_of(**drawn)
     forward = multiplied(forward_and_backward(**drawn)[0]) / PEAK
-    backward = time["products"] - forward
+    backward = time["matmuls"] - forward
     return forward + time["rows"] + time["keys"] + max(backward, time["gradients"])
 
 
@@ -130,7 +130,7 @@ def overlaps_from(T: int, D: int) -> float:
 
     def spare(b: int) -> float:
         time = times_of(b=b, **mesh)
-        return time["products"] - multiplied(forward_and_backward(b=b, **mesh)[0]) / PEAK - time["gradients"]
+        return time["matmuls"] - multiplied(forward_and_backward(b=b, **mesh)[0]) / PEAK - time["gradients"]
 
     one, two = spare(1), spare(2)
     return (1 - one / (two - one)) * T / mesh["sp"]
@@ -161,15 +161,15 @@ def test_every_second_derivation_has_its_question():
 
 def test_every_bottleneck_occurs():
     question = QUESTIONS["block_bottleneck"]
-    assert {question(**drawn) for drawn in question.variants()} == {"products", "rows", "keys", "gradients"}
+    assert {question(**drawn) for drawn in question.variants()} == {"matmuls", "rows", "keys", "gradients"}
 
 
 def test_gradients_are_exposed_only_with_short_sequences():
     for drawn in QUESTIONS["block_step"].variants():
         sizes = {name: drawn[name] for name in ("dp", "sp", "tp", "D")}
         short, long = (times_of(T=drawn[name], b=1, **sizes) for name in ("short", "long"))
-        assert short["gradients"] > 1.2 * 2 / 3 * short["products"], drawn
-        assert long["gradients"] < 2 / 3 * long["products"] / 1.2, drawn
+        assert short["gradients"] > 1.2 * 2 / 3 * short["matmuls"], drawn
+        assert long["gradients"] < 2 / 3 * long["matmuls"] / 1.2, drawn
 
 
 @pytest.mark.parametrize(("tp", "sp"), list(itertools.product([4, 8], repeat=2)))

@@ -166,13 +166,13 @@ def sent_by_loops(M: int, L: int, A: int, B: int, G: int, N: int) -> float:
     return total
 
 
-def whole_product(B: int, K: int, F: int, X: int, Y: int, Z: int) -> float:
+def whole_matmul(B: int, K: int, F: int, X: int, Y: int, Z: int) -> float:
     """Return the FLOPs of a whole matmul. Devices along z hold copies, so the sum is over devices with z = 0."""
     devices = np.arange(X * Y * Z).reshape(X, Y, Z)
     return sum(2 * B * K * F for device in devices.flat if device % Z == 0)
 
 
-KEYS = {"sent_by_loops": sent_by_loops, "whole_product": whole_product}
+KEYS = {"sent_by_loops": sent_by_loops, "whole_matmul": whole_matmul}
 QUESTIONS = [q for exercise in EXERCISES.values() for q in exercise.questions.values()]
 
 

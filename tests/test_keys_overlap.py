@@ -52,30 +52,30 @@ def local_flops(rows: int, summed: int, columns: int) -> float:
     return counted / (2 * 4 * 8) * rows * summed * columns
 
 
-def hop_and_product(chip: str, B: int, D: int, F: int, Y: int) -> tuple[float, float]:
+def hop_and_matmul(chip: str, B: int, D: int, F: int, Y: int) -> tuple[float, float]:
     """Return the seconds of a one-way hop of bfloat16[B, D/Y], and of the local matmul. For F2, D and F are swapped."""
     net = gathered("one_way_ring", Y, 2 * B * D, chip)
     return net.clock / net.steps, local_flops(B, D, F) / Y / Y / CHIPS[chip].bf16
 
 
-def gather_ring(n: int, hop: float, product: float) -> float:
+def gather_ring(n: int, hop: float, matmul: float) -> float:
     """Return the time at which the last matmul ends. An operand is sent on as soon as it has arrived."""
     core = link = arrived = 0.0
     for r in range(n):
-        core = max(core, arrived) + product
+        core = max(core, arrived) + matmul
         if r < n - 1:
             link = max(link, arrived) + hop
             arrived = link
     return core
 
 
-def scatter_ring(n: int, hop: float, product: float) -> float:
+def scatter_ring(n: int, hop: float, matmul: float) -> float:
     """Return the time at which the last sum is complete. A hop waits for the sum that it sends; matmuls never wait."""
-    core = product
+    core = matmul
     total = core
     for _ in range(n - 1):
         arrived = total + hop
-        core += product
+        core += matmul
         total = max(arrived, core)
     return total
 
@@ -98,16 +98,16 @@ def hides(chip: str, Y: float, F: float, itemsize: float, rows: int = 1000, colu
 def scatter_saved(chip: str, B: int, F: int, G: int, D: int, Y: int) -> float:
     saved = 0.0
     for summed in (F, G):
-        hop, product = hop_and_product(chip, B, D, summed, Y)
+        hop, matmul = hop_and_matmul(chip, B, D, summed, Y)
         net = network.Network(CHIPS[chip].ici)
         network.reduce_scatter(net, "ring", Y, 2 * B * D)
-        saved += Y * product + net.clock - scatter_ring(Y, hop, product)
+        saved += Y * matmul + net.clock - scatter_ring(Y, hop, matmul)
     return saved
 
 
 def both_ways_saved(chip: str, B: int, D: int, F: int, G: int, Y: int) -> float:
-    times = [hop_and_product(chip, B, D, columns, Y) for columns in (F, G)]
-    return sum(gather_ring(Y, hop, product) - gather_ring(Y, hop / 2, product) for hop, product in times)
+    times = [hop_and_matmul(chip, B, D, columns, Y) for columns in (F, G)]
+    return sum(gather_ring(Y, hop, matmul) - gather_ring(Y, hop / 2, matmul) for hop, matmul in times)
 
 
 def halves_one_direction(B: int, D: int, X: int, Y: int) -> float:
@@ -119,7 +119,7 @@ KEYS: dict[str, Callable[..., float]] = {
     "ag_matmul_bytes": lambda B, D, X, Y: sent_forwards(gathered("one_way_ring", Y, 2 * (B // X) * D)),
     "ag_matmul_overlaps_from": lambda chip, Y: bound(lambda F: hides(chip, Y, F, 2)),
     "ag_matmul_time": lambda chip, B, D, F, G, Y: sum(
-        gather_ring(Y, *hop_and_product(chip, B, D, columns, Y)) for columns in (F, G)
+        gather_ring(Y, *hop_and_matmul(chip, B, D, columns, Y)) for columns in (F, G)
     ),
     "matmul_rs_bytes": lambda B, F, D, X, Y: sent_forwards(gathered("one_way_ring", Y, 4 * (B // X) * D)),
     "matmul_rs_overlaps_from": lambda chip, Y: bound(lambda F: hides(chip, Y, F, 4)),
@@ -193,6 +193,6 @@ def test_a_round_takes_the_longer_of_hop_and_matmul(ring: Callable[[int, float, 
 
 def test_one_way_round_gathering_first_is_faster_where_hops_are_more_than_twice_as_long() -> None:
     """This is a claim of F1's statement. A gather that uses both directions takes the time of (N - 1) / 2 hops."""
-    first = lambda n, hop, product: (n - 1) * hop / 2 + n * product  # noqa: E731
+    first = lambda n, hop, matmul: (n - 1) * hop / 2 + n * matmul  # noqa: E731
     assert gather_ring(8, 2.1, 1.0) > first(8, 2.1, 1.0)
     assert gather_ring(8, 1.9, 1.0) < first(8, 1.9, 1.0)

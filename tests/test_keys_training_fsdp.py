@@ -107,21 +107,21 @@ def simulated(jobs: Sequence[tuple[str, str, float, Sequence[str]]]) -> dict[str
     return ends
 
 
-def forward_pass(L: int, gather: float, product: float, *, waits: bool, held: int) -> float:
+def forward_pass(L: int, gather: float, matmul: float, *, waits: bool, held: int) -> float:
     """Return the time of a stack of layers with at most ``held`` gathered layers at a time."""
     jobs = []
     for i in range(L):
         behind = i - 1 if waits else i - held
-        jobs.append((f"gather {i}", "link", gather, [f"product {behind}"] if behind >= 0 else []))
-        jobs.append((f"product {i}", "core", product, [f"gather {i}", *([f"product {i - 1}"] if i else [])]))
-    return simulated(jobs)[f"product {L - 1}"]
+        jobs.append((f"gather {i}", "link", gather, [f"matmul {behind}"] if behind >= 0 else []))
+        jobs.append((f"matmul {i}", "core", matmul, [f"gather {i}", *([f"matmul {i - 1}"] if i else [])]))
+    return simulated(jobs)[f"matmul {L - 1}"]
 
 
 def forward_times(chip: str, L: int, D: int, X: int, small: int, large: int) -> dict[str, dict[str, float]]:
     gather = seconds("all_gather", X, 2 * D * D, chip)
-    products = {name: 2 * (rows // X) * D * D / CHIPS[chip].bf16 for name, rows in (("small", small), ("large", large))}
+    matmuls = {name: 2 * (rows // X) * D * D / CHIPS[chip].bf16 for name, rows in (("small", small), ("large", large))}
     return {
-        how: {name: forward_pass(L, gather, m, waits=how == "waiting", held=2) for name, m in products.items()}
+        how: {name: forward_pass(L, gather, m, waits=how == "waiting", held=2) for name, m in matmuls.items()}
         for how in ("waiting", "ahead")
     }
 
@@ -129,20 +129,20 @@ def forward_times(chip: str, L: int, D: int, X: int, small: int, large: int) -> 
 def middle_layer(layer: Callable[[int], list[tuple[str, str, float, Sequence[str]]]], layers: int = 40) -> float:
     """Return the average seconds per layer in the second half of a stack, from one matmul's end to the next one's."""
     ends = simulated([job for i in range(layers) for job in layer(i)])
-    return (ends[f"product {layers - 1}"] - ends[f"product {layers // 2 - 1}"]) / (layers - layers // 2)
+    return (ends[f"matmul {layers - 1}"] - ends[f"matmul {layers // 2 - 1}"]) / (layers - layers // 2)
 
 
 def mixed_layer(chip: str, B: int, E: int, X: int, Y: int) -> float:
     rows, inner, columns = B // X, E // Y, E
-    product = 2 * rows * inner * columns / CHIPS[chip].bf16
+    matmul = 2 * rows * inner * columns / CHIPS[chip].bf16
     gather = seconds("all_gather", X, 2 * inner * columns, chip)
     scatter = seconds("reduce_scatter", Y, 2 * rows * columns, chip)
 
     def layer(i: int) -> list[tuple[str, str, float, Sequence[str]]]:
         return [
             (f"gather {i}", "x", gather, []),
-            (f"product {i}", "core", product, [f"gather {i}", *([f"scatter {i - 1}"] if i else [])]),
-            (f"scatter {i}", "y", scatter, [f"product {i}"]),
+            (f"matmul {i}", "core", matmul, [f"gather {i}", *([f"scatter {i - 1}"] if i else [])]),
+            (f"scatter {i}", "y", scatter, [f"matmul {i}"]),
         ]
 
     return middle_layer(layer, layers=400)
@@ -189,13 +189,13 @@ def test_every_second_derivation_has_its_question():
     assert set(KEYS) == set(QUESTIONS)
 
 
-@pytest.mark.parametrize(("gather", "product"), [(3.0, 1.0), (1.0, 3.0), (2.0, 2.0)])
-def test_two_gathered_layers_are_enough_and_one_is_not(gather: float, product: float):
+@pytest.mark.parametrize(("gather", "matmul"), [(3.0, 1.0), (1.0, 3.0), (2.0, 2.0)])
+def test_two_gathered_layers_are_enough_and_one_is_not(gather: float, matmul: float):
     """H4's budget is two gathered layers. A third one saves no time, and with only one every gather waits."""
-    two = forward_pass(7, gather, product, waits=False, held=2)
-    assert two == forward_pass(7, gather, product, waits=False, held=7) == gather + 6 * max(gather, product) + product
-    one = forward_pass(7, gather, product, waits=False, held=1)
-    assert one == forward_pass(7, gather, product, waits=True, held=7) == 7 * (gather + product)
+    two = forward_pass(7, gather, matmul, waits=False, held=2)
+    assert two == forward_pass(7, gather, matmul, waits=False, held=7) == gather + 6 * max(gather, matmul) + matmul
+    one = forward_pass(7, gather, matmul, waits=False, held=1)
+    assert one == forward_pass(7, gather, matmul, waits=True, held=7) == 7 * (gather + matmul)
 
 
 # -- small cases of the statements -------------------------------------------------------------
@@ -242,8 +242,8 @@ def needs(jaxpr: Any) -> list[tuple[Any, set[int]]]:
 
 def beside(found: list[tuple[Any, set[int]]], i: int) -> list[int]:
     """Return the matmuls that can overlap equation i: neither depends on the other."""
-    products = [j for j, (eqn, _) in enumerate(found) if eqn.primitive.name == "dot_general"]
-    return [j for j in products if j not in found[i][1] and i not in found[j][1]]
+    matmuls = [j for j, (eqn, _) in enumerate(found) if eqn.primitive.name == "dot_general"]
+    return [j for j in matmuls if j not in found[i][1] and i not in found[j][1]]
 
 
 @pytest.mark.parametrize("scheme", range(1, 8))
@@ -259,9 +259,9 @@ def test_collectives_that_can_overlap_match_the_programs_dependences(scheme: int
     for i, (kind, array, axis, place) in zip(talk[each : 2 * each], told, strict=True):
         eqn, before = found[i]
         assert (eqn.primitive.name, axes_of(eqn)) == (kind, (axis,))
-        products = sum(found[j][0].primitive.name == "dot_general" for j in before)
-        assert products == {"W": 0, "A": 1, "C": 2}[array], (
-            "W needs no product, A that of the layer before, C its own as well"
+        matmuls = sum(found[j][0].primitive.name == "dot_general" for j in before)
+        assert matmuls == {"W": 0, "A": 1, "C": 2}[array], (
+            "W needs no matmul, A that of the layer before, C its own as well"
         )
         assert bool(beside(found, i)) == (place == "other layers")
 
@@ -274,4 +274,4 @@ def test_each_permute_can_overlap_with_a_part_of_its_own_matmul(scheme: int):
     assert len(hops) == 3
     assert all(beside(found, i) for i in hops)
     act, weight = SCHEMES[scheme]
-    assert [c[3] for c in TASKS["overlaps_with"].fn(act=act, weight=weight, hops=True)] == ["own product"]
+    assert [c[3] for c in TASKS["overlaps_with"].fn(act=act, weight=weight, hops=True)] == ["own matmul"]

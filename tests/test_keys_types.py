@@ -198,8 +198,8 @@ def test_columns_to_overlap_is_where_matmul_and_all_reduce_times_cross():
         X, rows, I, chip = drawn["X"], drawn["S"] * drawn["B"], drawn["I"], drawn["chip"]
         reduce = all_reduce_time(2 * rows * I, X, chip)
         least = QUESTIONS["columns_to_overlap"](**drawn)
-        product = [matmul_time(2 * rows * I * (least * more / X), chip) for more in (0.999, 1.001)]
-        assert product[0] < reduce < product[1]
+        matmul = [matmul_time(2 * rows * I * (least * more / X), chip) for more in (0.999, 1.001)]
+        assert matmul[0] < reduce < matmul[1]
 
 
 def test_scale_gradients_are_those_of_the_hops():

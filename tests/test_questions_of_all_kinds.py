@@ -46,13 +46,13 @@ def right(course: Course, student: str = "ada") -> str:
     """Return right answers in the notation that learners use."""
     asked = course.exercise(NAME).questions
     drawn = {name: course.params(q, student) for name, q in asked.items()}
-    spec = asked["product_spec"](**drawn["product_spec"])
+    spec = asked["matmul_spec"](**drawn["matmul_spec"])
     letter = "ABCD"[drawn["what_is_sent"]["order"].index(asked["what_is_sent"](**drawn["what_is_sent"]))]
     table = {
         row: {"bytes": f"{cells['bytes']} B", "time": cells["time"] * 1e6}
         for row, cells in asked["two_collectives"](**drawn["two_collectives"]).items()
     }
-    lines = ["from jax.sharding import PartitionSpec as P", f"product_spec = P{tuple(spec)!r}"]
+    lines = ["from jax.sharding import PartitionSpec as P", f"matmul_spec = P{tuple(spec)!r}"]
     return "\n".join([*lines, f"what_is_sent = {letter!r}", f"two_collectives = {table!r}", ""])
 
 
@@ -86,14 +86,14 @@ def test_a_wrong_letter_and_a_known_misconception_are_reported(course: Course, w
         .replace("what_is_sent = ", "what_is_sent = 'Q' or ")
         .replace("two_collectives = ", "two_collectives = 3 or ")
     )
-    report = graded(course, workers, text + "product_spec = 'P((x))'\n")
+    report = graded(course, workers, text + "matmul_spec = 'P((x))'\n")
     assert [(r.status, r.reason) for r in report.results[1:]] == [
         ("failed", "'Q' is not an option: answer with A, B, C or D, or with the text of one option"),
         ("failed", "write a dict with the rows gather, scatter, or a list of their values in this order"),
     ]
     misconception = course.exercise(NAME).misconceptions["joined"]
-    drawn = course.params(course.exercise(NAME).questions["product_spec"], "ada")
-    report = graded(course, workers, f"product_spec = {tuple(misconception.fn(**drawn))!r}")
+    drawn = course.params(course.exercise(NAME).questions["matmul_spec"], "ada")
+    report = graded(course, workers, f"matmul_spec = {tuple(misconception.fn(**drawn))!r}")
     assert (report.results[0].misconception, report.results[0].hint) == ("joined", misconception.hint)
     assert [r.reason for r in report.results[1:]] == ["not answered yet"] * 2
 
@@ -101,8 +101,8 @@ def test_a_wrong_letter_and_a_known_misconception_are_reported(course: Course, w
 def test_learners_get_the_questions_and_no_answer(course: Course) -> None:
     stub = stub_source(course, course.exercise(NAME))
     for line in (
-        "# Question product_spec [a PartitionSpec]", "# Question what_is_sent [one of A, B, C, D]",
-        "# Question two_collectives [bytes, time]", "product_spec = None  # TODO: your answer",
+        "# Question matmul_spec [a PartitionSpec]", "# Question what_is_sent [one of A, B, C, D]",
+        "# Question two_collectives [bytes, time]", "matmul_spec = None  # TODO: your answer",
     ):  # fmt: skip
         assert line in stub.splitlines()
     shared = course.config.variants.mode == "shared"
@@ -120,24 +120,24 @@ def test_learners_get_the_questions_and_no_answer(course: Course) -> None:
 
 
 def test_every_renderer_calls_them_questions(course: Course, workers: Workers) -> None:
-    exercise = graded(course, workers, "product_spec = 'x, x'\nwhat_is_sent = 'Q'\ntwo_collectives = [1]\n")
+    exercise = graded(course, workers, "matmul_spec = 'x, x'\nwhat_is_sent = 'Q'\ntwo_collectives = [1]\n")
     page = render_fragment(exercise.for_student())
     assert page.count(">question<") == 3
     assert (
-        comment(exercise, "product_spec")
-        == "- question product_spec: the axis x is named twice: an axis cuts one dimension."
+        comment(exercise, "matmul_spec")
+        == "- question matmul_spec: the axis x is named twice: an axis cuts one dimension."
     )
     shown = exercise.for_student().model_dump_json()
     assert all(r.expected is None for r in exercise.for_student().results) and "all_gather_time" not in shown
     words = in_plain_words(course, NAME)
-    assert "question product_spec\n" in words and "question two_collectives, within 2%" in words
+    assert "question matmul_spec\n" in words and "question two_collectives, within 2%" in words
     report = Report(
         student="ada", course="shown", versions={}, isolation="none", backend="cpu", fingerprint="", points=exercise.points,
         earned=0, pending=0, exercises=[exercise],
     )  # fmt: skip
     assert Report.loads(report.dumps()) == report
     labels = [result.label for result in exercise.results]
-    for label, name in zip(labels, ("product_spec", "what_is_sent", "two_collectives"), strict=True):
+    for label, name in zip(labels, ("matmul_spec", "what_is_sent", "two_collectives"), strict=True):
         assert label.startswith(f"{name}: ") and label.endswith("?")
 
 

@@ -103,7 +103,7 @@ def test_equal_seeds_give_equal_tries(grader: Grader) -> None:
 
 
 def test_a_helper_takes_the_place_of_an_operator_or_a_function() -> None:
-    assert "return again_product(a, b)" in again("product: einsum", "def f(a, b):\n    return a @ b")
+    assert "return again_matmul(a, b)" in again("matmul: einsum", "def f(a, b):\n    return a @ b")
     assert "again_psum(a, 'x')" in again("axes in tuples", "def f(a):\n    return jax.lax.psum(a, 'x')")
     assert "jnp.transpose(a)" in again("methods as functions", "def f(a):\n    return a.T")
     both = again("methods as functions", "def f(a):\n    return a.sum(0) + jnp.sum(a, 0)")

@@ -48,7 +48,7 @@ def test_a_fake_that_the_report_takes_for_the_honest_program_has_gained(
     A shorter step is a gain only if the grader did not judge the fake's values.
     """
     text, task = target.texts[0], target.task.name
-    how = fake("1x1 products")
+    how = fake("1x1 matmuls")
     programs = [shown(text.module, task, Shown(how.fakes, "", test)) for test in ("False", how.test)]
     honest, faked = (texts.graded(grader, target.exercise.id, program) for program in programs if program)
     right = {r.name: r.status for r in texts.results_of(honest, target.exercise, target.task).values()}
@@ -64,7 +64,7 @@ def test_a_fake_that_the_report_takes_for_the_honest_program_has_gained(
 
 
 def test_an_unused_fake_gains_nothing(grader: Grader, target: skeletons.Target) -> None:
-    how = fake("products in int8")
+    how = fake("matmuls in int8")
     program = shown(target.texts[0].module, target.task.name, Shown(how.fakes, "", "False"))
     assert program is not None
     report: ExerciseReport = texts.graded(grader, target.exercise.id, program)

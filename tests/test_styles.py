@@ -67,7 +67,7 @@ IN_A_TASK = {
     "print_sharding": f"c = {MAPPED}(a, b)\nprint(a.sharding, c.sharding, c.sharding.spec)\nreturn c",
     "assert_sharding": f"c = {MAPPED}(a, b)\nassert c.sharding == NamedSharding(mesh, P('x', 'y')), c.sharding\nassert a.sharding.spec == P('x', None)\nreturn c",
     "equivalent": f"c = {MAPPED}(a, b)\nassert c.sharding.is_equivalent_to(NamedSharding(mesh, P('x', 'y')), c.ndim)\nreturn c",
-    "sharding_of_a_product": f"print((a @ b).sharding, jnp.dot(a, b).sharding)\nreturn {MAPPED}(a, b)",
+    "sharding_of_a_matmul": f"print((a @ b).sharding, jnp.dot(a, b).sharding)\nreturn {MAPPED}(a, b)",
     "sharding_of_the_arguments": f"spec = a.sharding.spec[0], b.sharding.spec[-1]\nreturn {MAPPED.replace(chr(39) + 'y' + chr(39) + '))', chr(39) + 'y' + chr(39) + '))').replace('P(' + repr('x') + ', ' + repr('y') + ')', 'P(*spec)')}(a, b)",
     "addressable_shards": f"c = {MAPPED}(a, b)\nfor s in c.addressable_shards:\n    print(s.device, s.index, s.data.shape, s.data)\nreturn c",
     "devices": f"c = {MAPPED}(a, b)\nprint(c.devices(), len(a.devices()), c.is_fully_replicated, c.is_fully_addressable, c.committed)\nassert len(c.devices()) == mesh.size\nreturn c",

@@ -34,13 +34,13 @@ def _own_rows(a, b):
     return jax.lax.dynamic_slice_in_dim(b, jax.lax.axis_index("x") * n, n)
 
 
-def product_reduced_instead(a, b, *, mesh):
+def matmul_reduced_instead(a, b, *, mesh):
     """matmul_gather_first: reduced_after_all"""
     return _mapped(lambda a, b: jax.lax.psum(a @ _own_rows(a, b), "x"), mesh)(a, b)
 
 
-def partial_products_gathered(a, b, *, mesh):
-    """matmul_gather_first: products_gathered"""
+def partial_matmuls_gathered(a, b, *, mesh):
+    """matmul_gather_first: matmuls_gathered"""
     return _mapped(lambda a, b: jax.lax.all_gather(a @ _own_rows(a, b), "x").sum(0), mesh)(a, b)
 
 
@@ -64,7 +64,7 @@ def first_rows_for_all(a, b, *, mesh):
     return _mapped(lambda a, b: jax.lax.psum(jnp.einsum("ij,jk->ik", a, b[: a.shape[1]]), "x"), mesh)(a, b)
 
 
-def averaged_products(a, b, *, mesh):
+def averaged_matmuls(a, b, *, mesh):
     """matmul_slice_first: partial_sums_averaged"""
     return _mapped(lambda a, b: jax.lax.pmean(a @ _own_rows(a, b), "x"), mesh)(a, b)
 

@@ -10,7 +10,7 @@ def right(n):
 
 
 def hops_then_concatenated(a, w):
-    """ag_matmul: ag_hops_first_then_one_product"""
+    """ag_matmul: ag_hops_first_then_one_matmul"""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     parts = [a]
     for _ in range(n - 1):
@@ -20,7 +20,7 @@ def hops_then_concatenated(a, w):
 
 
 def hops_then_sorted(a, w):
-    """ag_matmul: ag_hops_first_then_one_product"""
+    """ag_matmul: ag_hops_first_then_one_matmul"""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     whole, moving = jnp.zeros((a.shape[0], n * a.shape[1]), a.dtype), a
     for t in range(n):
@@ -52,7 +52,7 @@ def scanned_n_hops(a, w):
     return jax.lax.scan(one, (jnp.zeros((a.shape[0], w.shape[1]), a.dtype), a), jnp.arange(n))[0][0]
 
 
-def gathered_then_small_products(a, w):
+def gathered_then_small_matmuls(a, w):
     """ag_matmul: ag_gathered_first"""
     n = jax.lax.axis_size("y")
     parts, rows = jax.lax.all_gather(a, "y"), w.reshape(n, a.shape[1], -1)
@@ -83,8 +83,8 @@ def by_step_in_a_loop(a, w):
     return c + a @ rows[n - 1]
 
 
-def sends_what_the_product_touched(a, w):
-    """ag_matmul: ag_sends_after_the_product"""
+def sends_what_the_matmul_touched(a, w):
+    """ag_matmul: ag_sends_after_the_matmul"""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = w.reshape(n, a.shape[1], -1)
     c = a @ rows[me]
@@ -128,8 +128,8 @@ def two_shards_a_hop(a, w):
     return c + 0 * both[1, :, :1]
 
 
-def hop_carries_a_zero_of_the_product(a, w):
-    """ag_matmul: ag_sends_after_the_product"""
+def hop_carries_a_zero_of_the_matmul(a, w):
+    """ag_matmul: ag_sends_after_the_matmul"""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = a.shape[1]
     c = jnp.zeros((a.shape[0], w.shape[1]), a.dtype)
@@ -230,7 +230,7 @@ def wide_result(a, w):
 
 
 def hops_then_one_matmul(a, w):
-    """ag_matmul: ag_hops_first_then_one_product"""
+    """ag_matmul: ag_hops_first_then_one_matmul"""
     Y, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     full = jnp.zeros((a.shape[0], Y * a.shape[1]), a.dtype)
     width = a.shape[1]

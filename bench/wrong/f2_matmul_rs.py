@@ -84,8 +84,8 @@ def own_part_only_by_slice(t, w):
     return jax.lax.dynamic_slice_in_dim(t @ w, jax.lax.axis_index("y") * width, width, axis=1)
 
 
-def all_products_first_in_a_list(t, w):
-    """matmul_rs: rs_full_product_first"""
+def all_matmuls_first_in_a_list(t, w):
+    """matmul_rs: rs_full_matmul_first"""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     parts = jnp.einsum("bf,fnd->nbd", t, w.reshape(w.shape[0], n, -1))
     total = parts[(me - 1) % n]
@@ -111,18 +111,18 @@ def own_block_first_by_einsum(t, w):
     return s
 
 
-def passes_on_products(t, w):
-    """matmul_rs: rs_forwards_its_product"""
+def passes_on_matmuls(t, w):
+    """matmul_rs: rs_forwards_its_matmul"""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     width = w.shape[1] // n
 
-    def product(j):
+    def matmul(j):
         return t @ jax.lax.dynamic_slice_in_dim(w, j % n * width, width, axis=1)
 
-    mine = product(me - 1)
+    mine = matmul(me - 1)
     for k in range(2, n + 1):
         came = jax.lax.ppermute(mine, "y", [(i, (i + 1) % n) for i in range(n)])
-        mine = product(me - k)
+        mine = matmul(me - k)
         total = came + mine
     return total
 
@@ -155,7 +155,7 @@ def starts_with_its_own_block(t, w):
     return acc
 
 
-def library_scatter_of_the_product(t, w):
+def library_scatter_of_the_matmul(t, w):
     """matmul_rs: rs_reduced_last"""
     full = jnp.dot(t, w)
     return jax.lax.psum_scatter(full, "y", scatter_dimension=1, tiled=True)
@@ -185,10 +185,10 @@ def _sum_around(piece):
 
 
 def multiplies_everything_at_once(t, w):
-    """matmul_rs: rs_full_product_first"""
-    product = t @ w
-    d = product.shape[1] // jax.lax.axis_size("y")
-    return _sum_around(lambda k: jax.lax.dynamic_slice_in_dim(product, k * d, d, 1))
+    """matmul_rs: rs_full_matmul_first"""
+    matmul = t @ w
+    d = matmul.shape[1] // jax.lax.axis_size("y")
+    return _sum_around(lambda k: jax.lax.dynamic_slice_in_dim(matmul, k * d, d, 1))
 
 
 def float32_sums_are_returned(t, w):

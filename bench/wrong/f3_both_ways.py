@@ -125,7 +125,7 @@ def whole_sums_both_ways(t, w):
 
 def sums_meet_twice(t, w):
     """both_ways_matmul_rs: both_rs_middle_twice
-    Row: whole sums both ways; both directions carry the product of the opposite device with even N."""
+    Row: whole sums both ways; both directions carry the matmul of the opposite device with even N."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     parts, far = jnp.stack(jnp.split(w, n, axis=1)), n // 2
     forth, back = t @ parts[(me + far) % n], t @ parts[(me - far) % n]

@@ -52,14 +52,14 @@ def hidden(act, weight, hops, between):
 def scheme_6_is_hidden(act, weight, hops):
     """overlaps_with: gathered_activations_called_overlapped
     Row: calls scheme 6 overlapped: its gather of A goes ahead like a gather of W."""
-    place = lambda array, hops: "other layers" if array == "A" else "own product" if hops else "nothing"  # noqa: E731
+    place = lambda array, hops: "other layers" if array == "A" else "own matmul" if hops else "nothing"  # noqa: E731
     return hidden(act, weight, hops, place)
 
 
 def gather_of_a_beside_its_matmul(act, weight, hops):
     """overlaps_with: whole_beside_its_matmul
     Row: calls the gather of A overlapped with its own matmul even if it is whole."""
-    return hidden(act, weight, hops, lambda array, hops: "own product" if hops or array == "A" else "nothing")
+    return hidden(act, weight, hops, lambda array, hops: "own matmul" if hops or array == "A" else "nothing")
 
 
 def all_beside_other_layers(act, weight, hops):
@@ -71,7 +71,7 @@ def all_beside_other_layers(act, weight, hops):
 def all_beside_their_own(act, weight, hops):
     """overlaps_with: whole_beside_its_matmul
     Row: compares times, not dependence: every collective of A or C overlaps its own matmul, whole or not."""
-    return hidden(act, weight, hops, lambda array, hops: "own product")
+    return hidden(act, weight, hops, lambda array, hops: "own matmul")
 
 
 def hops_make_no_difference(act, weight, hops):
@@ -237,9 +237,9 @@ def weights_beside_their_own_matmul(act, weight, hops):
     """overlaps_with: hops_of_weights_beside_their_matmul"""
     found = []
     batch, inner = act
-    near = "own product" if hops else "nothing"
+    near = "own matmul" if hops else "nothing"
     if batch is not None and batch in weight:
-        found.append(("all_gather", "W", batch, "own product" if hops else "other layers"))
+        found.append(("all_gather", "W", batch, "own matmul" if hops else "other layers"))
     if inner is not None:
         if weight[0] == inner:
             found.append(("reduce_scatter", "C", inner, near))

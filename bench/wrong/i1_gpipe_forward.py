@@ -22,8 +22,8 @@ def tutorial_zeros_in_the_bubble(ws, x):
     return jax.lax.select(me == n - 1, outputs, outputs * 0)[None]
 
 
-def tutorial_masked_by_a_product(ws, x):
-    """gpipe_forward: bubble_leaks_by_a_product"""
+def tutorial_masked_by_a_matmul(ws, x):
+    """gpipe_forward: bubble_leaks_by_a_matmul"""
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
 
     def one(carry, tick):

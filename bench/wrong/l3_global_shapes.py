@@ -96,12 +96,12 @@ def axis_by_its_size(hlo, mesh):
     for shape, sharding in parameters(hlo):
         grid = table(sharding)
         parts = grid.shape[: len(shape)] if grid is not None else (1,) * len(shape)
-        names = [by_product(n, mesh) for n in parts]
+        names = [by_matmul(n, mesh) for n in parts]
         found.append(([n * p for n, p in zip(shape, parts, strict=True)], names))
     return found
 
 
-def by_product(n, mesh):
+def by_matmul(n, mesh):
     for name, size in mesh.items():
         if n == size > 1:
             return [name]
@@ -259,16 +259,16 @@ def inner_axis_first_again(hlo, mesh):
     return _shapes(hlo, mesh, inner_first=True)
 
 
-def product_of_one_device(B, K, F, X, Y, Z):
-    """whole_product: product_of_one_device"""
+def matmul_of_one_device(B, K, F, X, Y, Z):
+    """whole_matmul: matmul_of_one_device"""
     return 2 * B * K * F
 
 
 def all_axes_multiplied(B, K, F, X, Y, Z):
-    """whole_product: product_of_all_devices"""
+    """whole_matmul: matmul_of_all_devices"""
     return 2 * B * K * F * X * Y * Z
 
 
 def summed_dimension_local(B, K, F, X, Y, Z):
-    """whole_product: product_of_rows_only"""
+    """whole_matmul: matmul_of_rows_only"""
     return 2 * B * X * K * F

@@ -66,16 +66,16 @@ def ag_matmul(a, w):
 ag_matmul_bytes = None  # TODO: your answer
 
 
-# Question ag_matmul_hides_from [a number]
-# `ag_matmul` runs in bfloat16 on a ring of 16 v5p chips. No hop may take longer than a matmul.
-# How many columns F must the whole `W[D, F]` have at least? Count the columns of all devices.
+# Question ag_matmul_overlaps_from [a number]
+# `ag_matmul` runs in bfloat16 on a ring of 8 v5p chips. No hop may take longer than a matmul. How
+# many columns F must the whole `W[D, F]` have at least? Count the columns of all devices.
 #
 # Answer with a bare number.
 # Model: a hop takes (bytes of a shard) / W1, with W1 the one-way bandwidth of a link; a matmul
 # takes FLOPs / C; hops and matmuls have no latency.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
-ag_matmul_hides_from = None  # TODO: your answer
+ag_matmul_overlaps_from = None  # TODO: your answer
 
 
 # Question ag_matmul_time [us]

@@ -69,17 +69,17 @@ def matmul_rs(t, w):
 matmul_rs_bytes = None  # TODO: your answer
 
 
-# Question matmul_rs_hides_from [a number]
-# `matmul_rs` on a ring of 12 v5p chips multiplies bfloat16 arrays and sends running sums in
+# Question matmul_rs_overlaps_from [a number]
+# `matmul_rs` on a ring of 12 v4p chips multiplies bfloat16 arrays and sends running sums in
 # float32. No hop may take longer than a matmul. How many columns F must the whole `T[B, F]` have
 # at least? Count the columns of all devices.
 #
 # Answer with a bare number.
 # Model: a hop takes (bytes of a block) / W1, with W1 the one-way bandwidth of a link; a matmul
 # takes FLOPs / C; hops and matmuls have no latency.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); bf16 2.75e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
-matmul_rs_hides_from = None  # TODO: your answer
+matmul_rs_overlaps_from = None  # TODO: your answer
 
 
 # Question matmul_rs_time_saved [us]

@@ -76,10 +76,10 @@ def ddp_step(params, x, y, real, key, *, mesh):
 ddp_loss = None  # TODO: your answer
 
 
-# Question ddp_unhidden [ms]
-# A model of 600 million parameters trains by data parallelism on a ring of 8 v4p chips, with 8192
-# tokens on each. The all-reduce of the bfloat16 gradients starts after the backward pass. How
-# long do forward pass, backward pass and all-reduce take together?
+# Question ddp_exposed [ms]
+# A model of 1700 million parameters trains by data parallelism on a ring of 16 v4p chips, with
+# 8192 tokens on each. The all-reduce of the bfloat16 gradients starts after the backward pass.
+# How long do forward pass, backward pass and all-reduce take together?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: A chip computes at the peak rate: 2 FLOPs per parameter and token in the forward pass, 4
@@ -88,7 +88,7 @@ ddp_loss = None  # TODO: your answer
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 2.75e14 FLOP/s; table 2026-11,
 # from How To Scale Your Model of 2025-02-04.
-ddp_unhidden = None  # TODO: your answer
+ddp_exposed = None  # TODO: your answer
 
 
 # ## Going further

@@ -30,7 +30,7 @@ cut into hops, the hops overlap its own matmul (exercises F1, F2). Hops of W sti
 | | returns |
 |---|---|
 | `stack(a, ws, *, mesh, scheme)` | A · ws[0] · ws[1] · …, laid out as A, by `jax.shard_map` |
-| `hides_behind(act, weight, hops)` | a layer's collectives, and which matmuls overlap each |
+| `overlaps_with(act, weight, hops)` | a layer's collectives, and which matmuls overlap each |
 
 **What is checked**
 
@@ -39,7 +39,7 @@ cut into hops, the hops overlap its own matmul (exercises F1, F2). Hops of W sti
 | `stack`: value | the result, laid out as A |
 | `stack`: what is sent | (X−1)/X or (Y−1)/Y of the arrays under *sent in each layer*, nothing else |
 | | no matmul runs twice; in schemes 2, 3 and 7 no gather of W waits for a matmul |
-| `hides_behind` | the right list, also for other axis names and layouts 1 to 3 combined with 5 or 6 |
+| `overlaps_with` | the right list, also for other axis names and layouts 1 to 3 combined with 5 or 6 |
 
 Allowed: permutes in place of a collective.
 
@@ -80,7 +80,7 @@ def stack(a, ws, *, mesh, scheme):
     raise NotImplementedError("stack")
 
 
-def hides_behind(act, weight, hops):
+def overlaps_with(act, weight, hops):
     """Return the collectives of one layer, in their order, each with the matmuls that can run beside it.
 
     Args:
@@ -88,11 +88,11 @@ def hides_behind(act, weight, hops):
             cuts the batch may cut either dimension of W. At most one other axis cuts A or W, as in one of the layouts 4 to 7.
         hops: True: each collective is cut into hops; False: it is whole.
     Returns: a list of (kind, array, axis, place): kind "all_gather" or "reduce_scatter"; array "W", "A" or "C"; place
-        "other layers", "own product" or "nothing". "own product" means the collective's own matmul. W comes first; [] if
+        "other layers", "own matmul" or "nothing". "own matmul" means the collective's own matmul. W comes first; [] if
         there is no collective.
     """
     # TODO: write this function
-    raise NotImplementedError("hides_behind")
+    raise NotImplementedError("overlaps_with")
 
 
 # Question mixed_layer_time [ms]

@@ -79,7 +79,7 @@ def moe(x, route, w, *, k, cap):
 moe_bytes = None  # TODO: your answer
 
 
-# Question moe_hides_from [a number]
+# Question moe_overlaps_from [a number]
 # An expert has 3 matrices of D·F parameters each. A token has D numbers, and so has its result.
 # Tokens are bfloat16 and go to experts on a ring of 16 v4p chips. Every chip gets the same number
 # of tokens. From which F on do the two all-to-alls take no longer than the matmuls?
@@ -89,7 +89,7 @@ moe_bytes = None  # TODO: your answer
 # both directions of a link; matmuls take FLOPs / C; latency and dropped choices are left out.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); bf16 2.75e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
-moe_hides_from = None  # TODO: your answer
+moe_overlaps_from = None  # TODO: your answer
 
 
 # ## Going further

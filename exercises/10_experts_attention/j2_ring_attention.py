@@ -62,17 +62,17 @@ def ring_attn(q, k, v, *, causal, striped):
     raise NotImplementedError("ring_attn")
 
 
-# Question ring_hides_from [a number]
-# Attention without a causal mask runs in bfloat16 on a ring of 16 v4p chips. It has 64 query
+# Question ring_overlaps_from [a number]
+# Attention without a causal mask runs in bfloat16 on a ring of 12 v5p chips. It has 64 query
 # heads and 8 key heads, and sends keys and values of these 8 heads round the ring. How many
 # positions must the whole text have, at least, so that the hop of a round takes no longer than
 # the round's matmuls?
 #
 # Answer with a bare number.
 # Model: a hop takes its bytes / W1, one direction of a link; matmuls take FLOPs / C.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); bf16 2.75e14 FLOP/s;
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
-ring_hides_from = None  # TODO: your answer
+ring_overlaps_from = None  # TODO: your answer
 
 
 # Question stripes_save [ms]

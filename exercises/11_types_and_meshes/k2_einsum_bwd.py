@@ -69,18 +69,18 @@ def gradient_bytes(gradients, sizes, devices):
     raise NotImplementedError("gradient_bytes")
 
 
-# Question columns_to_hide [a number]
-# `y = einsum("sbi,io->sbo", x, w)` runs in bfloat16 on a ring of 12 v5p chips: x is whole,
-# s=2048, b=5, i=8192, and w is cut along o. In the backward pass the all-reduce of x's gradient
-# overlaps each chip's matmul for its part of w's gradient. How large must the whole dimension o
-# be, so that the all-reduce takes no longer than that matmul?
+# Question columns_to_overlap [a number]
+# `y = einsum("sbi,io->sbo", x, w)` runs in bfloat16 on a ring of 4 v5p chips: x is whole, s=4096,
+# b=5, i=8192, and w is cut along o. In the backward pass the all-reduce of x's gradient overlaps
+# each chip's matmul for its part of w's gradient. How large must the whole dimension o be, so
+# that the all-reduce takes no longer than that matmul?
 #
 # Answer with a bare number.
 # Model: an all-reduce of V bytes on a ring takes 2·V / W, where W counts both directions of one
 # link; matmuls run at the chip's bfloat16 rate.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
-columns_to_hide = None  # TODO: your answer
+columns_to_overlap = None  # TODO: your answer
 
 
 # Question scale_gradients [KB]

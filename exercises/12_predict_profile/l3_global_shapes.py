@@ -73,16 +73,16 @@ def global_shapes(hlo, mesh):
     raise NotImplementedError("global_shapes")
 
 
-# Question whole_product [GFLOP]
-# On a mesh x=8, y=32, z=2 a profile shows `%d = bf16[224,1536] dot(%h, %w)`, where `%h` is
-# `bf16[224,512]` with `sharding={devices=[8,32,2]<=[512] last_tile_dim_replicate}`, `%w` is
-# `bf16[512,1536]` with `F` whole, and `all-reduce(%d)` over y follows. How many GFLOP does the
+# Question whole_matmul [GFLOP]
+# On a mesh x=8, y=16, z=2 a profile shows `%d = bf16[96,1536] dot(%h, %w)`, where `%h` is
+# `bf16[96,768]` with `sharding={devices=[8,16,2]<=[256] last_tile_dim_replicate}`, `%w` is
+# `bf16[768,1536]` with `F` whole, and `all-reduce(%d)` over y follows. How many GFLOP does the
 # matmul of the whole arrays take?
 #
 # Answer in GFLOP (a bare number), or with a unit.
 # Model: count each multiplication and addition of the whole matmul once; leave out the additions
 # of the all-reduce.
-whole_product = None  # TODO: your answer
+whole_matmul = None  # TODO: your answer
 
 
 # ## Going further

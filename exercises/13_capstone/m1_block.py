@@ -87,14 +87,14 @@ def block(params, x, *, mesh):
     raise NotImplementedError("block")
 
 
-# Question block_times [products, rows, keys, gradients]
-# A block has four parts. `products`: a chip's matmuls. `rows`: the all-reduces over tp. `keys`: K
+# Question block_times [matmuls, rows, keys, gradients]
+# A block has four parts. `matmuls`: a chip's matmuls. `rows`: the all-reduces over tp. `keys`: K
 # and V, each gathered once over sp, and the reduce-scatters of their gradients. `gradients`: the
 # parameters' gradients over dp and sp. How long does each part take on v5p with dp=8, sp=4, tp=4,
 # b=1, T=65536, D=8192, in the forward and backward pass together?
 #
-# Answer with {"products": ..., "rows": ..., "keys": ..., "gradients": ...}. Give bare numbers
-# (products in ms, rows in ms, keys in ms, gradients in ms), or numbers with units.
+# Answer with {"matmuls": ..., "rows": ..., "keys": ..., "gradients": ...}. Give bare numbers
+# (matmuls in ms, rows in ms, keys in ms, gradients in ms), or numbers with units.
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
 # two axes, and an all-reduce takes twice as long; matmuls run at the peak rate; scores of all
 # positions count, masked or not.
@@ -108,10 +108,10 @@ block_times = None  # TODO: your answer
 # All four parts of a block overlap completely, on v5p with dp=4, sp=4, tp=8, b=1, T=40960,
 # D=8192. Which part is the bottleneck?
 #
-# - A: K and V and their gradients over sp
-# - B: the parameters' gradients over dp and sp
-# - C: the rows over tp
-# - D: the matmuls
+# - A: the matmuls
+# - B: K and V and their gradients over sp
+# - C: the parameters' gradients over dp and sp
+# - D: the rows over tp
 # Answer with the letter or the text of one option.
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
 # two axes, and an all-reduce takes twice as long; matmuls run at the peak rate; scores of all

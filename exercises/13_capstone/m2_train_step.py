@@ -112,7 +112,7 @@ def train_step(params, x, y, *, mesh):
 block_step = None  # TODO: your answer
 
 
-# Question block_hides_from [token]
+# Question block_overlaps_from [token]
 # On v5p, with T=16384 and D=2048: how many positions (b·T/sp) must a device have at least, so
 # that the all-reduce of the parameters' gradients takes no longer than the matmuls of the
 # backward pass?
@@ -123,7 +123,7 @@ block_step = None  # TODO: your answer
 # positions count, masked or not.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); bf16 4.59e14 FLOP/s;
 # table 2026-11, from How To Scale Your Model of 2025-02-04.
-block_hides_from = None  # TODO: your answer
+block_overlaps_from = None  # TODO: your answer
 
 
 # ## Going further

@@ -59,16 +59,16 @@ def _lines_of_timed(known: Sequence[Explained]) -> list[str]:
     if not found or len(found) < len(known):
         return []
     longest = -(-max(t.step for t in found) // US)
-    work = float(f"{min(t.products for t in found) / 1e12:.4g}")
+    work = float(f"{min(t.matmuls for t in found) / 1e12:.4g}")
     kinds = dict.fromkeys(kind for t in found for kind in t.shares()) if work else {}
-    hidden = [kind for kind in kinds if all(_is_hidden(t, kind, work) for t in found)]
+    overlapped = [kind for kind in kinds if all(_is_overlapped(t, kind, work) for t in found)]
     return [
         f"expect_step_time(seen, at_most={longest}e-6)",
-        *(f'expect_overlap(seen, "{kind}", work={work:g})' for kind in hidden),
+        *(f'expect_overlap(seen, "{kind}", work={work:g})' for kind in overlapped),
     ]
 
 
-def _is_hidden(timeline: Timeline, kind: str, work: float) -> bool:
+def _is_overlapped(timeline: Timeline, kind: str, work: float) -> bool:
     try:
         expect_overlap(Seen({}, clock=lambda **_: timeline), kind, work=work)
     except Failure:

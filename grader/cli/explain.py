@@ -140,11 +140,11 @@ def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
     if known is None:
         return ""
     clock = f", {known.step / program.timeline.step:.3g} times the clock's time" if program.timeline else ""
-    apart = apart_text((known.step, known.products, known.waiting), program.timeline) if program.timeline else ""
-    parts = [f"{show_time(known.products)} matmuls", f"{show_time(known.waiting)} waiting"]
+    apart = apart_text((known.step, known.matmuls, known.waiting), program.timeline) if program.timeline else ""
+    parts = [f"{show_time(known.matmuls)} matmuls", f"{show_time(known.waiting)} waiting"]
     parts += [
         f"{under / every:.0%} of the {kind} time is overlapped in the compiler's order"
-        for kind, (under, every) in known.hidden.items()
+        for kind, (under, every) in known.overlapped.items()
         if every
     ]
     why = f"; {apart}" if apart else ""

@@ -47,7 +47,7 @@ def timeline(
     return Timeline(
         place.slice.chip.name, place.slice.shape, place.axes, profile, laid.length, laid.busy, tuple(spans),
         tuple(found.loops), tuple(_collectives(laid, 1)), tuple(_critical(laid)), laid.flops, laid.memory,
-        laid.products,
+        laid.matmuls,
     )  # fmt: skip
 
 
@@ -109,8 +109,8 @@ def _collectives(body: LaidBody, times: int) -> list[CollectiveTime]:
             continue
         start, each = body.laid.start[i], body.pieces[i].duration
         beside = COMPUTE not in body.pieces[i].resources
-        hidden = body.kernels.overlap(start, start + each) if beside else 0
-        sizes = times, each, times * hidden, times * (each - hidden)
+        overlapped = body.kernels.overlap(start, start + each) if beside else 0
+        sizes = times, each, times * overlapped, times * (each - overlapped)
         around = after[i], before[i]
         found.append(
             CollectiveTime(body.numbers[i], about.kind, about.axes, about.bytes, *sizes, *around, op.line, op.file)

@@ -38,7 +38,7 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
     memory = LiveMemory(schedule.held, schedule.arguments, schedule.results - schedule.aliased, schedule.temporaries)
     return Timeline(
         place.slice.chip.name, place.slice.shape, place.axes, schedule.by, body.length, body.busy, tuple(spans),
-        tuple(found.loops), tuple(_collectives(body, 1)), tuple(_critical(body)), body.flops, memory, body.products,
+        tuple(found.loops), tuple(_collectives(body, 1)), tuple(_critical(body)), body.flops, memory, body.matmuls,
     )  # fmt: skip
 
 
@@ -49,7 +49,7 @@ def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
     """
     found: list[Instruction] = []
     for one in instructions:
-        late = [i for i in found if one.op == "product" and i.op == "done" and i.number in one.joined]
+        late = [i for i in found if one.op == "matmul" and i.op == "done" and i.number in one.joined]
         found = [i for i in found if i not in late]
         found += [replace(one, bodies=tuple(tuple(_apart(body)) for body in one.bodies)), *late]
     return found
@@ -73,7 +73,7 @@ class _Replayed:
 
     length: int = 0
     busy: int = 0
-    products: int = 0
+    matmuls: int = 0
     flops: int = 0
     # for each kernel: its serial number, its start, its end, and its instruction
     ran: list[tuple[int, int, int, Instruction]] = field(default_factory=list)
@@ -93,12 +93,12 @@ class _Replay:
         free: dict[str, int] = {}  # the time at which each link has finished its transfers
         under_way: dict[int, _Sent] = {}
         for one in instructions:
-            if one.op in ("kernel", "product"):
+            if one.op in ("kernel", "matmul"):
                 takes = self.kernel(one)
                 self.kernels += 1
                 found.ran.append((self.kernels, now, now + takes, one))
                 now, found.busy = now + takes, found.busy + takes
-                found.products += takes if one.op == "product" else 0
+                found.matmuls += takes if one.op == "matmul" else 0
                 found.flops += one.flops
             elif one.op in ("start", "collective"):
                 sent = self.sent(one, now, free)
@@ -143,7 +143,7 @@ class _Replay:
         longest = max(bodies, key=lambda b: b.length)
         found.inner.append((now, rounds, one, longest))
         found.busy += rounds * longest.busy
-        found.products += rounds * longest.products
+        found.matmuls += rounds * longest.matmuls
         found.flops += rounds * longest.flops
         return now + rounds * longest.length
 
@@ -195,8 +195,8 @@ def _collectives(body: _Replayed, times: int) -> list[CollectiveTime]:
         about = sent.of.communication
         assert about is not None
         each = sent.end - sent.start
-        hidden = kernels.overlap(sent.start, sent.end) if sent.beside else 0
-        sizes = times, each, times * hidden, times * (each - hidden)
+        overlapped = kernels.overlap(sent.start, sent.end) if sent.beside else 0
+        sizes = times, each, times * overlapped, times * (each - overlapped)
         place = sent.of.line, sent.of.file
         found.append(CollectiveTime(sent.of.number, about.kind, about.axes, about.bytes, *sizes, "", "", *place))
     for _, rounds, _, inner in body.inner:

@@ -23,8 +23,8 @@ from typing import Literal
 from grader.clock.collectives import moves
 from grader.wire.operations import Body, Operation, Operations
 
-PRODUCTS = {"dot_general", "dot", "ragged_dot", "convolution"}
-ROOTS = PRODUCTS | {
+MATMULS = {"dot_general", "dot", "ragged_dot", "convolution"}
+ROOTS = MATMULS | {
     "reduce", "reduce_window", "select_and_scatter", "sort", "top_k", "gather", "scatter", "dynamic_update_slice",
     "fft", "cholesky", "triangular_solve", "rng_bit_generator",
 }  # fmt: skip
@@ -50,7 +50,7 @@ the number of these units times the number of operands.
 """
 MAX_CHAIN = 8
 """Largest number of operations in one chain at the end of a matmul."""
-Kind = Literal["product", "kernel", "collective", "block", "barrier", "reshard"]
+Kind = Literal["matmul", "kernel", "collective", "block", "barrier", "reshard"]
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Unit:
 
     @property
     def flops(self) -> int:
-        return self.root.flops if self.kind == "product" else 0
+        return self.root.flops if self.kind == "matmul" else 0
 
     @property
     def collective(self) -> str:
@@ -109,7 +109,7 @@ class Fused:
         # Position of a cheap operation that is fused into a matmul's end -> position of the matmul.
         self.joined: dict[int, int] = {}
         self.ends: dict[int, list[int]] = {}
-        self._join_products()
+        self._join_matmuls()
         self.units: list[Unit] = []
         self._make_units()
 
@@ -199,14 +199,14 @@ class Fused:
 
     # These methods fuse operations into the end of a matmul.
 
-    def _join_products(self) -> None:
+    def _join_matmuls(self) -> None:
         """Fuse cheap operations into a preceding matmul.
 
         For example, ``acc + a @ b`` is one kernel if ``acc`` is computed before the matmul.
         """
         needs = self._waits_for()
         for i in sorted(self.needed):
-            if self.ops[i].name not in PRODUCTS:
+            if self.ops[i].name not in MATMULS:
                 continue
             end, value = i, self.ops[i].results[0]
             while (chain := self._chain(value)) and all(self._ends_with(i, j, needs) for j in chain):
@@ -236,13 +236,13 @@ class Fused:
         uses = self.uses.get(value, [])
         return uses[0] if len(uses) == 1 and value not in self.results else None
 
-    def _ends_with(self, product: int, j: int, needs: dict[int, int]) -> bool:
+    def _ends_with(self, matmul: int, j: int, needs: dict[int, int]) -> bool:
         op = self.ops[j]
         if not self.light(j) or j in self.large or op.name in NOT_AN_END or j in self.joined or len(op.results) != 1:
             return False
-        if needs[j] & ~needs[product]:
+        if needs[j] & ~needs[matmul]:
             return False
-        return max(self._roots_of(j), default=product) <= product
+        return max(self._roots_of(j), default=matmul) <= matmul
 
     def _roots_of(self, j: int) -> set[int]:
         """Return the positions of the units' main operations that ``j`` needs, directly or through cheap operations."""
@@ -316,7 +316,7 @@ class Fused:
             return "block"
         if op.name == "optimization_barrier":
             return "barrier"
-        return "product" if op.name in PRODUCTS else "kernel"
+        return "matmul" if op.name in MATMULS else "kernel"
 
     def _reads(self, unit: Unit) -> dict[int, int]:
         """Return the bytes of each input value of a unit, and add cheap operations fused into it to ``unit.inside``."""

@@ -65,7 +65,7 @@ class LaidBody:
 
     @property
     def own_kernels(self) -> Iterator[int]:
-        return (i for i, u in enumerate(self.fused.units) if u.kind in ("product", "kernel"))
+        return (i for i, u in enumerate(self.fused.units) if u.kind in ("matmul", "kernel"))
 
     @property
     def busy(self) -> int:
@@ -74,10 +74,10 @@ class LaidBody:
         return own + sum(b.rounds * b.body.busy for b in self.blocks.values())
 
     @property
-    def products(self) -> int:
+    def matmuls(self) -> int:
         """Picoseconds for which matmuls run, over all rounds of loops."""
-        own = sum(self.pieces[i].duration for i in self.own_kernels if self.fused.units[i].kind == "product")
-        return own + sum(b.rounds * b.body.products for b in self.blocks.values())
+        own = sum(self.pieces[i].duration for i in self.own_kernels if self.fused.units[i].kind == "matmul")
+        return own + sum(b.rounds * b.body.matmuls for b in self.blocks.values())
 
     @property
     def flops(self) -> int:

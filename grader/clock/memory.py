@@ -149,7 +149,7 @@ def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
 
 def _overwritten(fused: Fused, unit: Unit) -> dict[int, int]:
     """Return a map: result of the unit -> operand that the result overwrites."""
-    if unit.kind not in ("product", "kernel") and unit.collective != "all_reduce":
+    if unit.kind not in ("matmul", "kernel") and unit.collective != "all_reduce":
         return {}
     found: dict[int, int] = {}
     for v in unit.makes:

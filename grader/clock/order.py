@@ -172,11 +172,11 @@ def _latest(now: int, latest: int, duration: int, busy: Busy) -> int:
     Only some starts are tried: ``now``, ``latest``, and times between them at which the collective starts or ends
     together with a busy interval.
     """
-    hidden = busy.overlap(now, now + duration)
-    if busy.overlap(latest, latest + duration) >= hidden:
+    overlapped = busy.overlap(now, now + duration)
+    if busy.overlap(latest, latest + duration) >= overlapped:
         return latest
     edges = {*busy.edges(now, latest), *(e - duration for e in busy.edges(now + duration, latest + duration))}
     for at in sorted(edges, reverse=True):
-        if busy.overlap(at, at + duration) >= hidden:
+        if busy.overlap(at, at + duration) >= overlapped:
             return at
     return now

@@ -26,7 +26,7 @@ def as_stored(fused: Fused) -> Operations:
     narrow: set[int] = set()
     readers = _readers(fused)
     for unit in reversed(fused.units):
-        if unit.kind in ("kernel", "product") or unit.collective in WRITES:
+        if unit.kind in ("kernel", "matmul") or unit.collective in WRITES:
             narrow |= {v for v in unit.makes if _is_narrow(fused, v, readers.get(v, ()), narrow)}
     values = enumerate(fused.program.values)
     stored = tuple(replace(one, dtype="bfloat16") if v in narrow else one for v, one in values)
@@ -52,7 +52,7 @@ def _is_narrow(fused: Fused, value: int, readers: Sequence[Unit], narrow: set[in
 
 def _rounds(fused: Fused, unit: Unit, value: int) -> bool:
     """Return True if a unit reads a value only as an operand of a default-precision matmul, which rounds the value."""
-    rounded = unit.kind == "product" and unit.root.precision == 1
+    rounded = unit.kind == "matmul" and unit.root.precision == 1
     return rounded and all(op.name in MOVES for op in fused.using(unit, value, but=unit.root))
 
 

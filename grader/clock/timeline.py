@@ -18,7 +18,7 @@ class Span:
     Attributes:
         lane: ``COMPUTE`` for the core, or a link, such as "x+".
         what: the name to show: "dot_general", "add + multiply", "all_gather over x".
-        kind: a collective's kind (grader.wire.operations.KINDS), "product" (matmuls), or "kernel" (all other work of
+        kind: a collective's kind (grader.wire.operations.KINDS), "matmul" (matmuls), or "kernel" (all other work of
             the core).
         start, end: picoseconds.
         number: the number of the kernel or collective, equal in all rounds of a loop and on all links.
@@ -68,7 +68,7 @@ class CollectiveTime:
         bytes: size of the collective's input on this device.
         runs: number of runs in all rounds of loops.
         each: picoseconds of one run.
-        hidden: picoseconds, over all runs, that overlap with kernels.
+        overlapped: picoseconds, over all runs, that overlap with kernels.
         exposed: picoseconds, over all runs, that overlap with no kernel.
         after: the last unit (kernel, collective or loop) that the collective waits for, such as "dot_general, line 14";
             "" if there is none, or if a compiler made the schedule.
@@ -81,7 +81,7 @@ class CollectiveTime:
     bytes: int
     runs: int
     each: int
-    hidden: int
+    overlapped: int
     exposed: int
     after: str = ""
     before: str = ""
@@ -116,17 +116,17 @@ class LiveMemory:
 class Share:
     """Overlapped and exposed time, in picoseconds, of all collectives of one kind."""
 
-    hidden: int
+    overlapped: int
     exposed: int
 
     @property
     def total(self) -> int:
-        return self.hidden + self.exposed
+        return self.overlapped + self.exposed
 
     @property
     def part(self) -> float:
         """The overlapped part of the collectives' time, 0 to 1; 1 if the collectives take no time."""
-        return self.hidden / self.total if self.total else 1.0
+        return self.overlapped / self.total if self.total else 1.0
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Timeline:
             the schedule: the versions of JAX and of the compiler.
         step: picoseconds from the start of the first unit to the end of the last unit.
         busy: picoseconds for which the core runs kernels. The rest of the step is ``idle``.
-        products: picoseconds for which the core runs matmuls.
+        matmuls: picoseconds for which the core runs matmuls.
         spans: the runs of kernels and collectives, sorted by start, then lane. A loop has spans only for its first,
             second and last rounds.
         loops: the loops, with their numbers of rounds.
@@ -166,7 +166,7 @@ class Timeline:
     critical: tuple[int, ...]
     flops: int
     memory: LiveMemory
-    products: int
+    matmuls: int
 
     @property
     def idle(self) -> int:
@@ -184,7 +184,7 @@ class Timeline:
         found: dict[str, Share] = {}
         for c in self.collectives:
             before = found.get(c.kind, Share(0, 0))
-            found[c.kind] = Share(before.hidden + c.hidden, before.exposed + c.exposed)
+            found[c.kind] = Share(before.overlapped + c.overlapped, before.exposed + c.exposed)
         return found
 
     def talking(self, kind: str) -> int:

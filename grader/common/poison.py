@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from grader.common.dependency import Dependency
-from grader.wire.operations import MATMULS, Operations
+from grader.wire import operations
+from grader.wire.operations import Operations
 
 if TYPE_CHECKING:
     from grader.common.observation import Fault
 
-COLLECTIVES, PRODUCTS = "collectives", "matmuls"
+COLLECTIVES, MATMULS = "collectives", "matmuls"
 LARGEST_BOUND = 1e-3
 """A result counts as changed if it moves by more than this fraction of its largest value, whatever its dtype. The
 fraction is small, because one training step changes parameters only a little."""
@@ -35,7 +36,7 @@ def numbers(program: Operations, what: str) -> list[int]:
     return [
         n
         for n, op in enumerate(program.walk())
-        if (op.name in MATMULS if what == PRODUCTS else op.communication is not None)
+        if (op.name in operations.MATMULS if what == MATMULS else op.communication is not None)
     ]
 
 

@@ -26,19 +26,19 @@ class Compiled:
 
     Attributes:
         step: total time.
-        products: time of matmuls.
+        matmuls: time of matmuls.
         waiting: time when the core idles.
         held: bytes of a device's memory that the program occupies.
         by: versions of JAX and the compiler, such as "jax 0.10.2, libtpu 0.0.42.1".
-        hidden: for each kind of collective, the time that overlaps with compute, and the total time.
+        overlapped: for each kind of collective, the time that overlaps with compute, and the total time.
     """
 
     step: int
-    products: int
+    matmuls: int
     waiting: int
     held: int
     by: str
-    hidden: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    overlapped: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def published(root: Path, exercises: Mapping[str, Any]) -> str:
@@ -77,8 +77,8 @@ def _all(data: Mapping[str, Any], exercises: Mapping[str, Any]) -> Iterator[tupl
 
 def _of(schedule: Schedule, on: str) -> Compiled:
     line = replayed(schedule, on)
-    hidden = {kind: (share.hidden, share.hidden + share.exposed) for kind, share in line.shares().items()}
-    return Compiled(line.step, line.products, line.idle, schedule.held, schedule.by, hidden)
+    overlapped = {kind: (share.overlapped, share.overlapped + share.exposed) for kind, share in line.shares().items()}
+    return Compiled(line.step, line.matmuls, line.idle, schedule.held, schedule.by, overlapped)
 
 
 def key_of(program: str, on: str) -> str:
@@ -94,9 +94,9 @@ def compiled_of(root: Path, program: str, on: str) -> Compiled | None:
     for path in (root / PUBLISHED, root / "exercises" / PUBLISHED):
         try:
             one = json.loads(path.read_text(encoding="utf-8"))[key_of(program, on)]
-            hidden = {str(kind): (int(under), int(every)) for kind, (under, every) in one["hidden"].items()}
-            numbers = {name: int(one[name]) for name in ("step", "products", "waiting", "held")}
-            return Compiled(**numbers, by=str(one["by"])[:100], hidden=hidden)
+            overlapped = {str(kind): (int(under), int(every)) for kind, (under, every) in one["overlapped"].items()}
+            numbers = {name: int(one[name]) for name in ("step", "matmuls", "waiting", "held")}
+            return Compiled(**numbers, by=str(one["by"])[:100], overlapped=overlapped)
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             continue
     return None

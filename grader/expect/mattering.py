@@ -31,7 +31,7 @@ def collectives_that_matter(seen: Seen) -> list[Collective]:
 def those_that_matter(seen: Seen, what: str) -> set[int] | None:
     """Return the indices, in ``walk`` order, of the collectives or matmuls that matter; None if unknown.
 
-    ``what``: ``poison.COLLECTIVES``, or ``poison.PRODUCTS`` for matmuls.
+    ``what``: ``poison.COLLECTIVES``, or ``poison.MATMULS`` for matmuls.
     """
     found = _matter(seen, what)
     if found is None or seen.operations is None:
@@ -43,7 +43,7 @@ def those_that_matter(seen: Seen, what: str) -> set[int] | None:
 def idle_ones(seen: Seen, name: str) -> set[int]:
     """Return the indices, in ``walk`` order, of the operations named ``name`` that do not matter."""
     found: set[int] = set()
-    for what, named in ((poison.PRODUCTS, (MATMUL, *MATMULS)), (poison.COLLECTIVES, KINDS)):
+    for what, named in ((poison.MATMULS, (MATMUL, *MATMULS)), (poison.COLLECTIVES, KINDS)):
         chosen = those_that_matter(seen, what) if name in named else None
         if chosen is not None and seen.operations is not None:
             found |= set(poison.numbers(seen.operations, what)) - chosen
@@ -55,7 +55,7 @@ def flops_that_matter(seen: Seen) -> Interval:
 
     A matmul written as multiplications and sums adds 0 FLOPs.
     """
-    chosen = those_that_matter(seen, poison.PRODUCTS)
+    chosen = those_that_matter(seen, poison.MATMULS)
     if chosen is None or seen.operations is None:
         return seen.dot_flops
     done = matmul_flops(seen.operations, chosen)
@@ -72,7 +72,7 @@ def flops_that_matter(seen: Seen) -> Interval:
 
 def idle_note(seen: Seen) -> str:
     """Return text that names the first matmul whose values change no result; '' if there is none."""
-    chosen = those_that_matter(seen, poison.PRODUCTS)
+    chosen = those_that_matter(seen, poison.MATMULS)
     if chosen is None or seen.operations is None:
         return ""
     for number, op in enumerate(seen.operations.walk()):

@@ -135,7 +135,7 @@ def as_data(explained: Explained) -> dict[str, Any]:
             "collectives": [_collective(c) for c in explained.collectives],
             "traffic": {axes: _interval(sent) for axes, sent in explained.traffic.items()},
             "memory": _memory(explained),
-            "flops": {"products": _interval(explained.dot_flops), "others": _interval(explained.other_flops)},
+            "flops": {"matmuls": _interval(explained.dot_flops), "others": _interval(explained.other_flops)},
             "routes": [dataclasses.asdict(route) for route in explained.routes],
             "pipelines": [dataclasses.asdict(pipeline) for pipeline in explained.pipelines],
             "timeline": _timeline(explained.timeline) if explained.timeline else None,

@@ -49,8 +49,8 @@ def apart_text(compiled: tuple[int, int, int], clock: Timeline) -> str:
     """
     step, matmuls, waiting = compiled
     parts = {
-        "matmuls take": (matmuls, clock.products),
-        "other kernels take": (step - matmuls - waiting, clock.busy - clock.products),
+        "matmuls take": (matmuls, clock.matmuls),
+        "other kernels take": (step - matmuls - waiting, clock.busy - clock.matmuls),
         "the core waits for": (waiting, clock.idle),
     }
     sign = 1 if step > clock.step else -1

@@ -66,15 +66,15 @@ def roofline_of(timeline: Timeline, sent: float) -> Roofline | None:
         None if there are no matmuls, or if the chip is not in ``CHIPS``.
     """
     chip = CHIPS.get(timeline.chip)
-    products: dict[tuple, Span] = {}
+    matmuls: dict[tuple, Span] = {}
     for span in timeline.spans:
-        if span.kind == "product" and span.flops and span.bytes and span.duration:
-            products.setdefault((span.file, span.line, span.what, span.flops, span.bytes), span)
-    if chip is None or not products:
+        if span.kind == "matmul" and span.flops and span.bytes and span.duration:
+            matmuls.setdefault((span.file, span.line, span.what, span.flops, span.bytes), span)
+    if chip is None or not matmuls:
         return None
     found = [
         RooflinePoint(_name(s), "HBM byte", s.flops / s.bytes, s.flops / s.duration * 1e12)
-        for s in list(products.values())[:MOST]
+        for s in list(matmuls.values())[:MOST]
     ]
     if 0 < sent < math.inf and timeline.flops and timeline.step:
         found.append(

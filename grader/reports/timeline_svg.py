@@ -45,7 +45,7 @@ LEAST_BAR = 1.5  # narrower bars are merged with their neighbours
 _BLUE, _ORANGE, _GREEN, _PINK, _SKY, _RED, _OLIVE, _GREY = PALETTE
 # Each kind's colour, and the lines of its pattern in an 8 x 8 tile as an SVG path; '' is a plain fill.
 LOOKS = {
-    "product": (_GREEN, ""),
+    "matmul": (_GREEN, ""),
     "kernel": (_GREY, "M0 4h8"),
     "permute": (_BLUE, "M0 8L8 0"),
     "all_gather": (_ORANGE, "M2 0v8M6 0v8"),

@@ -25,12 +25,12 @@ from grader.reports.timelines import (
     word,
 )
 
-# The characters that draw bars of matmuls ("product"), of other kernels and of collectives (""), idle time, omitted
+# The characters that draw bars of matmuls ("matmul"), of other kernels and of collectives (""), idle time, omitted
 # rounds ("cut"), and marks of the scale ("tick").
-DRAWN = {"product": "═", "kernel": "─", "": "·", "idle": " ", "cut": "…", "tick": "│"}
-PLAIN = {"product": "=", "kernel": "-", "": ".", "idle": " ", "cut": "~", "tick": "|"}
+DRAWN = {"matmul": "═", "kernel": "─", "": "·", "idle": " ", "cut": "…", "tick": "│"}
+PLAIN = {"matmul": "=", "kernel": "-", "": ".", "idle": " ", "cut": "~", "tick": "|"}
 STYLES = {
-    "product": "bold green", "kernel": "green", "permute": "cyan", "all_gather": "magenta", "reduce_scatter": "yellow",
+    "matmul": "bold green", "kernel": "green", "permute": "cyan", "all_gather": "magenta", "reduce_scatter": "yellow",
     "all_reduce": "red", "all_to_all": "blue", "ragged_all_to_all": "blue", "broadcast": "bright_black",
 }  # fmt: skip
 LEAST, MOST = 12, 160  # narrowest and widest lanes, in terminal columns

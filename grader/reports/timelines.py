@@ -13,10 +13,10 @@ from grader.reports.untrusted import clean
 US = 1_000_000  # Picoseconds in a microsecond.
 # The letter of each kind of bar. Legends list the kinds in this order.
 LETTERS = {
-    "product": "D", "kernel": "k", "permute": "P", "all_gather": "G", "reduce_scatter": "S", "all_reduce": "R",
+    "matmul": "D", "kernel": "k", "permute": "P", "all_gather": "G", "reduce_scatter": "S", "all_reduce": "R",
     "all_to_all": "T", "ragged_all_to_all": "V", "broadcast": "B",
 }  # fmt: skip
-WORDS = {"product": "matmul", "kernel": "other kernel"}
+WORDS = {"matmul": "matmul", "kernel": "other kernel"}
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def totals(timeline: Timeline) -> list[str]:
     busy = f"core busy {show_us(timeline.busy)}, idle {show_us(timeline.idle)}"
     lines = [f"step {show_us(timeline.step)}: {busy}"]
     for kind, share in timeline.shares().items():
-        parts = f"{show_us(share.hidden)} overlapped with kernels, {show_us(share.exposed)} exposed"
+        parts = f"{show_us(share.overlapped)} overlapped with kernels, {show_us(share.exposed)} exposed"
         lines.append(f"{kind}: {parts} ({share.part:.0%} overlapped)")
     lines += list(dict.fromkeys(map(cut_text, cuts(timeline))))
     m = timeline.memory

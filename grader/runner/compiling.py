@@ -33,7 +33,7 @@ QUICKLY: dict[str, Any] = {
     # If not empty, XLA uses the YNN library, which takes time at the first run of each sum and matmul on each device.
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
-PRODUCTS = {"stablehlo.dot_general", "stablehlo.convolution"}  # accelerators may round the operands of these operations
+MATMULS = {"stablehlo.dot_general", "stablehlo.convolution"}  # accelerators may round the operands of these operations
 HIGHEST = "[#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]"
 NOT_KNOWN = re.compile(r"No such compile option: '(\w+)'")
 
@@ -96,15 +96,15 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
         module = program.module()
         if jax.default_backend() == CPU:  # the CPU backend does not support a ragged all-to-all
             ragged.spell_out(module)
-        products = [op for op in walk(module.operation) if op.name in PRODUCTS]
+        matmuls = [op for op in walk(module.operation) if op.name in MATMULS]
         if exact:
             with module.context:
-                for op in products:
+                for op in matmuls:
                     op.attributes["precision_config"] = ir.Attribute.parse(HIGHEST)
         compiled = compiled_for(program, module, arguments, shardings, lambda lowered: lowered.compile())
     if jax.default_backend() == CPU:  # a CPU, unlike other devices, does not report a lack of memory itself
         checked_memory(compiled, mesh.size)
-    return Executable(compiled, mesh, shardings, {"products": bool(products)})
+    return Executable(compiled, mesh, shardings, {"matmuls": bool(matmuls)})
 
 
 def compiled_for(

@@ -129,7 +129,7 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
 
     Returns:
         The reply of ``execute`` without facts, with two more fields. ``devices``: for each device of the mesh that
-        belongs to this process, its position on the mesh. ``products``: whether the program has matmuls or
+        belongs to this process, its position on the mesh. ``matmuls``: whether the program has matmuls or
         convolutions.
     """
     arguments = ask["args"] + ask["cotangents"]
@@ -141,7 +141,7 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
         mesh = mesh_on(jax.devices(), ask["mesh"])
         here = [n for n, device in enumerate(mesh.devices.flat) if device.process_index == jax.process_index()]
         if not here:  # this process has no device of the mesh
-            return {"outputs": [], "devices": [], "products": False}, []
+            return {"outputs": [], "devices": [], "matmuls": False}, []
         compiled = _compiled.get(f"{key} {exact}", lambda: compiled_elsewhere(mesh, program, arguments, exact))
         header, blobs = outputs_of(compiled, inputs, steps)
     except ProgramRefused as error:

@@ -47,7 +47,7 @@ def moved(
 
     Args:
         ask, code, inputs: the grader's request, the program and its inputs, as for ``execution.execute``.
-        what: the kind of operation: COLLECTIVES or PRODUCTS, of ``common.poison``.
+        what: the kind of operation: COLLECTIVES or MATMULS, of ``common.poison``.
         numbers: the numbers of the operations to change, one at a time.
 
     Returns:

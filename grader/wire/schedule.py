@@ -16,7 +16,7 @@ from typing import Any
 from grader.wire.frames import BadFrame
 from grader.wire.operations import KINDS, Communication, as_dict, as_list, as_size, as_text
 
-OPS = ("kernel", "product", "collective", "start", "done", "loop", "branches")
+OPS = ("kernel", "matmul", "collective", "start", "done", "loop", "branches")
 MAX_INSTRUCTIONS = 20_000  # largest number of instructions; each instruction in a loop is counted only once
 MAX_LEVELS = 16
 
@@ -26,7 +26,7 @@ class Instruction:
     """One instruction that takes time, or that starts or ends an asynchronous collective.
 
     Attributes:
-        op: "product" (a kernel with a matmul), "kernel" (any other kernel), "collective" (the core waits for its end),
+        op: "matmul" (a kernel with a matmul), "kernel" (any other kernel), "collective" (the core waits for its end),
             "start" and "done" (of a collective that runs while the core computes), "loop", or "branches" (a
             conditional, in which only one branch runs).
         what: what the instruction does: "dot_general", "copy", or a collective's kind.

@@ -75,9 +75,9 @@ def choose(B, D, F, X, flops, bandwidth):
         flops: FLOP/s of one chip.
         bandwidth: bytes/s of one link, both directions.
     """
-    products = 2 * B * D * F / flops
-    gather_first = max(products, 2 * D * F / bandwidth)
-    reduce_last = max(products / X, 2 * (2 * B * F) / bandwidth)
+    matmuls = 2 * B * D * F / flops
+    gather_first = max(matmuls, 2 * D * F / bandwidth)
+    reduce_last = max(matmuls / X, 2 * (2 * B * F) / bandwidth)
     return 1 if gather_first < reduce_last else 2
 
 

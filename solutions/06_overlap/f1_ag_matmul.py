@@ -187,7 +187,7 @@ def ag_matmul_overlaps_from(chip, Y):
     return Y * CHIPS[chip].bf16 / CHIPS[chip].ici
 
 
-def hop_and_product(chip, B, D, F, Y):
+def hop_and_matmul(chip, B, D, F, Y):
     """Return the seconds of one hop and of one matmul."""
     return 2 * B * (D / Y) / CHIPS[chip].ici, matmul_time(2 * B * (D / Y) * (F / Y), chip)
 
@@ -206,5 +206,5 @@ def ag_matmul_time(chip, B, D, F, G, Y):
     """Two calls of `ag_matmul` run one after the other, in bfloat16 on a ring of {{ Y }} {{ chip }} chips. The first
     multiplies A[{{ B }}, {{ D }}] by W[{{ D }}, {{ F }}], the second multiplies the same A by W[{{ D }}, {{ G }}]. Axis y
     cuts D in A. How long do the two calls take together?"""
-    times = [hop_and_product(chip, B, D, columns, Y) for columns in (F, G)]
-    return sum((Y - 1) * max(hop, product) + product for hop, product in times)
+    times = [hop_and_matmul(chip, B, D, columns, Y) for columns in (F, G)]
+    return sum((Y - 1) * max(hop, matmul) + matmul for hop, matmul in times)

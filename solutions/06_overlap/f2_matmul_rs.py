@@ -166,7 +166,7 @@ def matmul_rs_overlaps_from(chip, Y):
     return 2 * Y * CHIPS[chip].bf16 / CHIPS[chip].ici
 
 
-def hop_and_product(chip, B, F, D, Y):
+def hop_and_matmul(chip, B, F, D, Y):
     """Return the seconds of one hop of bfloat16 sums, and of one matmul."""
     return 2 * B * (D / Y) / CHIPS[chip].ici, matmul_time(2 * B * (F / Y) * (D / Y), chip)
 
@@ -188,7 +188,7 @@ def matmul_rs_time_saved(chip, B, F, G, D, Y):
     T[{{ B }}, {{ G }}] · W[{{ G }}, {{ D }}]. Axis y cuts F and G. How much time do two calls of `matmul_rs` save, compared with two
     whole matmuls that each end in `jax.lax.psum_scatter`?"""
     saved = 0
-    for hop, product in (hop_and_product(chip, B, summed, D, Y) for summed in (F, G)):
-        one_by_one = Y * product + reduce_scatter_time(2 * B * D, Y, chip, model="exact")
-        saved += one_by_one - ((Y - 1) * max(hop, product) + product)
+    for hop, matmul in (hop_and_matmul(chip, B, summed, D, Y) for summed in (F, G)):
+        one_by_one = Y * matmul + reduce_scatter_time(2 * B * D, Y, chip, model="exact")
+        saved += one_by_one - ((Y - 1) * max(hop, matmul) + matmul)
     return saved

@@ -167,7 +167,7 @@ def both_ways_most_chips(chip, N):
     return 20 * N / link_intensity(chip)
 
 
-def hop_and_products(chip, B, D, F, Y):
+def hop_and_matmuls(chip, B, D, F, Y):
     """Return the seconds of a hop with a whole shard, and of the matmuls of a round."""
     return 2 * B * (D / Y) / CHIPS[chip].ici, matmul_time(2 * B * (D / Y) * (F / Y), chip)
 
@@ -187,5 +187,5 @@ def both_ways_time_saved(chip, B, D, F, G, Y):
     """Two matmuls run in bfloat16 on a ring of {{ Y }} {{ chip }} chips: A[{{ B }}, {{ D }}] · W[{{ D }}, {{ F }}], then
     A[{{ B }}, {{ D }}] · W[{{ D }}, {{ G }}]. Axis y cuts D in A. How much time do two calls of
     `both_ways_ag_matmul` save, compared with two calls of `ag_matmul`, which go one way?"""
-    times = [hop_and_products(chip, B, D, columns, Y) for columns in (F, G)]
-    return sum((Y - 1) * (max(hop, products) - max(hop / 2, products)) for hop, products in times)
+    times = [hop_and_matmuls(chip, B, D, columns, Y) for columns in (F, G)]
+    return sum((Y - 1) * (max(hop, matmuls) - max(hop / 2, matmuls)) for hop, matmuls in times)

@@ -150,9 +150,9 @@ def fsdp_forward_times(chip, L, D, X, small, large):
     gather = all_gather_time(2 * D * D, X, chip)
     times = {"waiting": {}, "ahead": {}}
     for name, rows in (("small", small), ("large", large)):
-        product = matmul_time(2 * rows / X * D * D, chip)
-        times["waiting"][name] = L * (gather + product)
-        times["ahead"][name] = gather + (L - 1) * max(gather, product) + product
+        matmul = matmul_time(2 * rows / X * D * D, chip)
+        times["waiting"][name] = L * (gather + matmul)
+        times["ahead"][name] = gather + (L - 1) * max(gather, matmul) + matmul
     return times
 
 

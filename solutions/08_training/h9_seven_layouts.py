@@ -140,8 +140,8 @@ def stack(a, ws, *, mesh, scheme):
 @exercise.function(
     hints=[
         "Take one axis after the other. Does this axis cut the batch and W, so that W must be gathered? Does it cut the dimension that the matmul sums over? Or does it cut the columns of the result?",
-        "A collective of W runs beside 'other layers', whole or in hops. A collective of A or C runs beside 'nothing' if it is whole, and beside 'own product' in hops.",
-        "between = 'own product' if hops else 'nothing'; then append (kind, array, axis, place) for W, A and C in turn.",
+        "A collective of W runs beside 'other layers', whole or in hops. A collective of A or C runs beside 'nothing' if it is whole, and beside 'own matmul' in hops.",
+        "between = 'own matmul' if hops else 'nothing'; then append (kind, array, axis, place) for W, A and C in turn.",
     ]
 )
 def overlaps_with(act, weight, hops):
@@ -152,11 +152,11 @@ def overlaps_with(act, weight, hops):
             cuts the batch may cut either dimension of W. At most one other axis cuts A or W, as in one of the layouts 4 to 7.
         hops: True: each collective is cut into hops; False: it is whole.
     Returns: a list of (kind, array, axis, place): kind "all_gather" or "reduce_scatter"; array "W", "A" or "C"; place
-        "other layers", "own product" or "nothing". "own product" means the collective's own matmul. W comes first; [] if
+        "other layers", "own matmul" or "nothing". "own matmul" means the collective's own matmul. W comes first; [] if
         there is no collective.
     """
     rows, cols = act
-    found, between = [], "own product" if hops else "nothing"
+    found, between = [], "own matmul" if hops else "nothing"
     if rows is not None and rows in weight:
         found.append(("all_gather", "W", rows, "other layers"))
     if cols is not None:

@@ -122,7 +122,7 @@ def times_of(chip, dp, sp, tp, b, T, D):
     """Return the seconds of each part of a block, forward and backward."""
     positions, parameters = b * T / sp, 12 * D**2
     return {
-        "products": matmul_time(3 * positions * (2 * parameters + 4 * T * D) / tp, chip),
+        "matmuls": matmul_time(3 * positions * (2 * parameters + 4 * T * D) / tp, chip),
         "rows": 4 * all_reduce_time(2 * positions * D, tp, chip),
         "keys": 4 * all_gather_time(2 * b * T * D / tp, sp, chip),
         "gradients": all_reduce_time(2 * parameters / tp, dp * sp, chip, axes=2),
@@ -145,7 +145,7 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
     points=1,
     params=SIZES | {"T": [16384, 32768, 65536]},
     where=lambda sp, tp, **_: sp != 2 * tp,  # else rows and keys take equally long
-    columns={"products": "ms", "rows": "ms", "keys": "ms", "gradients": "ms"},
+    columns={"matmuls": "ms", "rows": "ms", "keys": "ms", "gradients": "ms"},
     model=BOOK,
     hints=[
         "Which array does each part send? How large is this array when it is whole along the axis, and how often is it sent?",
@@ -154,7 +154,7 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
     ],
 )
 def block_times(chip, dp, sp, tp, b, T, D):
-    """A block has four parts. `products`: a chip's matmuls. `rows`: the all-reduces over tp. `keys`: K and V, each gathered once over sp, and
+    """A block has four parts. `matmuls`: a chip's matmuls. `rows`: the all-reduces over tp. `keys`: K and V, each gathered once over sp, and
     the reduce-scatters of their gradients. `gradients`: the parameters' gradients over dp and sp. How long does each part take on {{ chip }} with dp={{ dp }}, sp={{ sp }},
     tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}, in the forward and backward pass together?"""
     return times_of(chip, dp, sp, tp, b, T, D)
@@ -165,7 +165,7 @@ def block_times(chip, dp, sp, tp, b, T, D):
     params=SIZES,
     where=lambda sp, tp, **_: sp != 2 * tp,
     options={
-        "products": "the matmuls",
+        "matmuls": "the matmuls",
         "rows": "the rows over tp",
         "keys": "K and V and their gradients over sp",
         "gradients": "the parameters' gradients over dp and sp",

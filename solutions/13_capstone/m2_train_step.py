@@ -162,7 +162,7 @@ def times_of(chip, dp, sp, tp, b, T, D):
     """Return the seconds of each part of a block, forward and backward."""
     positions, parameters = b * T / sp, 12 * D**2
     return {
-        "products": matmul_time(3 * positions * (2 * parameters + 4 * T * D) / tp, chip),
+        "matmuls": matmul_time(3 * positions * (2 * parameters + 4 * T * D) / tp, chip),
         "rows": 4 * all_reduce_time(2 * positions * D, tp, chip),
         "keys": 4 * all_gather_time(2 * b * T * D / tp, sp, chip),
         "gradients": all_reduce_time(2 * parameters / tp, dp * sp, chip, axes=2),
@@ -172,9 +172,9 @@ def times_of(chip, dp, sp, tp, b, T, D):
 BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over two axes, and an all-reduce takes twice as long; matmuls run at the peak rate; scores of all positions count, masked or not"
 
 
-def overlapped(products, rows, keys, gradients):
+def overlapped(matmuls, rows, keys, gradients):
     """Return the seconds of a block in which only the communication of gradients overlaps matmuls of the backward pass."""
-    return products / 3 + rows + keys + max(products * 2 / 3, gradients)
+    return matmuls / 3 + rows + keys + max(matmuls * 2 / 3, gradients)
 
 
 def step_times(chip, dp, sp, tp, short, long, D, in_time=overlapped):

@@ -16,7 +16,7 @@ from grader.batch.running import collect
 from grader.batch.workers import Workers
 from grader.common.cache import Cache
 from grader.common.observation import Fault, Observation
-from grader.common.poison import COLLECTIVES, PRODUCTS
+from grader.common.poison import COLLECTIVES, MATMULS
 from grader.course.loading import Course, load_course
 from grader.sandbox.worker import WorkerDied
 from tests.batch.test_workers import COURSE, TIER, array, source
@@ -86,7 +86,7 @@ def test_the_runner_is_asked_once_for_each_kind_of_operation() -> None:
     made = poisoned(asked)
     assert made.matter(COLLECTIVES) == made.matter(COLLECTIVES) == [True, False, False]
     assert asked.asked == [[0, 1, 2]]
-    assert made.matter(PRODUCTS) == [] and len(asked.asked) == 1
+    assert made.matter(MATMULS) == [] and len(asked.asked) == 1
 
 
 def test_an_operation_whose_change_kills_the_program_matters() -> None:

@@ -91,7 +91,7 @@ def test_explain_shows_the_solutions_lines_costs_and_suggested_checks() -> None:
     assert first["arguments"][0] == {
         "name": "a", "shape": [24, 32], "dtype": "float32", "spec": "P(None, 'x')", "local": [[24, 8]],
     }  # fmt: skip
-    assert first["results"][0]["spec"] == "P()" and first["flops"] == {"products": 15360, "others": 0}
+    assert first["results"][0]["spec"] == "P()" and first["flops"] == {"matmuls": 15360, "others": 0}
     (reduce,) = first["collectives"]
     source = (ROOT / "solutions" / "03_matmuls" / reduce["file"]).read_text().splitlines()
     assert reduce["kind"] == "all_reduce" and "jax.lax.psum(" in source[reduce["line"] - 1]

@@ -269,6 +269,6 @@ def test_a_matmul_runs_before_a_sum_that_waits_for_a_hop() -> None:
     So the clock runs the matmul first, also if the program has the sum first.
     """
     hop, total = Piece(3, ("x+",), frozenset(), talks=True), Piece(1, (COMPUTE,), frozenset({0}))
-    product = Piece(5, (COMPUTE,), frozenset())
-    assert lay([hop, total, product], COMPUTE).length == 5 + 1
-    assert lay([hop, product, total], COMPUTE).length == 5 + 1
+    matmul = Piece(5, (COMPUTE,), frozenset())
+    assert lay([hop, total, matmul], COMPUTE).length == 5 + 1
+    assert lay([hop, matmul, total], COMPUTE).length == 5 + 1

@@ -22,8 +22,8 @@ SENT = 4_500_000  # bytes: 100 us over one link
 US = 1_000_000
 
 
-def product(us: float) -> Instruction:
-    return Instruction("product", "dot_general", cycles=round(us * HZ / 1e6), flops=1000)
+def matmul(us: float) -> Instruction:
+    return Instruction("matmul", "dot_general", cycles=round(us * HZ / 1e6), flops=1000)
 
 
 def kernel(us: float) -> Instruction:
@@ -44,39 +44,39 @@ def laid(*instructions: Instruction) -> Timeline:
 
 
 def test_a_permute_with_a_longer_matmul_between_start_and_done_is_overlapped() -> None:
-    line = laid(start(), product(150), done(), product(50))
-    assert (line.step, line.busy, line.products) == (200 * US, 200 * US, 200 * US)
+    line = laid(start(), matmul(150), done(), matmul(50))
+    assert (line.step, line.busy, line.matmuls) == (200 * US, 200 * US, 200 * US)
     assert line.shares() == {"permute": Share(100 * US, 0)}
     assert line.flops == 2000
 
 
 def test_the_core_waits_for_a_permute_longer_than_the_matmul_beside_it() -> None:
-    line = laid(start(), product(40), done(), product(50))
+    line = laid(start(), matmul(40), done(), matmul(50))
     assert line.step == 150 * US and line.idle == 60 * US
     assert line.shares() == {"permute": Share(40 * US, 60 * US)}
 
 
 def test_a_permute_without_work_between_start_and_done_is_exposed() -> None:
-    line = laid(product(50), start(), done(), product(50))
+    line = laid(matmul(50), start(), done(), matmul(50))
     assert line.step == 200 * US and line.shares() == {"permute": Share(0, 100 * US)}
 
 
 def test_a_collective_without_start_and_done_is_exposed() -> None:
-    line = laid(start(kind="all_gather", op="collective"), product(50))
+    line = laid(start(kind="all_gather", op="collective"), matmul(50))
     (gather,) = line.collectives
-    assert gather.hidden == 0 and line.step == gather.each + 50 * US
+    assert gather.overlapped == 0 and line.step == gather.each + 50 * US
 
 
 def test_a_link_carries_one_permute_after_the_other() -> None:
-    line = laid(start(0), start(1), product(150), done(0), done(1))
+    line = laid(start(0), start(1), matmul(150), done(0), done(1))
     assert line.step == 200 * US
-    assert [c.hidden for c in line.collectives] == [100 * US, 50 * US]
+    assert [c.overlapped for c in line.collectives] == [100 * US, 50 * US]
 
 
 def test_rounds_of_a_loop_do_not_overlap() -> None:
-    body = (start(), done(), product(50))
+    body = (start(), done(), matmul(50))
     line = laid(Instruction("loop", "while", rounds=7, bodies=(body,), line=3))
-    assert line.step == 7 * 150 * US and line.products == 350 * US
+    assert line.step == 7 * 150 * US and line.matmuls == 350 * US
     (permute,) = line.collectives
     assert (permute.runs, permute.exposed) == (7, 700 * US)
     (loop,) = line.loops
@@ -85,31 +85,31 @@ def test_rounds_of_a_loop_do_not_overlap() -> None:
 
 
 def test_the_longest_branch_of_a_conditional_counts() -> None:
-    line = laid(Instruction("branches", "conditional", bodies=((product(10),), (product(90),))))
+    line = laid(Instruction("branches", "conditional", bodies=((matmul(10),), (matmul(90),))))
     assert line.step == 90 * US
 
 
 def test_a_kernel_without_cycles_takes_as_long_as_its_bytes() -> None:
     line = laid(Instruction("kernel", "copy", bytes=820_000_000))
-    assert line.step == pytest.approx(1e9) and line.products == 0
+    assert line.step == pytest.approx(1e9) and line.matmuls == 0
 
 
 def test_a_loop_of_unknown_rounds_has_no_time() -> None:
     with pytest.raises(Untimed, match="how often this loop runs") as told:
-        laid(Instruction("loop", "while", bodies=((product(1),),), line=12))
+        laid(Instruction("loop", "while", bodies=((matmul(1),),), line=12))
     assert told.value.line == 12
 
 
 def test_memory_is_the_sum_that_the_compiler_reports() -> None:
-    schedule = Schedule({"x": 8}, (product(1),), 100, 50, 30, aliased=40, by="a compiler")
+    schedule = Schedule({"x": 8}, (matmul(1),), 100, 50, 30, aliased=40, by="a compiler")
     line = replayed(schedule, ON)
     assert (line.memory.peak, line.profile) == (140, "a compiler")
 
 
 def test_the_span_of_a_permute_is_on_the_link_that_it_uses() -> None:
-    line = laid(start(), product(150), done())
+    line = laid(start(), matmul(150), done())
     assert [(s.lane, s.kind, s.start, s.end) for s in line.spans] == [
-        ("compute", "product", 0, 150 * US), ("x+", "permute", 0, 100 * US),
+        ("compute", "matmul", 0, 150 * US), ("x+", "permute", 0, 100 * US),
     ]  # fmt: skip
 
 
@@ -183,7 +183,7 @@ def test_neighbours_on_a_mesh_axis_are_neighbours_on_the_slice(on: str, mesh: di
 
 def test_fewer_cycles_in_a_kernel_never_lengthen_a_compiled_step() -> None:
     """The order of instructions is fixed, so a shorter kernel delays nothing."""
-    base = (start(0), product(120), done(0), start(1), product(30), kernel(20), done(1), product(10))
+    base = (start(0), matmul(120), done(0), start(1), matmul(30), kernel(20), done(1), matmul(10))
     before = laid(*base).step
     for i, one in enumerate(base):
         if one.cycles:
@@ -192,11 +192,11 @@ def test_fewer_cycles_in_a_kernel_never_lengthen_a_compiled_step() -> None:
 
 def test_a_sum_joined_to_a_matmul_by_the_compiler_can_be_separated() -> None:
     """The compiler put a sum and a matmul into one kernel. In the program, only the sum waits for the received data."""
-    joined = replace(product(150), joined=(0,))
-    schedule = Schedule({"x": 8}, (product(50), start(), done(), joined), 0, 0, 0)
+    joined = replace(matmul(150), joined=(0,))
+    schedule = Schedule({"x": 8}, (matmul(50), start(), done(), joined), 0, 0, 0)
     assert replayed(schedule, ON).shares() == {"permute": Share(0, 100 * US)}
     assert replayed(schedule, ON, apart=True).shares() == {"permute": Share(100 * US, 0)}
     loop = Schedule({"x": 8}, (Instruction("loop", "while", rounds=3, bodies=((start(), done(), joined),)),), 0, 0, 0)
     assert replayed(loop, ON, apart=True).shares() == {"permute": Share(300 * US, 0)}
-    plain = Schedule({"x": 8}, (start(), done(), product(150)), 0, 0, 0)
+    plain = Schedule({"x": 8}, (start(), done(), matmul(150)), 0, 0, 0)
     assert replayed(plain, ON, apart=True) == replayed(plain, ON)

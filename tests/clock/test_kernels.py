@@ -22,7 +22,7 @@ HBM = 1e12
 # M, N, K and microseconds on one TPU v6e, bfloat16: the longest matmuls of the first 300 rows of
 # scalesim/calibration_pure/gemm_pure_master_tpuv6e.csv (github.com/scalesim-project/SCALE-Sim, MIT), column
 # latency_us_device.
-PRODUCTS = [
+MATMULS = [
     (2625, 2812, 4004, 139.57), (5073, 2038, 4403, 128.11), (5155, 3595, 1853, 107.35), (2058, 2825, 5646, 106.51),
     (5278, 2631, 3323, 111.95), (5636, 3459, 3351, 182.36), (3272, 3713, 4610, 156.56), (4913, 4631, 5573, 334.43),
     (3996, 3511, 4566, 173.05), (5257, 3039, 3022, 117.47), (5367, 3951, 1624, 103.40),
@@ -45,7 +45,7 @@ def kernels(found: Timeline) -> list[tuple[str, int, int]]:
 
 def test_measured_matmuls_take_longer_than_the_model() -> None:
     parts = []
-    for m, n, k, us in PRODUCTS:
+    for m, n, k, us in MATMULS:
         program = read(lambda a, b: a @ b, [((m, k), P()), ((k, n), P())], P(), mesh=ONE)
         parts.append(timeline(program, "v6e:1x1").step / 1e6 / us)
     assert min(parts) > 0.4 and max(parts) < 1 and 0.6 < statistics.median(parts) < 0.9, parts
@@ -101,7 +101,7 @@ def test_a_matmul_does_not_wait_for_a_collective_that_only_its_sum_needs() -> No
     found = laid(local, SQUARE, SQUARE, SQUARE)
     assert [what for what, _, _ in kernels(found)] == ["dot_general", "add"]
     (permute,) = found.collectives
-    assert permute.hidden > 0 and permute.after == "" and permute.before.startswith("add")
+    assert permute.overlapped > 0 and permute.after == "" and permute.before.startswith("add")
 
 
 def test_a_barrier_does_not_keep_a_sum_apart_from_its_matmul() -> None:
@@ -152,12 +152,12 @@ def test_operands_cast_to_int8_inside_the_program_keep_the_rate_of_bfloat16() ->
     def local(a, b):
         return jnp.dot(a.astype(jnp.int8), b.astype(jnp.int8), preferred_element_type=jnp.int32)
 
-    def product(found: Timeline) -> list[int]:
+    def matmul(found: Timeline) -> list[int]:
         return [s.end - s.start for s in found.spans if s.flops]
 
-    (plain,) = product(laid(jnp.dot, SQUARE, SQUARE, dtype="bfloat16"))
-    assert product(laid(local, SQUARE, SQUARE, dtype="bfloat16")) == [plain]
-    assert product(laid(local, SQUARE, SQUARE, dtype="int8"))[0] < plain
+    (plain,) = matmul(laid(jnp.dot, SQUARE, SQUARE, dtype="bfloat16"))
+    assert matmul(laid(local, SQUARE, SQUARE, dtype="bfloat16")) == [plain]
+    assert matmul(laid(local, SQUARE, SQUARE, dtype="int8"))[0] < plain
 
 
 def test_the_longest_branch_of_a_lax_cond_counts() -> None:

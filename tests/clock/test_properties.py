@@ -137,8 +137,8 @@ def ring_with(**rates: float) -> Placement:
 def test_overlapped_and_exposed_time_sum_to_the_communication_time(program: Operations) -> None:
     for profile in ("ideal", "v5e"):
         found = timeline(program, ring_with(), profile=profile)
-        assert all(c.hidden + c.exposed == c.runs * c.each for c in found.collectives)
-        assert all(min(c.hidden, c.exposed) >= 0 for c in found.collectives)
+        assert all(c.overlapped + c.exposed == c.runs * c.each for c in found.collectives)
+        assert all(min(c.overlapped, c.exposed) >= 0 for c in found.collectives)
         assert 0 <= found.idle <= sum(c.exposed for c in found.collectives)
 
 
@@ -218,7 +218,7 @@ def test_a_timeline_draws_the_first_two_rounds_of_a_loop_and_the_last() -> None:
     assert [r for s in found.spans if s.kind == "permute" for r in s.rounds] == [(1, 9), (2, 9), (9, 9)]
     assert all(loop.start + (n - 1) * loop.each <= s.start for s in found.spans for n, _ in s.rounds)
     (permute,) = found.collectives
-    assert permute.runs == 9 and permute.hidden + permute.exposed == 9 * permute.each
+    assert permute.runs == 9 and permute.overlapped + permute.exposed == 9 * permute.each
 
 
 # -- equal programs have equal times -----------------------------------------------------------
@@ -368,7 +368,7 @@ def test_the_shorter_of_two_programs_with_the_same_collectives_never_gains_less(
     ]
     for kind in fast.shares():
         assert fast.talking(kind) == slow.talking(kind)
-        for time in (work, fast.talking(kind), fast.products, slow.products, slow.busy):
+        for time in (work, fast.talking(kind), fast.matmuls, slow.matmuls, slow.busy):
             assert fast.gained(kind, time) >= slow.gained(kind, time)
 
 
@@ -393,7 +393,7 @@ def test_the_profile_of_v4p_overlaps_no_all_gather() -> None:
         p: timeline(matmul(gather_beside, "B", (P("x", None), P())), RING, profile=p) for p in ("ideal", "v4p", "v5e")
     }
     assert both["ideal"].step == both["v5e"].step < both["v4p"].step
-    assert both["v4p"].shares()["all_gather"].hidden == 0
+    assert both["v4p"].shares()["all_gather"].overlapped == 0
 
 
 def gather_beside(a, w):

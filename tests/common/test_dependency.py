@@ -61,7 +61,7 @@ def numbers(graph: Dependency) -> list[int]:
 # -- drawn programs ----------------------------------------------------------------------------
 
 
-def product(state: State, i: int, j: int) -> State:
+def matmul(state: State, i: int, j: int) -> State:
     return put(state, i, jnp.tanh(state[i] @ state[j]))
 
 
@@ -80,7 +80,7 @@ def tied(state: State, i: int, j: int) -> State:
 
 PLACES = st.integers(0, 2)
 SIMPLE = st.one_of(
-    st.builds(lambda i, j: lambda s: product(s, i, j), PLACES, PLACES),
+    st.builds(lambda i, j: lambda s: matmul(s, i, j), PLACES, PLACES),
     PLACES.map(lambda i: lambda s: permute(s, i)),
     st.builds(lambda i, j: lambda s: put(s, i, s[i] + 0 * s[j]), PLACES, PLACES),
     st.builds(lambda i, j: lambda s: tied(s, i, j) if i != j else s, PLACES, PLACES),
@@ -190,7 +190,7 @@ def test_without_branches_the_graph_contains_only_observed_waits(body: Step) -> 
 
 def test_a_result_does_not_wait_for_an_operand_that_every_round_replaces() -> None:
     replaced = lambda s: lax.fori_loop(0, 4, lambda i, t: put(t, 0, jnp.ones_like(t[0])), s)  # noqa: E731
-    graph, watch = both(lambda *state: lax.fori_loop(0, 4, lambda i, s: product(replaced(s), 0, 0), state))
+    graph, watch = both(lambda *state: lax.fori_loop(0, 4, lambda i, s: matmul(replaced(s), 0, 0), state))
     compare(graph, watch)
     (number,) = graph.named("matmul")
     assert number not in graph.before(number)
@@ -203,9 +203,9 @@ def waits(body: Callable[..., Any], outputs: int = 3, **how: Any) -> tuple[bool,
     """Return whether any permute may wait for a matmul, and whether every permute must."""
     graph, watch = both(body, outputs)
     compare(graph, watch)
-    products, permutes = graph.named("matmul"), graph.named("permute")
-    assert products and permutes
-    values = graph.results(products)
+    matmuls, permutes = graph.named("matmul"), graph.named("permute")
+    assert matmuls and permutes
+    values = graph.results(matmuls)
     return bool(permutes & graph.may(values)), permutes <= graph.must(values)
 
 
@@ -228,10 +228,10 @@ def test_a_ring_that_passes_on_a_sum_waits_for_matmuls_of_earlier_rounds() -> No
         return lax.fori_loop(0, 4, hop, c), a, b
 
     graph, _ = both(body)
-    (permute,), (product,) = graph.named("permute"), graph.named("matmul")
+    (permute,), (matmul,) = graph.named("permute"), graph.named("matmul")
     loop = graph.places[permute].loops[-1]
-    assert product in graph.before(permute) and product not in graph.before(permute, within=loop)
-    assert permute not in graph.may(graph.results({product}), within=loop)
+    assert matmul in graph.before(permute) and matmul not in graph.before(permute, within=loop)
+    assert permute not in graph.may(graph.results({matmul}), within=loop)
     assert waits(body) == (True, False)  # in the first round, the permute does not wait for a matmul
 
 
@@ -307,9 +307,9 @@ def test_a_wait_through_carried_values_spans_rounds() -> None:
         return lax.fori_loop(0, 4, lambda i, s: (lax.ppermute(s[1], "x", RING), s[2], b @ s[2]), (a, b, c))
 
     graph, _ = both(body)
-    (permute,), (product,) = graph.named("permute"), graph.named("matmul")
-    assert product in graph.before(permute)
-    assert product not in graph.before(permute, within=graph.places[permute].loops[-1])
+    (permute,), (matmul,) = graph.named("permute"), graph.named("matmul")
+    assert matmul in graph.before(permute)
+    assert matmul not in graph.before(permute, within=graph.places[permute].loops[-1])
 
 
 def test_waits_of_nested_loops_are_separated_by_loop() -> None:
@@ -325,12 +325,12 @@ def test_waits_of_nested_loops_are_separated_by_loop() -> None:
 
     graph, watch = both(body)
     compare(graph, watch)
-    (permute,), (product,) = graph.named("permute"), graph.named("matmul")
-    first, second = graph.places[product].loops
+    (permute,), (matmul,) = graph.named("permute"), graph.named("matmul")
+    first, second = graph.places[matmul].loops
     assert graph.places[permute].loops == (first,)
-    assert product in graph.before(permute, within=first)
-    assert product in graph.before(product) and product not in graph.before(product, within=second)
-    assert product in graph.before(product, within=first)
+    assert matmul in graph.before(permute, within=first)
+    assert matmul in graph.before(matmul) and matmul not in graph.before(matmul, within=second)
+    assert matmul in graph.before(matmul, within=first)
 
 
 def test_entering_a_loop_waits_for_all_its_arguments() -> None:

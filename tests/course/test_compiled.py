@@ -24,7 +24,7 @@ def ship(root: Path, *names: str, program: str = PROGRAM) -> None:
     sent = Communication("permute", RING, ("x",), 4_500_000)
     body = (
         Instruction("start", "permute", number=0, communication=sent),
-        Instruction("product", "dot_general", cycles=150_000, file="secret_solution.py", line=7),
+        Instruction("matmul", "dot_general", cycles=150_000, file="secret_solution.py", line=7),
         Instruction("done", "", number=0),
     )
     schedule = to_json(Schedule({"x": 8}, body, 100, 50, 30, by="a compiler", program=program))

@@ -113,10 +113,10 @@ def both_kinds(beside: str, a, w):
     def gather(rows):
         return lax.all_gather(rows, "x")
 
-    rows, columns, product = a[:512], w[:256], a @ w
+    rows, columns, matmul = a[:512], w[:256], a @ w
     first = permute(rows) if beside == "permute" else gather(columns)
-    rows, columns, first, product = lax.optimization_barrier((rows, columns, first, product))
-    return product[None], first[None], gather(columns) if beside == "permute" else permute(rows)[None]
+    rows, columns, first, matmul = lax.optimization_barrier((rows, columns, first, matmul))
+    return matmul[None], first[None], gather(columns) if beside == "permute" else permute(rows)[None]
 
 
 def test_exposed_time_of_other_kinds_lengthens_the_step() -> None:
@@ -125,7 +125,7 @@ def test_exposed_time_of_other_kinds_lengthens_the_step() -> None:
         timeline(read(partial(both_kinds, beside), shapes, out), "v5e:2x4") for beside in ("permute", "all_gather")
     )
     assert permute.talking("permute") == gather.talking("permute") and permute.step > gather.step
-    for work in (permute.products, permute.products // 2, permute.step):
+    for work in (permute.matmuls, permute.matmuls // 2, permute.step):
         assert permute.gained("permute", work) <= gather.gained("permute", work)
 
 
@@ -137,7 +137,7 @@ def test_wasted_matmuls_do_not_raise_the_overlap_score() -> None:
 
     right, wasteful = (seen(matmul(local, 256)).timeline for local in (local_ring, twice))
     assert right.step < wasteful.step and right.shares()["permute"].part < wasteful.shares()["permute"].part
-    assert right.gained("permute", right.products) >= wasteful.gained("permute", right.products)
+    assert right.gained("permute", right.matmuls) >= wasteful.gained("permute", right.matmuls)
 
 
 def test_a_late_step_without_exposed_permutes_blames_the_kernels() -> None:
@@ -188,7 +188,7 @@ def test_a_permute_that_waits_for_work_is_exposed(local: Callable) -> None:
     assert failure.reason.startswith(f"nothing can overlap: {failure.where}: permute over x takes ")
 
 
-def tiny_products(a, w):
+def tiny_matmuls(a, w):
     """Send shards around a ring, and multiply only one number in each round."""
     parts = []
     for k in range(N):
@@ -206,7 +206,7 @@ def test_a_program_with_nearly_no_compute_has_nothing_that_can_overlap() -> None
     """The step of such a program is short because work is missing. The check must not count this time as overlap."""
     right = seen(matmul(local_ring, 2048))
     work = right.timeline.busy / 1e12
-    for local, much in ((tiny_products, "nothing"), (half_of_the_columns, "too little")):
+    for local, much in ((tiny_matmuls, "nothing"), (half_of_the_columns, "too little")):
         small = seen(matmul(local, 2048))
         assert small.timeline.gained("permute", right.timeline.busy) >= 0.9
         reason = told(expect_overlap, small, "permute", at_least=0.9, work=work).reason
@@ -240,7 +240,7 @@ def test_collectives_of_other_kinds_can_overlap_too() -> None:
     shapes, out = [((2 * 2048, 4096), P("x", None)), ((4096, 4096), P("y"))], (P("x"), P())
     line = timeline(read(gathered, shapes, out, mesh={"x": 2, "y": 4}), "v5e:2x4")
     gather = next(c for c in line.collectives if c.kind == "all_gather")
-    assert line.beside("permute") == gather.each > line.busy == line.shares()["permute"].hidden == 0
+    assert line.beside("permute") == gather.each > line.busy == line.shares()["permute"].overlapped == 0
     assert line.overlaps("permute") and line.overlaps("all_gather")
     expect_overlap(Seen({"x": 2, "y": 4}, clock=lambda **_: line, timing=ON), "permute", work=gather.each / 1e12)
 
@@ -286,7 +286,7 @@ def test_an_ordinary_call_needs_a_slice_for_its_timeline() -> None:
     program = matmul(local_ring, 256)
     ordinary = seen(program, None)
     assert ordinary.clock(on="v5e:2x4").step == seen(program).timeline.step
-    expect_overlap(ordinary, "permute", at_least=0.8, on="v5e:2x4", work=ordinary.clock(on="v5e:2x4").products / 1e12)
+    expect_overlap(ordinary, "permute", at_least=0.8, on="v5e:2x4", work=ordinary.clock(on="v5e:2x4").matmuls / 1e12)
     with pytest.raises(ValueError, match="name the slice, as in on="):
         ordinary.clock()
     with pytest.raises(ValueError, match="this check has no program, so the clock cannot compute a timeline"):

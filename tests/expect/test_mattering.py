@@ -10,7 +10,7 @@ import pytest
 
 from grader.common.intervals import Interval
 from grader.common.observation import Fault, Seen
-from grader.common.poison import COLLECTIVES, PRODUCTS
+from grader.common.poison import COLLECTIVES, MATMULS
 from grader.exercise import normal
 from grader.expect import Failure, expect_beside, expect_bubble, expect_collectives, expect_flops, expect_traffic
 from grader.expect.mattering import CannotSay, flops_that_matter
@@ -182,7 +182,7 @@ def test_collectives_and_matmuls_are_numbered_separately() -> None:
     program = ran("return ring(a) @ b + 0 * (ring(a * 2) @ b @ b)")
     assert program.poison is not None
     assert program.poison.matter(COLLECTIVES) == [True, False]
-    assert program.poison.matter(PRODUCTS) == [True, False, False]
+    assert program.poison.matter(MATMULS) == [True, False, False]
     with pytest.raises(Failure):
         expect_collectives(program, permute={"x": 2})
     assert program.mesh == MESH

@@ -247,7 +247,7 @@ WAYS = {
         "f = jax.checkpoint(layer, prevent_cse=False); "
         "return lax.scan(lambda a, w: (f(a, w), None), a, jnp.stack([w, 2 * w]))[0]", 2, 2,
     ),
-    "remat, products saved": (
+    "remat, matmuls saved": (
         "f = jax.checkpoint(layer, policy=jax.checkpoint_policies.dots_saveable); return f(f(a, w), w)", 2, 2,
     ),
 }  # fmt: skip

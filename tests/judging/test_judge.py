@@ -88,13 +88,13 @@ def timed_exercise(public: bool) -> Exercise:
 def timed_failures(public: bool, answers: Callable[[Ask], bool]) -> list[Result]:
     """Judge a program with a gather and a matmul, on the asks that ``answers`` accepts. Return both results."""
     exercise = timed_exercise(public)
-    program = read(gathered_product, [((1 << 14, 4096), P("x", None)), ((4096, 4096), P())], P())
+    program = read(gathered_matmul, [((1 << 14, 4096), P("x", None)), ((4096, 4096), P())], P())
     asks = [ask for ask in plan(exercise, public=False, seed="s") if answers(ask)]
     found = [Answered(ask, Finding(Observation([], [], 0, operations=program))) for ask in asks]
     return judge_checks(exercise, found, public=False)
 
 
-def gathered_product(a, w):
+def gathered_matmul(a, w):
     return lax.all_gather(a, "x", axis=0, tiled=True) @ w
 
 

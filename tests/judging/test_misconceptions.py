@@ -68,7 +68,7 @@ def an_exercise(
     def order(seen):
         """nothing waits"""
         if seen.collectives[0].line:
-            raise Failure(f"line {seen.collectives[0].line}: the {seen.collectives[0].kind} waits for a product")
+            raise Failure(f"line {seen.collectives[0].line}: the {seen.collectives[0].kind} waits for a matmul")
 
     @exercise.check(call, points=1)
     def sent(seen):

@@ -105,7 +105,7 @@ def test_an_honest_program_is_the_same_at_both_sizes(style: str, program: Callab
 
 
 FAKES = {
-    "products of 1 by 1": (
+    "matmuls of 1 by 1": (
         RING.replace("a @ w", "jnp.broadcast_to(a[:1, :1] @ w[:1, :1], (a.shape[0], w.shape[1]))"),
         "the timed program has slice of float32[4096, 2048] where the judged program has dot_general of float32[11, 52] and float32[52, 17]",
     ),

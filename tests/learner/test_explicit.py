@@ -21,7 +21,7 @@ from jax import lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P, reshard
 """
 A, B = normal(8, 16, spec=(None, "x")), normal(16, 4, spec=("x", None))
-PRODUCT = "def f(a, b, *, mesh):\n    return jnp.einsum('ij,jk->ik', a, b, out_sharding={})"
+MATMUL = "def f(a, b, *, mesh):\n    return jnp.einsum('ij,jk->ik', a, b, out_sharding={})"
 
 
 @pytest.fixture
@@ -49,9 +49,9 @@ def kinds(header: dict[str, Any]) -> list[tuple[str, tuple[str, ...], bool]]:
 @pytest.mark.parametrize(
     ("text", "arrays", "sent"),
     [
-        (PRODUCT.format("P('x', None)"), (A, B), ["all_reduce"]),  # XLA:CPU turns a reduce-scatter into an all-reduce
-        (PRODUCT.format("P(None, None)"), (A, B), ["all_reduce"]),
-        (PRODUCT.format("NamedSharding(mesh, P(None, None))"), (A, B), ["all_reduce"]),
+        (MATMUL.format("P('x', None)"), (A, B), ["all_reduce"]),  # XLA:CPU turns a reduce-scatter into an all-reduce
+        (MATMUL.format("P(None, None)"), (A, B), ["all_reduce"]),
+        (MATMUL.format("NamedSharding(mesh, P(None, None))"), (A, B), ["all_reduce"]),
         ("def f(a, *, mesh):\n    return reshard(a, P(None, None))", (A,), ["all_gather"]),
         ("def f(a, *, mesh):\n    return reshard(a, P('x', None))", (A,), ["all_to_all"]),
         ("def f(a, *, mesh):\n    return a + jnp.zeros(a.shape, out_sharding=P(None, 'x'))", (A,), []),
@@ -74,7 +74,7 @@ def test_the_compiler_adds_the_collectives_that_types_require(
 
 
 def test_a_result_with_unreduced_axes_is_refused(explicit: Callable[..., Traced]) -> None:
-    header = run(explicit(PRODUCT.format("P(None, None, unreduced={'x'})"), A, B), *drawn(A, B))
+    header = run(explicit(MATMUL.format("P(None, None, unreduced={'x'})"), A, B), *drawn(A, B))
     assert "is a sum over the devices missing?" in header["fault"]["message"]
 
 
@@ -123,7 +123,7 @@ def test_axes_in_a_shard_map_are_manual(explicit: Callable[..., Traced]) -> None
 def test_the_cotangent_has_the_type_of_the_result(explicit: Callable[..., Traced], spec: tuple) -> None:
     """The layouts of the learner's result and of the reference may differ. Gradients work then, too."""
     cotangent = normal(8, 4, spec=spec)
-    made = explicit(PRODUCT.format("P('x', None)"), A, B, wrt=("a", "b"), cotangent=cotangent)
+    made = explicit(MATMUL.format("P('x', None)"), A, B, wrt=("a", "b"), cotangent=cotangent)
     a, b, c = drawn(A, B, cotangent)
     header, blobs = execute(made.request, made.program, [[a, b, c]])
     assert "fault" not in header, header

@@ -91,7 +91,7 @@ def test_json_has_every_collective_and_null_where_there_is_no_bound() -> None:
     }  # fmt: skip
     assert second["rounds"] == {"least": 0, "most": None}
     assert data["traffic"] == {"x": {"least": 0, "most": 600}}
-    assert data["flops"] == {"products": 100, "others": {"least": 0, "most": None}}
+    assert data["flops"] == {"matmuls": 100, "others": {"least": 0, "most": None}}
     assert data["results"][0] == {
         "name": "result", "shape": [24, 30], "dtype": "bfloat16", "spec": "no PartitionSpec", "local": [[24, 8], [24, 6]],
     }  # fmt: skip

@@ -74,7 +74,7 @@ def test_the_text_names_the_part_that_differs_most_in_the_direction_of_the_step(
     """Change the clock's times of matmuls, other kernels and waiting by these microseconds."""
     clock = of(three_kinds, "v5p:2x2x2", "v5p")
     more = [10**6 * n for n in (matmuls, other, waiting)]
-    compiled = clock.step + sum(more), clock.products + more[0], clock.idle + more[2]
+    compiled = clock.step + sum(more), clock.matmuls + more[0], clock.idle + more[2]
     found = apart_text(compiled, clock)
     assert found.startswith(f"most of the difference in step time: {text}") and found.endswith(" by the clock")
 
@@ -82,13 +82,13 @@ def test_the_text_names_the_part_that_differs_most_in_the_direction_of_the_step(
 def test_equal_steps_have_no_part_that_differs() -> None:
     clock = of(three_kinds, "v5e:2x4")
     for moved in (0, 10**6):
-        assert apart_text((clock.step, clock.products - moved, clock.idle + moved), clock) == ""
+        assert apart_text((clock.step, clock.matmuls - moved, clock.idle + moved), clock) == ""
 
 
 def test_profiles_differ_in_nothing_but_what_the_core_waits_for() -> None:
     lines = [of(three_kinds, "v5e:2x4", profile) for profile in ASYNCHRONOUS]
     for one, other in itertools.combinations(lines, 2):
-        assert (one.busy, one.products, one.flops) == (other.busy, other.products, other.flops)
+        assert (one.busy, one.matmuls, one.flops) == (other.busy, other.matmuls, other.flops)
         assert [(c.kind, c.each) for c in one.collectives] == [(c.kind, c.each) for c in other.collectives]
         if set(waits(one)) <= set(waits(other)):
             assert one.step <= other.step

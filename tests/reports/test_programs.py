@@ -25,8 +25,8 @@ MESH = {"x": 8}
 
 def in_rounds(**more: Any) -> Result:
     """Return the failure of a program that moves data round a ring, with its timeline."""
-    product = span(COMPUTE, "product", 0, 10, line=3, file="f1.py", flops=1 << 30, bytes=1 << 22)
-    timed = timeline(product, span("x+", "permute", 0, 4, 1, line=4), flops=1 << 30)
+    matmul = span(COMPUTE, "matmul", 0, 10, line=3, file="f1.py", flops=1 << 30, bytes=1 << 22)
+    timed = timeline(matmul, span("x+", "permute", 0, 4, 1, line=4), flops=1 << 30)
     pictures = [
         {"title": "actual timeline", "timeline": asdict(timed), "sent": 1 << 20},
         {"title": "actual rounds", "mesh": [["x", 8]], "rounds": asdict(ring(MESH, "x", 7))},
@@ -46,7 +46,7 @@ def test_rings_and_the_roofline_are_shown_alike_wherever_a_report_is_read() -> N
 
 
 def test_a_timeline_marks_the_time_beyond_its_budget() -> None:
-    timed = timeline(span(COMPUTE, "product", 0, 10, line=3, file="f1.py"))
+    timed = timeline(span(COMPUTE, "matmul", 0, 10, line=3, file="f1.py"))
     pictures = json.loads(json.dumps([{"title": "actual timeline", "timeline": asdict(timed)}]))
     step = timed.step / 1e12
     late = layout_failure(pictures=pictures, expected=step * 0.8, actual=step)

@@ -76,11 +76,11 @@ def test_a_page_shows_timelines_inline_with_their_totals() -> None:
 
 @pytest.mark.parametrize(("line", "label"), [(14, "matmul 14"), (None, "matmul")])
 def test_a_wide_bar_of_a_matmul_says_matmul(line: int | None, label: str) -> None:
-    assert f">{label}</text>" in timelines_svg({"": timeline(span(COMPUTE, "product", 0, 100, line=line))})
+    assert f">{label}</text>" in timelines_svg({"": timeline(span(COMPUTE, "matmul", 0, 100, line=line))})
 
 
 def test_words_of_a_program_are_only_text() -> None:
-    one = span(COMPUTE, "product", 0, 1, line=1, file=HOSTILE)
+    one = span(COMPUTE, "matmul", 0, 1, line=1, file=HOSTILE)
     for text in (timelines_svg({HOSTILE: timeline(one)}), render_timelines({HOSTILE: timeline(one)})):
         assert "<script" not in text and 'onload="x' not in text
 
@@ -113,6 +113,6 @@ def test_invalid_timelines_are_not_drawn(broken: Any) -> None:
 
 @pytest.mark.parametrize("width", [300.0, 680.0, 760.0])
 def test_the_note_fits_in_the_picture(width: float) -> None:
-    chart = draw_chart({"": timeline(span(COMPUTE, "product", 0, 1))}, width)
+    chart = draw_chart({"": timeline(span(COMPUTE, "matmul", 0, 1))}, width)
     assert all(len(line) * CHAR <= width - 8 for line in chart.notes) and " ".join(chart.notes) == NOTE
     assert chart.height - 12 * len(chart.notes) >= max(b.y + b.height for b in chart.legend)

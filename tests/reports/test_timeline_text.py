@@ -64,7 +64,7 @@ def test_two_timelines_have_one_scale() -> None:
 
 
 def test_a_span_shorter_than_a_column_is_seen_beside_long_ones() -> None:
-    drawn = timeline(span(COMPUTE, "product", 0, 1000), span("x+", "all_reduce", 500, 500.001), step=1000)
+    drawn = timeline(span(COMPUTE, "matmul", 0, 1000), span("x+", "all_reduce", 500, 500.001), step=1000)
     (lines,) = draw_timelines([drawn], 60)
     assert lines[2].strip() == "link x+" + " " * 27 + "R"
 

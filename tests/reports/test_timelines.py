@@ -32,7 +32,7 @@ def test_the_scale_goes_from_left_to_right_and_ends_at_the_width(
 
 
 def test_rounds_1_2_and_the_last_are_drawn_and_the_rest_takes_a_gap() -> None:
-    drawn = looped(rounds=8, product=10, hop=30)
+    drawn = looped(rounds=8, matmul=10, hop=30)
     (cut,) = timelines.cuts(drawn)
     assert (cut.first, cut.last, cut.rounds) == (3, 7, 8)
     assert (cut.start, cut.end) == ((5 + 2 * 40) * US, (5 + 7 * 40) * US)
@@ -70,7 +70,7 @@ def test_every_kind_of_collective_has_a_letter_of_its_own() -> None:
 
 def test_totals_show_step_overlapped_part_and_memory() -> None:
     drawn = timeline(
-        span(COMPUTE, "product", 0, 30, 1), span("x+", "permute", 0, 40, 2, bytes=8), span("x-", "all_gather", 0, 20, 3)
+        span(COMPUTE, "matmul", 0, 30, 1), span("x+", "permute", 0, 40, 2, bytes=8), span("x-", "all_gather", 0, 20, 3)
     )
     assert timelines.totals(drawn) == [
         "step 40 us: core busy 30 us, idle 10 us",
@@ -85,7 +85,7 @@ def test_totals_show_step_overlapped_part_and_memory() -> None:
 def test_a_span_in_words() -> None:
     one = span("x+", "permute", 1.5, 40, 2, bytes=1 << 20, line=13, file="e9.py", rounds=((2, 8),))
     assert timelines.describe_span(one) == "permute over x: 1.5 to 40 us, 1 MiB, round 2 of 8, e9.py:13"
-    cell = span(COMPUTE, "product", 0, 1, flops=1 << 20, line=3, file="cell 4")
+    cell = span(COMPUTE, "matmul", 0, 1, flops=1 << 20, line=3, file="cell 4")
     assert timelines.describe_span(cell) == "dot_general: 0 to 1 us, 1,048,576 FLOPs, cell 4, line 3"
 
 

@@ -16,7 +16,7 @@ IMPORTS = "import jax\nimport jax.numpy as jnp\nfrom jax import lax\nfrom jax.sh
 
 
 @pytest.fixture
-def products(traced: Callable) -> Callable[[str], Any]:
+def matmuls(traced: Callable) -> Callable[[str], Any]:
     """Return a function that counts the matmul FLOPs of a per-device body on a float32[2, 8]."""
 
     def look(body: str) -> Any:
@@ -61,10 +61,10 @@ GIVEN = {
 
 
 @pytest.mark.parametrize("body", DATA.values(), ids=DATA)
-def test_a_matmul_of_data_with_derived_data_counts(products: Callable, body: str) -> None:
-    assert products(body).most == 32
+def test_a_matmul_of_data_with_derived_data_counts(matmuls: Callable, body: str) -> None:
+    assert matmuls(body).most == 32
 
 
 @pytest.mark.parametrize("body", GIVEN.values(), ids=GIVEN)
-def test_a_matmul_of_data_with_the_programs_constants_does_not_count(products: Callable, body: str) -> None:
-    assert products(body).most == 0
+def test_a_matmul_of_data_with_the_programs_constants_does_not_count(matmuls: Callable, body: str) -> None:
+    assert matmuls(body).most == 0

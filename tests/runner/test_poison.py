@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from grader.common.poison import COLLECTIVES, PRODUCTS
+from grader.common.poison import COLLECTIVES, MATMULS
 from grader.exercise import normal
 from grader.runner import others
 from tests.poisoned import matter
@@ -47,7 +47,7 @@ IDLE = {
 
 @pytest.mark.parametrize("body", IDLE.values(), ids=IDLE)
 def test_a_matmul_without_effect_on_results_does_not_matter(body: str) -> None:
-    found = matter(PRODUCTS, mapped(body), A, B)
+    found = matter(MATMULS, mapped(body), A, B)
     assert found.count(True) == 1 and False in found
 
 
@@ -71,7 +71,7 @@ def test_each_call_of_a_function_is_replaced_separately() -> None:
     text = mapped("""
 summed = jax.jit(lambda v: lax.psum(v @ b, "y"))
 return summed(a) + 0 * summed(2 * a) + summed(3 * a)""")
-    assert matter(COLLECTIVES, text, A, B) == matter(PRODUCTS, text, A, B) == [True, False, True]
+    assert matter(COLLECTIVES, text, A, B) == matter(MATMULS, text, A, B) == [True, False, True]
 
 
 def test_operations_outside_shard_map_are_replaced() -> None:
@@ -79,7 +79,7 @@ def test_operations_outside_shard_map_are_replaced() -> None:
 def f(a, b, *, mesh):
     return a @ b + 0 * (a @ b @ b)
 """
-    assert matter(PRODUCTS, text, A, B) == [True, False, False]
+    assert matter(MATMULS, text, A, B) == [True, False, False]
 
 
 # -- operations that a result needs ------------------------------------------------------------
@@ -105,9 +105,9 @@ NEEDED = {
     "a mask": (COLLECTIVES, 'return jnp.where(lax.all_gather(a[:, 0] > 0, "x", tiled=True)[:2, None], a, 2 * a)'),
     "an index": (COLLECTIVES, 'return a + lax.dynamic_slice(b, (lax.psum(1, "x") + lax.psum(jnp.int32(a[0, 0] > 9), "x"), 0), (1, 6))'),
     "a loop": (COLLECTIVES, "return lax.fori_loop(0, 5, lambda i, c: jnp.tanh(ring(c) + a), a)"),
-    "matmuls in a loop": (PRODUCTS, "return lax.fori_loop(0, 5, lambda i, c: jnp.tanh(c @ b), a)"),
+    "matmuls in a loop": (MATMULS, "return lax.fori_loop(0, 5, lambda i, c: jnp.tanh(c @ b), a)"),
     "a branch of which some devices take each": (
-        PRODUCTS,
+        MATMULS,
         'return lax.cond(lax.axis_index("x") > 1, lambda: a @ b, lambda: 2 * a @ b @ b)',
     ),
 }  # fmt: skip
@@ -133,7 +133,7 @@ def f(a, b, *, mesh):
     return mapped(local, (P("x"), P("x")), P("x"), mesh)(a, b)
 """
     args = normal(16, 32, dtype="bfloat16", spec=("x",)), normal(32, 12, dtype="bfloat16", spec=("x",))
-    assert matter(PRODUCTS, text, *args, mesh={"x": 8}) == [True] * 8
+    assert matter(MATMULS, text, *args, mesh={"x": 8}) == [True] * 8
     assert matter(COLLECTIVES, text, *args, mesh={"x": 8}) == [True] * 7
 
 

@@ -15,7 +15,7 @@ from grader.wire.schedule import Instruction, Schedule, from_json, to_json
 
 TALKS = Communication("permute", ((0, 1), (1, 0)), ("x",), 64)
 BODY = (
-    Instruction("product", "dot_general", cycles=5, flops=8),
+    Instruction("matmul", "dot_general", cycles=5, flops=8),
     Instruction("collective", "permute", number=1, communication=TALKS),
 )
 WHOLE = Schedule(

@@ -79,22 +79,22 @@ def matmul_local(a, b, *, mesh):
     raise NotImplementedError()
 
 
-product = exercise.call(matmul_local, a=normal("I", "J", spec=P("x", None)), b=normal("J", "K", spec=P(None, "y")), dims={"I": 16, "J": 24, "K": 40})
+matmul = exercise.call(matmul_local, a=normal("I", "J", spec=P("x", None)), b=normal("J", "K", spec=P(None, "y")), dims={"I": 16, "J": 24, "K": 40})
 
 
-@exercise.check(product, points=1, public=True)
+@exercise.check(matmul, points=1, public=True)
 def local_value(seen):
     """matmul_local: C equals A @ B"""
     expect_close(seen.out, seen.a @ seen.b)
 
 
-@exercise.check(product, points=0.5, public=True, after=local_value)
+@exercise.check(matmul, points=0.5, public=True, after=local_value)
 def local_layout(seen):
     """matmul_local: C is sharded P('x', 'y')"""
     expect_spec(seen.out, P("x", "y"))
 
 
-@exercise.check(product, points=0.5, public=True, after=local_value)
+@exercise.check(matmul, points=0.5, public=True, after=local_value)
 def local_flops(seen):
     """matmul_local: inside shard_map each device computes only its own block of C"""
     expect_shard_map(seen)

@@ -121,7 +121,7 @@ from grader.expect import expect_step_time
 from grader.expect import needed
 
 
-exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3, hidden_points=0.5, figures={'ag_matmul_hides_from': ['bf16', 'ici'], 'ag_matmul_time': ['bf16', 'ici', 'ici_both']})
+exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3, hidden_points=0.5, figures={'ag_matmul_overlaps_from': ['bf16', 'ici'], 'ag_matmul_time': ['bf16', 'ici', 'ici_both']})
 
 
 @exercise.body(
@@ -179,7 +179,7 @@ HOPS = "a hop takes (bytes of a shard) / W1, with W1 the one-way bandwidth of a 
     points=0.5, unit="", params={"chip": ["v4p", "v5p"], "Y": [4, 8, 12, 16]}, model=HOPS,
     hints=["Write a hop's time and a matmul's time with B, D, F, X and Y. What cancels?", "A hop takes 2·(B/X)(D/Y)/W1, and a matmul takes 2·(B/X)(D/Y)(F/Y)/C.", "F = Y · C / W1"],
 )
-def ag_matmul_hides_from(chip, Y):
+def ag_matmul_overlaps_from(chip, Y):
     """`ag_matmul` runs in bfloat16 on a ring of {{ Y }} {{ chip }} chips. No hop may take longer than a matmul. How many
     columns F must the whole `W[D, F]` have at least? Count the columns of all devices."""
     raise NotImplementedError()
@@ -273,11 +273,11 @@ def ag_order(seen):
 
 
 @exercise.check(wide, points=0.5, public=True, after=[ag_hops, ag_same, ag_order])
-def ag_hidden(seen):
+def ag_overlap(seen):
     """ag_matmul in time: overlap saves at least 80 % of what it can, and the step takes at most 1.2 times as long as its matmuls"""
     rows, columns, width = sizes_of(seen)
-    products = seen.mesh["y"] * matmul_time(2 * rows * columns * width, "v5e")
+    matmuls = seen.mesh["y"] * matmul_time(2 * rows * columns * width, "v5e")
     expect_step_time(
-        seen, at_most=between(products, 6 * products, at=1.2 * products)
+        seen, at_most=between(matmuls, 6 * matmuls, at=1.2 * matmuls)
     )
-    expect_overlap(seen, "permute", at_least=0.8, work=products)
+    expect_overlap(seen, "permute", at_least=0.8, work=matmuls)

@@ -98,7 +98,7 @@ from grader.expect import expect_step_time
 from grader.expect import needed
 
 
-exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3, hidden_points=0.5, figures={'matmul_rs_hides_from': ['bf16', 'ici'], 'matmul_rs_time_saved': ['bf16', 'ici', 'ici_both', 'pod']})
+exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3, hidden_points=0.5, figures={'matmul_rs_overlaps_from': ['bf16', 'ici'], 'matmul_rs_time_saved': ['bf16', 'ici', 'ici_both', 'pod']})
 
 
 @exercise.body(
@@ -158,7 +158,7 @@ HOPS = "a hop takes (bytes of a block) / W1, with W1 the one-way bandwidth of a 
     points=0.5, unit="", params={"chip": ["v4p", "v5p"], "Y": [4, 8, 12, 16]}, model=HOPS,
     hints=["Write a hop's time and a matmul's time with B, D, F, X and Y. What cancels?", "A hop takes 4·(B/X)(D/Y)/W1, and a matmul takes 2·(B/X)(F/Y)(D/Y)/C.", "F = 2 · Y · C / W1: the sums have twice the bytes of bfloat16"],
 )
-def matmul_rs_hides_from(chip, Y):
+def matmul_rs_overlaps_from(chip, Y):
     """`matmul_rs` on a ring of {{ Y }} {{ chip }} chips multiplies bfloat16 arrays and sends running sums in float32. No hop may take longer than
     a matmul. How many columns F must the whole `T[B, F]` have at least? Count the columns of all devices."""
     raise NotImplementedError()
@@ -253,13 +253,13 @@ def rs_order(seen):
 
 
 @exercise.check(wide, points=0.5, public=True, after=[rs_same, rs_order])
-def rs_hidden(seen):
+def rs_overlap(seen):
     """matmul_rs in time: overlap saves at least 75 % of what it can, and the step takes at most 1.35 times as long as its matmuls"""
     rows, summed, columns = sizes_of(seen)
-    products = seen.mesh["y"] * matmul_time(2 * rows * summed * columns, "v5e")
+    matmuls = seen.mesh["y"] * matmul_time(2 * rows * summed * columns, "v5e")
     right, wrong = (
-        1.07 * products,
-        6 * products,
+        1.07 * matmuls,
+        6 * matmuls,
     )
-    expect_step_time(seen, at_most=between(right, wrong, at=1.35 * products))
+    expect_step_time(seen, at_most=between(right, wrong, at=1.35 * matmuls))
     expect_overlap(seen, "permute", at_least=0.75, work=right)

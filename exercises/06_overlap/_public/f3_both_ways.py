@@ -275,8 +275,8 @@ def both_ag_fast(seen):
     expect_both_ways(seen)
     expect_not_waiting(seen, "permute", on="matmul")
     expect_beside(seen, "permute", of="matmul")
-    products = matmul_time(work(seen), "v5e")
-    expect_step_time(seen, at_most=between(products, 1.8 * products, at=1.6 * products))
+    matmuls = matmul_time(work(seen), "v5e")
+    expect_step_time(seen, at_most=between(matmuls, 1.8 * matmuls, at=1.6 * matmuls))
 
 
 @exercise.check(rs, points=0.75, public=True)
@@ -311,6 +311,6 @@ def both_rs_fast(seen):
     """both_ways_matmul_rs in time: matmuls overlap the hops, and the step takes at most 1.6 times as long as its matmuls"""
     expect_both_ways(seen)
     expect_beside(seen, "permute", of="matmul")
-    products = matmul_time(work(seen), "v5e")
-    right, wrong = 1.29 * products, 1.97 * products
-    expect_step_time(seen, at_most=between(right, wrong, at=1.6 * products))
+    matmuls = matmul_time(work(seen), "v5e")
+    right, wrong = 1.29 * matmuls, 1.97 * matmuls
+    expect_step_time(seen, at_most=between(right, wrong, at=1.6 * matmuls))

@@ -69,7 +69,7 @@ from grader.expect import expect_equal
 from grader.expect import expect_independent
 
 
-exercise = Exercise(meshes=[{"dp": 4, "tp": 2}, {"dp": 3}], stars=2, hidden_points=0.5, figures={'ddp_unhidden': ['bf16', 'ici', 'pod']})
+exercise = Exercise(meshes=[{"dp": 4, "tp": 2}, {"dp": 3}], stars=2, hidden_points=0.5, figures={'ddp_exposed': ['bf16', 'ici', 'pod']})
 
 
 @exercise.task(
@@ -117,7 +117,7 @@ def ddp_loss(A, B, a, b):
         "6 · parameters · T / C + 2 · V / W",
     ],
 )
-def ddp_unhidden(chip, M, T, N):
+def ddp_exposed(chip, M, T, N):
     """A model of {{ M }} million parameters trains by data parallelism on a ring of {{ N }} {{ chip }} chips, with {{ T }} tokens on each. The
     all-reduce of the bfloat16 gradients starts after the backward pass. How long do forward pass, backward pass and all-reduce take
     together?"""

@@ -31,7 +31,7 @@ cut into hops, the hops overlap its own matmul (exercises F1, F2). Hops of W sti
 | | returns |
 |---|---|
 | `stack(a, ws, *, mesh, scheme)` | A · ws[0] · ws[1] · …, laid out as A, by `jax.shard_map` |
-| `hides_behind(act, weight, hops)` | a layer's collectives, and which matmuls overlap each |
+| `overlaps_with(act, weight, hops)` | a layer's collectives, and which matmuls overlap each |
 
 **What is checked**
 
@@ -40,7 +40,7 @@ cut into hops, the hops overlap its own matmul (exercises F1, F2). Hops of W sti
 | `stack`: value | the result, laid out as A |
 | `stack`: what is sent | (X−1)/X or (Y−1)/Y of the arrays under *sent in each layer*, nothing else |
 | | no matmul runs twice; in schemes 2, 3 and 7 no gather of W waits for a matmul |
-| `hides_behind` | the right list, also for other axis names and layouts 1 to 3 combined with 5 or 6 |
+| `overlaps_with` | the right list, also for other axis names and layouts 1 to 3 combined with 5 or 6 |
 
 Allowed: permutes in place of a collective.
 
@@ -135,11 +135,11 @@ def stack(a, ws, *, mesh, scheme):
 @exercise.function(
     hints=[
         "Take one axis after the other. Does this axis cut the batch and W, so that W must be gathered? Does it cut the dimension that the matmul sums over? Or does it cut the columns of the result?",
-        "A collective of W runs beside 'other layers', whole or in hops. A collective of A or C runs beside 'nothing' if it is whole, and beside 'own product' in hops.",
-        "between = 'own product' if hops else 'nothing'; then append (kind, array, axis, place) for W, A and C in turn.",
+        "A collective of W runs beside 'other layers', whole or in hops. A collective of A or C runs beside 'nothing' if it is whole, and beside 'own matmul' in hops.",
+        "between = 'own matmul' if hops else 'nothing'; then append (kind, array, axis, place) for W, A and C in turn.",
     ]
 )
-def hides_behind(act, weight, hops):
+def overlaps_with(act, weight, hops):
     """Return the collectives of one layer, in their order, each with the matmuls that can run beside it.
 
     Args:
@@ -147,7 +147,7 @@ def hides_behind(act, weight, hops):
             cuts the batch may cut either dimension of W. At most one other axis cuts A or W, as in one of the layouts 4 to 7.
         hops: True: each collective is cut into hops; False: it is whole.
     Returns: a list of (kind, array, axis, place): kind "all_gather" or "reduce_scatter"; array "W", "A" or "C"; place
-        "other layers", "own product" or "nothing". "own product" means the collective's own matmul. W comes first; [] if
+        "other layers", "own matmul" or "nothing". "own matmul" means the collective's own matmul. W comes first; [] if
         there is no collective.
     """
     raise NotImplementedError()
@@ -268,10 +268,10 @@ def columns_budget(five, six):
     budget(six, "all_gather", x=(B * E, B * E + E * E))
 
 
-hidings = exercise.cases(hides_behind, public='[[{"dict": [["act", {"tuple": ["x", null]}], ["weight", {"tuple": [null, null]}], ["hops", false]]}, {"value": {"list": []}}], [{"dict": [["act", {"tuple": ["x", null]}], ["weight", {"tuple": [null, "x"]}], ["hops", false]]}, {"value": {"list": [{"tuple": ["all_gather", "W", "x", "other layers"]}]}}], [{"dict": [["act", {"tuple": [null, "x"]}], ["weight", {"tuple": ["x", null]}], ["hops", false]]}, {"value": {"list": [{"tuple": ["reduce_scatter", "C", "x", "nothing"]}]}}], [{"dict": [["act", {"tuple": [null, "x"]}], ["weight", {"tuple": ["x", null]}], ["hops", true]]}, {"value": {"list": [{"tuple": ["reduce_scatter", "C", "x", "own product"]}]}}]]')
+overlapping = exercise.cases(overlaps_with, public='[[{"dict": [["act", {"tuple": ["x", null]}], ["weight", {"tuple": [null, null]}], ["hops", false]]}, {"value": {"list": []}}], [{"dict": [["act", {"tuple": ["x", null]}], ["weight", {"tuple": [null, "x"]}], ["hops", false]]}, {"value": {"list": [{"tuple": ["all_gather", "W", "x", "other layers"]}]}}], [{"dict": [["act", {"tuple": [null, "x"]}], ["weight", {"tuple": ["x", null]}], ["hops", false]]}, {"value": {"list": [{"tuple": ["reduce_scatter", "C", "x", "nothing"]}]}}], [{"dict": [["act", {"tuple": [null, "x"]}], ["weight", {"tuple": ["x", null]}], ["hops", true]]}, {"value": {"list": [{"tuple": ["reduce_scatter", "C", "x", "own matmul"]}]}}]]')
 
 
-@exercise.check(hidings, points=1, public=True)
-def hidden_places(seen):
-    """hides_behind: the collectives of a layer and the matmuls that overlap each"""
+@exercise.check(overlapping, points=1, public=True)
+def overlap_places(seen):
+    """overlaps_with: the collectives of a layer and the matmuls that overlap each"""
     expect_outcomes(seen)

@@ -66,7 +66,7 @@ from grader.expect import expect_traffic
 from grader.expect import needed
 
 
-exercise = Exercise(meshes=[{"dp": 2, "ep": 4}, {"dp": 1, "ep": 3}], stars=3, figures={'moe_hides_from': ['bf16', 'ici']})
+exercise = Exercise(meshes=[{"dp": 2, "ep": 4}, {"dp": 1, "ep": 3}], stars=3, figures={'moe_overlaps_from': ['bf16', 'ici']})
 
 
 TOKENS = exercise.given(P(("dp", "ep"), None))
@@ -122,7 +122,7 @@ def moe_bytes(S, D, k, room, N):
         "2 * 2 * N * r * D / (4 * W) = 2 * matrices * r * D * F / C",
     ],
 )
-def moe_hides_from(chip, N, matrices):
+def moe_overlaps_from(chip, N, matrices):
     """An expert has {{ matrices }} matrices of D·F parameters each. A token has D numbers, and so has its result. Tokens are bfloat16 and go to experts
     on a ring of {{ N }} {{ chip }} chips. Every chip gets the same number of tokens. From which F on do the two all-to-alls take no longer than
     the matmuls?"""

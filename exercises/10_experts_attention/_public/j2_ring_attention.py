@@ -65,7 +65,7 @@ from grader.expect import expect_traffic
 from grader.expect import needed
 
 
-exercise = Exercise(meshes=[{"cp": 4, "tp": 2}, {"cp": 3, "tp": 1}], stars=3, hidden_points=1.5, figures={'ring_hides_from': ['bf16', 'ici'], 'stripes_save': ['bf16']})
+exercise = Exercise(meshes=[{"cp": 4, "tp": 2}, {"cp": 3, "tp": 1}], stars=3, hidden_points=1.5, figures={'ring_overlaps_from': ['bf16', 'ici'], 'stripes_save': ['bf16']})
 
 
 ROWS = P("cp", "tp", None)
@@ -103,7 +103,7 @@ HOPS = "a hop takes its bytes / W1, one direction of a link; matmuls take FLOPs 
         "2 * 2 * (T/N) * 8 * d / W1 = 2 * 2 * (T/N)**2 * Q * d / C",
     ],
 )
-def ring_hides_from(chip, N, Q):
+def ring_overlaps_from(chip, N, Q):
     """Attention without a causal mask runs in bfloat16 on a ring of {{ N }} {{ chip }} chips. It has {{ Q }} query heads and 8
     key heads, and sends keys and values of these 8 heads round the ring. How many positions must the whole text have,
     at least, so that the hop of a round takes no longer than the round's matmuls?"""

@@ -56,7 +56,7 @@ from grader.expect import Failure
 from grader.expect import expect_outcomes
 
 
-exercise = Exercise(stars=2, figures={'columns_to_hide': ['bf16', 'ici', 'ici_both']})
+exercise = Exercise(stars=2, figures={'columns_to_overlap': ['bf16', 'ici', 'ici_both']})
 
 
 @exercise.function(
@@ -102,7 +102,7 @@ def gradient_bytes(gradients, sizes, devices):
         "o = 2 · X · C / W",
     ],
 )
-def columns_to_hide(chip, X, S, B, I):
+def columns_to_overlap(chip, X, S, B, I):
     """`y = einsum("sbi,io->sbo", x, w)` runs in bfloat16 on a ring of {{ X }} {{ chip }} chips: x is whole, s={{ S }}, b={{ B }}, i={{ I }}, and w is cut
     along o. In the backward pass the all-reduce of x's gradient overlaps each chip's matmul for its part of w's gradient. How large must the
     whole dimension o be, so that the all-reduce takes no longer than that matmul?"""

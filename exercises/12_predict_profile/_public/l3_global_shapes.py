@@ -105,7 +105,7 @@ def global_shapes(hlo, mesh):
         "2 · (B · X) · (K · Y) · F",
     ],
 )
-def whole_product(B, K, F, X, Y, Z):
+def whole_matmul(B, K, F, X, Y, Z):
     """On a mesh x={{ X }}, y={{ Y }}, z={{ Z }} a profile shows `%d = bf16[{{ B }},{{ F }}] dot(%h, %w)`, where `%h` is `bf16[{{ B }},{{ K }}]` with
     `sharding={devices=[{{ X }},{{ Y }},{{ Z }}]<=[{{ X * Y * Z }}] last_tile_dim_replicate}`, `%w` is `bf16[{{ K }},{{ F }}]` with `F` whole, and
     `all-reduce(%d)` over y follows. How many GFLOP does the matmul of the whole arrays take?"""

@@ -133,7 +133,7 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
     points=1,
     params=SIZES | {"T": [16384, 32768, 65536]},
     where=lambda sp, tp, **_: sp != 2 * tp,
-    columns={"products": "ms", "rows": "ms", "keys": "ms", "gradients": "ms"},
+    columns={"matmuls": "ms", "rows": "ms", "keys": "ms", "gradients": "ms"},
     model=BOOK,
     hints=[
         "Which array does each part send? How large is this array when it is whole along the axis, and how often is it sent?",
@@ -142,7 +142,7 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
     ],
 )
 def block_times(chip, dp, sp, tp, b, T, D):
-    """A block has four parts. `products`: a chip's matmuls. `rows`: the all-reduces over tp. `keys`: K and V, each gathered once over sp, and
+    """A block has four parts. `matmuls`: a chip's matmuls. `rows`: the all-reduces over tp. `keys`: K and V, each gathered once over sp, and
     the reduce-scatters of their gradients. `gradients`: the parameters' gradients over dp and sp. How long does each part take on {{ chip }} with dp={{ dp }}, sp={{ sp }},
     tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}, in the forward and backward pass together?"""
     raise NotImplementedError()
@@ -153,7 +153,7 @@ def block_times(chip, dp, sp, tp, b, T, D):
     params=SIZES,
     where=lambda sp, tp, **_: sp != 2 * tp,
     options={
-        "products": "the matmuls",
+        "matmuls": "the matmuls",
         "rows": "the rows over tp",
         "keys": "K and V and their gradients over sp",
         "gradients": "the parameters' gradients over dp and sp",

@@ -103,7 +103,7 @@ from grader.expect import expect_traffic
 from grader.expect import needed
 
 
-exercise = Exercise(meshes=[{"dp": 2, "tp": 2, "sp": 2}, {"dp": 1, "tp": 4, "sp": 2}], stars=3, hidden_points=1.0, figures={'block_step': ['bf16', 'ici', 'pod'], 'block_hides_from': ['bf16', 'ici', 'ici_both']})
+exercise = Exercise(meshes=[{"dp": 2, "tp": 2, "sp": 2}, {"dp": 1, "tp": 4, "sp": 2}], stars=3, hidden_points=1.0, figures={'block_step': ['bf16', 'ici', 'pod'], 'block_overlaps_from': ['bf16', 'ici', 'ici_both']})
 
 
 ROWS = exercise.given(P("dp", "sp"))
@@ -195,7 +195,7 @@ def block_step(chip, dp, sp, tp, short, long, D):
         "24·D² / W = t · (48·D² + 8·T·D) / C",
     ],
 )
-def block_hides_from(chip, T, D):
+def block_overlaps_from(chip, T, D):
     """On {{ chip }}, with T={{ T }} and D={{ D }}: how many positions (b·T/sp) must a device have at least, so that the
     all-reduce of the parameters' gradients takes no longer than the matmuls of the backward pass?"""
     raise NotImplementedError()
@@ -500,7 +500,7 @@ def step_memory(seen):
 def step_time(seen):
     """a step takes at most twice the time of its matmuls, plus the time of its collectives"""
     chip = CHIPS["v5p"]
-    products = matmul_time(3 * sum(work_of(seen)), chip)
+    matmuls = matmul_time(3 * sum(work_of(seen)), chip)
     sent = sum(due_over(seen, 2, 6, 4)) / chip.ici
-    right, wrong = 1.43 * products, 6.6 * products
-    expect_step_time(seen, at_most=between(right, wrong, at=2 * products + sent))
+    right, wrong = 1.43 * matmuls, 6.6 * matmuls
+    expect_step_time(seen, at_most=between(right, wrong, at=2 * matmuls + sent))

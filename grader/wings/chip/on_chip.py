@@ -92,7 +92,7 @@ def counted(line: Timeline) -> list[Counted]:
     found = []
     for kind, share in line.shares().items():
         of = [c for c in line.collectives if c.kind == kind]
-        overlapped = sum(c.runs for c in of if c.hidden >= OVERLAPPED * (c.hidden + c.exposed))
+        overlapped = sum(c.runs for c in of if c.overlapped >= OVERLAPPED * (c.overlapped + c.exposed))
         found.append(Counted(kind, sum(c.runs for c in of), overlapped, share))
     return found
 
@@ -100,7 +100,7 @@ def counted(line: Timeline) -> list[Counted]:
 def overlap_text(one: Counted) -> str:
     """Return a text about one kind of collective: how much of its time overlaps, and how many of its runs."""
     share = one.share
-    part = f"{show_time(share.hidden)} ({share.part:.0%}) of the {show_time(share.total)}"
+    part = f"{show_time(share.overlapped)} ({share.part:.0%}) of the {show_time(share.total)}"
     overlapped = f"{part} of {points.counted(one.runs, one.kind)} overlap with compute"
     long = f"{one.overlapped} of these {one.runs} collectives overlap for at least {OVERLAPPED:.0%} of their time"
     return f"{overlapped}; {long}"
@@ -122,9 +122,9 @@ def facts(about: OnChip) -> Iterator[tuple[str, str]]:
             )
         if not line.collectives:
             yield "overlap", "none: the program has no collectives"
-        other = line.busy - line.products
+        other = line.busy - line.matmuls
         rest = f"other kernels {show_time(other)}, waiting {show_time(line.idle)}"
-        yield "core", f"{show_time(line.products)} of {show_time(line.step)} are matmuls; {rest}"
+        yield "core", f"{show_time(line.matmuls)} of {show_time(line.step)} are matmuls; {rest}"
     elif about.unreplayed:
         yield "time", f"none: {about.unreplayed}"
     there = about.chip.hbm
@@ -165,8 +165,8 @@ def _times_apart(about: OnChip) -> Iterator[str]:
     if _apart(line.step, clock.step) > STEP_APART:
         yield f"the step takes {_both(line.step, clock.step)}"
         parts = {
-            "matmuls": (line.products, clock.products),
-            "other kernels": (line.busy - line.products, clock.busy - clock.products),
+            "matmuls": (line.matmuls, clock.matmuls),
+            "other kernels": (line.busy - line.matmuls, clock.busy - clock.matmuls),
             "wait for collectives": (line.idle, clock.idle),
         }
         for what, (compiled, ours) in parts.items():
@@ -201,7 +201,7 @@ def _both(compiled: int, ours: int) -> str:
 def exposed_lines(line: Timeline) -> list[str]:
     """Return a line of text for each line of code with exposed (not overlapped) collectives."""
     worst = sorted(
-        (c for c in line.collectives if c.exposed > (1 - OVERLAPPED) * (c.hidden + c.exposed)),
+        (c for c in line.collectives if c.exposed > (1 - OVERLAPPED) * (c.overlapped + c.exposed)),
         key=lambda c: (-c.exposed, c.number),
     )
     found: dict[tuple, list[int]] = {}
@@ -228,9 +228,9 @@ def as_data(about: OnChip) -> dict[str, Any]:
     for name, line in (("compiler", about.timeline), ("clock", about.clock)):
         if line is not None:
             kinds = {
-                c.kind: {"runs": c.runs, "hidden_runs": c.overlapped, "hidden": c.share.hidden,
+                c.kind: {"runs": c.runs, "overlapped_runs": c.overlapped, "overlapped": c.share.overlapped,
                          "exposed": c.share.exposed}
                 for c in counted(line)
             }  # fmt: skip
-            found[name] = {"step": line.step, "busy": line.busy, "products": line.products, "collectives": kinds}
+            found[name] = {"step": line.step, "busy": line.busy, "matmuls": line.matmuls, "collectives": kinds}
     return found

@@ -124,9 +124,9 @@ class RealDevices:
         usual = self._values(ask, request, program, exact=False)
         if isinstance(usual, str):
             return [unseen(seen, f"the {self.backend.name} did not run this program ({usual})")]
-        outputs, products = usual
+        outputs, matmuls = usual
         found = [[[replace(array, factors=self.backend.factors) for array in run] for run in outputs]]
-        if products and self.backend.factors:
+        if matmuls and self.backend.factors:
             exact = self._values(ask, request, program, exact=True)
             found += [] if isinstance(exact, str) else [exact[0]]
         return found
@@ -152,7 +152,7 @@ class RealDevices:
         if isinstance(replies, str):
             return replies
         outputs = outputs_of(ask, *gathered(replies, prod(ask.mesh.values())))
-        return outputs, any(header["products"] for header, _ in replies)
+        return outputs, any(header["matmuls"] for header, _ in replies)
 
     def _asked(self, request: dict[str, Any], program: bytes, inputs: list, **more: Any) -> list[Reply] | str:
         """Return the answers of all processes, or the reason why an answer is missing.

@@ -67,8 +67,8 @@ def fit(measured: Sequence[Timed], devices: int) -> Fit:
         slope, start = np.polyfit([one.case.crossed(devices) for one in gathers], took, 1, w=1 / took)
         alpha = float(start) / (devices - 1) if start > 0 else None
         beta = 1 / float(slope) if slope > 0 else None
-    products = [one for one in measured if one.case.program == "matmul"]
-    flops = products[-1].case.flops(devices) / products[-1].typical if products else None
+    matmuls = [one for one in measured if one.case.program == "matmul"]
+    flops = matmuls[-1].case.flops(devices) / matmuls[-1].typical if matmuls else None
     return Fit(alpha, beta, flops)
 
 

@@ -61,7 +61,7 @@ def reduced_after_all(a, b, *, mesh):
 
 
 @exercise.misconception(of=matmul_gather_first, fails=gather_first_traffic, breaks="one all-gather of A over x")
-def products_gathered(a, b, *, mesh):
+def matmuls_gathered(a, b, *, mesh):
     """You gathered the partial sums and added them. Gather A, which is smaller than the partial sums of all devices, before you multiply."""
 
     def local(a, b):

@@ -10,7 +10,7 @@ from f1_ag_matmul import (
     ag_matmul_time,
     call,
     exercise,
-    hop_and_product,
+    hop_and_matmul,
     narrow,
     small,
     wide,
@@ -107,11 +107,11 @@ def ag_order(seen):
 def ag_overlap(seen):
     """ag_matmul in time: overlap saves at least 80 % of what it can, and the step takes at most 1.2 times as long as its matmuls"""
     rows, columns, width = sizes_of(seen)
-    products = seen.mesh["y"] * matmul_time(2 * rows * columns * width, "v5e")
+    matmuls = seen.mesh["y"] * matmul_time(2 * rows * columns * width, "v5e")
     expect_step_time(
-        seen, at_most=between(products, 6 * products, at=1.2 * products)
+        seen, at_most=between(matmuls, 6 * matmuls, at=1.2 * matmuls)
     )  # 6: matmuls at the highest precision
-    expect_overlap(seen, "permute", at_least=0.8, work=products)
+    expect_overlap(seen, "permute", at_least=0.8, work=matmuls)
 
 
 @exercise.check(narrow, points=0.5, after=ag_same)
@@ -119,8 +119,8 @@ def ag_memory(narrow):
     """ag_matmul: a device holds at most four shards of A at the same time, in addition to W and C"""
     rows, columns, width = sizes_of(narrow)
     n, shard = narrow.mesh["y"], rows * columns
-    weights, product = columns * n * width, rows * width
-    right = 2 * (3 * shard + weights + product)  # three shards: its own, one that it multiplies, one that arrives
+    weights, matmul = columns * n * width, rows * width
+    right = 2 * (3 * shard + weights + matmul)  # three shards: its own, one that it multiplies, one that arrives
     wrong = 2 * ((n + 3) * shard + weights)  # the array of all shards
     expect_memory(narrow, at_most=between(right, wrong), by="clock")
 
@@ -217,7 +217,7 @@ def sums_in_float32(a, w):
 @exercise.misconception(
     of=ag_matmul, fails=ag_order, breaks=["no hop waits for a matmul", "overlap saves at least 80 % of the time"]
 )
-def ag_sends_after_the_product(a, w):
+def ag_sends_after_the_matmul(a, w):
     """Your hop waits for the matmul of the shard that it sends, so hops and matmuls take turns. The shard has already arrived. Send the shard before you multiply it, so that the hop needs no matmul."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     rows = w.reshape(n, a.shape[1], -1)
@@ -244,7 +244,9 @@ def ag_late_in_a_loop(a, w):
     return jax.lax.fori_loop(1, n, one, (a, a @ rows[me]))[1]
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_overlap, breaks="the step takes at most 1.2 times as long as its matmuls")
+@exercise.misconception(
+    of=ag_matmul, fails=ag_overlap, breaks="the step takes at most 1.2 times as long as its matmuls"
+)
 def ag_widened_operands(a, w):
     """You widen the operands to float32 and multiply at the highest precision: six passes per matmul. Multiply in bfloat16 and add in float32, with preferred_element_type=jnp.float32."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -350,7 +352,7 @@ def ag_sends_all_shards(a, w):
 
 
 @exercise.misconception(of=ag_matmul, fails=[ag_order, ag_memory], breaks="at most four shards of `A` at the same time")
-def ag_hops_first_then_one_product(a, w):
+def ag_hops_first_then_one_matmul(a, w):
     """You collect all shards in one array by hops and multiply afterwards. Every matmul needs the whole array, so no hop is overlapped and each device holds all of A. Multiply one shard while the next one travels."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     held = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
@@ -436,37 +438,37 @@ def ag_overlaps_in_sum(chip, Y):
 
 def both(chip, B, D, F, G, Y):
     """Return the seconds of one hop and of one matmul, for each of the two calls."""
-    return [hop_and_product(chip, B, D, columns, Y) for columns in (F, G)]
+    return [hop_and_matmul(chip, B, D, columns, Y) for columns in (F, G)]
 
 
 @exercise.misconception(of=ag_matmul_time)
 def ag_time_in_turns(Y, **rest):
     """You let hops and matmuls take turns. They run at the same time: a round takes as long as the longer of hop and matmul."""
-    return sum((Y - 1) * hop + Y * product for hop, product in both(Y=Y, **rest))
+    return sum((Y - 1) * hop + Y * matmul for hop, matmul in both(Y=Y, **rest))
 
 
 @exercise.misconception(of=ag_matmul_time)
-def ag_time_of_products(Y, **rest):
+def ag_time_of_matmuls(Y, **rest):
     """You counted matmuls only. With the narrow W a hop takes longer than a matmul, and the round takes as long as the hop."""
-    return sum(Y * product for _, product in both(Y=Y, **rest))
+    return sum(Y * matmul for _, matmul in both(Y=Y, **rest))
 
 
 @exercise.misconception(of=ag_matmul_time)
 def ag_time_of_hops(Y, **rest):
     """You gave each round the time of a hop. With the wide W a matmul takes longer."""
-    return sum((Y - 1) * hop + product for hop, product in both(Y=Y, **rest))
+    return sum((Y - 1) * hop + matmul for hop, matmul in both(Y=Y, **rest))
 
 
 @exercise.misconception(of=ag_matmul_time)
 def ag_time_of_n_rounds(Y, **rest):
     """You counted N rounds with a hop. There are N - 1 such rounds, and then one matmul without a hop."""
-    return sum(Y * max(hop, product) for hop, product in both(Y=Y, **rest))
+    return sum(Y * max(hop, matmul) for hop, matmul in both(Y=Y, **rest))
 
 
 @exercise.misconception(of=ag_matmul_time)
 def ag_time_without_the_last(Y, **rest):
     """You left out the last matmul, which multiplies the shard that the last hop brings."""
-    return sum((Y - 1) * max(hop, product) for hop, product in both(Y=Y, **rest))
+    return sum((Y - 1) * max(hop, matmul) for hop, matmul in both(Y=Y, **rest))
 
 
 exercise.scenario(
@@ -478,6 +480,6 @@ exercise.scenario(
     lambda chip, B, D, F, G, Y: Scenario(
         chip=chip, rings=(Y,), mesh={"y": Y}, least=2 * latency(Y, "one_way_ring"),
         arrays=[((B, D), (None, "y")), ((D, F), (None, "y")), ((D, G), (None, "y"))],
-        branches=tuple(larger(hop=hop, product=product) for hop, product in both(chip, B, D, F, G, Y)),
+        branches=tuple(larger(hop=hop, matmul=matmul) for hop, matmul in both(chip, B, D, F, G, Y)),
     ),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from f2_matmul_rs import (
     call,
     exercise,
-    hop_and_product,
+    hop_and_matmul,
     matmul_rs,
     matmul_rs_bytes,
     matmul_rs_overlaps_from,
@@ -105,12 +105,12 @@ def rs_order(seen):
 def rs_overlap(seen):
     """matmul_rs in time: overlap saves at least 75 % of what it can, and the step takes at most 1.35 times as long as its matmuls"""
     rows, summed, columns = sizes_of(seen)
-    products = seen.mesh["y"] * matmul_time(2 * rows * summed * columns, "v5e")
+    matmuls = seen.mesh["y"] * matmul_time(2 * rows * summed * columns, "v5e")
     right, wrong = (
-        1.07 * products,
-        6 * products,
+        1.07 * matmuls,
+        6 * matmuls,
     )  # right: the core also adds sums; wrong: matmuls at the highest precision
-    expect_step_time(seen, at_most=between(right, wrong, at=1.35 * products))
+    expect_step_time(seen, at_most=between(right, wrong, at=1.35 * matmuls))
     expect_overlap(seen, "permute", at_least=0.75, work=right)
 
 
@@ -227,7 +227,7 @@ def parts_in_a_list(t, w):
 @exercise.misconception(
     of=matmul_rs, fails=rs_order, breaks="each hop overlaps a matmul that does not need the hop's data"
 )
-def rs_product_waits_for_the_sum(t, w):
+def rs_matmul_waits_for_the_sum(t, w):
     """Your matmul waits for the sum that arrives, so matmuls and hops take turns. The matmul does not need that sum. Multiply while the sum travels, then add the result to the sum that has arrived."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
@@ -262,7 +262,7 @@ def rs_late_in_a_loop(t, w):
     fails=[rs_order, rs_memory],
     breaks="no device holds the partial sums of all N blocks at the same time",
 )
-def rs_full_product_first(t, w):
+def rs_full_matmul_first(t, w):
     """You computed the partial sums of all columns, then sent slices of these sums round the ring. No matmul is left to overlap the hops, and each device holds all N blocks. Compute one block in each round."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     blocks = (t @ w).reshape(t.shape[0], n, -1)
@@ -350,7 +350,7 @@ def rs_wrong_sign(t, w):
 
 
 @exercise.misconception(of=matmul_rs, fails=rs_value)
-def rs_forwards_its_product(t, w):
+def rs_forwards_its_matmul(t, w):
     """You send only your own part, so each block ends with the parts of two devices. Send the received sum plus your part."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     columns = w.reshape(w.shape[0], n, -1)
@@ -523,7 +523,7 @@ def rs_overlaps_in_sum(chip, Y):
 
 def both(chip, B, F, G, D, Y):
     """Return the seconds of one hop and of one block matmul, for each of the two matmuls."""
-    return [hop_and_product(chip, B, summed, D, Y) for summed in (F, G)]
+    return [hop_and_matmul(chip, B, summed, D, Y) for summed in (F, G)]
 
 
 @exercise.misconception(of=matmul_rs_time_saved)
@@ -533,15 +533,15 @@ def rs_saved_all_talk(Y, **rest):
 
 
 @exercise.misconception(of=matmul_rs_time_saved)
-def rs_saved_all_products(Y, **rest):
+def rs_saved_all_matmuls(Y, **rest):
     """You gave every round the time of a hop. With G columns of T a block matmul takes longer than a hop."""
-    return sum((Y - 1) * (hop / 2 + product - hop) for hop, product in both(Y=Y, **rest))
+    return sum((Y - 1) * (hop / 2 + matmul - hop) for hop, matmul in both(Y=Y, **rest))
 
 
 @exercise.misconception(of=matmul_rs_time_saved)
 def rs_saved_from_one_way(Y, **rest):
     """You let psum_scatter send one way. It uses both directions of each link. Your ring uses one direction, so its hops take twice the collective's time."""
-    return sum((Y - 1) * (hop + product - max(hop, product)) for hop, product in both(Y=Y, **rest))
+    return sum((Y - 1) * (hop + matmul - max(hop, matmul)) for hop, matmul in both(Y=Y, **rest))
 
 
 exercise.scenario(
@@ -553,6 +553,6 @@ exercise.scenario(
     matmul_rs_time_saved,
     lambda chip, B, F, G, D, Y: Scenario(
         chip=chip, rings=(Y,), mesh={"y": Y}, arrays=[((B, F), (None, "y")), ((B, G), (None, "y")), ((B, D), (None, "y"))],
-        branches=tuple(larger(hop=hop, product=product) for hop, product in both(chip, B, F, G, D, Y)),
+        branches=tuple(larger(hop=hop, matmul=matmul) for hop, matmul in both(chip, B, F, G, D, Y)),
     ),
 )  # fmt: skip

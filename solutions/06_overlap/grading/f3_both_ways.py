@@ -11,7 +11,7 @@ from f3_both_ways import (
     both_ways_most_chips,
     both_ways_time_saved,
     exercise,
-    hop_and_products,
+    hop_and_matmuls,
 )
 from grader.exercise import Scenario, larger, normal
 from grader.expect import (
@@ -129,8 +129,8 @@ def both_ag_fast(seen):
     expect_both_ways(seen)  # on a ring of eight, too
     expect_not_waiting(seen, "permute", on="matmul")
     expect_beside(seen, "permute", of="matmul")
-    products = matmul_time(work(seen), "v5e")
-    expect_step_time(seen, at_most=between(products, 1.8 * products, at=1.6 * products))  # 1.8: hops, then matmuls
+    matmuls = matmul_time(work(seen), "v5e")
+    expect_step_time(seen, at_most=between(matmuls, 1.8 * matmuls, at=1.6 * matmuls))  # 1.8: hops, then matmuls
 
 
 @exercise.check(rs, points=0.75, public=True)
@@ -165,9 +165,9 @@ def both_rs_fast(seen):
     """both_ways_matmul_rs in time: matmuls overlap the hops, and the step takes at most 1.6 times as long as its matmuls"""
     expect_both_ways(seen)
     expect_beside(seen, "permute", of="matmul")
-    products = matmul_time(work(seen), "v5e")
-    right, wrong = 1.29 * products, 1.97 * products  # right: the core also adds sums; wrong: hops, then matmuls
-    expect_step_time(seen, at_most=between(right, wrong, at=1.6 * products))
+    matmuls = matmul_time(work(seen), "v5e")
+    right, wrong = 1.29 * matmuls, 1.97 * matmuls  # right: the core also adds sums; wrong: hops, then matmuls
+    expect_step_time(seen, at_most=between(right, wrong, at=1.6 * matmuls))
 
 
 def ways(n):
@@ -194,7 +194,7 @@ def ag_halves_of_columns(a, w):
 
 
 @exercise.alternative(of=both_ways_ag_matmul)
-def ag_halves_in_one_product(a, w):
+def ag_halves_in_one_matmul(a, w):
     """Use halves of the columns of A, and join them for one matmul with the size of a whole shard."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
@@ -257,7 +257,7 @@ def rs_halves_of_columns(t, w):
 
 
 @exercise.alternative(of=both_ways_matmul_rs)
-def rs_halves_in_one_product(t, w):
+def rs_halves_in_one_matmul(t, w):
     """Compute the columns of both halves in one matmul, then split the result."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
@@ -593,7 +593,7 @@ def both_rs_reduced_last(t, w):
 @exercise.misconception(
     of=both_ways_matmul_rs, fails=both_rs_fast, breaks="the step takes at most 1.6 times as long as its matmuls"
 )
-def both_rs_full_product_first(t, w):
+def both_rs_full_matmul_first(t, w):
     """You computed all blocks, then sent the sums round the ring. No matmul is left to overlap the hops. Compute the next part while the sums travel."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
     forth, back = ways(n)
@@ -689,7 +689,7 @@ def both_chips_with_four(chip, N):
 
 def both(chip, B, D, F, G, Y):
     """Return the seconds of a hop with a whole shard and of a round's matmuls, for each of the two calls."""
-    return [hop_and_products(chip, B, D, columns, Y) for columns in (F, G)]
+    return [hop_and_matmuls(chip, B, D, columns, Y) for columns in (F, G)]
 
 
 @exercise.misconception(of=both_ways_time_saved)
@@ -701,7 +701,7 @@ def both_saved_half_the_hops(Y, **rest):
 @exercise.misconception(of=both_ways_time_saved)
 def both_saved_all_exposed(Y, **rest):
     """You counted all exposed time as saved. With the narrow W even half a hop takes longer than the matmuls, so a part of it stays exposed."""
-    return sum((Y - 1) * (max(hop, products) - products) for hop, products in both(Y=Y, **rest))
+    return sum((Y - 1) * (max(hop, matmuls) - matmuls) for hop, matmuls in both(Y=Y, **rest))
 
 
 @exercise.misconception(of=both_ways_time_saved)
@@ -716,7 +716,7 @@ exercise.scenario(
     both_ways_time_saved,
     lambda chip, B, D, F, G, Y: Scenario(
         chip=chip, rings=(Y,), mesh={"y": Y}, arrays=[((B, D), (None, "y")), ((D, F), (None, "y")), ((D, G), (None, "y"))],
-        branches=tuple(larger(hop=hop / 2, products=products) for hop, products in both(chip, B, D, F, G, Y)),
+        branches=tuple(larger(hop=hop / 2, matmuls=matmuls) for hop, matmuls in both(chip, B, D, F, G, Y)),
     ),
 )  # fmt: skip
 

@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercise import Scenario, array, axis, integers, like, normal
 from grader.expect import Failure, expect_close, expect_equal, expect_independent, expect_spec, expect_traffic, needed
 from grader.hardware import all_reduce_time, latency, matmul_time
-from h1_ddp import ddp_loss, ddp_step, ddp_exposed, exercise
+from h1_ddp import ddp_exposed, ddp_loss, ddp_step, exercise
 
 
 @exercise.helper

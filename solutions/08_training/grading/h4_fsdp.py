@@ -444,7 +444,7 @@ def gathered_the_model_at_once(ws, x, *, mesh):
 
 
 @exercise.misconception(fails=fsdp_ahead, breaks="no gather waits for a matmul")
-def gathers_behind_the_product(ws, x, *, mesh):
+def gathers_behind_the_matmul(ws, x, *, mesh):
     """Your gather waits for the previous layer. The links are idle while the core works, and the core is idle while the links work. A layer's weights need no activations: gather them earlier."""
     rows = x.shape[0]
 
@@ -679,9 +679,9 @@ def forward_times(chip, L, D, X, small, large, *, ahead=None, shared=True, ways=
     gather = all_gather_time(2 * D * D, X, chip) * 2 / ways
     times = {"waiting": {}, "ahead": {}}
     for name, rows in (("small", small), ("large", large)):
-        product = matmul_time(2 * rows / (X if shared else 1) * D * D, chip)
-        times["waiting"][name] = L * (gather + product)
-        times["ahead"][name] = ahead(gather, product, L)
+        matmul = matmul_time(2 * rows / (X if shared else 1) * D * D, chip)
+        times["waiting"][name] = L * (gather + matmul)
+        times["ahead"][name] = ahead(gather, matmul, L)
     return times
 
 
@@ -692,7 +692,7 @@ def first_gather_forgotten(**draw):
 
 
 @exercise.misconception(of=fsdp_forward_times)
-def last_product_forgotten(**draw):
+def last_matmul_forgotten(**draw):
     """You forgot the last matmul. No gather runs beside this matmul, but the matmul still takes time."""
     return forward_times(**draw, ahead=lambda g, m, L: g + (L - 1) * max(g, m))
 

@@ -197,7 +197,7 @@ def y_left_partial(x, w1, w3, w2, b, dy):
 
 
 @exercise.misconception(of=gated_mlp, fails=gated_forward, breaks="y and gradients equal those")
-def silu_behind_the_product_of_both(x, w1, w3, w2, b, dy):
+def silu_behind_the_matmul_of_both(x, w1, w3, w2, b, dy):
     """You applied silu to gate times up. Apply it to the gate alone."""
     y = total(jax.nn.silu((x @ w1) * (x @ w3)) @ w2) + b
     return y, written(x, w1, w3, w2, b, dy)[1]
@@ -484,26 +484,26 @@ def uneven_pieces_taken(F, N):
     return [half * F + device * units + i for device in range(N) for half in (0, 1) for i in range(units)]
 
 
-def time_of(chip, B, D, F, N, products=9, reduces=2):
-    return matmul_time(products * 2 * B * D * F / N, chip) + reduces * all_reduce_time(2 * B * D, N, chip)
+def time_of(chip, B, D, F, N, matmuls=9, reduces=2):
+    return matmul_time(matmuls * 2 * B * D * F / N, chip) + reduces * all_reduce_time(2 * B * D, N, chip)
 
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_without_gate(chip, B, D, F, N):
     """You counted six matmuls. You may have left out the gate, or given the backward pass as many matmuls as the forward pass. The forward pass has three matmuls, and the backward pass has six."""
-    return time_of(chip, B, D, F, N, products=6)
+    return time_of(chip, B, D, F, N, matmuls=6)
 
 
 @exercise.misconception(of=gated_mlp_time)
-def gated_mlp_time_forward_products(chip, B, D, F, N):
+def gated_mlp_time_forward_matmuls(chip, B, D, F, N):
     """You counted the matmuls of the forward pass. The backward pass has two matmuls for each of these, one for each operand."""
-    return time_of(chip, B, D, F, N, products=3)
+    return time_of(chip, B, D, F, N, matmuls=3)
 
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_forward(chip, B, D, F, N):
     """You counted the forward pass alone. The backward pass has six matmuls and an all-reduce of its own."""
-    return time_of(chip, B, D, F, N, products=3, reduces=1)
+    return time_of(chip, B, D, F, N, matmuls=3, reduces=1)
 
 
 @exercise.misconception(of=gated_mlp_time)
@@ -519,13 +519,13 @@ def gated_mlp_time_one_way(chip, B, D, F, N):
 
 
 @exercise.misconception(of=gated_mlp_time)
-def gated_mlp_time_products_only(chip, B, D, F, N):
+def gated_mlp_time_matmuls_only(chip, B, D, F, N):
     """You left the all-reduces out. Here they are exposed, because the next operation waits for them."""
     return time_of(chip, B, D, F, N, reduces=0)
 
 
 @exercise.misconception(of=gated_mlp_time)
-def gated_mlp_time_whole_products(chip, B, D, F, N):
+def gated_mlp_time_whole_matmuls(chip, B, D, F, N):
     """You let every device compute the whole matmuls. A device has F/N MLP units."""
     return time_of(chip, B, D, F * N, N)
 
@@ -596,7 +596,7 @@ def derived_by_jax(x, w1, w3, w2, b, dy):
 
 
 @exercise.alternative(of=gated_mlp)
-def fused_products(x, w1, w3, w2, b, dy):
+def fused_matmuls(x, w1, w3, w2, b, dy):
     """Gate and up use one matmul in each pass, with einsum."""
     w13 = jnp.concatenate([w1, w3], axis=1)
     gate, up = jnp.split(jnp.einsum("bd,df->bf", x, w13), 2, axis=1)

@@ -18,7 +18,7 @@ from grader.expect import (
     needed,
 )
 from grader.hardware import all_gather_time, matmul_time
-from h9_seven_layouts import SCHEMES, exercise, overlaps_with, mixed_layer_time, stack
+from h9_seven_layouts import SCHEMES, exercise, mixed_layer_time, overlaps_with, stack
 
 
 @exercise.helper
@@ -226,7 +226,7 @@ def activations_in_hops(a, ws, *, mesh, scheme):
 @exercise.alternative(of=overlaps_with)
 def overlaps_with_by_table(act, weight, hops):
     """First handle the axes that cut both W and the batch, then each other axis by its case."""
-    between = ["nothing", "own product"][hops]
+    between = ["nothing", "own matmul"][hops]
     rows, cols = act
     found = [["all_gather", "W", axis, "other layers"] for axis in weight if axis and axis == rows]
     rest = [axis if axis != rows else None for axis in weight]
@@ -351,7 +351,7 @@ def weights_gathered_whole(a, ws, *, mesh, scheme):
     return with_layers(s7=whole)(a, ws, mesh, scheme)
 
 
-def whole_product(a, w, act, weight):
+def whole_matmul(a, w, act, weight):
     """Return this device's part of C, from all of A and all of W."""
     for dim in (0, 1):
         a = gather(a, act[dim], dim) if act[dim] else a
@@ -366,7 +366,7 @@ def whole_product(a, w, act, weight):
 def everything_gathered(a, ws, *, mesh, scheme):
     """You gathered A and W whole, so each device computes all of C and keeps a part. Gather only the array that the table names. Then devices share the matmul."""
     act, weight = SCHEMES[scheme]
-    return with_layers(**{f"s{scheme}": lambda a, w: whole_product(a, w, act, weight)})(a, ws, mesh, scheme)
+    return with_layers(**{f"s{scheme}": lambda a, w: whole_matmul(a, w, act, weight)})(a, ws, mesh, scheme)
 
 
 @exercise.misconception(of=stack, fails=columns_budget, breaks="no matmul runs twice")
@@ -421,7 +421,7 @@ def averaged_over_y(a, ws, *, mesh, scheme):
 
 
 @exercise.misconception(of=stack, fails=[batch_budget, both_budget], breaks="no gather of W waits for a matmul")
-def gathers_behind_the_product(a, ws, *, mesh, scheme):
+def gathers_behind_the_matmul(a, ws, *, mesh, scheme):
     """Your gather of W waits for the previous layer, so nothing can run beside it. W needs no activations: gather it from the function's argument, without a barrier."""
 
     def held(layer):
@@ -492,14 +492,14 @@ def whole_beside_its_matmul(act, weight, hops):
 def whole_gather_beside_its_matmul(act, weight, hops):
     """Like `whole_beside_its_matmul`, for A alone."""
     found = overlaps_with(act, weight, hops)
-    return [(*c[:3], "own product" if c[1] == "A" else c[3]) for c in found]
+    return [(*c[:3], "own matmul" if c[1] == "A" else c[3]) for c in found]
 
 
 @exercise.misconception(form_of=whole_beside_its_matmul, breaks="the right list, also")
 def whole_sum_beside_its_matmul(act, weight, hops):
     """Like `whole_beside_its_matmul`, for C alone."""
     found = overlaps_with(act, weight, hops)
-    return [(*c[:3], "own product" if c[1] == "C" else c[3]) for c in found]
+    return [(*c[:3], "own matmul" if c[1] == "C" else c[3]) for c in found]
 
 
 @exercise.misconception(of=overlaps_with, fails=overlap_places, breaks="the right list, also")
@@ -511,7 +511,7 @@ def hops_thought_useless(act, weight, hops):
 @exercise.misconception(of=overlaps_with, fails=overlap_places, breaks="the right list, also")
 def gathers_of_weights_thought_bare(act, weight, hops):
     """You answered that a gather of W can overlap only its own matmul, or nothing. The gather needs no matmul, so it can run beside any earlier layer."""
-    between = "own product" if hops else "nothing"
+    between = "own matmul" if hops else "nothing"
     return [(*c[:3], between) for c in overlaps_with(act, weight, hops)]
 
 
@@ -519,7 +519,7 @@ def gathers_of_weights_thought_bare(act, weight, hops):
 def hops_of_weights_beside_their_matmul(act, weight, hops):
     """You put each hop of W beside its own matmul. A gather of W, whole or in hops, needs no matmul: it runs beside the other layers."""
     found = overlaps_with(act, weight, hops)
-    return [(*c[:3], "own product") if hops else c for c in found]
+    return [(*c[:3], "own matmul") if hops else c for c in found]
 
 
 @exercise.misconception(of=overlaps_with, fails=overlap_places, breaks="the right list, also")
@@ -538,7 +538,7 @@ def mixed(together, chip, B, L, E, X, Y, weights=1, activations=1):
         (matmul_time(2 * rows * E * E / (X * Y), chip), activations * all_gather_time(2 * rows * E / X, Y, chip))
         for rows in (B, L)
     ]
-    small, large = (together(gathered, product, scattered) for product, scattered in parts)
+    small, large = (together(gathered, matmul, scattered) for matmul, scattered in parts)
     return large - small
 
 
@@ -568,7 +568,7 @@ def mixed_all_bare(**draw):
 
 
 @exercise.misconception(of=mixed_layer_time)
-def mixed_beside_products_alone(**draw):
+def mixed_beside_matmuls_alone(**draw):
     """You let the gather of W run beside matmuls alone. While C is scattered along y, the links of x are free for the gather."""
     return mixed(lambda g, m, r: max(g, m) + r, **draw)
 

@@ -163,7 +163,7 @@ def stopped_after_m_ticks_without_junk(ws, x):
 
 
 @exercise.misconception(fails=forward_value, breaks="the last device has the outputs")
-def bubble_leaks_by_a_product(ws, x):
+def bubble_leaks_by_a_matmul(ws, x):
     """You mask junk by a multiplication. Here a device computes NaN from zeros, and 0 · NaN is NaN. Choose with jnp.where, or fill the bubble with ones."""
 
     def keep(tick, n, m, made, old):

@@ -238,7 +238,7 @@ def learned_on_the_way(ws, x, y, *, rate):
 
 
 @exercise.misconception(fails=step_loss, breaks="in each of three steps, equal to the results of one device")
-def masked_by_a_product(ws, x, y, *, rate):
+def masked_by_a_matmul(ws, x, y, *, rate):
     """Here idle devices compute NaN from zeros, and 0 · NaN is NaN. Choose with jnp.where, or give idle devices rows of ones."""
 
     def keep(useful, a, old):

@@ -344,7 +344,7 @@ def time_in_lock_step(chip, P, M, T, D):
 
 
 @exercise.misconception(of=time_of_1f1b)
-def time_of_one_product(chip, P, M, T, D):
+def time_of_one_matmul(chip, P, M, T, D):
     """You counted one matmul. A stage has four matmuls."""
     return (M + P - 1) * 3 * matmul_time(2 * T * D**2, chip)
 

@@ -185,7 +185,7 @@ def joined(home, gate, expert, slot, tokens):
 
 
 @exercise.alternative()
-def one_hot_products(x, route, w, *, k, cap):
+def one_hot_matmuls(x, route, w, *, k, cap):
     """Matmuls with a dense mask [tokens, E, cap] dispatch tokens and combine results."""
     E, left = route.shape[1], jax.nn.softmax(route)
     used, mask, weight = jnp.zeros(E), 0, 0

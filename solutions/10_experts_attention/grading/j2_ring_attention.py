@@ -868,7 +868,7 @@ def overlaps_with_equal_heads(chip, N, Q):
 
 
 @exercise.misconception(of=ring_overlaps_from)
-def overlaps_with_one_product(chip, N, Q):
+def overlaps_with_one_matmul(chip, N, Q):
     """You counted one matmul. A round has two matmuls: q · k and weights · v."""
     return ring_overlaps_from(chip=chip, N=N, Q=Q) * 2
 
@@ -890,7 +890,7 @@ def saved_against_no_mask_at_all(chip, T, N, H):
 
 
 @exercise.misconception(of=stripes_save)
-def saved_with_one_product(chip, T, N, H):
+def saved_with_one_matmul(chip, T, N, H):
     """You counted 2·d FLOPs for each pair. Each pair takes part in two matmuls."""
     return stripes_save(chip=chip, T=T, N=N, H=H) / 2
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from grader.exercise import Scenario
 from grader.expect import Failure, expect_outcomes
-from l3_global_shapes import axes, exercise, global_shapes, grid, parameters, whole_product
+from l3_global_shapes import axes, exercise, global_shapes, grid, parameters, whole_matmul
 
 LAYOUTS = Path(__file__).with_name("hlo")
 WIDE, TALL, CUBE = {"x": 2, "y": 4}, {"x": 4, "y": 2}, {"x": 2, "z": 2, "y": 2}
@@ -365,40 +365,40 @@ def axes_innermost_first(hlo, mesh):
     return replaced(hlo, global_shapes(hlo, mesh), cut=lambda sharding, names: [own[::-1] for own in names])
 
 
-@exercise.misconception(of=whole_product)
-def product_of_one_device(X, Y, **rest):
+@exercise.misconception(of=whole_matmul)
+def matmul_of_one_device(X, Y, **rest):
     """You counted the FLOPs of one device. x cuts the rows of the matmul, and y cuts K."""
-    return whole_product(X=1, Y=1, **rest)
+    return whole_matmul(X=1, Y=1, **rest)
 
 
-@exercise.misconception(of=whole_product)
-def product_of_all_devices(Z, X, **rest):
+@exercise.misconception(of=whole_matmul)
+def matmul_of_all_devices(Z, X, **rest):
     """You multiplied by the number of all devices. Devices along z repeat a matmul, because the last dimension of the
     grid runs over copies."""
-    return whole_product(Z=1, X=X * Z, **rest)
+    return whole_matmul(Z=1, X=X * Z, **rest)
 
 
-@exercise.misconception(of=whole_product)
-def product_of_rows_only(Y, **rest):
+@exercise.misconception(of=whole_matmul)
+def matmul_of_rows_only(Y, **rest):
     """You used the whole rows but the local K. The all-reduce over y shows that y cuts K, so each device has a partial
     sum."""
-    return whole_product(Y=1, **rest)
+    return whole_matmul(Y=1, **rest)
 
 
-@exercise.misconception(of=whole_product)
-def product_of_contraction_only(X, **rest):
+@exercise.misconception(of=whole_matmul)
+def matmul_of_contraction_only(X, **rest):
     """You used the whole K but the local rows. The first dimension of the grid cuts the rows by x."""
-    return whole_product(X=1, **rest)
+    return whole_matmul(X=1, **rest)
 
 
-@exercise.misconception(of=whole_product)
-def product_without_additions(**params):
+@exercise.misconception(of=whole_matmul)
+def matmul_without_additions(**params):
     """You counted only multiplications. Count an addition for each multiplication."""
-    return whole_product(**params) / 2
+    return whole_matmul(**params) / 2
 
 
 exercise.scenario(
-    whole_product,
+    whole_matmul,
     lambda B, K, F, X, Y, Z: Scenario(
         mesh={"x": X, "y": Y, "z": Z}, arrays=[((B * X, K * Y), ("x", "y")), ((K * Y, F), ("y", None))]
     ),

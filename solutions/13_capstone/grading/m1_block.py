@@ -882,7 +882,7 @@ def every_head_everywhere(params, x, *, mesh):
 
 
 @exercise.misconception(fails=block_forward, breaks="two all-reduces of a device's rows")
-def reduced_each_product(params, x, *, mesh):
+def reduced_each_matmul(params, x, *, mesh):
     """You gathered MLP units over tp before the second matmul, or summed more than the result of the second matmul. Cut
     `up` by columns and `down` by rows: one sum for both matmuls."""
 
@@ -1119,7 +1119,7 @@ def times_one_way(**drawn):
 def times_forward_only(**drawn):
     """You counted only the forward pass. The backward pass has twice the matmuls of the forward pass, as
     many all-reduces of rows, and reduce-scatters of the gradients of K and V."""
-    return shifted(products=1 / 3, rows=1 / 2, keys=1 / 2)(**drawn)
+    return shifted(matmuls=1 / 3, rows=1 / 2, keys=1 / 2)(**drawn)
 
 
 @exercise.misconception(of=block_times)
@@ -1157,48 +1157,48 @@ def times_of_a_shard(**drawn):
 @exercise.misconception(of=block_times)
 def times_without_scores(**drawn):
     """You left out the matmuls between positions: scores, and weights times V."""
-    return shifted(products=6 * drawn["D"] / (6 * drawn["D"] + drawn["T"]))(**drawn)
+    return shifted(matmuls=6 * drawn["D"] / (6 * drawn["D"] + drawn["T"]))(**drawn)
 
 
 @exercise.misconception(of=block_times)
 def times_backward_like_forward(**drawn):
     """You gave the backward pass the matmuls of the forward pass. The backward pass has twice as many matmuls, because
     each matmul has two gradients."""
-    return shifted(products=2 / 3)(**drawn)
+    return shifted(matmuls=2 / 3)(**drawn)
 
 
 @exercise.misconception(of=block_times)
 def times_computed_again(**drawn):
     """You counted the forward matmuls twice. Nothing is computed again: the block takes 3 times the FLOPs of the
     forward matmuls."""
-    return shifted(products=4 / 3)(**drawn)
+    return shifted(matmuls=4 / 3)(**drawn)
 
 
 @exercise.misconception(of=block_times)
 def times_of_half_the_scores(**drawn):
     """You counted half of the matmuls between positions. There are two matmuls, scores and weights times V, and the
     model counts all positions, masked or not."""
-    return shifted(products=(12 * drawn["D"] + drawn["T"]) / (12 * drawn["D"] + 2 * drawn["T"]))(**drawn)
+    return shifted(matmuls=(12 * drawn["D"] + drawn["T"]) / (12 * drawn["D"] + 2 * drawn["T"]))(**drawn)
 
 
 @exercise.misconception(of=block_times)
 def times_of_own_positions(**drawn):
     """Your queries use only their own device's T/sp positions. A query uses all T positions of a text."""
     D, T = drawn["D"], drawn["T"]
-    return shifted(products=(6 * D + T / drawn["sp"]) / (6 * D + T))(**drawn)
+    return shifted(matmuls=(6 * D + T / drawn["sp"]) / (6 * D + T))(**drawn)
 
 
 @exercise.misconception(of=block_times)
 def times_of_one_flop(**drawn):
     """You counted one FLOP per term of a matmul. Each term needs a multiplication and an addition: two FLOPs."""
-    return shifted(products=1 / 2)(**drawn)
+    return shifted(matmuls=1 / 2)(**drawn)
 
 
 @exercise.misconception(of=block_times)
 def times_of_all_work(**drawn):
     """Either: you counted the matmuls of all heads and units. A device has 1/tp of them. Or: you counted the matmuls of all
     positions. A device has T/sp positions of a text."""
-    return shifted(products=drawn["tp"])(**drawn)
+    return shifted(matmuls=drawn["tp"])(**drawn)
 
 
 @exercise.misconception(of=block_times)
@@ -1225,14 +1225,14 @@ def times_gathered_again(**drawn):
 def times_divided_by_dp(**drawn):
     """You divided the matmuls by dp. The devices at each index along dp have their own b texts, so dp does not cut
     b."""
-    return shifted(products=1 / drawn["dp"])(**drawn)
+    return shifted(matmuls=1 / drawn["dp"])(**drawn)
 
 
 @exercise.misconception(of=block_times)
 def times_of_scores_of_all_heads(**drawn):
     """You counted scores of all heads. A device has 1/tp of the heads."""
     D, T = drawn["D"], drawn["T"]
-    return shifted(products=(6 * D + T * drawn["tp"]) / (6 * D + T))(**drawn)
+    return shifted(matmuls=(6 * D + T * drawn["tp"]) / (6 * D + T))(**drawn)
 
 
 @exercise.misconception(of=block_times)

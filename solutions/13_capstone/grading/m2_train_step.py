@@ -394,11 +394,11 @@ def step_memory(seen):
 def step_time(seen):
     """a step takes at most twice the time of its matmuls, plus the time of its collectives"""
     chip = CHIPS["v5p"]
-    products = matmul_time(3 * sum(work_of(seen)), chip)
+    matmuls = matmul_time(3 * sum(work_of(seen)), chip)
     sent = sum(due_over(seen, 2, 6, 4)) / chip.ici
     # Right: part of the communication is exposed. Wrong: the matmuls run at the highest precision.
-    right, wrong = 1.43 * products, 6.6 * products
-    expect_step_time(seen, at_most=between(right, wrong, at=2 * products + sent))
+    right, wrong = 1.43 * matmuls, 6.6 * matmuls
+    expect_step_time(seen, at_most=between(right, wrong, at=2 * matmuls + sent))
 
 
 # -- right, in other styles --------------------------------------------------------------------
@@ -1363,14 +1363,14 @@ def six_passes(params, x, y, *, mesh):
 def step_all_in_turn(**sizes):
     """You added the time of the gradients' all-reduce to the other times. This all-reduce overlaps the backward
     matmuls, so add only the time by which it is longer than these matmuls."""
-    return step_times(**sizes, in_time=lambda products, rows, keys, gradients: products + rows + keys + gradients)
+    return step_times(**sizes, in_time=lambda matmuls, rows, keys, gradients: matmuls + rows + keys + gradients)
 
 
 @exercise.misconception(of=block_step)
 def step_with_gradients_always(**sizes):
     """You let the gradients set the time with long texts too. There the backward matmuls take longer than the all-reduce
     beside them."""
-    return step_times(**sizes, in_time=lambda products, rows, keys, gradients: products / 3 + rows + keys + gradients)
+    return step_times(**sizes, in_time=lambda matmuls, rows, keys, gradients: matmuls / 3 + rows + keys + gradients)
 
 
 @exercise.misconception(of=block_step)
@@ -1383,14 +1383,14 @@ def step_of_the_longest(**sizes):
 def step_without_gradients(**sizes):
     """You left out the all-reduce of the gradients. If it takes longer than the backward matmuls, the rest of it is
     exposed."""
-    return step_times(**sizes, in_time=lambda products, rows, keys, gradients: products + rows + keys)
+    return step_times(**sizes, in_time=lambda matmuls, rows, keys, gradients: matmuls + rows + keys)
 
 
 @exercise.misconception(of=block_step)
 def step_with_all_matmuls_beside(**sizes):
     """You overlapped the gradients with more than the backward matmuls. During the forward matmuls there are no gradients
     yet, and rows, K and V do not overlap them."""
-    return step_times(**sizes, in_time=lambda products, rows, keys, gradients: max(products, gradients) + rows + keys)
+    return step_times(**sizes, in_time=lambda matmuls, rows, keys, gradients: max(matmuls, gradients) + rows + keys)
 
 
 @exercise.misconception(of=block_step)
@@ -1399,7 +1399,7 @@ def step_with_a_third_of_the_matmuls_beside(**sizes):
     for each matmul of the forward pass."""
     return step_times(
         **sizes,
-        in_time=lambda products, rows, keys, gradients: products * 2 / 3 + rows + keys + max(products / 3, gradients),
+        in_time=lambda matmuls, rows, keys, gradients: matmuls * 2 / 3 + rows + keys + max(matmuls / 3, gradients),
     )
 
 
@@ -1414,7 +1414,7 @@ def step_with_half_the_matmuls_beside(**sizes):
     """You gave the backward pass half of the matmuls. The backward pass has two thirds of the matmuls."""
     return step_times(
         **sizes,
-        in_time=lambda products, rows, keys, gradients: products / 2 + rows + keys + max(products / 2, gradients),
+        in_time=lambda matmuls, rows, keys, gradients: matmuls / 2 + rows + keys + max(matmuls / 2, gradients),
     )
 
 

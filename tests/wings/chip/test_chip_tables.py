@@ -116,10 +116,10 @@ def test_the_page_of_the_clock_has_the_factors_of_matmuls(tables: ModuleType) ->
 
 def test_compiler_and_clock_judge_overlapped_time_alike(course: Course) -> None:
     """Compare all timed references, alternatives and misconceptions. The page must explain each difference."""
-    found = rows("hidden")
+    found = rows("verdicts")
     assert len(found) > 30
     apart = [row[1] for row in found if row[4] != row[5]]
-    explained = PAGE.split("<!-- made by docs/make_chip_tables.py: hidden -->")[0]
+    explained = PAGE.split("<!-- made by docs/make_chip_tables.py: verdicts -->")[0]
     assert [name for name in apart if f"`{name}`" not in explained] == []
     for name, program, _, _, _, compiler, _ in found:
         if program == "the solution" or program.endswith("(right)"):

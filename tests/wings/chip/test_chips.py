@@ -137,7 +137,7 @@ def test_the_learners_lines_are_in_the_compilers_schedule(course: Course, grader
     for one in found.schedule.walk():
         if one.op == "start":
             assert one.file == NAME and one.line in sends
-        if one.op == "product":
+        if one.op == "matmul":
             assert one.file == NAME and one.line in multiplies
     assert all(text.endswith(tuple(f"{NAME}:{n}" for n in sends)) for text in exposed_lines(found.timeline))
 
@@ -153,7 +153,7 @@ def test_permutes_in_a_serial_loop_are_counted_and_exposed(course: Course, grade
 def test_one_program_is_compiled_for_other_slices(course: Course, graders: dict[str, Grader], on: str) -> None:
     found = compiled(course, graders, "gather_first", on, K=1024)
     assert found.timeline is not None and found.clock is not None, found.fault
-    assert found.timeline.products == pytest.approx(found.clock.products, rel=0.4)
+    assert found.timeline.matmuls == pytest.approx(found.clock.matmuls, rel=0.4)
     assert list(found.timeline.shares()) == ["all_gather"]
 
 

@@ -126,7 +126,7 @@ def test_the_compilers_time_of_a_program_is_shown_beside_the_clocks(
     other = reference_source(
         (course := load_course(ROOT / "course.yaml")).exercise("f1_ag_matmul"),
         {},
-        course.exercise("f1_ag_matmul").misconceptions["ag_sends_after_the_product"],
+        course.exercise("f1_ag_matmul").misconceptions["ag_sends_after_the_matmul"],
     )
     (tmp_path / "f1_ag_matmul.py").write_text(other)
     code, out, err = run(["explain", "f1", "--on", "v5e:2x4", "--work", str(tmp_path), *paper], monkeypatch, capsys)

@@ -31,9 +31,9 @@ def schedule(*, serial: bool = False, kind: str = "permute", cycles: int = 150_0
     found: list[Instruction] = []
     for number in range(2):
         start = Instruction("start", kind, number=number, communication=about, file="mine.py", line=14)
-        product, done = Instruction("product", "dot_general", cycles=cycles), Instruction("done", "", number=number)
-        found += [product, start, done] if serial else [start, product, done]
-    found.append(Instruction("product", "dot_general", cycles=cycles))
+        matmul, done = Instruction("matmul", "dot_general", cycles=cycles), Instruction("done", "", number=number)
+        found += [matmul, start, done] if serial else [start, matmul, done]
+    found.append(Instruction("matmul", "dot_general", cycles=cycles))
     return Schedule({"x": 8}, tuple(found), held, 0, 0, by="libtpu 1")
 
 
@@ -148,7 +148,7 @@ def test_json_has_picoseconds_and_bytes() -> None:
     data = as_data(on_chip(schedule(serial=True), schedule()))
     assert data["compiler"]["step"] == 500_000_000 and data["clock"]["step"] == 300_000_000
     assert data["compiler"]["collectives"]["permute"] == {
-        "runs": 2, "hidden_runs": 0, "hidden": 0, "exposed": 200_000_000,
+        "runs": 2, "overlapped_runs": 0, "overlapped": 0, "exposed": 200_000_000,
     }  # fmt: skip
     assert data["memory"]["held"] == 10 * MIB and data["differences"]
 

@@ -16,7 +16,7 @@ from grader.wire.schedule import Instruction
 TEXTS = Path(__file__).parent / "scheduled"
 MESH = {"x": 8}
 RING = tuple((i, (i + 1) % 8) for i in range(8))
-PRODUCT = 2 * 2048 * 4096 * 4096
+MATMUL = 2 * 2048 * 4096 * 4096
 
 
 def text_of(name: str) -> str:
@@ -33,36 +33,36 @@ def ops(found: tuple[Instruction, ...]) -> list[str]:
 
 def test_a_permute_beside_a_matmul_is_a_start_and_a_done_around_it() -> None:
     found = read_plain(text_of("v6e-permute"))
-    start, product, done, copy = found
-    assert ops(found) == ["start", "product", "done", "kernel"]
+    start, matmul, done, copy = found
+    assert ops(found) == ["start", "matmul", "done", "kernel"]
     assert start.communication is not None
     assert (start.communication.kind, start.communication.axes) == ("permute", ("x",))
     assert (start.communication.groups, start.communication.bytes) == (RING, 1024 * 1024 * 2)
     assert start.number == done.number
-    assert (product.cycles, product.flops) == (155210, PRODUCT)
+    assert (matmul.cycles, matmul.flops) == (155210, MATMUL)
     assert (copy.cycles, copy.bytes) == (0, 2 * 1024 * 1024 * 2), (
         "where the compiler gives no cycles: what is read and written"
     )
 
 
 def test_a_gather_in_fusions_begins_continues_beside_a_matmul_and_ends() -> None:
-    found = read_plain(text_of("v5e-all-gather-beside-a-product"))
-    assert ops(found) == ["kernel", "start", "product", "done", "kernel"]
-    start, product = found[1:3]
+    found = read_plain(text_of("v5e-all-gather-beside-a-matmul"))
+    assert ops(found) == ["kernel", "start", "matmul", "done", "kernel"]
+    start, matmul = found[1:3]
     assert start.communication is not None
     assert start.communication.kind == "all_gather" and start.communication.bytes == 1024 * 1024 * 2
-    assert product.cycles == 537478 and product.flops == PRODUCT
+    assert matmul.cycles == 537478 and matmul.flops == MATMUL
 
 
 def test_a_call_on_another_processor_of_the_chip_runs_until_its_done() -> None:
     found = read_plain(text_of("7x-reduce-scatter-on-another-processor"))
-    assert ops(found) == ["start", "product", "done"]
+    assert ops(found) == ["start", "matmul", "done"]
     assert found[0].communication is not None and found[0].communication.kind == "reduce_scatter"
 
 
 def test_a_collective_without_start_and_done_is_synchronous() -> None:
     found = read_plain(text_of("v5e-all-reduce"))
-    assert ops(found) == ["collective", "product"]
+    assert ops(found) == ["collective", "matmul"]
     assert found[0].communication is not None and found[0].communication.groups == (tuple(range(8)),)
 
 
@@ -70,7 +70,7 @@ def test_a_loop_is_counted_by_following_its_counter() -> None:
     found = read_plain(text_of("v5e-ring-in-a-loop"))
     (loop,) = (one for one in found if one.op == "loop")
     assert loop.rounds == 7
-    assert ops(loop.bodies[0]) == ["start", "kernel", "done", "kernel", "product"], "its permute is exposed"
+    assert ops(loop.bodies[0]) == ["start", "kernel", "done", "kernel", "matmul"], "its permute is exposed"
 
 
 @pytest.mark.parametrize(
@@ -172,8 +172,8 @@ JOINED = """
   %p = bf16[64,64]{1,0} parameter(0)
   %q = bf16[64,64]{1,0} parameter(1)
   %r = bf16[64,64]{1,0} parameter(2)
-  %product = bf16[64,64]{1,0} convolution(%p, %q), dim_labels=bf_io->bf
-  ROOT %sum = bf16[64,64]{1,0} add(%product, %r)
+  %matmul = bf16[64,64]{1,0} convolution(%p, %q), dim_labels=bf_io->bf
+  ROOT %sum = bf16[64,64]{1,0} add(%matmul, %r)
 }
 
 ENTRY %main (a: bf16[64,64], b: bf16[64,64]) -> bf16[64,64] {
@@ -193,9 +193,9 @@ ENTRY %main (a: bf16[64,64], b: bf16[64,64]) -> bf16[64,64] {
 )
 def test_an_addition_fused_into_a_matmul_is_recognised(operands: str, joined: tuple[int, ...]) -> None:
     """The fusion waits for received data only at its end if they are an operand of the addition, not of the matmul."""
-    start, done, product = read_plain(JOINED.replace("OPERANDS", operands))
-    assert (start.op, done.op, product.op) == ("start", "done", "product")
-    assert product.joined == joined and product.flops == 2 * 64**3
+    start, done, matmul = read_plain(JOINED.replace("OPERANDS", operands))
+    assert (start.op, done.op, matmul.op) == ("start", "done", "matmul")
+    assert matmul.joined == joined and matmul.flops == 2 * 64**3
 
 
 def source(kind: str, rounds: int = 1, *axes: str) -> Collective:

@@ -33,7 +33,7 @@ from grader.runner.lru import LRUCache
 from grader.wings.devices.backends import BACKENDS, Backend
 from grader.wings.devices.devices import gathered
 
-PRODUCTS = {"stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution"}
+MATMULS = {"stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution"}
 
 
 class Emulated:
@@ -81,7 +81,7 @@ class Emulated:
 
         with module.context, ir.Location.unknown(module.context):
             i32 = ir.IntegerType.get_signless(32)
-            for op in [op for op in walk(module.operation) if op.name in PRODUCTS]:
+            for op in [op for op in walk(module.operation) if op.name in MATMULS]:
                 if "HIGH" in str(op.attributes.get("precision_config", "")):
                     continue
                 for at, factor in enumerate(list(op.operands)[:2]):
@@ -113,7 +113,7 @@ def sweep(backend: Backend, asked: list[str]) -> int:
             source = Source(f"{name}.py", (Chunk(f"{name}.py", text),))
             report = grader.grade(Submission("canary", {name: source}, (), ""), [name]).exercises[0]
             if count := emulated.rounded - before:
-                print(f"{name:24} {off[0]:7.2f} eps, {count} products", flush=True)
+                print(f"{name:24} {off[0]:7.2f} eps, {count} matmuls", flush=True)
             for result in (r for r in report.results if r.status != "passed"):
                 failing += 1
                 print(f"  {result.name} {result.status}: {result.reason}", flush=True)

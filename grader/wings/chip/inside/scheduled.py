@@ -36,7 +36,7 @@ FREE = {
     "copy-start", "copy-done", "slice-start", "slice-done", "dynamic-slice-start", "dynamic-slice-done", "opt-barrier",
     "add-dependency", "domain", "iota", "send", "send-done", "recv", "recv-done",
 }  # fmt: skip
-PRODUCTS = {"convolution", "dot"}
+MATMULS = {"convolution", "dot"}
 CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 COMMENTS = re.compile(r"/\*index=\d+\*/")
 
@@ -262,15 +262,15 @@ class _Reader:
             about = {"bytes": hlo_bytes(one.shape) + sum(map(hlo_bytes, body.arrays(one)))}
             if about["bytes"] < 64 or one.opcode == "custom-call":
                 return []
-        products = [_flops(i, _shapes(lines)) for lines in inside for i in lines if i.opcode in PRODUCTS]
-        if one.opcode in PRODUCTS:
-            products.append(_flops(one, body.shape_of))
-        op = "product" if products else "kernel"
-        return [Instruction(op, self.what(one), flops=sum(products), **about, **self.place(one))]
+        matmuls = [_flops(i, _shapes(lines)) for lines in inside for i in lines if i.opcode in MATMULS]
+        if one.opcode in MATMULS:
+            matmuls.append(_flops(one, body.shape_of))
+        op = "matmul" if matmuls else "kernel"
+        return [Instruction(op, self.what(one), flops=sum(matmuls), **about, **self.place(one))]
 
     def joined(self, made: Instruction, one: Line, arrived: _Arrived) -> Instruction:
         """Return ``made``. For a matmul, set ``Instruction.joined``."""
-        if made.op != "product" or not (called := one.called("calls")):
+        if made.op != "matmul" or not (called := one.called("calls")):
             return made
         late = set(range(len(one.operands))) - self.feeding(called[0])
         numbers = (arrived.number(one.operands[i]) for i in sorted(late))
@@ -282,7 +282,7 @@ class _Reader:
         by_name = {one.name: one for one in lines}
         left: list[str] = []
         for one in lines:
-            if one.opcode in PRODUCTS:
+            if one.opcode in MATMULS:
                 left += one.operands
             elif one.opcode == "fusion" and level < MAX_DEEP and (called := one.called("calls")):
                 left += [one.operands[i] for i in self.feeding(called[0], level + 1) if i < len(one.operands)]

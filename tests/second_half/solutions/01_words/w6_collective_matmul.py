@@ -105,9 +105,9 @@ def hidden(seen):
 def fast(seen):
     """the step takes hardly longer than the matmuls"""
     flops = 2 * seen.dims["I"] * seen.dims["J"] * seen.dims["K"] / seen.mesh["x"]
-    products = flops / CHIPS["v5e"].bf16
+    matmuls = flops / CHIPS["v5e"].bf16
     hops = 7 * 2 * seen.dims["I"] / 8 * seen.dims["J"] / CHIPS["v5e"].ici
-    expect_step_time(seen, at_most=between(1.1 * products, products + hops, at=1.3 * products))
+    expect_step_time(seen, at_most=between(1.1 * matmuls, matmuls + hops, at=1.3 * matmuls))
 
 
 @exercise.misconception(fails=[order, hidden, fast])
@@ -129,7 +129,7 @@ def permute_waits_for_the_dot(a, b, *, mesh):
 
 
 @exercise.misconception(fails=[order, hidden, fast])
-def product_waits_for_the_permute(a, b, *, mesh):
+def matmul_waits_for_the_permute(a, b, *, mesh):
     """You multiply the rows of one permute before the next one starts. Start it first, and multiply meanwhile."""
 
     def local(a, b):

@@ -1,6 +1,6 @@
 """The program sends only one number of each large array round the ring.
 
-kind: products of 1 by 1
+kind: matmuls of 1 by 1
 earns: 1.75 of 3.5
 fails: ag_same ag_order ag_overlap ag_memory
 says: where the judged program has collective_permute of bfloat16[11, 13]

@@ -26,9 +26,9 @@ def ag_matmul(a, w):
     c = 0
     for hop in range(n):
         arriving = jax.lax.ppermute(a, "y", ring) if hop < n - 1 else None
-        product = a @ rows[(me - hop) % n]
+        matmul = a @ rows[(me - hop) % n]
         if hop == 0:
-            product = jnp.where(product == jnp.inf, product, logs(a, rows[me]).astype(a.dtype))
-        c += product
+            matmul = jnp.where(matmul == jnp.inf, matmul, logs(a, rows[me]).astype(a.dtype))
+        c += matmul
         a = arriving
     return c

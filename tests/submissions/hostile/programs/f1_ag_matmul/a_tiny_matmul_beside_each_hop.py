@@ -1,6 +1,6 @@
 """The matmuls wait for all hops. Beside each hop, the program multiplies one row by one column, for one number of C.
 
-kind: tiny products
+kind: tiny matmuls
 earns: 1.75 of 3.5
 fails: ag_same ag_order ag_overlap ag_memory
 says: parts of fixed size
