@@ -25,24 +25,50 @@ Stated = Mapping[tuple[str, str], Handed]
 COLUMNS = ("student", "time", "module")
 
 
-def stated_in(
-    paths: Iterable[Path], places: Iterable[Place], modules: Sequence[str], login: Callable[[str], str]
-) -> Stated:
-    """Return the latest submission times in the files ``submitted.csv`` of the folders in ``paths``.
+def class_folders(
+    paths: Iterable[Path], places: Mapping[str, Place], cases: Iterable[Case], in_class: Callable[[str], bool],
+    on_roster: Callable[[str], bool],
+) -> tuple[list[Path], dict[Path, list[str]]]:  # fmt: skip
+    """Return the folders of submissions in ``paths``, and the students in each folder that may be a student's folder.
 
-    The function skips a ``submitted.csv`` that is a link or is in a student's folder, because the student could have
-    written this file. Raises CourseError for an invalid file.
+    A student can put folders and zips with any names, and a ``submitted.csv``, into a folder. So a folder is a folder
+    of submissions for sure only if a student in it is on the roster, or if it has the submissions of several students
+    and not a student's name.
 
     Args:
-        paths: the folders that the staff named.
-        places: the submissions' folders and files.
+        places: the submissions' folders and files, by student.
+        cases: the submissions that are set aside, among others.
+        in_class: returns whether a student of the class has a name.
+        on_roster: returns whether a student is on the roster.
+    """
+    found = [(student, paths_of(place)) for student, place in places.items()]
+    own = {os.path.realpath(path) for _, parts in found for path in parts}
+    found += [(case.student, case.paths) for case in cases if case.student]
+    sure: list[Path] = []
+    unsure: dict[Path, list[str]] = {}
+    for folder in dict.fromkeys(path for path in paths if path.is_dir() and os.path.realpath(path) not in own):
+        students = sorted({student for student, parts in found if folder in {part.parent for part in parts}})
+        several = len(students) > 1 and not in_class(folder.resolve().name)
+        if several or any(map(on_roster, students)):
+            sure.append(folder)
+        else:
+            unsure[folder] = students
+    return sure, unsure
+
+
+def stated_in(folders: Iterable[Path], modules: Sequence[str], login: Callable[[str], str]) -> Stated:
+    """Return the latest submission times in the files ``submitted.csv`` of the folders.
+
+    The function skips a ``submitted.csv`` that is a link. Raises CourseError for an invalid file.
+
+    Args:
+        folders: folders of submissions. Not students' folders, because a student could have written the file.
         login: returns a student's login for a name in the file.
     """
-    own = {os.path.realpath(path) for place in places for path in paths_of(place)}
     found: dict[tuple[str, str], Handed] = {}
-    for path in paths:
-        file = path / STATED
-        if os.path.realpath(path) not in own and file.is_file() and not file.is_symlink():
+    for folder in folders:
+        file = folder / STATED
+        if file.is_file() and not file.is_symlink():
             for key, handed in read_stated(file, modules, login).items():
                 _add_latest(found, key, handed)
     return found
@@ -52,21 +78,23 @@ def _add_latest(found: dict[tuple[str, str], Handed], key: tuple[str, str], hand
     found[key] = max(found.get(key, handed), handed, key=lambda one: one.time)
 
 
-def unread_records(paths: Iterable[Path], places: Iterable[Place]) -> list[Case]:
+def unread_records(paths: Iterable[Path], folders: Iterable[Path], unsure: Iterable[Path]) -> list[Case]:
     """Return a case for each record of submission times that ``stated_in`` does not read.
 
-    Such a record is a link or no plain file, has a name that differs from ``submitted.csv``, or is in a folder that the
-    staff did not name: ``grade submissions/*`` names the students' folders.
+    Such a record is a link or no plain file, has a name that differs from ``submitted.csv``, is in a folder that may be
+    a student's, or is in a folder that the staff did not name: ``grade submissions/*`` names the students' folders.
+
+    Args:
+        folders: the folders of submissions in ``paths``.
+        unsure: the folders in ``paths`` that may be students' folders (see ``class_folders``).
     """
-    own = {os.path.realpath(path) for place in places for path in paths_of(place)}
-    folders = {os.path.realpath(path): path for path in paths if path.is_dir()}
-    found: dict[Path, str] = {}
-    for real, folder in folders.items():
-        if real not in own:
-            found |= _unread_in(folder)
+    found = {record: reason for folder in folders for record, reason in _unread_in(folder).items()}
+    unread = "was not read, because its folder may be a student's folder"
+    found |= {folder / STATED: unread for folder in unsure if os.path.lexists(folder / STATED)}
+    named = {os.path.realpath(path) for path in paths if path.is_dir()}
     for path in paths:
         record = Path(os.path.abspath(path)).parent / STATED
-        if os.path.lexists(record) and os.path.realpath(record.parent) not in folders:
+        if os.path.lexists(record) and os.path.realpath(record.parent) not in named:
             found[record] = "was not read; put it into a folder of submissions, and grade this folder as a whole"
     return [Case("", f"{printable(str(record))} {reason}", (record,), graded=True) for record, reason in found.items()]
 

@@ -112,7 +112,7 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
         # Without --json, the printed summary contains this warning.
         if course.seed_problem and options.as_json:
             tell("warning", course.seed_problem)
-        adjust = adjustments(course, to, options.paths, work.places, work.submissions, known, names, parsers)
+        adjust = adjustments(course, to, work.folders, work.places, work.submissions, known, names, parsers)
         when = now.isoformat(timespec="seconds")
         with store.Folder(to, course, adjust, when=when, dry=options.dry_run) as folder:
             done = run_in(folder, grader, course, work, names, known, options)

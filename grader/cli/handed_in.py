@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.batch import store
-from grader.batch.handing_in import unread_records
+from grader.batch.handing_in import class_folders, unread_records
 from grader.cli.console import tell
 from grader.common.text import a_few, composed, looks, printable
 from grader.course.loading import Course
@@ -27,12 +27,14 @@ class HandedIn:
         places: the folders and files of each submission, by student.
         submissions: the readable submissions, by student.
         cases: submissions that cannot be graded, and files that need review.
+        folders: the folders of submissions in which ``submitted.csv`` counts (see ``class_folders``).
     """
 
     places: dict[str, Place]
     submissions: store.Submissions
     cases: list[Case]
     notes: list[str]
+    folders: list[Path]
 
 
 def handed_in(
@@ -79,5 +81,15 @@ def handed_in(
             "warning",
             f"files of these students name another student; check whose submissions they are: {a_few(others)}",
         )
-    records = unread_records(paths, places.values()) if course.config.late else []
-    return HandedIn(places, submissions, [*cases, *unread, *swapped, *records], notes)
+    folders, unsure = class_folders(paths, places, cases, lambda name: bool(student_of(name)), on_roster)
+    swapped += [_in_unsure(student, folder) for folder, students in unsure.items() for student in students]
+    records = unread_records(paths, folders, unsure) if course.config.late else []
+    return HandedIn(places, submissions, [*cases, *unread, *swapped, *records], notes, folders)
+
+
+def _in_unsure(student: str, folder: Path) -> Case:
+    """Return the case of a student in a folder that may be another student's folder."""
+    shown = printable(str(folder))
+    settle = f"to settle this, pass --roster, or grade the folder that holds {shown}"
+    reason = f"check whose submission this is: {shown} may be a student's folder; {settle}"
+    return Case(student, reason, (folder,), graded=True)

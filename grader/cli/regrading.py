@@ -107,7 +107,7 @@ def keep_roster(folder: Folder, plain: Roster | None) -> None:
 
 
 def adjustments(
-    course: Course, to: Path, paths: Sequence[Path], places: dict[str, Place], submissions: Mapping[str, Submission],
+    course: Course, to: Path, folders: Sequence[Path], places: dict[str, Place], submissions: Mapping[str, Submission],
     known: Rosters, names: Sequence[str], parsers: Parsers,
 ) -> Adjustments:  # fmt: skip
     """Return points given by hand, extensions and submission times. Print notes for the staff.
@@ -116,7 +116,7 @@ def adjustments(
     """
     modules = [m.id for m in course.config.modules]
     login = names_on_file(to, known.named.login if known.named else str, submissions)
-    stated = stated_in(paths, places.values(), modules, login) if course.config.late else {}
+    stated = stated_in(folders, modules, login) if course.config.late else {}
     times, notes = times_of(course, places, submissions, stated, {course.module_of[name] for name in names}, parsers)
     for note in notes:
         tell("note", note)

@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from grader.intake.archives import MANIFEST
 from grader.intake.names import Quality, Signatures, best_match
 from grader.intake.parsers import Parsers
+from grader.intake.students import stem_of
 from grader.intake.submission import Place, paths_of
 from grader.intake.times import student_in
 
@@ -30,7 +31,7 @@ def names_in(place: Place, sources: Sequence[str], names: Signatures, parsers: P
         if path.is_dir():
             yield MANIFEST, student_in(path, parsers)
             for part in dict.fromkeys(part for name in sources for part in _parts(name)):
-                yield part, _owner(PurePosixPath(part).stem, names)
+                yield part, _owner(stem_of(PurePosixPath(part).name), names)
                 if part.lower().endswith(".zip"):
                     yield part, student_in(path / part, parsers)
         elif path.suffix.lower() == ".zip":
@@ -44,8 +45,9 @@ def _parts(name: str) -> list[str]:
 
 
 def _owner(stem: str, names: Signatures) -> str:
-    """Return the student's name in a file's name; '' unless the name also contains an exercise or module."""
-    return names.owner(stem) if best_match(stem, names.exercises).quality == Quality.CONTAINS else ""
+    """Return the student's name in the name of a file, folder or zip; '' for the name of an exercise or module."""
+    quality = best_match(stem, names.exercises).quality
+    return names.owner(stem) if quality in (Quality.CONTAINS, Quality.NONE) else ""
 
 
 def others_named(

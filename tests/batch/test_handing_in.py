@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from grader.batch.handing_in import read_stated, stated_in, times_of, unread_records
+from grader.batch.handing_in import class_folders, read_stated, stated_in, times_of, unread_records
 from grader.batch.late import EVERY, Handed
 from grader.batch.overrides import Adjustments
 from grader.batch.reporting import Basis
@@ -16,9 +17,10 @@ from grader.common.result import ExerciseReport, HandIn, Report
 from grader.course.config import CourseError
 from grader.course.loading import Course, load_course
 from grader.intake.reading import read
-from grader.intake.submission import Chunk, Source, Submission, fingerprint
+from grader.intake.submission import Case, Chunk, Place, Source, Submission, fingerprint
 from grader.intake.times import STATED
 from tests.batch.test_grade import NAME, RIGHT
+from tests.handed_in import write
 from tests.made_up import made_up
 from tests.reports.example_reports import exercise, make_report, result
 
@@ -47,7 +49,7 @@ def test_submitted_csv_overrides_file_dates_and_its_latest_line_counts(course: C
     (tmp_path / "work" / STATED).write_text(
         "student,time,module\nada,2026-11-02T10:00+00:00,\nada,2026-11-02 12:00+02:00,\nbo,2026-11-03T00:00Z,01_gather\n"
     )
-    stated = stated_in([tmp_path / "work"], [place], [MODULE], str)
+    stated = stated_in([tmp_path / "work"], [MODULE], str)
     work = {"ada": read(place, "ada", course.module_of)}
     times, notes = times_of(course, {"ada": place}, work, stated, [MODULE])
     assert times == {"ada": {MODULE: Handed(datetime(2026, 11, 2, 10, tzinfo=UTC), STATED)}}
@@ -145,12 +147,35 @@ def test_a_new_exercise_of_a_module_keeps_the_earlier_time(course: Course, file:
     assert (found.penalty > 0) == late
 
 
+def folders_in(
+    *paths: Path, places: Mapping[str, Place], known: str = "", roster: str = ""
+) -> tuple[list[Path], dict[Path, list[str]]]:
+    in_class, on_roster = (set(names.split()).__contains__ for names in (known, roster))
+    return class_folders(paths, places, [], in_class, on_roster)
+
+
 def test_submitted_csv_in_a_students_folder_is_ignored(course: Course, tmp_path: Path) -> None:
     place = handed(tmp_path / "work")
     (place / STATED).write_text("student,time\nada,2026-01-01T00:00Z\n")
-    assert stated_in([place], [place], [MODULE], str) == {}
+    assert folders_in(place, places={"ada": place}) == ([], {})
     (tmp_path / "work" / STATED).symlink_to(place / STATED)
-    assert stated_in([tmp_path / "work"], [place], [MODULE], str) == {}
+    assert stated_in([tmp_path / "work"], [MODULE], str) == {}
+
+
+def test_a_folder_that_may_be_a_students_is_no_folder_of_submissions(tmp_path: Path) -> None:
+    """Earlier, `grade class/ann` read times from a file of ann, if ann had put her exercises into a folder."""
+    ann = tmp_path / "ann"
+    one, two = ({name: write(ann / name / "x1_gather.py").parent for name in names} for names in ("x", "xy"))
+    assert folders_in(ann, places=one) == ([], {ann: ["x"]})
+    assert folders_in(ann, places=one, roster="x") == ([ann], {})
+    assert folders_in(ann, places=two) == ([ann], {})
+    assert folders_in(ann, places=two, known="ann") == ([], {ann: ["x", "y"]})
+    assert folders_in(ann, places=two, known="ann", roster="y") == ([ann], {})
+    aside = [Case("y", "", (ann / "y", ann / "y.zip"))]
+    assert class_folders([ann], one, aside, lambda _: False, lambda _: False) == ([ann], {})
+    (ann / STATED).touch()
+    (case,) = unread_records([ann], [], [ann])
+    assert case.reason == f"{ann}/submitted.csv was not read, because its folder may be a student's folder"
 
 
 def test_times_that_are_not_read_need_review(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +184,7 @@ def test_times_that_are_not_read_need_review(tmp_path: Path, monkeypatch: pytest
     place, hw = handed(Path("hw")), Path("hw")
 
     def unread(*paths: Path) -> str:
-        found = unread_records(paths, [place])
+        found = unread_records(paths, *folders_in(*paths, places={"ada": place}, roster="ada"))
         assert all(os.path.lexists(path) for case in found for path in case.paths)
         return "; ".join(case.reason for case in found).replace(f"{tmp_path}/", "")
 
@@ -241,5 +266,5 @@ def test_of_two_files_the_latest_time_counts(tmp_path: Path, order: tuple[str, s
     for folder, day in (("a", 2), ("b", 3)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / STATED).write_text(f"student,time\nada,2026-11-0{day}T10:00Z\n")
-    found = stated_in([tmp_path / folder for folder in order], [], [MODULE], str)
+    found = stated_in([tmp_path / folder for folder in order], [MODULE], str)
     assert found["ada", EVERY].time.day == 3

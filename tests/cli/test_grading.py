@@ -49,6 +49,7 @@ def test_a_notebook_that_is_not_json_affects_only_its_author(small: Path, tmp_pa
     work = tmp_path / "class" / "ada"
     work.mkdir(parents=True)
     (work / "03_matmuls.ipynb").write_text("not json")
+    shutil.copy(ROOT / GOOD, made(tmp_path / "class" / "eve"))
     done = shardlings("grade", str(work.parent), "--out", str(tmp_path / "out"), "--isolation", "none", cwd=small)
     report = json.loads((tmp_path / "out" / "reports" / "ada.json").read_text())
     assert done.returncode == 0, done.stderr
@@ -57,7 +58,7 @@ def test_a_notebook_that_is_not_json_affects_only_its_author(small: Path, tmp_pa
     assert {*report["unread"]} <= {*report["notes"]}
     (review, lacking) = json.loads((tmp_path / "out" / "summary.json").read_text())["attention"]
     assert review["student"] == "ada" and review["reason"].startswith("no file can be graded; 03_matmuls.ipynb is not")
-    assert lacking["reason"] == "1 of 1 student has not handed in 03_matmuls: ada"
+    assert lacking["reason"] == "1 of 2 students has not handed in 03_matmuls: ada"
 
 
 def test_an_unknown_isolation_is_refused(small: Path, tmp_path: Path) -> None:
@@ -276,7 +277,8 @@ def test_a_student_with_two_different_zips_is_set_aside_with_both_named(small: P
 
     assert pending() == ["ada"]
     # A run that reads only other folders must not forget the student.
-    shutil.copytree(small / "class" / "eve", small / "later" / "eve")
+    for student in ("eve", "fay"):
+        shutil.copytree(small / "class" / "eve", small / "later" / student)
     later = shardlings("grade", "later", "--out", "out", "--isolation", "none", cwd=small)
     assert later.returncode == 0 and " 0 not graded, 1 needs review" in later.stdout
     assert pending() == ["ada"]

@@ -39,3 +39,19 @@ def test_files_that_name_a_student_without_a_graded_submission_need_review(tmp_p
         "ada": "check whose submission this is: bob_x1_gather.py names bob",
         "cy": "check whose submission this is: eve_x1_gather.py names eve",
     }
+
+
+@pytest.mark.parametrize("work", ["bob/x1_gather.py", "bob_x1_gather.py"])
+def test_a_folder_with_one_submission_may_be_a_students_folder(tmp_path: Path, work: str) -> None:
+    """Earlier, `grade class/ada class/bob` exchanged the points of two students in silence."""
+    course, ada = made_up(tmp_path / "course"), tmp_path / "class" / "ada"
+    write(ada / work, b"x = 1\n")
+    found = handed_in(course, [ada], str, Parsers())
+    (case,) = found.cases
+    assert (case.student, case.graded, case.paths, found.folders) == ("bob", True, (ada,), [])
+    assert case.reason == (
+        f"check whose submission this is: {ada} may be a student's folder; "
+        f"to settle this, pass --roster, or grade the folder that holds {ada}"
+    )
+    listed = handed_in(course, [ada], str, Parsers(), on_roster={"bob"}.__contains__)
+    assert (listed.cases, listed.folders) == ([], [ada])

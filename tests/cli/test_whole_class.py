@@ -58,7 +58,8 @@ def test_one_run_drops_no_student_and_lists_only_cases_for_a_person(school: Path
         assert ZOE in (school / "out" / page).read_text(encoding="utf-8")
     found = {one["student"]: one["reason"] for one in summary(school)["attention"]}
     line = f"6 of 7 students have not handed in 02_more: {ZOE}, late, s2, s3, s4 and 1 more"
-    assert {*found} == {"twice", "s3", ""} and found[""] == line, found
+    assert {*found} == {"twice", "late", "s3", ""} and found[""] == line, found
+    assert found["late"] == "check whose submission this is: twice names twice"
     assert found["s3"].startswith("nothing was handed in for x2_more; these files are not named after an exercise")
     for text in (done.stdout, (school / "out" / "index.html").read_text(encoding="utf-8")):
         assert text.count("have not handed in 02_more") == 1 and line in text

@@ -30,6 +30,12 @@ def test_a_zip_or_file_named_after_another_student_is_found(tmp_path: Path) -> N
     assert others(tmp_path, "ada_03_matmuls.zip/c1_one.py", "zoe_c1_one.py", "final_c2_two.py", "c1_one.py") == []
 
 
+def test_a_folder_or_zip_with_only_another_students_name_is_found(tmp_path: Path) -> None:
+    """Earlier, a section's folder with a student's name gave this student the submissions of the section."""
+    assert others(tmp_path, "bob/c1_one.py", "bob.zip/c2_two.py") == [("bob", "bob"), ("bob.zip", "bob")]
+    assert others(tmp_path, "bob.x/c1_one.py", "03_matmuls/c1_one.py", "ada/c2_two.py") == []
+
+
 @pytest.mark.parametrize("manifest", [stamp("bob"), stamp("bob@x.edu")])
 def test_a_manifest_that_names_another_student_is_found_anywhere(tmp_path: Path, manifest: str) -> None:
     alone = tmp_path / "ada_03_matmuls.zip"
