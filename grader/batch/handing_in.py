@@ -41,19 +41,23 @@ def class_folders(
         in_class: returns whether a student of the class has a name.
         on_roster: returns whether a student is on the roster.
     """
+    own = {os.path.realpath(path) for place in places.values() for path in paths_of(place)}
     found = [(student, paths_of(place)) for student, place in places.items()]
-    own = {os.path.realpath(path) for _, parts in found for path in parts}
     found += [(case.student, case.paths) for case in cases if case.student]
     sure: list[Path] = []
     unsure: dict[Path, list[str]] = {}
     for folder in dict.fromkeys(path for path in paths if path.is_dir() and os.path.realpath(path) not in own):
-        students = sorted({student for student, parts in found if folder in {part.parent for part in parts}})
+        students = _students_in(folder, found)
         several = len(students) > 1 and not in_class(folder.resolve().name)
         if several or any(map(on_roster, students)):
             sure.append(folder)
         else:
             unsure[folder] = students
     return sure, unsure
+
+
+def _students_in(folder: Path, found: Iterable[tuple[str, tuple[Path, ...]]]) -> list[str]:
+    return sorted({student for student, paths in found if any(path.parent == folder for path in paths)})
 
 
 def stated_in(folders: Iterable[Path], modules: Sequence[str], login: Callable[[str], str]) -> Stated:
