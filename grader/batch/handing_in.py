@@ -46,7 +46,8 @@ def class_folders(
     found += [(case.student, case.paths) for case in cases if case.student]
     sure: list[Path] = []
     unsure: dict[Path, list[str]] = {}
-    for folder in dict.fromkeys(path for path in paths if path.is_dir() and os.path.realpath(path) not in own):
+    named = {os.path.realpath(path): path for path in paths if path.is_dir()}
+    for folder in (path for real, path in named.items() if real not in own):
         students = _students_in(folder, found)
         several = len(students) > 1 and not in_class(folder.resolve().name)
         if several or any(map(on_roster, students)):
@@ -57,7 +58,8 @@ def class_folders(
 
 
 def _students_in(folder: Path, found: Iterable[tuple[str, tuple[Path, ...]]]) -> list[str]:
-    return sorted({student for student, paths in found if any(path.parent == folder for path in paths)})
+    real = os.path.realpath(folder)
+    return sorted({student for student, paths in found if any(os.path.realpath(path.parent) == real for path in paths)})
 
 
 def stated_in(folders: Iterable[Path], modules: Sequence[str], login: Callable[[str], str]) -> Stated:

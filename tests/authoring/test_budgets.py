@@ -120,7 +120,7 @@ def test_formula_expresses_any_product_of_sizes(factor: int, above: set[str], be
 def test_timing_calls_get_time_budgets_and_change_no_other_line() -> None:
     right, late = ring_in_time(7, 41.9, 41.9), ring_in_time(7, 5.4, 41.9)
     hidden = dataclasses.replace(
-        right, collectives=tuple(dataclasses.replace(c, hidden=c.each, exposed=0) for c in right.collectives)
+        right, collectives=tuple(dataclasses.replace(c, overlapped=c.each, exposed=0) for c in right.collectives)
     )
     timed = [dataclasses.replace(program(MESHES[0], SIZES[0]), ran=False, timeline=t) for t in (hidden, hidden)]
     lines = ["expect_step_time(seen, at_most=336e-6)", 'expect_overlap(seen, "permute", work=0.0003352)']
@@ -131,7 +131,7 @@ def test_timing_calls_get_time_budgets_and_change_no_other_line() -> None:
     usual = [ring(mesh, dims) for mesh in MESHES for dims in SIZES]
     assert check_lines([*usual, *timed]) == check_lines(usual) + lines
     exposed = dataclasses.replace(
-        late, collectives=tuple(dataclasses.replace(c, hidden=0, exposed=c.each) for c in late.collectives)
+        late, collectives=tuple(dataclasses.replace(c, overlapped=0, exposed=c.each) for c in late.collectives)
     )
     assert check_lines([dataclasses.replace(timed[0], timeline=exposed)]) == ["expect_step_time(seen, at_most=299e-6)"]
     assert check_lines([dataclasses.replace(timed[0], timeline=None, untimed="no")]) == []

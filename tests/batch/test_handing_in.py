@@ -171,6 +171,9 @@ def test_a_folder_that_may_be_a_students_is_no_folder_of_submissions(tmp_path: P
     assert folders_in(ann, places=two) == ([ann], {})
     assert folders_in(ann, places=two, known="ann") == ([], {ann: ["x", "y"]})
     assert folders_in(ann, places=two, known="ann", roster="y") == ([ann], {})
+    (tmp_path / "link").symlink_to(ann)
+    assert folders_in(tmp_path / "link", ann, places=two) == ([ann], {}), "one folder in two forms"
+    assert folders_in(ann, tmp_path / "link", places=two) == ([tmp_path / "link"], {})
     aside = [Case("y", "", (ann / "y", ann / "y.zip"))]
     assert class_folders([ann], one, aside, lambda _: False, lambda _: False) == ([ann], {})
     (ann / STATED).touch()
