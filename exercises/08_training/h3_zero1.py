@@ -71,7 +71,7 @@ def zero1_step(params, opt, x, y, *, mesh):
 
 
 # Question zero1_held [GB]
-# A model has an embedding of 256000 × 3072 and 10 layers of 12 · 3072² parameters each. It trains
+# A model has an embedding of 250000 × 3072 and 10 layers of 12 · 3072² parameters each. It trains
 # with ZeRO-1 on 8 chips. How much memory do weights and moments take on each chip?
 #
 # Answer in GB (a bare number), or with a unit.

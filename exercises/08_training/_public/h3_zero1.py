@@ -95,7 +95,7 @@ def zero1_step(params, opt, x, y, *, mesh):
 @exercise.number(
     points=1,
     unit="GB",
-    params={"V": [128_000, 160_000, 256_000], "D": [2048, 3072], "L": [10, 12, 14], "N": [8, 16]},
+    params={"V": [120_000, 190_000, 250_000], "D": [2048, 3072], "L": [10, 12, 14], "N": [8, 16]},
     model="Weights are bfloat16, and each chip holds all weights. The two moments are float32 and cut over the chips. Gradients and activations do not count. 1 GB is 10^9 bytes",
     hints=[
         "Which of the arrays does ZeRO-1 cut?",

@@ -95,7 +95,7 @@ layer = exercise.call(mlp_2d, a=normal("B", "D", spec=P("x", "y")), w_in=normal(
     points=1.5,
     columns={"x": "MB", "y": "MB"},
     params={
-        "B": [10240, 28672], "D": [4096, 6144], "F": [16384, 36864], "X": [4, 8, 16], "Y": [2, 4, 8],
+        "B": [10240, 28672], "D": [4096, 6144], "F": [18432, 36864], "X": [4, 8, 16], "Y": [2, 4, 8],
     },
     where=lambda B, D, F, X, Y: X != Y,
     model="Rings are one-way. A collective over N chips takes N - 1 hops, and each hop sends 1/N of the gathered or scattered array. 1 MB is 10^6 bytes",

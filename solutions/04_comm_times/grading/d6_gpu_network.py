@@ -479,6 +479,12 @@ def node_gather_over_card(chip, I, J):
 
 
 @exercise.misconception(of=nodes_gather_time)
+def nodes_gather_twice(**params):
+    """Your answer is twice the right one. A bfloat16 has 2 bytes, and an all-gather sends each part once, not twice like an all-reduce."""
+    return 2 * nodes_gather_time(**params)
+
+
+@exercise.misconception(of=nodes_gather_time)
 def nodes_gather_large_only(**params):
     """You left out the all-gather over 2 nodes. The question asks for both jobs together."""
     return max(levels(**params)[1])

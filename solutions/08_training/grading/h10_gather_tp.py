@@ -308,6 +308,12 @@ def slicing_costs_whole(chip, B, D, L, N):
 
 
 @exercise.misconception(of=slicing_costs)
+def slicing_costs_of_other_shards(chip, B, D, L, N):
+    """You multiplied by (N - 1)/N. In this question's model a reduce-scatter takes V / W."""
+    return (L - 1) * reduce_scatter_time(2 * B * D, N, chip) * (N - 1) / N
+
+
+@exercise.misconception(of=slicing_costs)
 def slicing_costs_of_one_layer(chip, B, D, L, N):
     """You counted the loss of one layer. All layers except the first lose time. The first layer loses none, because every device needs all of dx."""
     return reduce_scatter_time(2 * B * D, N, chip)

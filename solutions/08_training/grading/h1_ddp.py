@@ -667,6 +667,24 @@ def loss_of_padding_too(A, B, a, b):
 
 
 @exercise.misconception(of=ddp_loss)
+def loss_means_added(A, B, a, b):
+    """You added the two means. The loss is one mean over all real tokens."""
+    return a + b
+
+
+@exercise.misconception(of=ddp_loss)
+def loss_divided_twice(A, B, a, b):
+    """You divided by the number of devices as well. The sum over both devices, divided by the number of real tokens, is already the mean."""
+    return (A * a + B * b) / (A + B) / 2
+
+
+@exercise.misconception(of=ddp_loss)
+def loss_of_one_devices_rows(A, B, a, b):
+    """You divided by the 512 tokens of one device. Divide by the number of real tokens on both devices."""
+    return (A * a + B * b) / 512
+
+
+@exercise.misconception(of=ddp_loss)
 def loss_weighted_the_other_way(A, B, a, b):
     """You weighted each mean by the other device's number of tokens. Weight it by the number of real tokens on its own device."""
     return (B * a + A * b) / (A + B)

@@ -579,6 +579,12 @@ def held_with_one_moment(V, D, L, N):
 
 
 @exercise.misconception(of=zero1_held)
+def held_with_float32_weights(V, D, L, N):
+    """You counted four bytes for each weight. The weights are bfloat16, two bytes each."""
+    return 4 * parameters(V, D, L) + 8 * parameters(V, D, L) / N
+
+
+@exercise.misconception(of=zero1_held)
 def held_in_gib(V, D, L, N):
     """You counted in GiB, 2^30 bytes. 1 GB is 10^9 bytes."""
     return zero1_held.fn(V, D, L, N) * 1e9 / 2**30

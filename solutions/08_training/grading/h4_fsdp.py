@@ -722,6 +722,13 @@ def all_rows_on_each_chip(**draw):
 
 
 @exercise.misconception(of=fsdp_forward_times)
+def rows_swapped(**draw):
+    """You swapped the rows of the answer. In row "waiting" each gather waits for a matmul, so its times are the longer ones."""
+    times = fsdp_forward_times(**draw)
+    return {"waiting": times["ahead"], "ahead": times["waiting"]}
+
+
+@exercise.misconception(of=fsdp_forward_times)
 def gathers_one_way(**draw):
     """You used one direction of the link. On a ring data flows both ways."""
     return forward_times(**draw, ways=1)

@@ -741,10 +741,34 @@ def block_bytes_of_own_rows(S, D, N):
     return 5 * 2 * S * D / N
 
 
+@exercise.misconception(of=block_bytes)
+def block_bytes_of_whole_arrays(S, D, N):
+    """You counted the whole array for each collective. A device sends (N - 1)/N of it."""
+    return 5 * 2 * S * D
+
+
+@exercise.misconception(of=block_bytes)
+def block_bytes_of_six(S, D, N):
+    """You counted six collectives. The forward pass has one gather and one reduce-scatter, and the backward pass has two gathers and one reduce-scatter."""
+    return 6 * 2 * S * D * (N - 1) / N
+
+
 @exercise.misconception(of=kept_bytes)
 def kept_bytes_whole(S, D, F, L, N):
     """You kept all of x, or the gathered rows. A device keeps only its own rows of x, and gathers again."""
     return 2 * L * S * (D + F / N)
+
+
+@exercise.misconception(of=kept_bytes)
+def kept_bytes_of_whole_hidden(S, D, F, L, N):
+    """You kept all columns of `hidden`. A device computes only its own F/N columns of `hidden`."""
+    return 2 * L * S * (D / N + F)
+
+
+@exercise.misconception(of=kept_bytes)
+def kept_bytes_of_float32(S, D, F, L, N):
+    """You counted four bytes for each number. A bfloat16 has two bytes."""
+    return 4 * L * S * (D + F) / N
 
 
 @exercise.misconception(of=kept_bytes)

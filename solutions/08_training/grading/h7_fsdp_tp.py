@@ -466,6 +466,19 @@ def bytes_divided_by_talking_axis(B, D, F, X, Y):
 
 
 @exercise.misconception(of=mlp_2d_bytes)
+def bytes_without_the_own_part(B, D, F, X, Y):
+    """You counted the whole gathered or scattered array. On N chips a chip sends (N - 1)/N of the array."""
+    return {"x": 2 * 2 * D * F / Y, "y": 2 * 2 * B * D / X}
+
+
+@exercise.misconception(of=mlp_2d_bytes)
+def bytes_in_swapped_columns(**draw):
+    """You swapped the columns of the answer. Chips along x gather weights, and chips along y exchange activations."""
+    right = mlp_2d_bytes(**draw)
+    return {"x": right["y"], "y": right["x"]}
+
+
+@exercise.misconception(of=mlp_2d_bytes)
 def bytes_of_float32(**draw):
     """You counted four bytes for a number. A bfloat16 has two bytes."""
     return {axis: 2 * sent for axis, sent in mlp_2d_bytes(**draw).items()}

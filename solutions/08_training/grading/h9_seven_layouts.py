@@ -556,6 +556,12 @@ def mixed_large_alone(chip, B, L, E, X, Y):
 
 
 @exercise.misconception(of=mixed_layer_time)
+def mixed_small_alone(chip, B, L, E, X, Y):
+    """Your answer is the time of the small batch. The question asks how much longer the large batch takes."""
+    return all_gather_time(2 * E * E / Y, X, chip)
+
+
+@exercise.misconception(of=mixed_layer_time)
 def mixed_all_overlapped(**draw):
     """You overlapped the reduce-scatter as well. A whole reduce-scatter waits for its matmul, and the next matmul waits for the reduce-scatter: add both times."""
     return mixed(max, **draw)
