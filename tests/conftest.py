@@ -47,8 +47,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """For ``--dist loadgroup``, keep a file's tests together, because they share workers, and put slow files first.
+    """For ``--dist loadgroup``, keep a file's tests together, because they share workers, and put slow groups first.
 
+    A long group at the end would keep one process busy while the others wait.
     Tests of wings, and tests in a sandbox that is not the best one of this machine, count as slow.
     """
     for item in items:
@@ -56,7 +57,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if not item.get_closest_marker("slow") or shares_a_fixture(item):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    order = ("slow", "xdist_group")
+    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in order])
 
 
 def runs_in_a_further_sandbox(item: pytest.Item) -> bool:

@@ -42,15 +42,16 @@ def isolation() -> str:
     return "auto"
 
 
-def command(out: Path, jobs: int) -> list[str]:
-    words = ["grade", str(EXAMPLES), str(OTHERS), "--out", str(out), "-j", str(jobs), "--isolation", isolation()]
+def command(out: Path, jobs: int, examples: Path = EXAMPLES) -> list[str]:
+    words = ["grade", str(examples), "--out", str(out), "-j", str(jobs), "--isolation", isolation(), "--json"]
     return [sys.executable, "-m", "grader.cli", *words]
 
 
-def grade(out: Path, jobs: int) -> Path:
-    done = subprocess.run(command(out, jobs), cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
+def grade(out: Path, jobs: int, examples: Path = EXAMPLES) -> subprocess.CompletedProcess[str]:
+    run = command(out, jobs, examples)
+    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    return out
+    return done
 
 
 def read_report(out: Path, student: str) -> dict[str, Any]:
@@ -58,9 +59,14 @@ def read_report(out: Path, student: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Grade all examples, two at a time."""
-    return grade(tmp_path_factory.mktemp("graded") / "out", jobs=2)
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("graded")
+
+
+@pytest.fixture(scope="session")
+def demo(outputs: Path) -> subprocess.CompletedProcess[str]:
+    """Grade the class of ``make demo``, two submissions at a time, and return what the command printed."""
+    return grade(outputs / "demo", jobs=2)
 
 
 def differences(report: dict[str, Any], expected: dict[str, Any]) -> Iterator[str]:
@@ -98,26 +104,25 @@ def test_there_is_an_example_for_every_expectation() -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_shows_a_class(tmp_path: Path) -> None:
+def test_the_demo_shows_a_class(demo: subprocess.CompletedProcess[str]) -> None:
     """The class page of ``make demo`` has one assignment. All students submitted it, and their scores vary."""
-    words = ["grade", str(EXAMPLES), "--out", str(tmp_path), "-j", "2", "--isolation", isolation(), "--json"]
-    run = [sys.executable, "-m", "grader.cli", *words]
-    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
-    assert done.returncode == 0, done.stderr
     assert (
         "note: graded modules: 03_matmuls (handed in by 20 of 20 students); to grade other modules, use --only MODULE"
-        in done.stderr
+        in demo.stderr
     )
-    assert "warning: the seed in" in done.stderr
-    summary = json.loads(done.stdout)
+    assert "warning: the seed in" in demo.stderr
+    summary = json.loads(demo.stdout)
     assert [(a["module"], a["handed_in"]) for a in summary["assignments"]] == [("03_matmuls", 20)]
     assert summary["maximum"] == 100 and 60 < summary["mean"] < 90 and summary["minimum"] > 0
     assert summary["attention"] == []
 
 
 @pytest.mark.slow
-def test_every_example_gets_its_expected_points_and_reasons(graded: Path) -> None:
-    reports = {student: read_report(graded, student) for student in EXPECTED}
+@pytest.mark.usefixtures("demo")
+def test_every_example_gets_its_expected_points_and_reasons(outputs: Path) -> None:
+    grade(outputs / "others", jobs=2, examples=OTHERS)
+    folders = {EXAMPLES: outputs / "demo", OTHERS: outputs / "others"}
+    reports = {student: read_report(folders[place(student).parent], student) for student in EXPECTED}
     results = [r for report in reports.values() for e in report["exercises"] for r in e["results"]]
     assert [r for r in results if r["status"] == "broken"] == []
     assert {report["pending"] for report in reports.values()} == {0}
@@ -126,11 +131,12 @@ def test_every_example_gets_its_expected_points_and_reasons(graded: Path) -> Non
 
 
 @pytest.mark.slow
-def test_reports_do_not_depend_on_how_they_were_made(graded: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("demo")
+def test_reports_do_not_depend_on_how_they_were_made(outputs: Path, tmp_path: Path) -> None:
     """A run with one job that continues a killed run writes files that are equal to those of a run with two jobs."""
-    killed = tmp_path / "killed"
+    graded, killed = outputs / "demo", tmp_path / "killed"
     made = killed_after_the_first_save(killed)
-    assert 0 < len(made) < len(EXPECTED) and not list((killed / "reports").iterdir())
+    assert 0 < len(made) < len(list(EXAMPLES.iterdir())) and not list((killed / "reports").iterdir())
     shutil.copytree(killed, tmp_path / "marked")
     for student in made:
         mark(tmp_path / "marked", student)

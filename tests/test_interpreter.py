@@ -246,6 +246,8 @@ def test_facts_hold_of_very_many_drawn_programs(body: Step, seed: int) -> None:
 # -- programs of the course --------------------------------------------------------------------
 
 ROOT = Path(__file__).parents[1]
+BY_HAND = {"e3_ring_all_reduce", "e5_ring_all_to_all"}  # Their long loops take the interpreter a minute.
+PATHS = sorted(ROOT.glob("solutions/0[1-5]_*/*.py"))
 
 
 def module_of(task: Task, fn: Callable, call: Call, sizes: Mapping[str, int], dims: Mapping[str, int]) -> tuple:
@@ -271,7 +273,11 @@ def module_of(task: Task, fn: Callable, call: Call, sizes: Mapping[str, int], di
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", sorted(ROOT.glob("solutions/0[1-5]_*/*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=[pytest.mark.by_hand] if p.stem in BY_HAND else []) for p in PATHS],
+    ids=lambda path: path.stem,
+)
 def test_facts_hold_of_references_and_misconceptions(path: Path) -> None:
     """Each program runs on the first mesh of the first check of its task.
 
@@ -312,7 +318,7 @@ def assert_facts_hold(call: Call, fn: Callable, what: str) -> None:
 
 @pytest.mark.slow
 def test_facts_hold_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The facts are right for each program of every third example submission that the interpreter supports."""
+    """The facts are right for each program of every sixth example submission that the interpreter supports."""
     programs: list[tuple[Any, bytes]] = []
     own = Runner.run_or_try_again
 
@@ -325,7 +331,7 @@ def test_facts_hold_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     course = load_course(ROOT / "course.yaml")
     examples = sorted(p for where in ("submissions", "other_modules") for p in (ROOT / "examples" / where).iterdir())
     with Grader(course, next(t for t in TIERS if not available(t))) as grader:
-        for folder in examples[::3]:
+        for folder in examples[::6]:
             work = read(folder, folder.name, course.module_of)
             grader.grade(work, list(work.sources))
     counted = 0
@@ -340,4 +346,4 @@ def test_facts_hold_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
             continue
         counted += 1
         assert outside(facts.read(module, ask.mesh, set()), counts) == [], f"{ask.exercise} {ask.task} {ask.mesh}"
-    assert counted > 12, f"{counted} of {len(programs)}"
+    assert counted > 6, f"{counted} of {len(programs)}"

@@ -19,9 +19,11 @@ from tests.test_site import built
 MODES: dict[Literal["light", "dark"], str] = {"light": "default", "dark": "slate"}
 """The site's name for each mode."""
 JUDGED: dict[str, int] = {"light": 1280, "dark": 400}
-"""The width at which axe-core judges each mode.
+"""The width at which axe-core judges each mode. Colours do not depend on the width."""
+IN_DARK = ("modules/", "index.html", "404.html", "explain.html", "checks.html")
+"""Beginnings of the pages that the test opens in dark mode: all pictures, and each style of page.
 
-Colours do not depend on the width, and the layout does not depend on the mode.
+The layout does not depend on the mode.
 """
 ONLY_VIOLATIONS = {"resultTypes": ["violations"]}  # axe-core then spends no time on a list of elements that passed
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
@@ -65,7 +67,7 @@ def test_everyone_can_use_every_page(tmp_path: Path) -> None:
         for mode, scheme in MODES.items():
             page = browser.new_page(color_scheme=mode)
             page.set_default_timeout(120_000)
-            for name in names:
+            for name in names if mode == "light" else [n for n in names if n.startswith(IN_DARK)]:
                 page.goto(f"{address}/{name}")
                 expect(page.locator("body")).to_have_attribute("data-md-color-scheme", scheme, timeout=120_000)
                 for width in (400, 1280):

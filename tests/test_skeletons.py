@@ -14,7 +14,7 @@ from tests import skeletons, texts
 from tests.disguises import BITS_TEXT, PAIRS_TEXT, disguises
 from tests.faking import BRANCHES, Shown, fakes, shown
 
-TRIES = 4
+TRIES = 3
 TIMED = "f1"
 
 
