@@ -35,6 +35,7 @@ def test_wrong_programs_get_the_hint_of_their_mistake_and_no_other(grader: Grade
 
 
 @pytest.mark.slow
+@pytest.mark.by_hand
 def test_a_mean_of_means_gets_its_hint_in_every_form(grader: Grader) -> None:
     """Each program uses a different mask, so the programs have different results."""
     cases = [c for c in written(grader.course, ["h1_ddp"]) if "means" in c.name or c.name == "guarded_and_right"]

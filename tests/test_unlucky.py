@@ -695,6 +695,7 @@ def f(a, *, mesh):
 
 
 @pytest.mark.slow
+@pytest.mark.by_hand
 @pytest.mark.parametrize("tier", WORKING[1:2])
 def test_the_examples_keep_their_verdicts_in_a_second_tier(tmp_path: Path, tier: str) -> None:
     """``test_examples`` grades all examples in the best tier. This test grades six examples in the second-best tier."""

@@ -130,7 +130,7 @@ def test_any_number_of_workers_writes_what_one_machine_writes(
         until(lambda: not there.held())  # wait until no worker holds the course; a worker may still be deleting it
 
 
-@pytest.mark.parametrize("what", ["killed", "hangs"])
+@pytest.mark.parametrize("what", ["killed", pytest.param("hangs", marks=pytest.mark.by_hand)])
 def test_a_worker_that_is_killed_or_hangs_in_the_middle_loses_nothing(
     what: str, here: Path, there: Machines, alone: Mapping[str, object], workers: Callable
 ) -> None:
