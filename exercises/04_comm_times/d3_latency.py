@@ -59,7 +59,7 @@ def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
     """Return the time of an all-gather, and what sets it.
 
     Args:
-        bytes: V, the bytes of the full array over these axes.
+        bytes: V, the bytes of the array after the gather over these axes.
         sizes: tuple of the sizes of these axes, each at least 2.
         wraps: True when all these axes are rings, False when all are lines.
         one_way_bandwidth: W1, bytes/s of one link in one direction. hop_time: seconds per hop.

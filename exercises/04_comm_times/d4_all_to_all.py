@@ -51,7 +51,7 @@ def exchange_time(bytes, sizes, network, one_way_bandwidth):
     """Return the seconds of an all-to-all, bandwidth only, from the chunks on the busiest wire.
 
     Args:
-        bytes: V, the bytes of the full array over these chips.
+        bytes: V, the bytes of the array that these chips hold together.
         sizes: tuple of the sizes of the axes; behind a switch, one number.
         network: "ring" (both ways), "one_way_ring", "line" or "switch".
         one_way_bandwidth: W1, bytes/s of one wire in one direction.
@@ -86,7 +86,7 @@ line_exchange_time = None  # TODO: your answer
 
 
 # Question switch_exchange_time [us]
-# 18 GB200 NVL72 GPUs of one node change `A`, bfloat16[6912, 9216], from `A[I_X, J]` to `A[I,
+# 18 GPUs of one GB200 NVL72 node change `A`, bfloat16[6912, 9216], from `A[I_X, J]` to `A[I,
 # J_X]` with an all-to-all. How long does the all-to-all take?
 #
 # Answer in us (a bare number), or with a unit.

@@ -1,7 +1,7 @@
 """# D5 When does communication stop being overlapped?
 
-Arithmetic and communication of a training step overlap, so a step takes the longer of both times. At equal times
-communication is fully overlapped. The layer is `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
+Arithmetic and communication of a training step overlap, so a step takes the longer of both times. The layer is
+`In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16.
 
 ```
              y=0            y=1         FSDP moves weights along x:
@@ -29,18 +29,18 @@ longer than arithmetic.
 | the forward pass with FSDP, with tensor parallelism, and with both | the table; 0 along an axis of one chip |
 | the backward pass with FSDP, with tensor parallelism, and with both | the table |
 | plain data parallelism, with and without tensor parallelism | the table, row DP |
-| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F/(Y·MX), B/(X·MY)): the forward times of weights (FSDP) and activations, without 4·D/W; X, Y, N are powers of two, X·Y=N; no test has two best splits |
+| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F/(Y·MX), B/(X·MY)), the forward times of weights (FSDP) and activations divided by 4·D/W; X, Y, N are powers of two, X·Y=N; no test has two best splits |
 
 **Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch),
 y (cuts F). N = X·Y. MX, MY (M): number of torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way
 bandwidth of a link (`bandwidth`). V: bytes gathered. α = C/W.
 
-**Bounds** for full overlap. FSDP alone: B/X > α/MX. Tensor parallelism (TP) alone: Y < MY·F/α. FSDP with TP, each on
-its own axes: B/N > α²/(MX·MY·F) at the best X, which is √(B·N·MX/(F·MY)). DP between slices needs more than C/W_dcn
+**Bounds** for full overlap. FSDP alone: B/X ≥ α/MX. Tensor parallelism (TP) alone: Y ≤ MY·F/α. FSDP with TP, each on
+its own axes: B/N ≥ α²/(MX·MY·F) at the best X, which is √(B·N·MX/(F·MY)). DP between slices needs at least C/W_dcn
 tokens per slice (W_dcn: data-centre bandwidth per chip).
 
-**Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone needs 2550 tokens per chip on one axis, 850 on three
-axes. TP alone needs Y < 12.9. FSDP on two axes with TP on one needs 99 tokens per chip.
+**Small case** (ideal). v5p: α = 2550, F = 32768. FSDP alone needs 2550 tokens per chip on one axis, 850 on three axes.
+TP alone needs Y ≤ 12.9. FSDP on two axes with TP on one needs 99 tokens per chip.
 
 Check your work: shardlings check d5_parallelism_bounds
 Notes on all exercises of this module: see README.md, or run shardlings show 04_comm_times
@@ -141,10 +141,10 @@ dcn_least_batch = None  # TODO: your answer
 
 # ## Going further
 #
-# **Where the table comes from.** A matmul has 2 FLOPs a term, and the layer has two matmuls. The backward pass has twice
-# the arithmetic: gradients of inputs *and* weights. FSDP gathers both weights in the forward pass. In the backward pass
-# it gathers them again and reduce-scatters gradients. DP all-reduces gradients. Tensor parallelism all-gathers
-# activations before the layer and reduce-scatters them after it.
+# **Where the table comes from.** A matmul takes 2 FLOPs per multiply-add, and the layer has two matmuls. The backward
+# pass has twice the arithmetic: gradients of inputs *and* weights. FSDP gathers both weights in the forward pass. In the
+# backward pass it gathers them again and reduce-scatters gradients. DP all-reduces gradients. Tensor parallelism
+# all-gathers activations before the layer and reduce-scatters them after it.
 #
 # **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training". An earlier edition adds the
 # times of the two communications, so it asks for four times the batch.

@@ -29,7 +29,7 @@ nodes and between nodes, work at the same time. So the slower level sets the tim
 
 | check | one node | M nodes | small case |
 |---|---|---|---|
-| gathers and reductions inside one node and over 2 to 32 nodes | V·(N−1)/(N·Wg) | V · max((d−1)/(d·Wg), (M−1)/(M·Wn)) | 65 µs, 81 µs |
+| gathers and reductions inside one node and over 2 to 32 nodes, except all-reduces | V·(N−1)/(N·Wg) | V · max((d−1)/(d·Wg), (M−1)/(M·Wn)) | 65 µs, 81 µs |
 | all-reduces | twice a gather's time | twice a gather's time | 130 µs |
 | all-reduces over nodes whose switches add (SHARP) | V / Wg | V / min(Wg, Wn) | 75 µs |
 | all-to-alls, dense and ragged, in one node and over many nodes | V·(N−1)/(N²·Wg) | V·(M−1)/(M²·Wn) | 8.2 µs |
@@ -37,8 +37,9 @@ nodes and between nodes, work at the same time. So the slower level sets the tim
 A *ragged* all-to-all sends each row to at most k parts: GPUs in one node, or nodes if there are several. Multiply the
 time of the dense all-to-all by min(k / parts, 1). There are N parts in one node, and M parts over many nodes.
 
-**Symbols.** V: bytes of the full array. N: GPUs in the collective. M: nodes. d: GPUs of a node. Wg, Wn: egress bandwidth,
-one-way, of a GPU and of a node. In the questions C is the FLOP/s of a GPU, and E is the number of experts.
+**Symbols.** V: bytes of the full array. N: GPUs in the collective. M: nodes. d: GPUs of a node. Wg, Wn: egress
+bandwidth, one-way, of a GPU and of a node. In the questions B, D and F are as in D5, C is the FLOP/s of a GPU, E is the
+number of experts, and k is the number of experts of a token.
 
 **Small case** (ideal times). H100 GPUs gather bfloat16[1024, 16384], 33.6 MB. Inside one node the all-gather takes 7/8
 · 33.6 MB / 450 GB/s = 65 µs. Over 32 nodes it takes max(65 µs, 31/32 · 33.6 MB / 400 GB/s) = 81 µs.

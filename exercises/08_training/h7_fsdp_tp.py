@@ -4,7 +4,7 @@ Axis x cuts the batch, and each chip along x keeps 1/X of each weight (FSDP). Ax
 parallelism). Weights travel along x and activations along y, so they use different links.
 
 ```
-                    along x, the rows of the mesh      along y, the columns
+                    along x (weights)                  along y (activations)
    A[B_X, D_Y]                                         gather D:  A[B_X, D]
    W_in[D_X, F_Y]   gather D:  W_in[D, F_Y]
                     A[B_X, D] · W_in[D, F_Y] = H[B_X, F_Y]
@@ -13,8 +13,8 @@ parallelism). Weights travel along x and activations along y, so they use differ
    Out[B_X, D_Y]                                       sum, and scatter D
 ```
 
-Axis x cuts both weights in *D*, so a gather over x never joins parts of F. Each column of the mesh keeps its part of F.
-One sum over y completes the result.
+Axis x cuts both weights in *D*, so a gather over x never joins parts of F. Chips with the same y keep the same part of
+F. One sum over y completes the result.
 
 **Write** `mlp_2d(a, w_in, w_out, *, mesh)` = tanh(A · W_in) · W_out, with `jax.shard_map`. The grader takes
 gradients with `jax.grad`.

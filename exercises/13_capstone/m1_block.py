@@ -90,8 +90,8 @@ def block(params, x, *, mesh):
 # Question block_times [matmuls, rows, keys, gradients]
 # A block has four parts. `matmuls`: a chip's matmuls. `rows`: the all-reduces over tp. `keys`: K
 # and V, each gathered once over sp, and the reduce-scatters of their gradients. `gradients`: the
-# parameters' gradients over dp and sp. How long does each part take on v5p with dp=8, sp=4, tp=4,
-# b=1, T=65536, D=8192, in the forward and backward pass together?
+# all-reduce of the parameters' gradients over dp and sp. How long does each part take on v5p with
+# dp=8, sp=4, tp=4, b=1, T=65536, D=8192, in the forward and backward pass together?
 #
 # Answer with {"matmuls": ..., "rows": ..., "keys": ..., "gradients": ...}. Give bare numbers
 # (matmuls in ms, rows in ms, keys in ms, gradients in ms), or numbers with units.

@@ -37,9 +37,9 @@ hops but smaller shards.
 These rules are *exact*. On a ring the *book* (*How To Scale Your Model*) drops the factor (N − 1)/N: its times are V/W,
 and 2·V/W for an all-reduce. Each question says which rule it uses. All times are ideal: they count bandwidth only.
 
-**Symbols.** V: bytes of the array that the chips of this axis hold together, not of a shard. If y cuts `A[I_X, J_Y]`
-too, a gather over x has V = (bytes of A) / Y. N: chips along the axis. W1: one-way bandwidth of a link. W = 2·W1:
-both-way bandwidth. `{U_X}`: partial sums over x.
+**Symbols.** V: bytes of the array that the chips of this axis hold together, not of a shard. If an axis y of Y chips
+cuts `A[I_X, J_Y]` too, a gather over x has V = (bytes of A) / Y. N: chips along the axis. W1: one-way bandwidth of a
+link. W = 2·W1: both-way bandwidth. `{U_X}`: partial sums over x.
 
 **Small case.** `bfloat16[1536_X, 4096]` has V = 2 · 1536 · 4096 = 12.6 MB. A ring of 4 v4p chips has W = 9.0e10
 bytes/s. The book's V/W is 140 µs, and the exact rule gives 3/4 of this time, 105 µs. A line of 4 v5e chips has W1 =

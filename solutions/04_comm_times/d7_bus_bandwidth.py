@@ -44,8 +44,8 @@ reduce-scatter S = 1678 MB in 4.18 ms and keep 419 MB each: algbw = 401 GB/s, bu
 
 ## Going further
 
-**The least that a rank sends** is the factor times S. In a broadcast the root sends S bytes. In a reduce along a chain
-each rank but the root sends S bytes.
+**Bytes to send.** A rank must send at least the factor times S bytes. In a broadcast the root sends S bytes. In a
+reduce along a chain each rank but the root sends S bytes.
 
 **A puzzle from a lecture.** On 4 GPUs a benchmark prints a bus bandwidth of 277 GiB/s for an all-reduce of 100·2²⁰
 float32 numbers, and 70 GiB/s for a reduce-scatter. Four times as many bytes go *into* the reduce-scatter as into the

@@ -27,7 +27,7 @@ row. The loss is the **mean** of these B sums. The grader takes gradients with `
 | loss, gradient | equal to the loss and gradient of the whole batch; gradients cut as `ws` | |
 | forward pass | one all-gather per layer, of that layer only | 6 · 4800 bytes |
 | backward pass | per layer at most one all-gather, exactly one reduce-scatter | 12 · 4800 bytes |
-| memory | on dp=8: besides its own parts and activations, a device holds at most two gathered layers and one whole gradient; forward and backward pass send no more than in the rows above | |
+| memory | on dp=8: besides its own parts and activations, a device holds at most two gathered layers and one layer's whole gradient; forward and backward pass send no more than the two rows above allow | |
 | order | forward pass: no gather waits for a matmul, so gather l + 1 can overlap matmul l | |
 
 Allowed: `lax.scan`, `jax.checkpoint`, `jax.custom_vjp`, keeping activations, and all-reduces of single numbers.
@@ -66,10 +66,11 @@ In v5e's own profile all-gathers also run beside the core.
 **Gathering again.** `jax.checkpoint` drops the values that its function computed. The backward pass repeats the gathers
 and computes these values again, but only when the cotangent is ready. To gather ahead in the backward pass too, write a
 `jax.custom_vjp`. A compiler merges two equal gathers and then keeps the layer. So the backward rule ties the second
-gather to the cotangent: `w, g = jax.lax.optimization_barrier((w, g))`.
+gather to the cotangent g that the rule receives: `w, g = jax.lax.optimization_barrier((w, g))`.
 
-**Loops.** `lax.scan` is right as well: its gathers wait for no matmul. But the TPU compiler (libtpu 0.0.42.1) finishes
-a round of a loop before it starts the next round. A gather in the loop then overlaps no matmul of the previous round.
+**Loops.** `lax.scan` is right as well: its gathers wait for no matmul. But a program of the TPU compiler (libtpu
+0.0.42.1) finishes a round of a loop before it starts the next round. A gather in the loop then overlaps no matmul of
+the previous round.
 
 **Read on.** Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, stage 3.
 """
@@ -146,7 +147,7 @@ step = exercise.call(
 def fsdp_forward_times(chip, L, D, X, small, large):
     """A forward pass goes through {{ L }} layers of bfloat16[{{ D }}, {{ D }}], cut over {{ X }} {{ chip }} chips. In row "waiting" of the answer each gather
     waits for the matmul before it. In row "ahead" a chip gathers the next layer during a matmul. How long does the forward pass take
-    with a batch of {{ small }} rows in all, and with {{ large }} rows?"""
+    with a batch of {{ small }} rows in all (`small`), and with {{ large }} rows (`large`)?"""
     gather = all_gather_time(2 * D * D, X, chip)
     times = {"waiting": {}, "ahead": {}}
     for name, rows in (("small", small), ("large", large)):

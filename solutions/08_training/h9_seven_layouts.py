@@ -1,7 +1,7 @@
 """# H9 Seven layouts of a layer, and which operations overlap
 
-In a deep stack, each layer computes C[B, E] = A[B, E] · W[E, E]. C has the layout of A, and is the next layer's A.
-There are seven layouts, `scheme` 1 to 7:
+In a deep stack, each layer computes C[B, E] = A[B, E] · W[E, E]. C has the layout of A, and is the next layer's A. The
+layouts, `scheme` 1 to 7:
 
 | | A[B, E] | W[E, E] | name | sent in each layer |
 |--|---|---|---|---|
@@ -25,7 +25,7 @@ A collective can overlap a matmul if neither needs the other's result:
 A collective's *own* matmul is its layer's matmul. If a collective of A or C is
 cut into hops, the hops overlap its own matmul (exercises F1, F2). Hops of W still overlap other layers' matmuls.
 
-**Write** two functions. Docstrings list arguments.
+**Write** two functions.
 
 | | returns |
 |---|---|
@@ -39,7 +39,7 @@ cut into hops, the hops overlap its own matmul (exercises F1, F2). Hops of W sti
 | `stack`: value | the result, laid out as A |
 | `stack`: what is sent | (X−1)/X or (Y−1)/Y of the arrays under *sent in each layer*, nothing else |
 | | no matmul runs twice; in schemes 2, 3 and 7 no gather of W waits for a matmul |
-| `overlaps_with` | the right list, also for other axis names and layouts 1 to 3 combined with 5 or 6 |
+| `overlaps_with` | the right list, also for other axis names, and for layouts 1 to 3 on one axis, 5 or 6 on another |
 
 Allowed: permutes in place of a collective.
 
@@ -148,8 +148,9 @@ def overlaps_with(act, weight, hops):
     """Return the collectives of one layer, in their order, each with the matmuls that can run beside it.
 
     Args:
-        act, weight: layouts of A (and C) and of W: pairs of an axis's name or None, such as (None, "x"). The axis that
-            cuts the batch may cut either dimension of W. At most one other axis cuts A or W, as in one of the layouts 4 to 7.
+        act, weight: layouts of A (and C) and of W. A layout is a pair such as (None, "x"): each entry is an axis's name
+            or None. The axis that cuts the batch may cut either dimension of W. At most one other axis cuts A or W,
+            as in one of the layouts 4 to 7.
         hops: True: each collective is cut into hops; False: it is whole.
     Returns: a list of (kind, array, axis, place): kind "all_gather" or "reduce_scatter"; array "W", "A" or "C"; place
         "other layers", "own matmul" or "nothing". "own matmul" means the collective's own matmul. W comes first; [] if

@@ -155,7 +155,7 @@ BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis a
 )
 def block_times(chip, dp, sp, tp, b, T, D):
     """A block has four parts. `matmuls`: a chip's matmuls. `rows`: the all-reduces over tp. `keys`: K and V, each gathered once over sp, and
-    the reduce-scatters of their gradients. `gradients`: the parameters' gradients over dp and sp. How long does each part take on {{ chip }} with dp={{ dp }}, sp={{ sp }},
+    the reduce-scatters of their gradients. `gradients`: the all-reduce of the parameters' gradients over dp and sp. How long does each part take on {{ chip }} with dp={{ dp }}, sp={{ sp }},
     tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}, in the forward and backward pass together?"""
     return times_of(chip, dp, sp, tp, b, T, D)
 

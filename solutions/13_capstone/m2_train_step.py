@@ -1,7 +1,6 @@
 """# M2 A training step on three axes
 
-A training step takes the gradient of a loss through M1's block, clips it by its norm and updates the parameters. Loss
-and norm need sums over devices.
+A training step takes the gradient of a loss through M1's block, clips it by its norm and updates the parameters.
 
 ```
    x, y --> block --> loss --------> g ----> p − RATE·g·min(1, LIMIT/‖g‖)
@@ -35,7 +34,7 @@ clipping. New parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 | tp=4, dp=1 | the four rules above |
 | bfloat16 arguments | parameters, loss and norm as above, in the dtype of x |
 | sent | the forward and backward budgets of M1 together, and single numbers, all in the dtype of x |
-| work | the programs for real and small sizes have equal operations; at most the matmul FLOPs of four forward passes (necessary: three), also on sp=6 |
+| work | the programs for real ("Going further") and small sizes have equal operations; at most the matmul FLOPs of four forward passes (necessary: three), also on sp=6 |
 | memory | a device holds parameters, gradients, rows and at most three arrays of its scores, in the dtype of x |
 | time | v5p:2x2x2, profile *ideal*: at most the collectives' time plus twice the matmuls' time |
 
@@ -203,7 +202,7 @@ def step_times(chip, dp, sp, tp, short, long, D, in_time=overlapped):
     ],
 )
 def block_step(chip, dp, sp, tp, short, long, D):
-    """In a block, matmuls wait for rows, K and V, and rows, K and V wait for matmuls. K and V are gathered once. Only
+    """In a block, matmuls wait for the collectives of rows, K and V, and these collectives wait for matmuls. K and V are gathered once. Only
     the all-reduce of the parameters' gradients overlaps the matmuls of the backward pass. How long does a block take on
     {{ chip }}, forward and backward pass together, with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b=1, D={{ D }}? `short`:
     texts of T={{ short }}. `long`: texts of T={{ long }}."""

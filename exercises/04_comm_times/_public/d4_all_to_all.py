@@ -75,7 +75,7 @@ def exchange_time(bytes, sizes, network, one_way_bandwidth):
     """Return the seconds of an all-to-all, bandwidth only, from the chunks on the busiest wire.
 
     Args:
-        bytes: V, the bytes of the full array over these chips.
+        bytes: V, the bytes of the array that these chips hold together.
         sizes: tuple of the sizes of the axes; behind a switch, one number.
         network: "ring" (both ways), "one_way_ring", "line" or "switch".
         one_way_bandwidth: W1, bytes/s of one wire in one direction.
@@ -135,7 +135,7 @@ def line_exchange_time(chip, X, Y, I, J):
     ],
 )
 def switch_exchange_time(chip, N, I, J):
-    """{{ N }} {{ chip }} GPUs of one node change `A`, bfloat16[{{ I }}, {{ J }}], from `A[I_X, J]` to `A[I, J_X]` with an all-to-all.
+    """{{ N }} GPUs of one {{ chip }} node change `A`, bfloat16[{{ I }}, {{ J }}], from `A[I_X, J]` to `A[I, J_X]` with an all-to-all.
     How long does the all-to-all take?"""
     raise NotImplementedError()
 

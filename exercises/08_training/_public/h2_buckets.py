@@ -34,7 +34,7 @@ differentiates the sum of (h − y)² over all devices' rows.
 | `buckets`: size | at most `cap` bytes per bucket (a tensor above `cap` is alone); at most one bucket more than the fewest possible |
 | `bucketed_grads`: value | gradients over all rows, for float32 and bfloat16 inputs |
 | what is sent | one all-reduce per bucket, of that bucket's gradients; at most 2 (N−1)/N bytes for each byte of gradient |
-| overlap | on v5e:2x4, profile *ideal*: all buckets but the last overlap matmuls for at least 70% of the buckets' time |
+| overlap | on v5e:2x4, profile *ideal*: all buckets but the last overlap matmuls, for at least 70% of these buckets' time |
 | | a step takes at most 1.2 times as long as its matmuls and the last all-reduce together |
 
 Allowed: a smaller first bucket; any order within a bucket.
@@ -55,9 +55,9 @@ two terms are equal.
 If the backward pass takes a time T shorter than s/w, the first bucket starts after T/n. If T is much longer than s/w,
 only the last bucket is exposed.
 
-**In time.** The grader's clock computes the times of this picture for four layers in bfloat16, with 4096 rows on each
-device, the widths 4096, 5120, 4608, 6144 and 3072, and the plan [[3], [2, 1], [0]], on 2x4 v5e chips, which form a
-ring. It uses the profile *ideal*: every collective can run beside the core. In the picture `D` is a matmul, `k` is
+**In time.** The grader's clock computes the times of this picture for four layers in bfloat16 on 2x4 v5e chips, which
+form a ring. Each device has 4096 rows. The widths are 4096, 5120, 4608, 6144 and 3072, and the plan is [[3], [2, 1],
+[0]]. It uses the profile *ideal*: every collective can run beside the core. In the picture `D` is a matmul, `k` is
 other work of the core and `R` is an all-reduce; times are in us.
 
 ```

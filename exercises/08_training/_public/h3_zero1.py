@@ -15,7 +15,7 @@ gather the new weights. ZeRO-1 sends no more bytes than an all-reduce.
 ```
 
 **Write** `zero1_step(params, opt, x, y, *, mesh)`. The loss is the mean of `(tanh(x·a + c)·b − y)²` over all rows and
-columns. Let g be the gradient of all parameters together, and t = `opt` t + 1. Step t is
+columns. Let g be the gradient of all parameters together, and t = `opt["t"]` + 1. Step t is
 
     g ← g / max(1, ‖g‖)     m ← 0.9 m + 0.1 g     v ← 0.99 v + 0.01 g²
     u = m / (1 − 0.9^t) / (√(v / (1 − 0.99^t)) + 0.01)

@@ -23,7 +23,7 @@ and dropout only to its own rows.
 | scale, bias | float32[D] | whole |
 | `drop(x, seed, *, rate)`: x, result | float32[S/N, D] | rows over tp |
 
-`drop` sets a number to 0 with probability `rate` and divides the other numbers by 1 − `rate`.
+`drop` sets a number to 0 with probability `rate` and divides the others by 1 − `rate`.
 
 **What is checked**
 
@@ -32,10 +32,10 @@ and dropout only to its own rows.
 | `train`: y and gradients | those of one device | |
 | `train`: what is sent | per layer: at most 3 all-gathers and 2 reduce-scatters of [S, D] | 81,000 bytes |
 | | per layer all-reduces of 2·D numbers | 1080 bytes |
-| `train`: work | on tp=8: a device normalizes only its own rows; at most one matmul of a layer runs twice; no more is sent than the rows above allow | |
+| `train`: work | on tp=8: a device normalizes only its own rows; at most one matmul of a layer runs twice; *what is sent* holds too | |
 | `train`: memory | on tp=8: for each layer a device keeps only its rows and its `hidden`; it holds gathered rows [S, D] of at most one layer | |
-| `drop`: value | a share of about `rate` becomes 0; devices along dp hold copies; copies of a row stay equal; nothing is sent | |
-| `drop`: masks | masks depend on seed and place, not on values; two rows, devices or seeds have independent masks (a shifted mask is not independent) | |
+| `drop`: value | a share of about `rate` becomes 0; devices along an axis dp hold copies; copies of a row stay equal; nothing is sent | |
+| `drop`: masks | masks depend on seed and place, not on values; two rows, seeds or devices along tp have independent masks (a shifted mask is not independent) | |
 
 **Symbols.** S rows, D width, F MLP units, N devices along tp, L layers, AG all-gather, RS reduce-scatter;
 `hidden` = tanh(…), float32[S, F/N].
@@ -264,7 +264,7 @@ def drop_value(seen):
 
 @exercise.check([one_seed, next_seed, dropped], points=0.25, public=True, after=drop_value)
 def drop_rows(one_seed, next_seed, other_seeds):
-    """drop: two rows, devices or seeds have independent masks, and no mask depends on the numbers in x"""
+    """drop: two rows, seeds or devices along tp have independent masks, and no mask depends on the numbers in x"""
     first, second = (step.out.value != 0 for step in one_seed.steps)
     if not np.array_equal(first, second):
         lost = int((first & ~second).sum())

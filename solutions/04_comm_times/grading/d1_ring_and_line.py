@@ -215,6 +215,19 @@ def wraps_inverted(wraps, **rest):
 
 
 @exercise.misconception(of=axis_collective_time, fails=BANDWIDTH_CHECKS)
+def latency_added(axis_size, wraps, **rest):
+    """You added a latency for each hop. This function returns the time of the bytes alone, without latency."""
+    hops = axis_size // 2 if wraps else axis_size - 1
+    return axis_collective_time(axis_size=axis_size, wraps=wraps, **rest) + 1e-6 * hops
+
+
+@exercise.misconception(of=axis_collective_time, fails=[ring_gather_seconds, scatter_seconds, reduce_seconds])
+def one_link_for_two_chips(axis_size, wraps, **rest):
+    """You gave a ring of two chips one link. If `wraps` is True, two links join the two chips."""
+    return axis_collective_time(axis_size=axis_size, wraps=wraps and axis_size > 2, **rest)
+
+
+@exercise.misconception(of=axis_collective_time, fails=BANDWIDTH_CHECKS)
 def microseconds(**call):
     """You returned microseconds. The function returns seconds."""
     return 1e6 * axis_collective_time(**call)

@@ -187,6 +187,20 @@ def axes_one_direction(**call):
     return 2 * axes_time(**call)
 
 
+@exercise.misconception(of=axes_time, fails=axes_reduced)
+def axes_scatter_result(kind, over, mesh_shape, **rest):
+    """You took the bytes that a chip has after the reduce-scatter. V is what the chips along `over` reduce together, so `over` does not cut it."""
+    right = axes_time(kind=kind, over=over, mesh_shape=mesh_shape, **rest)
+    return right / (math.prod(mesh_shape[axis] for axis in over) if kind == "reduce_scatter" else 1)
+
+
+@exercise.misconception(of=axes_time, fails=axes_reduced)
+def axes_reduced_on_one_ring(kind, over, mesh_shape, **rest):
+    """You used the links of one axis for a reduction. All axes in `over` carry data at the same time, in reductions too: n·W."""
+    right = axes_time(kind=kind, over=over, mesh_shape=mesh_shape, **rest)
+    return right * (1 if kind == "all_gather" else sum(mesh_shape[axis] > 1 for axis in over))
+
+
 @exercise.misconception(of=axes_time, fails=axes_reduced, breaks="an all-reduce takes twice as long")
 def axes_reduced_once(kind, **rest):
     """You counted the all-reduce as one pass. An all-reduce is a reduce-scatter and an all-gather."""

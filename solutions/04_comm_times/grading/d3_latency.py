@@ -184,6 +184,14 @@ def limit_part_of_one_axis(sizes, **rest):
 
 
 @exercise.misconception(of=gather_and_limit, fails=limit_axes)
+def limit_factors_multiplied(sizes, **rest):
+    """You multiplied the factors (n-1)/n of the axes. N is the number of all chips, and the factor is (N-1)/N."""
+    call, total = {"sizes": sizes, **rest}, math.prod(sizes)
+    factors = math.prod((n - 1) / n for n in sizes)
+    return slower(waiting_time(**call), moving_time(**call) * total / (total - 1) * factors)
+
+
+@exercise.misconception(of=gather_and_limit, fails=limit_axes)
 def limit_longest_axis(sizes, wraps, hop_time, **rest):
     """You counted the hops of the longest axis. A shard crosses the axes one after the other: add their hops."""
     hops = max(n // 2 if wraps else n - 1 for n in sizes)

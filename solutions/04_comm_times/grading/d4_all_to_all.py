@@ -173,6 +173,18 @@ def exchange_ring_one_way(**call):
     return busiest(**call, ring=lambda n: n * (n - 1) / 2)
 
 
+@exercise.misconception(of=exchange_time, fails=[exchange_rings, exchange_axes])
+def exchange_ring_as_gather(**call):
+    """You used the all-gather's time V/W on a ring. In an all-to-all a chip needs only one chunk from each chip: a wire carries ⌊N/2⌋·⌈N/2⌉ / 2 chunks."""
+    return busiest(**call, ring=lambda n: n * n / 2)
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_rings)
+def exchange_one_way_halved(**call):
+    """You halved the chunks of the one-way ring. There all chunks go the same way round, so a wire carries N·(N-1)/2 chunks."""
+    return busiest(**call, one_way_ring=lambda n: n * (n - 1) / 4)
+
+
 @exercise.misconception(of=exchange_time, fails=exchange_rings)
 def exchange_one_way_as_line(**call):
     """You counted the chunks of a line on the one-way ring. There a chunk passes up to N-1 wires: N·(N-1)/2 chunks on each

@@ -183,6 +183,34 @@ def mlp_activations_once(**call):
 
 
 @exercise.misconception(of=mlp_times, fails=mlp_plain)
+def mlp_plain_without_gradients(fsdp, **rest):
+    """You moved nothing over x in plain data parallelism. In the backward pass, an all-reduce adds the gradients of the weights: 8·D·F bytes, cut by y."""
+    arithmetic, weights, activations = mlp_times(fsdp=fsdp, **rest)
+    return arithmetic, weights if fsdp else 0.0, activations
+
+
+@exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_four_byte_weights(**call):
+    """You counted four bytes for a weight. A bfloat16 has two bytes."""
+    arithmetic, weights, activations = mlp_times(**call)
+    return arithmetic, weights * 2, activations
+
+
+@exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_repeated_along_x(X, **rest):
+    """You divided the arithmetic by Y only. B is the global batch, and along x each chip computes only its own B / X tokens."""
+    arithmetic, weights, activations = mlp_times(X=X, **rest)
+    return arithmetic * X, weights, activations
+
+
+@exercise.misconception(of=mlp_times, fails=[mlp_backward, mlp_plain])
+def mlp_backward_without_activations(backward, **rest):
+    """You moved no activations in the backward pass. There too, chips gather and reduce-scatter [B, D] once over y: 4·B·D / (X·MY·W)."""
+    arithmetic, weights, activations = mlp_times(backward=backward, **rest)
+    return arithmetic, weights, 0.0 if backward else activations
+
+
+@exercise.misconception(of=mlp_times, fails=mlp_plain)
 def mlp_plain_backward_once(backward, fsdp, **rest):
     """You counted one pass of the gradients. The all-reduce of plain data parallelism is a reduce-scatter and an all-gather: 8·D·F bytes."""
     arithmetic, weights, activations = mlp_times(backward=backward, fsdp=fsdp, **rest)

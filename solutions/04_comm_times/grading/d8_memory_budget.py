@@ -205,6 +205,18 @@ def step_one_flop(flops, **rest):
     return decode_step_time(flops=2 * flops, **rest)
 
 
+@exercise.misconception(of=decode_step_time, fails=step_small_batch)
+def step_parameters_read(weight_bytes, **rest):
+    """You read one byte for each parameter. Multiply the parameters by `weight_bytes`."""
+    return decode_step_time(weight_bytes=1, **rest)
+
+
+@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
+def step_flops_times_bytes(weight_bytes, flops, **rest):
+    """You multiplied the FLOPs by the bytes of a weight. Each parameter needs 2 FLOPs for each sequence, whatever its dtype."""
+    return decode_step_time(weight_bytes=weight_bytes, flops=flops / weight_bytes, **rest)
+
+
 @exercise.misconception(of=decode_step_time, fails=step_large_batch)
 def step_flops_by_bytes(weight_bytes, flops, **rest):
     """You took the bytes of a weight for its FLOPs. Each parameter needs 2 FLOPs for each sequence, whatever its dtype."""

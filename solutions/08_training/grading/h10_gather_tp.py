@@ -113,17 +113,17 @@ def cut(whole, device=None):
 
 def written(
     x, ws, dy, own=cut, scatter=scatter, whole=total, slope=lambda h: 1 - h**2, own_h=cut,
-    forward=lambda h, w: gather(jnp.tanh(h @ w)),
+    forward=lambda h, w: gather(jnp.tanh(h @ w)), used=0,
 ):  # fmt: skip
     """Run the solution with given changes: how dy is cut, how {dh} and dx are reduced, the derivative of tanh, how h is
-    cut, and how a layer computes the next h."""
+    cut, how a layer computes the next h, and which h (0: the layer's input) the weights' gradient uses."""
     held = [x]
     for w in ws:
         held.append(forward(held[-1], w))
     dh, dws = own(dy), []
     for layer in reversed(range(len(ws))):
         back = dh * slope(own_h(held[layer + 1]))
-        dws.insert(0, held[layer].T @ back)
+        dws.insert(0, held[layer + used].T @ back)
         parts = back @ ws[layer].T
         dh = scatter(parts) if layer else whole(parts)
     return held[-1], dh, jnp.stack(dws)
@@ -189,6 +189,12 @@ def weights_in_backward_order(x, ws, dy):
     """You returned the gradients of the weights in the order of the backward pass. dws has the order of ws: reverse your list."""
     y, dx, dws = written(x, ws, dy)
     return y, dx, dws[::-1]
+
+
+@exercise.misconception(fails=gather_dws, breaks="y and gradients are those of one device")
+def weights_times_the_result(x, ws, dy):
+    """You used the layer's result for the gradient of its weights. With z = h @ w, the gradient of w is h.T times the gradient of z, and h is the layer's input."""
+    return written(x, ws, dy, used=1)
 
 
 @exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")

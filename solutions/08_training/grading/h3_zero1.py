@@ -307,7 +307,7 @@ def half_by_half(p, m, v, g, t):
     fails=zero1_direction, breaks="the first step changes the parameters in about AdamW's direction"
 )
 def zero1_for_two_devices(params, opt, x, y, *, mesh):
-    """The parts of some devices do not start at the device's index times S/N. Pad the flat parameters to S numbers, and take N from the mesh."""
+    """On some devices, the part of the parameters and the part of the gradient are not the same elements. Pad both at the end to S numbers. The part of the device with index i starts at element i times S/N. Take N from the mesh."""
     return zero1(mesh, change=half_by_half)(params, opt, x, y)
 
 
@@ -331,6 +331,16 @@ def zero1_clipped_by_own_norm(params, opt, x, y, *, mesh):
 def zero1_clipped_by_own_norm_in_table_order(params, opt, x, y, *, mesh):
     """Like `zero1_clipped_by_own_norm`, but the parameters are in the order of the table."""
     return zero1(mesh, clip=clipped_alone, order=TABLE)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
+def zero1_clipped_by_sum_of_norms(params, opt, x, y, *, mesh):
+    """You added the norms of the devices' parts. Add the squares over the devices first, and then take the root."""
+
+    def clip(g):
+        return g / jnp.maximum(1, jax.lax.psum(jnp.sqrt(jnp.sum(g**2)), "dp"))
+
+    return zero1(mesh, clip=clip)(params, opt, x, y)
 
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
@@ -389,7 +399,7 @@ def zero1_counts_tensors(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_corrected_as_at_first(params, opt, x, y, *, mesh):
-    """You correct the moments of the second step with t = 1. The first step is then right, and later steps are wrong. Correct with the number of the current step: opt t + 1."""
+    """You correct the moments of the second step with t = 1: always with 1, or with the number of the step before. The first step is then right, and later steps are wrong. Correct with the number of the current step: opt t + 1."""
 
     def change(p, m, v, g, t):
         return *update(own(p, len(m)), m, v, g, 1), t

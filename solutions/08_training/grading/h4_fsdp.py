@@ -115,7 +115,7 @@ deep = exercise.call(
 
 @exercise.check(deep, points=1, after=[fsdp_gradients, fsdp_forward, fsdp_backward])
 def fsdp_memory(seen):
-    """fsdp_loss: besides its own parts, a device holds at most two gathered layers and one whole gradient; it sends no
+    """fsdp_loss: besides its own parts, a device holds at most two gathered layers and one layer's whole gradient; it sends no
     more than two gathers and a reduce-scatter of each layer"""
     expect_close(seen.grads["ws"], by_hand(seen.ws, seen.x)[1])
     L, D, B, N = seen.dims["L"], seen.dims["D"], seen.dims["B"], seen.mesh["dp"]
@@ -566,13 +566,13 @@ def scattered_later(ws, x, mesh, layers):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)
 
 
-@exercise.misconception(fails=fsdp_memory, breaks="one whole gradient")
+@exercise.misconception(fails=fsdp_memory, breaks="one layer's whole gradient")
 def scattered_at_the_end(ws, x, *, mesh):
     """You kept the whole gradients of all layers and scattered them at the end. Scatter each gradient as soon as you have computed it."""
     return scattered_later(ws, x, mesh, layers=ws.shape[0])
 
 
-@exercise.misconception(fails=fsdp_memory, breaks="one whole gradient")
+@exercise.misconception(fails=fsdp_memory, breaks="one layer's whole gradient")
 def scattered_three_layers_late(ws, x, *, mesh):
     """You scattered each whole gradient some layers later, so a device holds several whole gradients at once. Scatter each gradient as soon as you have computed it."""
     return scattered_later(ws, x, mesh, layers=3)

@@ -299,6 +299,17 @@ def gate_as_if_it_were_a_factor(x, w1, w3, w2, b, dy):
     return y, grads | {"w1": x.T @ dgate}
 
 
+@exercise.misconception(of=gated_mlp, fails=[gated_dx, gated_weights], breaks="y and gradients equal those")
+def gate_without_its_first_term(x, w1, w3, w2, b, dy):
+    """Your derivative of silu has only one of its two terms. With s = sigmoid(g), the derivative of g * s is s + g * s * (1 - s)."""
+    gate, up = x @ w1, x @ w3
+    part = jax.nn.sigmoid(gate)
+    dhidden = dy @ w2.T
+    dgate, dup = dhidden * up * gate * part * (1 - part), dhidden * gate * part
+    y, grads = written(x, w1, w3, w2, b, dy)
+    return y, grads | {"x": total(dgate @ w1.T + dup @ w3.T), "w1": x.T @ dgate}
+
+
 @exercise.misconception(of=gated_mlp, fails=gated_traffic, breaks="in each pass at most one all-reduce of [B, D]")
 def dx_summed_in_two(x, w1, w3, w2, b, dy):
     """You all-reduced the gate's part of dx and the up's part separately. Add them first: then one all-reduce is enough."""

@@ -214,7 +214,7 @@ def drop_value(seen):
 
 @exercise.check([one_seed, next_seed, dropped], points=0.25, public=True, after=drop_value)
 def drop_rows(one_seed, next_seed, other_seeds):
-    """drop: two rows, devices or seeds have independent masks, and no mask depends on the numbers in x"""
+    """drop: two rows, seeds or devices along tp have independent masks, and no mask depends on the numbers in x"""
     first, second = (step.out.value != 0 for step in one_seed.steps)  # the second drops numbers that the first left
     if not np.array_equal(first, second):
         lost = int((first & ~second).sum())
@@ -550,14 +550,14 @@ def rounding_errors_corrected(x, layers, dy):
     return written(x, layers, dy, matmul=with_corrected_sums)
 
 
-@exercise.misconception(of=drop, fails=drop_rows, breaks="two rows, devices or seeds have independent masks")
+@exercise.misconception(of=drop, fails=drop_rows, breaks="two rows, seeds or devices along tp have independent masks")
 def device_added_to_the_seed(x, seed, *, rate):
     """You computed the key's seed from the seed and the device's index, so a device has the masks that another device has for another seed. Fold the index into the key of the seed."""
     key = jax.random.key(seed + jax.lax.axis_index("tp"))
     return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
 
 
-@exercise.misconception(of=drop, fails=drop_rows, breaks="two rows, devices or seeds have independent masks")
+@exercise.misconception(of=drop, fails=drop_rows, breaks="two rows, seeds or devices along tp have independent masks")
 def dropped_alike(x, seed, *, rate):
     """Every device used the same key, so rows on different devices get the same masks. Fold the device's index along tp into the key."""
     return jnp.where(jax.random.bernoulli(jax.random.key(seed), 1 - rate, x.shape), x / (1 - rate), 0)
@@ -582,7 +582,7 @@ def in_pairs(compare):
     of=drop,
     fails=drop_rows,
     gives=in_pairs(lambda a, b: np.all(a | b)),
-    breaks="two rows, devices or seeds have independent masks",
+    breaks="two rows, seeds or devices along tp have independent masks",
 )
 def dropped_by_u_and_1_minus_u(x, seed, *, rate):
     """On every second device you use 1 - u in place of the random numbers u of a neighbour. Each of the two devices keeps all numbers that the other device drops, so their masks are not independent. Draw new numbers on each device."""
@@ -602,7 +602,7 @@ def dropped_by_one_u_and_1_minus_u(x, seed, *, rate):
     of=drop,
     fails=drop_rows,
     gives=in_pairs(np.array_equal),
-    breaks="two rows, devices or seeds have independent masks",
+    breaks="two rows, seeds or devices along tp have independent masks",
 )
 def dropped_alike_in_pairs(x, seed, *, rate):
     """Two neighbours along tp use one key, so their rows get the same masks. Fold the whole index along tp into the key."""
@@ -623,7 +623,7 @@ def one_mask_moved(moved):
 @exercise.misconception(
     of=drop,
     fails=drop_rows,
-    breaks="two rows, devices or seeds have independent masks (a shifted mask is not independent)",
+    breaks="two rows, seeds or devices along tp have independent masks (a shifted mask is not independent)",
 )
 def dropped_by_shifted_rows(x, seed, *, rate):
     """You drew one mask for all devices, and each device moves it by its index. Moved copies of a mask drop numbers in the same pattern. Fold the index into the key, and draw a new mask on each device."""
@@ -649,14 +649,14 @@ def dropped_by_a_transposed_mask(x, seed, *, rate):
     return one_mask_moved(lambda mask, me: jnp.where(me % 2 == 0, mask, turned(mask)))(x, seed, rate=rate)
 
 
-@exercise.misconception(of=drop, fails=drop_rows, breaks="two rows, devices or seeds have independent masks")
+@exercise.misconception(of=drop, fails=drop_rows, breaks="two rows, seeds or devices along tp have independent masks")
 def dropped_alike_in_rows(x, seed, *, rate):
     """You drew one mask and used it for all rows of a device. Draw a number for each row and column."""
     key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))
     return jnp.where(jax.random.bernoulli(key, 1 - rate, x[:1].shape), x / (1 - rate), 0)
 
 
-@exercise.misconception(of=drop, fails=drop_rows, breaks="two rows, devices or seeds have independent masks")
+@exercise.misconception(of=drop, fails=drop_rows, breaks="two rows, seeds or devices along tp have independent masks")
 def dropped_by_one_shifted_mask(x, seed, *, rate):
     """You shift one mask by the seed. Then training steps drop numbers in the same pattern. Draw a new mask for each seed."""
     key = jax.random.fold_in(jax.random.key(0), jax.lax.axis_index("tp"))
@@ -690,7 +690,7 @@ def dropped_from_all_rows(x, seed, *, rate):
     return jax.lax.dynamic_slice_in_dim(kept, jax.lax.axis_index("tp") * len(x), len(x))
 
 
-@exercise.misconception(of=drop, fails=drop_value, breaks="divides the other numbers by 1 − `rate`")
+@exercise.misconception(of=drop, fails=drop_value, breaks="divides the others by 1 − `rate`")
 def dropped_unscaled(x, seed, *, rate):
     """You did not scale the numbers that you keep. Divide them by 1 - rate, so that the mean stays the same."""
     key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))

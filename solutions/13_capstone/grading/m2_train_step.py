@@ -1211,7 +1211,7 @@ def outside_of_shard_map(params, x, y, *, mesh):
     return jax.tree.map(lambda p, g: p - RATE * g * jnp.minimum(1, LIMIT / length), params, grads), loss, length
 
 
-@exercise.misconception(fails=step_same, breaks="the programs for real and small sizes have equal operations")
+@exercise.misconception(fails=step_same, breaks="and small sizes have equal operations")
 def no_softmax_when_large(params, x, y, *, mesh):
     """With large arrays your program omits work. The timed program must be the program that gives the right values."""
 
