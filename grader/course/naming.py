@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from grader.common.text import near
 from grader.course.config import CourseError
@@ -32,8 +33,15 @@ def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
     if len(begun) > 1:
         raise CourseError(f"{name!r} could be {', '.join(begun)}: write more of the name")
     if not begun:
-        raise CourseError(f"no {what} {name!r}{near(name, names) or _some(names)}")
+        raise CourseError(f"no {what} {name!r}{_of_path(Path(name), names) or near(name, names) or _some(names)}")
     return begun
+
+
+def _of_path(path: Path, names: Sequence[str]) -> str:
+    """Return what to write in place of the path of an exercise's file, or ''."""
+    if path.stem not in names:
+        return ""
+    return f"; write the name {path.stem}; check, explain and watch take your folder as --work {path.parent}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -35,8 +35,9 @@ def test_a_name_may_be_given_in_full_by_first_words_or_by_a_unique_prefix(name: 
         ("d1", "'d1' could be d1_ring, d1_line: write more of the name"),
         ("c3_contractng", "no exercise 'c3_contractng'; did you mean 'c3_contracting'?"),
         ("", "no exercise ''; there are c10_more, c1_local, c3_contracting, d1_line, d1_ring"),
+        ("/tmp/own/c1_local.py", "no exercise '/tmp/own/c1_local.py'; write the name c1_local; check, explain and watch take your folder as --work /tmp/own"),
     ],
-)
+)  # fmt: skip
 def test_an_ambiguous_or_unknown_name_is_refused(name: str, message: str) -> None:
     with pytest.raises(CourseError) as error:
         only_one(name, NAMES, "exercise")
