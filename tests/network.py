@@ -341,7 +341,7 @@ def torus_all_gather(axes: Sequence[Axis], orders: Sequence[Sequence[int]]) -> l
 def _queue(
     waiting: Waiting, axes: Sequence[Axis], order: Sequence[int], node: Point, piece: tuple[Point, int], stage: int
 ) -> None:
-    """Send a piece in both directions along each axis of its order, from this stage on."""
+    """Send a piece in both directions along each axis of ``order``, beginning with the axis number ``stage``."""
     for k in range(stage, len(order)):
         for way in (1, -1):
             if reach := axes[order[k]].reach(node[order[k]], way, piece[1]):

@@ -632,7 +632,7 @@ def test_question_9_gather_against_reduce_scatter():
 
 @pytest.mark.parametrize("n", [4, 8, 16])
 def test_question_10_half_and_a_quarter(n):
-    """An all-to-all takes half the time of a one-way all-gather, or a quarter of the time with both directions.
+    """With one direction, an all-to-all takes half the time of an all-gather. With both directions, it takes a quarter.
 
     On a line, V/4 bytes cross the middle. The book does not print this number.
     """

@@ -19,7 +19,7 @@ from grader.sandbox.temporary import home
 def released_problems(grader: Grader, exercise: Exercise, reference: Submission) -> Iterator[str]:
     """Yield a problem for each public name of the author's file that the learners' file lacks.
 
-    Also yield a problem for each public check that the solution does not pass in a course of the learners' file.
+    Also yield a problem for each public check that the solution does not pass if the course has the learners' file.
 
     Args:
         reference: the solution, as a submission.

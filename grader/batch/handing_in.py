@@ -37,7 +37,7 @@ def class_folders(
 
     Args:
         places: the submissions' folders and files, by student.
-        cases: the submissions that are set aside, among others.
+        cases: cases for the staff. They include the submissions that are set aside.
         in_class: returns whether a student of the class has a name.
         on_roster: returns whether a student is on the roster.
     """
@@ -155,7 +155,8 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
 def _header_of(lines: Sequence[Line], path: Path, modules: Collection[str]) -> list[str]:
     """Return the names of the columns.
 
-    Raises CourseError if a required column is missing, a column is double, or a different column names the modules.
+    Raises CourseError if a required column is missing, if two columns have one name, or if the column of the
+    modules has another name than ``module``.
     """
     header = [name.strip().lower() for name in lines[0][1]] if lines else []
     if not {"student", "time"} <= set(header):

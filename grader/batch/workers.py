@@ -326,8 +326,8 @@ class Pool(Generic[T]):
         spare: further sets, which the method ``each`` uses while child processes of other sets sleep.
 
     Attributes:
-        slow: called with a name and the seconds of work on it so far. The first call is after ``SLOW`` seconds.
-            Each further call is after the seconds have doubled.
+        slow: called with a submission's name and the seconds of work on this submission so far. The first call is after
+            ``SLOW`` seconds. Each further call is after the seconds have doubled.
     """
 
     def __init__(self, every: Sequence[Workers], spare: Sequence[Workers] = ()) -> None:

@@ -15,7 +15,7 @@ class Budget(float):
         right: the least amount that a right program needs.
         wrong: the least amount that the wrong program needs.
         unit: the smallest difference between two programs' amounts, such as the time of one hop; 0 if there is none.
-        known: True if the amount of right programs is known, so that the budget needs no margin above it.
+        known: True if the amount that right programs need is known. The budget then needs no margin above this amount.
     """
 
     right: float

@@ -42,7 +42,7 @@ class Scenario:
             chips as the mesh.
         slice: chips along each axis of the slice, if the question names a slice.
         rings: sizes of axes for which the question or its answer assumes a ring.
-        lines: sizes of axes that are lines in the question or its answer.
+        lines: sizes of the mesh axes that are lines (not rings) in the question or its answer.
         heads: (query heads, KV heads).
         holds: bytes that one chip has to hold.
         least, most: bounds on the answer. For a time, ``least`` may be the latency of the hops; for a rate, ``most``

@@ -15,7 +15,7 @@ handle every system call that maps memory.
 
 All processes of a sandbox may read the same paths. Learner code must not read the files of other processes in
 ``/proc``, so the worker cannot read them either. It asks the launcher whether a process sleeps. Two pipes in the
-scratch folder carry the question and the answer.
+scratch folder carry this question and its answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Learner code can read only files that Python and JAX need, and no exchange, course or other package."""
+"""Learner code reads only files that Python and JAX need: no nbgrader exchange, no course and no other package."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def in_plain_words(course: Course, name: str) -> str:
     hidden = sum(c.points * weight for c in exercise.checks.values() if not c.public)
     if hidden:
         lines.append(
-            f"# {round(hidden, 6):>5g}  for hidden checks (run only in grading) of the statement's other rules"
+            f"# {round(hidden, 6):>5g}  for hidden checks of the statement's other rules; they run only in grading"
         )
     lines += [f"# {q.points * weight:>5g}  {_asked(q)}" for q in exercise.questions.values()]
     return "\n".join(lines)
