@@ -29,9 +29,9 @@ coordinate of the first axis changes slowest from block to block.
 | check | rule | small case |
 |---|---|---|
 | one axis per dimension | block = coordinate on the dimension's axis | `P("x", None)`, device 4: rows 12:24 |
-| copies along the axes that the spec does not name | each slice has a start and a stop, also for a dimension that no axis cuts | `P("x")`, columns 0:9 |
+| copies along the axes that the spec does not name | each slice has a start and a stop, also for a dimension that no axis cuts | `P("x")`, 9 columns: 0:9 |
 | a tuple that lists axes in the order of the mesh | `("x", "y")`: block = x·Y + y | device 4: rows 16:20 |
-| a tuple in a different order than the mesh's gives a different layout | `("y", "x")`: block = y·X + x | device 4: rows 12:16 |
+| a tuple that lists axes in a different order gives a different layout | `("y", "x")`: block = y·X + x | device 4: rows 12:16 |
 
 **Symbols.** x, y: a device's coordinates. X, Y: sizes of the axes. I, J: rows and columns of `A`.
 

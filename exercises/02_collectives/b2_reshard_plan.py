@@ -27,10 +27,10 @@ array is unreduced at first. `mesh_shape` is a dict from axis to size. All dimen
 | check | rule |
 |---|---|
 | each plan can be carried out and ends in `dst`, with nothing left unreduced | a dimension must be uncut before another axis cuts it |
-| each plan stays within the budget of bytes. The cases: an axis that no longer cuts a dimension, an axis that newly cuts a dimension, partial sums, several axes | the plan sends at most the bytes of the cheapest plan that uses every axis at most once |
+| each plan stays within the budget of bytes. The grader's cases: an axis stops cutting a dimension, an axis starts cutting a dimension, partial sums, several axes | the plan sends at most the bytes of the cheapest plan that uses every axis at most once |
 
 Each case has a plan that uses every axis at most once. A cheaper plan that uses an axis twice passes, too. The given
-`run_plan` returns the layout at the end of a plan, and the bytes that each device sends.
+`run_plan` returns a plan's final layout, its unreduced axes, and the bytes that each device sends.
 
 **Symbols.** n: size of the axis. `block`: bytes that a device holds when the step begins. I, J: dimensions. X, Y: sizes
 of the axes. `{U_X}`: partial sums over x, called unreduced.

@@ -1,7 +1,7 @@
 """# B4 Halo exchange
 
-A stencil computes each element from its neighbours. If devices cut the array, only elements near a cut need data of
-another device. This data, the halo, comes from the two neighbours on the ring.
+A stencil computes each element from its neighbours. If x cuts the array, only elements near a cut need data of another
+device. This data, the halo, comes from the two neighbours on the ring.
 
 ```
     w=1      x0  0 1 2 3      x1  4 5 6 7      x2  8 9 10 11
@@ -76,7 +76,6 @@ halo_bytes = None  # TODO: your answer
 #
 # A device sends 2 · w elements, however large its block is.
 #
-# **In real systems.** Halos occur in weather models, in convolutions over an image that is cut and in sliding-window
-# attention.
+# **In real systems.** Halos occur in weather models, in convolutions over a cut image, and in sliding-window attention.
 #
 # **Read on.** `jax.lax.ppermute` in the JAX documentation; *Using MPI* (Gropp, Lusk, Skjellum), the Poisson problem.

@@ -74,9 +74,9 @@ def centre_batch(a, *, mesh):
 # Answer in us (a bare number), or with a unit.
 # Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, where W is the
 # bandwidth of a link in both directions.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
-# Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 batch_gather_time = None  # TODO: your answer
 
 

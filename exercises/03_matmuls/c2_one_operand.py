@@ -77,9 +77,9 @@ def matmul_slice_first(a, b, *, mesh):
 # Answer in us (a bare number), or with a unit.
 # Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, where W is the
 # bandwidth of a link in both directions.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
-# Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 gather_first_time = None  # TODO: your answer
 
 
@@ -90,9 +90,9 @@ gather_first_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, where W is the
 # bandwidth of a link in both directions.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
-# Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 slice_first_time = None  # TODO: your answer
 
 

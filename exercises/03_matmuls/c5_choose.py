@@ -23,8 +23,8 @@ faster.
 
 | | arithmetic on each chip | communication |
 |---|---|---|
-| strategy 1 | 2·B·D·F FLOPs | all-gather of `W`, V = 2·D·F bytes: takes V / W |
-| strategy 2 | 2·B·D·F / X FLOPs | all-reduce of `Out`, V = 2·B·F bytes: takes 2·V / W |
+| strategy 1 | 2·B·D·F FLOPs | all-gather of `W`, V = 2·D·F bytes: takes V / `bandwidth` |
+| strategy 2 | 2·B·D·F / X FLOPs | all-reduce of `Out`, V = 2·B·F bytes: takes 2·V / `bandwidth` |
 
 **What is checked**
 
@@ -36,10 +36,10 @@ faster.
 In every case the times of the two strategies differ by more than 5 %.
 
 **Symbols.** V: bytes of the array that is gathered or reduced. `{U_X}`: partial sums. L: size of a second batch, in a
-question. C: FLOP/s of a chip.
+question. C: `flops`.
 
-**Small case.** B=512, D=4096, F=16384, X=4; a chip has 4.59e14 FLOP/s, and W = 1.8e11 bytes/s. In strategy 1 the
-arithmetic takes 150 µs and the all-gather of 134 MB takes 746 µs. In strategy 2 the arithmetic takes 37 µs and the
+**Small case.** B=512, D=4096, F=16384, X=4; a chip has 4.59e14 FLOP/s, and `bandwidth` = 1.8e11 bytes/s. In strategy 1
+the arithmetic takes 150 µs and the all-gather of 134 MB takes 746 µs. In strategy 2 the arithmetic takes 37 µs and the
 all-reduce of 16.8 MB takes 186 µs. So strategy 2 is faster.
 
 Check your work: shardlings check c5_choose
@@ -71,9 +71,9 @@ def choose(B, D, F, X, flops, bandwidth):
 # Answer in us (a bare number), or with a unit.
 # Model: each matmul takes the longer of its arithmetic and its communication; on a ring an all-
 # gather takes V / W, and W counts both directions of a link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
-# from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; bf16 4.59e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 gather_first_total = None  # TODO: your answer
 
 
@@ -85,9 +85,9 @@ gather_first_total = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: each matmul takes the longer of its arithmetic and its communication; on a ring an all-
 # gather takes V / W, and W counts both directions of a link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 2.75e14 FLOP/s; table 2026-11,
-# from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; bf16 2.75e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 reduce_last_total = None  # TODO: your answer
 
 

@@ -77,9 +77,9 @@ def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
 # Answer in us (a bare number), or with a unit.
 # Model: bidirectional ring, bandwidth only: V/W, where W is the bandwidth of a link in both
 # directions.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
-# Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 ring_gather_time = None  # TODO: your answer
 
 
@@ -91,9 +91,9 @@ ring_gather_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: bidirectional ring, bandwidth only, exact: (N-1)/N · V/W, where W is the bandwidth of a
 # link in both directions.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
-# Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 ring_scatter_time = None  # TODO: your answer
 
 
@@ -129,9 +129,9 @@ line_gather_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact: (N-1)/N · V/W if the axis is a ring, (N-1)/N · V/W1 if it is a
 # line.
-# Hardware: 7x: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from jax-ml/scaling-
-# book pull requests 115 and 116 of 2026-05-22.
+# Hardware: 7x: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; table 2026-11, from jax-
+# ml/scaling-book pull requests 115 and 116 of 2026-05-22.
 line_scatter_time = None  # TODO: your answer
 
 

@@ -83,9 +83,9 @@ def axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
 # Answer in us (a bare number), or with a unit.
 # Model: every axis is a ring; bandwidth only: a collective over n axes takes V / (n·W), and an
 # all-reduce takes twice as long; W counts both directions of a link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
-# Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 gather_cut_elsewhere_time = None  # TODO: your answer
 
 
@@ -96,9 +96,9 @@ gather_cut_elsewhere_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: every axis is a ring; bandwidth only: a collective over n axes takes V / (n·W), and an
 # all-reduce takes twice as long; W counts both directions of a link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
-# Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 gather_two_axes_time = None  # TODO: your answer
 
 
@@ -109,9 +109,9 @@ gather_two_axes_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: every axis is a ring; bandwidth only: a collective over n axes takes V / (n·W), and an
 # all-reduce takes twice as long; W counts both directions of a link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
-# Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 reduce_cut_elsewhere_time = None  # TODO: your answer
 
 

@@ -91,9 +91,9 @@ tiny_gather_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: max(latency, bandwidth) for each array; latency is 1 us per hop, bandwidth is V / (2·W)
 # over two rings at once.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; hop 1 us; table 2026-11, from How To
-# Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; hop 1 us; table 2026-11,
+# from How To Scale Your Model of 2025-02-04.
 two_rings_tiny_time = None  # TODO: your answer
 
 
@@ -104,9 +104,9 @@ two_rings_tiny_time = None  # TODO: your answer
 # Answer in kB (a bare number), or with a unit.
 # Model: on a ring of even N: latency N/2 · 1 us, bandwidth V / W, where W is the bandwidth of a
 # link in both directions.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; hop 1 us; table 2026-11, from How To
-# Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; hop 1 us; table 2026-11,
+# from How To Scale Your Model of 2025-02-04.
 latency_bound_below = None  # TODO: your answer
 
 

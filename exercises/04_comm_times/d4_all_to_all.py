@@ -67,9 +67,9 @@ def exchange_time(bytes, sizes, network, one_way_bandwidth):
 # Answer in us (a bare number), or with a unit.
 # Model: bidirectional ring, bandwidth only: V / (4·W), where W is the bandwidth of a link in both
 # directions.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
-# Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 ring_exchange_time = None  # TODO: your answer
 
 
@@ -104,9 +104,9 @@ switch_exchange_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: two rings, bandwidth only: V · (longer axis) / (4 · N · W), with N chips in all; W counts
 # both directions of a link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
-# Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 torus_exchange_time = None  # TODO: your answer
 
 

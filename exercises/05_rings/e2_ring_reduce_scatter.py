@@ -61,9 +61,9 @@ def ring_reduce_scatter(a):
 # Answer in us (a bare number), or with a unit.
 # Model: one-way ring, bandwidth only: N - 1 hops; each hop takes (bytes of a chunk) / W1, with W1
 # the one-way bandwidth of a link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
-# Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 ring_scatter_one_way_time = None  # TODO: your answer
 
 
@@ -75,9 +75,9 @@ ring_scatter_one_way_time = None  # TODO: your answer
 # Answer in us (a bare number), or with a unit.
 # Model: one-way ring: N - 1 hops; each hop takes the longer of two times, 1 us and (bytes of a
 # chunk) / W1.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; hop 1 us; table 2026-11, from How To
-# Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; hop 1 us; table 2026-11,
+# from How To Scale Your Model of 2025-02-04.
 ring_scatter_small_time = None  # TODO: your answer
 
 

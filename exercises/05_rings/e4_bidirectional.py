@@ -59,9 +59,9 @@ def bidi_all_gather(a):
 # Answer in us (a bare number), or with a unit.
 # Model: both ways round, bandwidth only: ⌊N/2⌋ rounds; each round takes (bytes of a shard) / W1,
 # with W1 the one-way bandwidth of a link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
-# Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 bidi_gather_time = None  # TODO: your answer
 
 

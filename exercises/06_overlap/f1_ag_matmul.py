@@ -30,7 +30,7 @@ All arrays are float32, or all are bfloat16; `C` has the dtype of `A` and `W`.
 |---|---|---|
 | C equals A @ W, also in bfloat16 on a ring of eight | | |
 | N − 1 `ppermute`s over y to a neighbour, one shard each, no other collective | sends (N − 1)·V/N bytes | 3 permutes, 900 bytes |
-| at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
+| the program has the same hops at real sizes as at the value check's small sizes, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
 | no hop waits for a matmul, and each hop overlaps a matmul | a hop can overlap a matmul that does not need the hop's data | |
 | by the grader's clock, on eight v5e chips, profile *ideal* | overlap saves at least 80 % of the time that it can save; the step takes at most 1.2 times as long as its matmuls | |
 | a device holds at most four shards of `A` at the same time, in addition to `W` and `C` | the grader checks this with F/Y ≤ 2048 | |

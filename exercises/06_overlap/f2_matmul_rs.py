@@ -9,9 +9,9 @@ compute the next block while the sum travels.
 
                on the core     on the wires
    round 0     S = P_0         nothing
-   round 1     P_3, S += P_3   P_0 leaves for y2, the sum for block 3 comes
-   round 2     P_2, S += P_2   S leaves for y2, the sum for block 2 comes
-   round 3     P_1, S += P_1   S leaves for y2, the sum for block 1 comes
+   round 1     P_3, S += P_3   P_0 leaves for y2, S for block 3 comes
+   round 2     P_2, S += P_2   old S leaves for y2, S for block 2 comes
+   round 3     P_1, S += P_1   old S leaves for y2, S for block 1 comes
 ```
 
 **Write** `matmul_rs(t, w)`, a body for `shard_map`, with `check_vma=False`. The ring is mesh axis `y`.
@@ -30,7 +30,7 @@ All arrays are float32, or all are bfloat16; `Out` has the dtype of `T` and `W`.
 |---|---|---|
 | Out equals T @ W, also in bfloat16 on a ring of eight | | |
 | N − 1 `ppermute`s over y to a neighbour, one block each, no other collective | sends at most (N − 1)·4·(B/X)·(D/Y) bytes | 3 permutes, 900 bytes |
-| at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·(F/Y)·D FLOPs | |
+| the program has the same hops at real sizes as at the value check's small sizes, and every matmul runs once | 2·(B/X)·(F/Y)·D FLOPs | |
 | each hop overlaps a matmul that does not need the hop's data | | |
 | by the grader's clock, on eight v5e chips, profile *ideal* | overlap saves at least 75 % of the time that it can save; the step takes at most 1.35 times as long as its matmuls | |
 | no device holds the partial sums of all N blocks at the same time | | |
@@ -84,16 +84,16 @@ matmul_rs_overlaps_from = None  # TODO: your answer
 
 # Question matmul_rs_time_saved [us]
 # Two matmuls run on a ring of 4 v4p chips, all in bfloat16: T[6144, 16384] · W[16384, 12288],
-# then T[6144, 40960] · W[40960, 12288]. Axis y cuts F and G. How much time do two calls of
+# then T[6144, 40960] · W[40960, 12288]. Axis y cuts T's columns. How much time do two calls of
 # `matmul_rs` save, compared with two whole matmuls that each end in `jax.lax.psum_scatter`?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: a hop takes (bytes of a block) / W1, with W1 the one-way bandwidth of a link; a matmul
 # takes FLOPs / C; hops and matmuls have no latency; jax.lax.psum_scatter sends both ways round
 # and takes (Y - 1) / Y · V / W.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 2.75e14 FLOP/s; table 2026-11,
-# from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; bf16 2.75e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 matmul_rs_time_saved = None  # TODO: your answer
 
 

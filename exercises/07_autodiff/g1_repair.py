@@ -106,9 +106,9 @@ def means(x, *, mesh):
 # Answer in us (a bare number), or with a unit.
 # Model: an all-reduce on a ring takes the longer of two times: X hops of 1 us (X/2 hops in each
 # of two phases), and 2 V / W, with W the both-way bandwidth of a link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; hop 1 us; table 2026-11, from How To
-# Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; hop 1 us; table 2026-11,
+# from How To Scale Your Model of 2025-02-04.
 loop_time = None  # TODO: your answer
 
 

@@ -61,7 +61,7 @@ def loss(ws, rows):
 
 
 def accumulate(ws, xs, *, mesh):
-    """Return the gradient for ws of the sum of loss(ws, x) over the micro-batches x of xs.
+    """Return the gradient, with respect to ws, of loss(ws, x) summed over the micro-batches x of xs.
 
     Args: ws is float32[L, D, D], whole on every device; xs is float32[M, B, D] sharded P(None, 'dp'), M micro-batches.
     Returns: float32[L, D, D], whole on every device.
@@ -78,9 +78,9 @@ def accumulate(ws, xs, *, mesh):
 # Answer in ms (a bare number), or with a unit.
 # Model: on a ring an all-reduce takes 2 V / W, with W the both-way bandwidth of a link; nothing
 # runs beside an all-reduce.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
-# Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 accumulated_saving = None  # TODO: your answer
 
 
@@ -93,9 +93,9 @@ accumulated_saving = None  # TODO: your answer
 # Model: arithmetic takes 6 FLOPs per parameter and token, at the chip's bfloat16 peak;  on a ring
 # an all-reduce takes 2 V / W, with W the both-way bandwidth of a link; nothing runs beside an
 # all-reduce.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
-# from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; bf16 4.59e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 accumulated_tokens = None  # TODO: your answer
 
 

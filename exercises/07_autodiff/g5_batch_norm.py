@@ -6,10 +6,10 @@ variance. The mean of the devices' variances is not the variance of the batch ei
 between the devices' means.
 
 ```
-   x0  rows 0-14   sum[D]  sum of squares[D]  --+
-   x1  rows 15-29  sum[D]  sum of squares[D]  --+-- all-reduce, 2 D numbers
+   dp0 rows 0-14   sum[D]  sum of squares[D]  --+
+   dp1 rows 15-29  sum[D]  sum of squares[D]  --+-- all-reduce, 2 D numbers
    ...                                          |      mean, variance
-   x3  rows 45-59  sum[D]  sum of squares[D]  --+      of all 60 rows
+   dp3 rows 45-59  sum[D]  sum of squares[D]  --+      of all 60 rows
 ```
 
 **Write** `batch_norm(x, *, mesh)` with `jax.shard_map`. Return (x − mean) / √(variance + `EPS`). Take the mean and the

@@ -85,9 +85,9 @@ ddp_loss = None  # TODO: your answer
 # Model: A chip computes at the peak rate: 2 FLOPs per parameter and token in the forward pass, 4
 # in the backward pass. An all-reduce on a ring takes 2 V / W, where W is the both-way bandwidth
 # of one link. Latency does not count.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 2.75e14 FLOP/s; table 2026-11,
-# from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; bf16 2.75e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 ddp_exposed = None  # TODO: your answer
 
 

@@ -69,9 +69,9 @@ def fsdp_loss(ws, x, *, mesh):
 # - "ahead": {"small": ..., "large": ...}
 # Give bare numbers (small in ms, large in ms), or numbers with units. Model: A gather on a ring
 # takes V / W, where W is the both-way bandwidth of a link. A matmul runs at the chip's peak rate.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
-# from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; bf16 4.59e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 #
 fsdp_forward_times = None  # TODO: your answer
 

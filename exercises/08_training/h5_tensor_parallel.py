@@ -93,9 +93,9 @@ def fused_columns(F, N):
 # Answer in us (a bare number), or with a unit.
 # Model: Matmuls run at the peak bf16 rate. An all-reduce on a ring takes 2 V / W, where W is the
 # both-way bandwidth of a link. Nothing overlaps.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
-# from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; bf16 4.59e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 gated_mlp_time = None  # TODO: your answer
 
 

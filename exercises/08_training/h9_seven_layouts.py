@@ -104,9 +104,9 @@ def overlaps_with(act, weight, hops):
 # Answer in ms (a bare number), or with a unit.
 # Model: The rings along x and y have separate links. The array W is gathered ahead of time. A
 # collective of V bytes takes V / W, where this W is the both-way bandwidth of a link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 2.75e14 FLOP/s; table 2026-11,
-# from How To Scale Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; bf16 2.75e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 mixed_layer_time = None  # TODO: your answer
 
 

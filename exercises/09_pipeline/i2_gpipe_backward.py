@@ -12,7 +12,7 @@ device. To compute a gradient, the device needs the input of its stage again. So
    pp=2     .   .  F0  F1  F2  F3  B0  B1  B2  B3   .   .
 ```
 
-In ticks with a dot a device computes on junk. Mask a gradient of junk with `jnp.where`, not by a factor 0: 0 · NaN is
+In ticks with a dot, a device computes on junk. Mask a gradient of junk with `jnp.where`, not by a factor 0: 0 · NaN is
 NaN.
 
 **Write** the body `gpipe_step(ws, x, y, *, rate)`, one training step (`check_vma=False`). `stage` is given. The
@@ -31,7 +31,7 @@ loss is the mean of `(output − y)²` over all M micro-batches together.
 |---|---|---|
 | loss, layers | in each of three steps, equal to the results of one device; all micro-batches see the same weights | |
 | ticks | M + P − 1 ticks in each pass, and no more FLOPs than these ticks need; permutes, and one all-reduce of the loss | 2 · 6 ticks |
-| memory | on pp=2, with these ticks, a device holds its arguments, one stash of M inputs, one sum of gradients and one tick's arrays | |
+| memory | on pp=2 a device holds its arguments, one stash of M inputs, one sum of gradients and one tick's arrays; ticks as above | |
 
 Keeping the inputs of every layer, or a gradient for each micro-batch, takes too much memory. Write the ticks as loops:
 the grader cannot follow the memory of a program with more than 5,000 operations.

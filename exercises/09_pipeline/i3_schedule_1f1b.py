@@ -21,7 +21,7 @@ alternates one forward and one backward (1F1B) takes equally long, and keeps few
 | | type | meaning |
 |---|---|---|
 | `P`, `M` | int | devices, micro-batches; M may be smaller than P |
-| returns | P lists of str | one list per device, one cell per tick: `"F2"`, `"B2"` or `""` (idle) |
+| returns | P lists of str | one list per device, one entry per tick: `"F2"`, `"B2"` or `""` (idle) |
 
 **What is checked**
 
@@ -33,7 +33,7 @@ alternates one forward and one backward (1F1B) takes equally long, and keeps few
 | in flight | at most P − s micro-batches in flight on device s | 4, 3, 2, 1 micro-batches |
 
 `F2` on device s needs `F2` of device s − 1. `B2` needs `B2` of device s + 1. On the last device, `B2` needs that
-device's `F2`. A micro-batch is *in flight* from its F to its B, both included. Idle cells may be anywhere. If two cells
+device's `F2`. A micro-batch is *in flight* from its F to its B, both included. Idle ticks may be anywhere. If two cells
 are possible, either may come first.
 
 **Symbols.** s device number, f and b times of a forward and a backward, D width, T tokens of a micro-batch.
@@ -62,8 +62,8 @@ def schedule_1f1b(P, M):
 
 # Question in_flight_memory [MiB]
 # 12 devices run 1F1B with only 6 micro-batches of 2048 tokens. Each device sends bfloat16[2048,
-# 7168] to the next. Take the largest number of inputs that each device keeps at a time. The
-# devices reach this number in different ticks. How many MiB do these inputs have, added over all
+# 7168] to the next. For each device, take its largest number of inputs at a time. The devices
+# reach these numbers in different ticks. How many MiB do these inputs have, added over all
 # devices?
 #
 # Answer in MiB (a bare number), or with a unit.

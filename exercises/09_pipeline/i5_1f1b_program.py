@@ -29,13 +29,13 @@ ticks and B in odd ticks, or the reverse. At a dot, i is below 0 or above M − 
 |---|---|---|
 | value | loss and gradient are those of one device | |
 | ticks | 2 (M + P − 1) ticks, each with at most two permutes; one all-reduce of the loss | 16 ticks |
-| memory | on pp=4, M=63: a stash of about P inputs and one tick's arrays; a stash of 4P inputs fails; no more ticks and FLOPs than above | 4 inputs |
+| memory | on pp=4, M=63: a stash of about P inputs and one tick's arrays; a stash of 4P inputs fails; no more ticks than above, and no more FLOPs than they need | 4 inputs |
 
 On pp=4 the grader's clock also counts ticks: with these small arrays a tick takes as long as its hop, 1 us. Write the
 ticks as a loop, because the grader cannot follow unrolled ticks.
 
-Allowed: F and B of two micro-batches in one tick, which takes M + 2P − 2 ticks and a stash of 2P − 1 inputs; a copy of
-the stash in each tick.
+Allowed: F and B of two micro-batches in one tick, in M + 2P − 2 ticks with a stash of 2P − 1 inputs. Each tick may copy
+the stash.
 
 **Symbols.** P stages, s device, i micro-batch, M micro-batches of b rows, L layers, D width.
 

@@ -14,7 +14,7 @@ its experts, and gets the results back.
 ```
 
 **Write** the body `moe(x, route, w, *, k, cap)`. A token's gates are the softmax of its row of `route` over all E
-experts. The token chooses the k experts with the largest gates. Its result is the sum of gate · tanh(token · W of the
+experts. The token chooses the k experts with the largest gates. Its result is the sum of gate · tanh(token · `w` of the
 expert) over its k choices.
 
 **Capacity.** A device has `cap` slots for each expert. The device serves all first choices in the order of tokens, then

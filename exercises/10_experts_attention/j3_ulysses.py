@@ -80,9 +80,9 @@ ulysses_bytes = None  # TODO: your answer
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring, bandwidth only: an all-to-all of V bytes on all devices together takes V / (4·W).
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; table 2026-11, from How To Scale
-# Your Model of 2025-02-04.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 ulysses_time = None  # TODO: your answer
 
 

@@ -9,9 +9,9 @@ parts represent.
 | `"S(d)"` | its 1/N of dimension d, and all of the other dimensions | the parts, joined along d |
 | `"P"` | an array of full shape: a *partial sum* | the sum over the devices |
 
-Every device applies one function to its parts, without communication. If the results are parts or partial sums of one
-array, the operands' placements determine that array's placement. So placements are types, and a program can be checked
-before it runs.
+Every device applies one function to its parts, without communication. If the devices' results represent one whole
+array, the operands' placements determine its placement. So placements are types, and a program can be checked before it
+runs.
 
 ```
    "ij,jk->ik"   S(0), R   ->  S(0)     each its own rows

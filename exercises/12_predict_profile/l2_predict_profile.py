@@ -88,8 +88,8 @@ time_without_compiling = None  # TODO: your answer
 # reduce of 0.36 MB take on this ring?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: time = hops · α + bytes / β, as above; an all-reduce of V bytes is a reduce-scatter and
-# an all-gather of V bytes.
+# Model: time: hops · α + sent bytes / β, as above; an all-reduce of V bytes is a reduce-scatter
+# and an all-gather of V bytes.
 all_reduce_predicted = None  # TODO: your answer
 
 
@@ -99,7 +99,7 @@ all_reduce_predicted = None  # TODO: your answer
 # most 5 % of this time?
 #
 # Answer in kB (a bare number), or with a unit.
-# Model: time = hops · α + bytes / β, as above.
+# Model: time: hops · α + sent bytes / β, as above.
 latency_small_from = None  # TODO: your answer
 
 

@@ -98,9 +98,9 @@ def block(params, x, *, mesh):
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
 # two axes, and an all-reduce takes twice as long; matmuls run at the peak rate; scores of all
 # positions count, masked or not.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
-# from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; bf16 4.59e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 block_times = None  # TODO: your answer
 
 
@@ -116,9 +116,9 @@ block_times = None  # TODO: your answer
 # Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
 # two axes, and an all-reduce takes twice as long; matmuls run at the peak rate; scores of all
 # positions count, masked or not.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; bf16 4.59e14 FLOP/s; table 2026-11,
-# from How To Scale Your Model of 2025-02-04.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, an axis wraps
+# only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; bf16 4.59e14 FLOP/s;
+# table 2026-11, from How To Scale Your Model of 2025-02-04.
 block_bottleneck = None  # TODO: your answer
 
 

@@ -258,7 +258,7 @@ def _say_wrap(c: Chip) -> str:
     if c.wrap_whole:
         return f"wraps only on an axis of {c.wrap_whole}"
     cube = "x".join([str(c.wrap_cube)] * 3)
-    return f"wraps only on axes that are multiples of {c.wrap_cube} in slices of full {cube} cubes"
+    return f"an axis wraps only if its size is a multiple of {c.wrap_cube} and the slice is full {cube} cubes"
 
 
 def _parts_of_gpu(g: Gpu) -> Iterator[Part]:

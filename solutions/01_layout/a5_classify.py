@@ -50,7 +50,7 @@ The einsum of the small case computes attention scores. The table shows what eac
 | 4 | an all-gather of one operand first |
 | 3 | a sum over devices afterwards |
 | 2 | first gather the operand that is cut; or, if one operand is whole, slice it and sum over devices afterwards (exercise C2) |
-| 1 | nothing: a slice of a whole operand is free |
+| 1 | nothing, or a free slice of a whole operand |
 
 **In real systems.** XLA's partitioner, DTensor's sharding propagation and JAX's explicit mode follow this table.
 

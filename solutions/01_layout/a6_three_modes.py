@@ -43,10 +43,10 @@ gathers `B`, each device sends its block [32, 20], 2560 bytes, and then spends 1
 
 ## Going further
 
-**JAX.** In Explicit mode the types of the operands determine the type of each result. If they do not determine this
-type, JAX raises an error at the line of the operation. A collective also appears where you pass `out_sharding`, or
-where a matmul sums over a dimension that is cut in only one of its operands. `jax.typeof(c)` shows the type of a value.
-If you build a mesh yourself, give it Explicit axes: for Auto axes, `reshard` raises an error.
+**JAX.** In Explicit mode JAX derives the type of each result from the types of the operands. If it cannot, JAX raises
+an error at the line of the operation. A collective also appears where you pass `out_sharding`, or where a matmul sums
+over a dimension that is cut in only one of its operands. `jax.typeof(c)` shows the type of a value. If you build a mesh
+yourself, give it Explicit axes: for Auto axes, `reshard` raises an error.
 
 **In real systems.** One model can mix the modes: Auto for most of the model, Explicit where an unexpected collective is
 expensive, Manual for kernels.

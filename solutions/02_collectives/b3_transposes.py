@@ -1,9 +1,9 @@
 """# B3 Every collective backwards
 
-A collective is a linear map A from the blocks x of all devices to new blocks. Its backward pass is the transpose Aᵀ. Aᵀ
+A collective is a linear map T from the blocks u of all devices to new blocks. Its backward pass is the transpose Tᵀ. Tᵀ
 maps the cotangent blocks y of all devices to new cotangent blocks:
 
-    ⟨A x, y⟩ = ⟨x, Aᵀ y⟩    with ⟨u, v⟩ summed over all devices and elements
+    ⟨T u, y⟩ = ⟨u, Tᵀ y⟩    with ⟨a, b⟩ summed over all devices and elements
 
 ```
    all-gather, x=3      forward                   backward
@@ -27,7 +27,7 @@ maps the cotangent blocks y of all devices to new cotangent blocks:
 
 | check | rule |
 |---|---|
-| value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩ |
+| value | ⟨T u, y⟩ = ⟨u, Tᵀ y⟩ |
 | communication | one collective over x, of the right kind, and no other |
 | your own collective | you call the collective yourself; you do not let `jax.vjp`, `jax.linear_transpose` or a gradient call it |
 
@@ -37,9 +37,9 @@ maps the cotangent blocks y of all devices to new cotangent blocks:
 
 **Symbols.** I, J: rows and columns. X: devices along x. `{U_X}`: partial sums over x. D, F: dimensions of a weight.
 
-**Small case.** Each of two devices holds one number: x = (3, 5), y = (10, 1). The all-reduce gives (8, 8): ⟨A x, y⟩ =
-80 + 8 = 88. Its transpose gives (11, 11): ⟨x, Aᵀ y⟩ = 33 + 55 = 88. If the transpose took the mean of the cotangents,
-(5.5, 5.5), ⟨x, Aᵀ y⟩ would be 44.
+**Small case.** Two devices each hold one number of u = (3, 5) and of y = (10, 1). The all-reduce gives (8, 8): ⟨T u, y⟩
+= 80 + 8 = 88. Its transpose gives (11, 11): ⟨u, Tᵀ y⟩ = 33 + 55 = 88. If the transpose took the mean of the cotangents,
+(5.5, 5.5), ⟨u, Tᵀ y⟩ would be 44.
 
 ## Going further
 

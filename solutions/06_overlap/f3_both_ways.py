@@ -27,12 +27,12 @@ time. Send half of each block one way round and half the other way, so that a ho
 | C equals A @ W (Out equals T @ W), also on a ring of eight | | |
 | only `ppermute`s, N − 1 blocks in all, to neighbours over y | sends (N − 1)·V/N bytes | 1080 bytes |
 | a device sends in one direction at most ⌊N/2⌋ blocks, or N − 1 times the larger half of a block | | 540 bytes with halves |
-| at real sizes the program has the same hops as at the small sizes of the value check, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
+| the program has the same hops at real sizes as at the value check's small sizes, and every matmul runs once | 2·(B/X)·D·(F/Y) FLOPs | |
 | by the grader's clock, on eight v5e chips, profile *ideal*: matmuls run beside the hops | the step takes at most 1.6 times as long as its matmuls | |
 
-In `both_ways_ag_matmul` no hop waits for a matmul. The numbers of rows and columns may be odd: then the halves differ
-by one row or column. You may halve rows or columns, or send whole blocks as in exercise E4 (with an even N, send the
-opposite device's block only once). You may split a matmul into parts.
+In `both_ways_ag_matmul` no hop may wait for a matmul. The numbers of rows and columns may be odd: then the halves
+differ by one row or column. You may halve rows or columns, or send whole blocks as in exercise E4 (with an even N, send
+the opposite device's block only once). You may split a matmul into parts.
 
 **Symbols.** N (Y in the questions): devices of the ring. B, D, F, G: dimensions. V: bytes of N blocks [B/X, D/Y]. W1:
 one-way bandwidth of a link. C: FLOP/s of a chip.

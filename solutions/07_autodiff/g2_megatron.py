@@ -1,6 +1,6 @@
 """# G2 Megatron's f and g
 
-N devices along tp share a block of two matmuls. Each device holds F/N columns of `w_in` and F/N rows of `w_out`, so it
+N devices along tp compute an MLP block together. Each device holds F/N columns of `w_in` and F/N rows of `w_out`, so it
 computes its own units of the MLP. In the forward pass the devices' outputs are parts of a sum. In the backward pass
 each device has a part of the gradient of x, because every device used x.
 
@@ -34,7 +34,7 @@ each device has a part of the gradient of x, because every device used x.
 | each block: value | y and all three gradients equal the results of the uncut block on one device | |
 | each block: what is sent | one all-reduce in each pass, and nothing else: in both passes together 4 (N−1)/N · 4BD bytes | 720 bytes |
 
-You may send y and dx in one all-reduce.
+One all-reduce of y and dx together passes, too.
 
 **Symbols.** B rows, D model width, F units of the MLP, N (in questions X) devices along tp.
 

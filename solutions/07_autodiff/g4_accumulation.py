@@ -79,7 +79,7 @@ def loss(ws, rows):
     ],
 )
 def accumulate(ws, xs, *, mesh):
-    """Return the gradient for ws of the sum of loss(ws, x) over the micro-batches x of xs.
+    """Return the gradient, with respect to ws, of loss(ws, x) summed over the micro-batches x of xs.
 
     Args: ws is float32[L, D, D], whole on every device; xs is float32[M, B, D] sharded P(None, 'dp'), M micro-batches.
     Returns: float32[L, D, D], whole on every device.

@@ -26,14 +26,14 @@ Device i has the T/N positions that begin at i · T/N. With `striped`, device i 
 |---|---|---|
 | value | right for blocks with `causal`, blocks without `causal`, stripes with `causal` | |
 | gradients | gradients of q, k and v | |
-| sent, forward | K and V are sent N − 1 times | 2 · 2 blocks (cp=3) |
-| memory, forward | cp=7: room for what one round needs, not for K and V of all devices, and not for scores of all rounds; the limit for sending holds | |
-| sent, with gradients | in the backward pass, K, V and their gradients are sent at most N times; nothing over tp | 2 · 3 + 4 · 4 blocks (cp=4) |
+| sent, forward | `k` and `v` are sent N − 1 times | 2 · 2 blocks (cp=3) |
+| memory, forward | cp=7: room for what one round needs, not for `k` and `v` of all devices, and not for scores of all rounds; the limit for sending holds | |
+| sent, with gradients | in the backward pass, `k`, `v` and their gradients are sent at most N times; nothing over tp | 2 · 3 + 4 · 4 blocks (cp=4) |
 | memory, with gradients | cp=8: a device keeps no scores or weights of a finished round; the limit for sending holds | |
 
-A sent block may hold one extra number per row. You may use JAX's gradients with `jax.checkpoint` around each
-round. JAX then keeps each round's K and V. Or write your own backward pass, which sends K, V and their gradients round
-the ring.
+A sent block may hold one extra number per row. You may use JAX's gradients with `jax.checkpoint` around each round. JAX
+then keeps each round's `k` and `v`. Or write your own backward pass, which sends `k`, `v` and their gradients round the
+ring.
 
 **Symbols.** T positions, N devices along cp, H (in one question Q) query heads of d numbers; mass: Σ e^(score −
 max).

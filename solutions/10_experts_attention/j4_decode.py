@@ -27,11 +27,11 @@ average the ratios.
 | check | rule, per device | small case |
 |---|---|---|
 | value | the mean of v over the filled positions, weighted by the softmax | |
-| what is sent | over x at most an all-gather of H + 2 numbers for each of the device's sequences and heads: (X−1) · B/Z · K/Y · (H + 2) numbers | 84 bytes |
+| what is sent | over x at most (X−1) · B/Z · K/Y · (H + 2) numbers: an all-gather of H + 2 numbers for each of the device's sequences and heads | 84 bytes |
 | | nothing over y and z | |
 
 Positions from `length` on hold old data: ignore them. Scores may be in the hundreds, so that e^s overflows. From all
-scores of a head, subtract the largest score that any device has for this head.
+scores of a sequence and head, subtract the largest such score on any device.
 
 **Symbols.** B sequences, S positions, K heads of H numbers; X, Y, Z sizes of mesh axes; s score, mass Σ e^(s −
 max).

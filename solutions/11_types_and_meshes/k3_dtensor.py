@@ -35,7 +35,7 @@ a spec with unreduced axes.
 |---|---|
 | both: cuts | axes that cut dimensions, each alone and several together |
 | both: partial sums | unreduced axes |
-| both: size 1 | an axis of size 1 keeps its place and name |
+| both: size 1 | an axis of size 1 keeps its entry and name |
 | `to_dtensor`: order | `ValueError`: a tuple whose axes are not in the mesh's order |
 | both: refused | `ValueError`: parts that are not equal, or an axis that is used twice |
 | | a dimension that the array lacks (0 is the first; −1 is invalid), an axis that the mesh lacks |
@@ -144,7 +144,7 @@ def to_spec(placements, shape, mesh):
 )
 def specs_without_a_list(r, k):
     """An array of rank {{ r }} is on a mesh of {{ k }} axes, all larger than 1. Each axis cuts one dimension, is
-    unreduced, or makes copies. Count the PartitionSpecs that describe such layouts. How many of them cannot be
+    unreduced, or makes copies. Take all PartitionSpecs that describe such layouts. How many of them cannot be
     described by any list of `"R"`, `"S(d)"`, `"P"`?"""
     ordered = (math.perm(k, j) * math.comb(j + r - 1, j) * 2 ** (k - j) for j in range(k + 1))
     return sum(ordered) - (r + 2) ** k

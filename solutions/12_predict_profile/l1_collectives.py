@@ -26,7 +26,7 @@ Below is a part of such a text from a TPU: a loop over seven layers, which runs 
 |---|---|
 | groups | `[4,2]<=[2,4]T(1,0)`: number 8 devices as an array [2,4], transpose it, read 4 groups of 2 by rows |
 | | for a `collective-permute`: the pairs [from, to] |
-| kind | the opcode; names mean nothing. `all-to-all-start` and `all-to-all-done` are one `all-to-all` |
+| kind | the opcode, whatever the line's name. `all-to-all-start` and `all-to-all-done` are one `all-to-all` |
 | bytes | of all operands of one device, for one run of the line |
 | trips | how often the line runs: a loop counts from 0 by 1 to the constant in its condition; the rounds of nested loops multiply |
 

@@ -24,8 +24,8 @@ faster.
 
 | | arithmetic on each chip | communication |
 |---|---|---|
-| strategy 1 | 2·B·D·F FLOPs | all-gather of `W`, V = 2·D·F bytes: takes V / W |
-| strategy 2 | 2·B·D·F / X FLOPs | all-reduce of `Out`, V = 2·B·F bytes: takes 2·V / W |
+| strategy 1 | 2·B·D·F FLOPs | all-gather of `W`, V = 2·D·F bytes: takes V / `bandwidth` |
+| strategy 2 | 2·B·D·F / X FLOPs | all-reduce of `Out`, V = 2·B·F bytes: takes 2·V / `bandwidth` |
 
 **What is checked**
 
@@ -37,10 +37,10 @@ faster.
 In every case the times of the two strategies differ by more than 5 %.
 
 **Symbols.** V: bytes of the array that is gathered or reduced. `{U_X}`: partial sums. L: size of a second batch, in a
-question. C: FLOP/s of a chip.
+question. C: `flops`.
 
-**Small case.** B=512, D=4096, F=16384, X=4; a chip has 4.59e14 FLOP/s, and W = 1.8e11 bytes/s. In strategy 1 the
-arithmetic takes 150 µs and the all-gather of 134 MB takes 746 µs. In strategy 2 the arithmetic takes 37 µs and the
+**Small case.** B=512, D=4096, F=16384, X=4; a chip has 4.59e14 FLOP/s, and `bandwidth` = 1.8e11 bytes/s. In strategy 1
+the arithmetic takes 150 µs and the all-gather of 134 MB takes 746 µs. In strategy 2 the arithmetic takes 37 µs and the
 all-reduce of 16.8 MB takes 186 µs. So strategy 2 is faster.
 
 ## Going further

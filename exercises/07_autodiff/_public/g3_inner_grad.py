@@ -48,7 +48,7 @@ that you pass.
 **Symbols.** B rows in the batch, D inputs, K outputs, N (in the question X) devices along x.
 
 **Small case.** w is float32[6, 5], 120 bytes. On x=4 an all-reduce of w sends 2 · 3/4 · 120 = 180 bytes. The budget
-leaves room for two more numbers, 12 bytes.
+allows two more numbers: 12 more bytes sent.
 
 ## Going further
 

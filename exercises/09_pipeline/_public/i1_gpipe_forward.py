@@ -30,7 +30,7 @@ The dots are the *bubble*. All devices run one program, so in the bubble they co
 | outputs | the last device has the outputs, the other devices have zeros | |
 | gradients | JAX's gradients of `ws` and `x` through your ticks equal those of one device | |
 | collectives | permutes and no other collective | |
-| ticks | M + P − 1 ticks; each computes one stage and sends one micro-batch; checked with M=12 on 2 and 4 devices | 8 ticks |
+| ticks | M + P − 1 ticks; each computes one stage and sends at most one micro-batch; checked with M=12 on 2 and 4 devices | 8 ticks |
 
 Beware of junk. A device that is not a target of a `ppermute` receives zeros, and `stage` divides each row by its length
 (its norm). For a row of zeros this is 0/0, which is NaN. The output can still be right, but gradients are not. The

@@ -17,15 +17,14 @@ fit each other, so K1's rule returns a placement and raises no error.
 | | returns |
 |---|---|
 | `einsum_bwd(equation, placements)` | a list with one pair (equation, placement) for each operand: how to compute the operand's gradient, and its placement |
-| `gradient_bytes(gradients, sizes, devices)` | bytes that each device sends to give every gradient its operand's placement |
+| `gradient_bytes(gradients, sizes, devices)` | bytes that each device sends to complete every pending gradient |
 
 In a gradient's equation the output's gradient replaces the operand, and the operand's letters become the output. The
 other operands keep their order. The gradient's placement is the placement of the result when every device runs this
 equation on its own parts.
 
-The output's gradient is given, with the output's placement. If the output is `"P"`, its gradient is `"R"`, because a
-sum passes its gradient unchanged to each summand. Each `"P"` gradient takes a ring all-reduce in float32; nothing else
-is sent.
+The given gradient of the output has the output's placement. But for output `"P"` it is `"R"`, because a sum passes its
+gradient unchanged to each summand. Each `"P"` gradient takes a ring all-reduce in float32; nothing else is sent.
 
 **What is checked**
 
@@ -83,7 +82,7 @@ def einsum_bwd(equation, placements):
     ]
 )
 def gradient_bytes(gradients, sizes, devices):
-    """Return the bytes that each device sends to give every gradient its operand's placement.
+    """Return the bytes that each device sends to complete every pending gradient.
 
     Args: gradients as einsum_bwd returns them; sizes such as {"i": 8, "j": 12}, of the whole arrays; devices: the
     number of devices along the axis.

@@ -26,20 +26,20 @@ use the fast links.
 |---|---|
 | `mesh_for(strategies, devices, node)` | a mesh; in `strategies`, at most one size is −1: all devices that the other sizes leave |
 | `groups(mesh, axes)` | lists of ranks that differ along `axes` only |
-| `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the order of `mesh`, which may be any order |
+| `axes_for(what, mesh)` | axes for `"batch"`, `"loss"` or `"weights"`, in the order of `mesh` (any order) |
 
 **What is checked**
 
 | check | rule |
 |---|---|
-| `mesh_for`: sizes | one axis for each strategy, also of size 1 |
+| `mesh_for`: sizes | one axis for each strategy, also for size 1 |
 | `mesh_for`: near | each group of tp is in one node; on this condition, groups of cp touch as few nodes as possible |
 | `mesh_for`: inner | dp_shard is inside dp_replicate |
 | `mesh_for`: refused | `ValueError`: sizes do not multiply to `devices`, or tp does not divide a node |
 | `groups` | the groups, in any order |
 | `axes_for` | batch: axes along which ranks read different sequences |
 | | loss: axes over which shares of the loss and of the gradients must be summed |
-| | weights: axes along which ranks hold different parts of a weight that FSDP gathers |
+| | weights: axes over which FSDP gathers the parts of a weight |
 
 `mesh_for` may put the other axes in any order.
 
@@ -111,7 +111,7 @@ def groups(mesh, axes):
     ]
 )
 def axes_for(what, mesh):
-    """Return the axes along which ranks have different data, shares of the loss, or parts of a weight that FSDP gathers.
+    """Return the axes along which ranks have different data or shares of the loss, or over which FSDP gathers a weight.
 
     Args: what is "batch", "loss" or "weights"; mesh is a list of (axis, size) in any order. Returns: a tuple of names.
     """

@@ -126,7 +126,7 @@ def time_without_compiling(R, L, mean, std):
 
 
 @exercise.number(
-    points=0.5, unit="us", model="time = hops · α + bytes / β, as above; an all-reduce of V bytes is a reduce-scatter and an all-gather of V bytes",
+    points=0.5, unit="us", model="time: hops · α + sent bytes / β, as above; an all-reduce of V bytes is a reduce-scatter and an all-gather of V bytes",
     params={"N": [4, 6, 8], "a": [2.2, 3.4, 5.2], "b": [14, 23, 38], "V": [0.36, 0.52, 0.88]},
     where=lambda N, a, b, V: 0.5 < V / N / b / (a * 1e-3) < 0.85 or 1.2 < V / N / b / (a * 1e-3) < 4,
     hints=[
@@ -141,7 +141,7 @@ def all_reduce_predicted(N, a, b, V):
 
 
 @exercise.number(
-    points=0.5, unit="kB", model="time = hops · α + bytes / β, as above",
+    points=0.5, unit="kB", model="time: hops · α + sent bytes / β, as above",
     params={"N": [3, 4, 6, 8], "a": [2.2, 3.4, 5.2], "b": [14, 23, 38], "p": [5, 10, 15]},
     hints=[
         "Which share of the time of one hop is α?",

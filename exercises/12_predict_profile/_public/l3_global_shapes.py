@@ -24,8 +24,8 @@ grid. The mesh numbers its devices row by row: on x=2, y=4, device 5 has x=1, y=
 | `axes(groups, mesh)` | axes along which a group's devices differ, in the mesh's order; all groups have equal axes |
 | `global_shapes(hlo, mesh)` | a list with a pair for each parameter: (whole shape, axes that cut each dimension) |
 
-If several axes cut a dimension, the outer axis comes first. A dimension that no axis cuts has `[]`. No sharding uses
-only a part of a mesh axis.
+If several axes cut a dimension, the outer axis comes first, as in a `PartitionSpec`. A dimension that no axis cuts has
+`[]`. No sharding uses only a part of a mesh axis.
 
 **What is checked**
 
@@ -33,7 +33,7 @@ only a part of a mesh axis.
 |---|---|
 | `axes` | groups over one axis or several; groups of one device: `[]` |
 | `global_shapes`: unequal axes | programs on two axes of unequal sizes |
-| `global_shapes`: equal axes | three axes of one size: only their strides differ |
+| `global_shapes`: equal axes | three axes of equal size: only their strides differ |
 
 **Symbols.** X, Y, Z are the sizes of mesh axes. B, K, F are local or whole sizes, as the question states.
 

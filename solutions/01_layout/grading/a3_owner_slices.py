@@ -19,7 +19,7 @@ from grader.exercise import Scenario
 
 
 @exercise.misconception(
-    fails=owner_order, breaks="a tuple in a different order than the mesh's gives a different layout"
+    fails=owner_order, breaks="a tuple that lists axes in a different order gives a different layout"
 )
 def owner_in_mesh_order(shape, spec, mesh_shape):
     """You used the mesh's order of axes. P(('y', 'x')) lists y first, so y changes slowest. You returned the blocks of P(('x', 'y')), and many devices hold different blocks."""

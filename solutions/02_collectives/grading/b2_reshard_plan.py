@@ -131,7 +131,7 @@ def plan_arrives(seen):
 
 @exercise.check(move_cases, points=0.5, public=True)
 def plan_moves(seen):
-    """reshard_plan: plans within the budget, for an axis that no longer cuts a dimension"""
+    """reshard_plan: plans within the budget, for an axis stops cutting a dimension"""
     expect_budget(seen)
 
 
@@ -194,13 +194,13 @@ def in_cheapest_order(steps, src, unreduced, shape, mesh_shape):
     return min(plans, key=lambda plan: plan[0])[1] if plans else steps
 
 
-@exercise.misconception(fails=[plan_moves, plan_order], breaks="an axis that no longer cuts a dimension")
+@exercise.misconception(fails=[plan_moves, plan_order], breaks="an axis stops cutting a dimension")
 def plan_gathers_to_move(src, unreduced, dst, shape, mesh_shape):
     """You moved an axis to a different dimension by all-gather and slice. An all-to-all sends 1/n of those bytes: each device gets only the part that it keeps."""
     return by_gathers(reshard_plan(src, unreduced, dst, shape, mesh_shape))
 
 
-@exercise.misconception(form_of=plan_gathers_to_move, breaks="an axis that no longer cuts a dimension")
+@exercise.misconception(form_of=plan_gathers_to_move, breaks="an axis stops cutting a dimension")
 def plan_gathers_to_move_cheaply(src, unreduced, dst, shape, mesh_shape):
     """Like `plan_gathers_to_move`, with the steps in the cheapest order."""
     return in_cheapest_order(
@@ -208,13 +208,13 @@ def plan_gathers_to_move_cheaply(src, unreduced, dst, shape, mesh_shape):
     )
 
 
-@exercise.misconception(fails=[plan_sums, plan_order], breaks="an axis that newly cuts a dimension, partial sums")
+@exercise.misconception(fails=[plan_sums, plan_order], breaks="an axis starts cutting a dimension, partial sums")
 def plan_reduces_everywhere(src, unreduced, dst, shape, mesh_shape):
     """You reduced by all-reduce and slice. A reduce-scatter sends half the bytes and leaves each device the part that it keeps."""
     return by_all_reduces(reshard_plan(src, unreduced, dst, shape, mesh_shape))
 
 
-@exercise.misconception(form_of=plan_reduces_everywhere, breaks="an axis that newly cuts a dimension, partial sums")
+@exercise.misconception(form_of=plan_reduces_everywhere, breaks="an axis starts cutting a dimension, partial sums")
 def plan_reduces_everywhere_cheaply(src, unreduced, dst, shape, mesh_shape):
     """Like `plan_reduces_everywhere`, with the steps in the cheapest order."""
     return in_cheapest_order(

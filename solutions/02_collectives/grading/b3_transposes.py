@@ -30,33 +30,33 @@ shifted = exercise.call(shift_t, y=rows, dims=DIMS, hidden_dims=HIDDEN)
 
 @exercise.check(gathered, points=0.25, public=True)
 def all_gather_t_value(seen):
-    """all_gather_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
+    """all_gather_t: ⟨T u, y⟩ = ⟨u, Tᵀ y⟩"""
     blocks = seen.y.reshape(seen.mesh["x"], -1, seen.y.shape[1])
     expect_close(seen.out, blocks.sum(0))
 
 
 @exercise.check(scattered, points=0.25, public=True)
 def reduce_scatter_t_value(seen):
-    """reduce_scatter_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
+    """reduce_scatter_t: ⟨T u, y⟩ = ⟨u, Tᵀ y⟩"""
     expect_close(seen.out, np.tile(seen.y, (seen.mesh["x"], 1)))
 
 
 @exercise.check(reduced, points=0.25, public=True)
 def all_reduce_t_value(seen):
-    """all_reduce_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
+    """all_reduce_t: ⟨T u, y⟩ = ⟨u, Tᵀ y⟩"""
     blocks = seen.y.reshape(seen.mesh["x"], -1, seen.y.shape[1])
     expect_close(seen.out, np.tile(blocks.sum(0), (seen.mesh["x"], 1)))
 
 
 @exercise.check(traded, points=0.25, public=True)
 def all_to_all_t_value(seen):
-    """all_to_all_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
+    """all_to_all_t: ⟨T u, y⟩ = ⟨u, Tᵀ y⟩"""
     expect_close(seen.out, seen.y)
 
 
 @exercise.check(shifted, points=0.25, public=True)
 def shift_t_value(seen):
-    """shift_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
+    """shift_t: ⟨T u, y⟩ = ⟨u, Tᵀ y⟩"""
     size = seen.y.shape[0] // seen.mesh["x"]
     expect_close(seen.out, np.concatenate([seen.y[size:], np.zeros((size, seen.y.shape[1]))]))
 
@@ -106,21 +106,21 @@ def shift_t_traffic(seen):
 @exercise.misconception(
     of=all_gather_t,
     fails=all_gather_t_value,
-    breaks=["value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩", "the element gets the *sum* of the copies' cotangents"],
+    breaks=["value | ⟨T u, y⟩ = ⟨u, Tᵀ y⟩", "the element gets the *sum* of the copies' cotangents"],
 )
 def all_gather_t_mean(y):
     """You took the mean. Add the cotangents of the copies. If you want a mean, take it in the loss."""
     return all_gather_t(y) / jax.lax.axis_size("x")
 
 
-@exercise.misconception(of=all_gather_t, fails=all_gather_t_value, breaks="value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩")
+@exercise.misconception(of=all_gather_t, fails=all_gather_t_value, breaks="value | ⟨T u, y⟩ = ⟨u, Tᵀ y⟩")
 def all_gather_t_untiled(y):
     """Without tiled=True, jax.lax.psum_scatter needs one row for each device, and removes this dimension. Set
     tiled=True to cut a dimension of any size that X divides."""
     return jax.lax.psum_scatter(y, "x", scatter_dimension=0)
 
 
-@exercise.misconception(of=all_gather_t, fails=all_gather_t_value, breaks="value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩")
+@exercise.misconception(of=all_gather_t, fails=all_gather_t_value, breaks="value | ⟨T u, y⟩ = ⟨u, Tᵀ y⟩")
 def all_gather_t_own_rows(y):
     """You kept only your own cotangent of your shard. The other devices used your shard too: add their cotangents of it."""
     size = y.shape[0] // jax.lax.axis_size("x")
@@ -186,7 +186,7 @@ def reduce_scatter_t_padded(y):
     return jax.lax.psum(jax.lax.dynamic_update_slice_in_dim(full, y, here, axis=0), "x")
 
 
-@exercise.misconception(of=all_reduce_t, fails=all_reduce_t_value, breaks="value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩")
+@exercise.misconception(of=all_reduce_t, fails=all_reduce_t_value, breaks="value | ⟨T u, y⟩ = ⟨u, Tᵀ y⟩")
 def all_reduce_t_mean(y):
     """You took the mean. Every device's result depends on your block with factor one: add all the cotangents."""
     return jax.lax.pmean(y, "x")
@@ -206,7 +206,7 @@ def all_reduce_t_gathered(y):
     return jax.lax.all_gather(y, "x").sum(0)
 
 
-@exercise.misconception(of=reduce_scatter_t, fails=reduce_scatter_t_value, breaks="value | ⟨A x, y⟩ = ⟨x, Aᵀ y⟩")
+@exercise.misconception(of=reduce_scatter_t, fails=reduce_scatter_t_value, breaks="value | ⟨T u, y⟩ = ⟨u, Tᵀ y⟩")
 def reduce_scatter_t_untiled(y):
     """You stacked the cotangents along a new dimension. Set tiled=True to join them along the rows."""
     return jax.lax.all_gather(y, "x", axis=0)

@@ -444,7 +444,7 @@ def rs_over_the_heads(t, w):
 @exercise.misconception(
     of=matmul_rs,
     fails=rs_same,
-    breaks="at real sizes the program has the same hops as at the small sizes",
+    breaks="the program has the same hops at real sizes",
 )
 def rs_other_program_when_large(t, w):
     """Your program for large arrays differs from the program that the grader checks for values. The grader times only a program with the same hops and matmuls. Use one program for all sizes."""

@@ -434,7 +434,7 @@ def both_ag_late_in_a_loop(a, w):
 
 
 @exercise.misconception(
-    of=both_ways_ag_matmul, fails=both_ag_fast, breaks="In `both_ways_ag_matmul` no hop waits for a matmul"
+    of=both_ways_ag_matmul, fails=both_ag_fast, breaks="In `both_ways_ag_matmul` no hop may wait for a matmul"
 )
 def both_ag_sends_after_the_matmuls(a, w):
     """Your hops wait for the matmuls of the halves that they send, so hops and matmuls take turns. The halves have already arrived. Send them before you multiply."""
@@ -466,7 +466,7 @@ def both_ag_over_the_heads(a, w):
 @exercise.misconception(
     of=both_ways_ag_matmul,
     fails=both_ag_same,
-    breaks="at real sizes the program has the same hops as at the small sizes",
+    breaks="the program has the same hops at real sizes",
 )
 def both_ag_other_program_when_large(a, w):
     """Your program for large arrays differs from the program that the grader checks for values. The grader times only a program with the same hops and matmuls. Use one program for all sizes."""
@@ -630,7 +630,7 @@ def both_rs_late_in_a_loop(t, w):
 @exercise.misconception(
     of=both_ways_matmul_rs,
     fails=both_rs_same,
-    breaks="at real sizes the program has the same hops as at the small sizes",
+    breaks="the program has the same hops at real sizes",
 )
 def both_rs_other_program_when_large(t, w):
     """Your program for large arrays differs from the program that the grader checks for values. The grader times only a program with the same hops and matmuls. Use one program for all sizes."""

@@ -81,7 +81,7 @@ def forward_permutes(seen):
 
 @exercise.check(many, points=1, after=forward_value)
 def forward_bubble(seen):
-    """gpipe_forward: M + P - 1 ticks; each computes one stage and sends one micro-batch"""
+    """gpipe_forward: M + P - 1 ticks; each computes one stage and sends at most one micro-batch"""
     expect_outputs(seen)
     d, stages = seen.dims, seen.mesh["pp"]
     ticks, stage_flops = d["M"] + stages - 1, d["B"] * d["L"] / stages * (2 * d["D"] ** 2 + 5 * d["D"])  # 5: lengths
@@ -269,7 +269,7 @@ def forward_tick_too_many(ws, x):
     )
 
 
-@exercise.misconception(fails=forward_bubble, breaks="each computes one stage and sends one micro-batch")
+@exercise.misconception(fails=forward_bubble, breaks="each computes one stage and sends at most one micro-batch")
 def batch_in_one_piece(ws, x):
     """You send the whole batch from device to device, so only one device does useful work in each tick. Cut the batch into micro-batches."""
     n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")

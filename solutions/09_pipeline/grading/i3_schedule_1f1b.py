@@ -266,7 +266,7 @@ def schedule_back_from_the_first(P, M):
     return [[here(s, t) for t in range(2 * (M + P))] for s in range(P)]
 
 
-@exercise.misconception(fails=schedule_complete, breaks="one list per device, one cell per tick")
+@exercise.misconception(fails=schedule_complete, breaks="one list per device, one entry per tick")
 def schedule_of_ticks(P, M):
     """You returned a list for each tick. Return a list for each device, with one cell for each tick."""
     return [list(cells) for cells in zip(*schedule_1f1b(P, M), strict=True)]

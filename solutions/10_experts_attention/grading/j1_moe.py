@@ -320,7 +320,7 @@ def raw_logits(x, route, w, *, k, cap):
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
 
 
-@exercise.misconception(fails=moe_value, breaks="tanh(token · W of the expert)")
+@exercise.misconception(fails=moe_value, breaks="tanh(token · `w` of the expert)")
 def no_tanh(x, route, w, *, k, cap):
     """You left out the tanh. An expert's result is tanh(token · W)."""
     (gate, expert), E = chosen(route, k), route.shape[1]

@@ -740,7 +740,7 @@ def weights_taken_as_given(q, k, v, *, causal, striped):
     return by_hand(q, k, v, how, backward)
 
 
-@exercise.misconception(fails=ring_sent, breaks="K and V are sent N − 1 times")
+@exercise.misconception(fails=ring_sent, breaks="`k` and `v` are sent N − 1 times")
 def one_hop_too_many(q, k, v, *, causal, striped):
     """You sent K and V N times. After N - 1 hops every device has seen all blocks, so no device uses the last hop."""
     how = {"causal": causal, "striped": striped}
@@ -754,7 +754,7 @@ def one_hop_too_many(q, k, v, *, causal, striped):
 
 
 @exercise.misconception(
-    fails=[ring_sent, ring_back], breaks=["K and V are sent N − 1 times", "are sent at most N times"]
+    fails=[ring_sent, ring_back], breaks=["`k` and `v` are sent N − 1 times", "are sent at most N times"]
 )
 def each_round_from_home(q, k, v, *, causal, striped):
     """In round h you send your own block h hops, so a block crosses the links again and again. In each round, send the
@@ -781,7 +781,7 @@ def gathered_all_heads(q, k, v, *, causal, striped):
     return jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("tp") * heads, heads, axis=1)
 
 
-@exercise.misconception(fails=ring_held, breaks="not for K and V of all devices")
+@exercise.misconception(fails=ring_held, breaks="not for `k` and `v` of all devices")
 def gathered_keys_and_values(q, k, v, *, causal, striped):
     """You gathered keys and values, so every device holds the keys and values of the whole text. Use each block when it
     arrives, then send it on."""

@@ -239,7 +239,7 @@ def two_bases(q, k, v, length):
     return jax.lax.psum(weight * own, "x") / jax.lax.psum(weight, "x")
 
 
-@exercise.misconception(fails=decode_traffic, breaks="at most an all-gather of H + 2 numbers")
+@exercise.misconception(fails=decode_traffic, breaks="an all-gather of H + 2 numbers")
 def gathered_the_cache(q, k, v, length):
     """You gathered keys and values, which fill most of the chips' memory. Send results instead: they are as small as q."""
     k, v = (jax.lax.all_gather(a, "x", axis=1, tiled=True) for a in (k, v))
@@ -248,7 +248,7 @@ def gathered_the_cache(q, k, v, length):
     return jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scores), v)
 
 
-@exercise.misconception(fails=decode_traffic, breaks="at most an all-gather of H + 2 numbers")
+@exercise.misconception(fails=decode_traffic, breaks="an all-gather of H + 2 numbers")
 def gathered_the_values(q, k, v, length):
     """You gathered scores and values for one softmax. The values are half of the cache: sum them on the device that
     holds them."""
@@ -265,7 +265,7 @@ def gathered_all_heads(q, k, v, length):
     return jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("y") * heads, heads, axis=1)
 
 
-@exercise.misconception(fails=decode_value, breaks="From all scores of a head, subtract")
+@exercise.misconception(fails=decode_value, breaks="From all scores of a sequence and head, subtract")
 def maximum_over_all(q, k, v, length):
     """You subtracted the largest score of all sequences and heads. If one head has a score of 100, the weights of other heads become 0. Give each sequence and head its own maximum."""
     scores = scored(q, k, length)
@@ -274,7 +274,7 @@ def maximum_over_all(q, k, v, length):
     return sums / mass[..., None]
 
 
-@exercise.misconception(form_of=maximum_over_all, breaks="From all scores of a head, subtract")
+@exercise.misconception(form_of=maximum_over_all, breaks="From all scores of a sequence and head, subtract")
 def maximum_over_the_heads_of_a_sequence(q, k, v, length):
     """Like `maximum_over_all`, but each sequence has its own maximum."""
     scores = scored(q, k, length)
@@ -283,7 +283,7 @@ def maximum_over_the_heads_of_a_sequence(q, k, v, length):
     return sums / mass[..., None]
 
 
-@exercise.misconception(fails=decode_value, breaks="From all scores of a head, subtract")
+@exercise.misconception(fails=decode_value, breaks="From all scores of a sequence and head, subtract")
 def maxima_added(q, k, v, length):
     """You added the maxima of the devices. The weights of all scores then become 0, or overflow. Use pmax."""
     scores = scored(q, k, length, -1e30)

@@ -236,7 +236,7 @@ def debt_dropped(spec, shape, mesh):
     return ["R" if place == "P" else place for place in to_dtensor(spec, shape, mesh)]
 
 
-@exercise.misconception(of=to_dtensor, fails=dtensor_ones, breaks="an axis of size 1 keeps its place and name")
+@exercise.misconception(of=to_dtensor, fails=dtensor_ones, breaks="an axis of size 1 keeps its entry and name")
 def axis_of_one_dropped(spec, shape, mesh):
     """You dropped an axis of size 1. It cuts nothing on this mesh, but it belongs to the layout: on another mesh its
     size may be 8."""
@@ -244,7 +244,7 @@ def axis_of_one_dropped(spec, shape, mesh):
     return ["R" if size == 1 and place != "P" else place for place, size in zip(found, mesh.values(), strict=True)]
 
 
-@exercise.misconception(of=to_dtensor, fails=dtensor_ones, breaks="an axis of size 1 keeps its place and name")
+@exercise.misconception(of=to_dtensor, fails=dtensor_ones, breaks="an axis of size 1 keeps its entry and name")
 def axis_of_one_left_out(spec, shape, mesh):
     """You left an axis of size 1 out of the list. The list has a placement for every axis of the mesh."""
     found = to_dtensor(spec, shape, mesh)
@@ -323,7 +323,7 @@ def innermost_first(placements, shape, mesh):
     return P(*[axes_of(entry)[::-1] or None for entry in spec.partitions], unreduced=set(spec.unreduced))
 
 
-@exercise.misconception(of=to_spec, fails=spec_cuts, breaks="an axis of size 1 keeps its place and name")
+@exercise.misconception(of=to_spec, fails=spec_cuts, breaks="an axis of size 1 keeps its entry and name")
 def names_of_one_lost(placements, shape, mesh):
     """You dropped an axis of size 1 from the spec. Keep its name."""
     names = [place if size > 1 else "R" for place, size in zip(placements, mesh.values(), strict=True)]

@@ -276,7 +276,7 @@ def axis_left_negative(strategies, devices, node):
     return [(axis, strategies[axis]) for axis, _ in mesh_for(strategies, devices, node)]
 
 
-@exercise.misconception(of=mesh_for, fails=mesh_sizes, breaks="one axis for each strategy, also of size 1")
+@exercise.misconception(of=mesh_for, fails=mesh_sizes, breaks="one axis for each strategy, also for size 1")
 def axis_of_one_dropped(strategies, devices, node):
     """You dropped an axis of size 1. Each strategy has an axis, also of size 1, because code that reduces over an axis
     uses its name."""
@@ -321,7 +321,7 @@ def one_axis_of_several(mesh, axes):
 
 
 @exercise.misconception(
-    of=axes_for, fails=axes_by_name, breaks=["axes over which shares of the loss", "a weight that FSDP gathers"]
+    of=axes_for, fails=axes_by_name, breaks=["axes over which shares of the loss", "FSDP gathers the parts of a weight"]
 )
 def cp_forgotten(what, mesh):
     """You left out cp. cp cuts sequences, so each rank has a share of the loss. FSDP also cuts weights over cp, because
@@ -348,13 +348,13 @@ def first_axis_is_the_batch(what, mesh):
     return (mesh[0][0],) if what == "batch" else axes_for(what, mesh)
 
 
-@exercise.misconception(of=axes_for, fails=axes_by_name, breaks="axes along which ranks hold different parts")
+@exercise.misconception(of=axes_for, fails=axes_by_name, breaks="axes over which FSDP gathers the parts")
 def replicas_cut_weights(what, mesh):
     """You cut weights over dp_replicate. Ranks along dp_replicate hold copies of the weights."""
     return axes_for("loss" if what == "weights" else what, mesh)
 
 
-@exercise.misconception(of=axes_for, fails=axes_by_name, breaks="in the order of `mesh`, which may be any order")
+@exercise.misconception(of=axes_for, fails=axes_by_name, breaks="in the order of `mesh` (any order)")
 def axes_in_a_fixed_order(what, mesh):
     """You returned the axes in a fixed order. Return them in the mesh's order, which may be any."""
     return tuple(sorted(axes_for(what, mesh), key=AXES.index))
