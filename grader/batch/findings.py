@@ -26,7 +26,7 @@ from grader.judging.seen import Finding
 from grader.sandbox.worker import WorkerDied
 from grader.wire import schedule
 from grader.wire.frames import BadFrame, decode, unpack_array
-from grader.wire.limits import IDLE_SECONDS
+from grader.wire.limits import IDLE_SECONDS, MAX_TEXT
 from grader.wire.operations import from_text
 from grader.wire.schedule import Schedule
 from grader.wire.text import crash_reason, describe_load
@@ -225,7 +225,7 @@ def _plain_raw(raw: Any) -> Any:
 
 
 def _composed_raw(raw: Any, depth: int = 0) -> Any:
-    """Return the values of an answer that has several parts. Raises BadFrame for too many parts or nesting levels."""
+    """Return an answer that may have parts, with its texts cut. Raises BadFrame for too many parts or levels."""
     parts = list(raw.values()) if isinstance(raw, dict) else raw if isinstance(raw, list) else []
     if depth > MAX_DEPTH or len(parts) > MAX_ENTRIES:
         raise BadFrame("the returned value has too many parts or levels")
@@ -233,7 +233,9 @@ def _composed_raw(raw: Any, depth: int = 0) -> Any:
         return {str(key)[:MAX_KEY]: _composed_raw(part, depth + 1) for key, part in raw.items()}
     if isinstance(raw, list):
         return [_composed_raw(part, depth + 1) for part in parts]
-    return raw if raw is None or isinstance(raw, bool | int | float | str) else str(raw)
+    if isinstance(raw, str):
+        return raw[:MAX_TEXT]
+    return raw if raw is None or isinstance(raw, bool | int | float) else str(raw)
 
 
 def _outcomes(values: Any, count: int) -> list[Outcome]:

@@ -190,9 +190,10 @@ class Trial:
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
-        """Add the time limit of a run to the cost if the program in the block reaches the limit."""
+        """Add the time limit of a run to the cost if the program reaches the limit or its devices wait too long."""
+        seconds = self.cost.limits.run_seconds
         try:
             yield
         except WorkerDied as died:
-            self.cost.running += self.cost.limits.run_seconds if died.reason == "timeout" else 0.0
+            self.cost.running += seconds if run_fault(died, seconds).kind == "timeout" else 0.0
             raise

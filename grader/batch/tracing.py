@@ -27,7 +27,7 @@ class Cost:
     Attributes:
         limits: the submission's limits.
         tracing: CPU seconds and idle seconds of the learner's processes.
-        running: CPU seconds of the programs.
+        running: CPU seconds of the programs. A program that does not finish in time counts as ``limits.run_seconds``.
         hung: how many exercises have reached a time limit in a learner's process.
     """
 

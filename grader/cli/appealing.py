@@ -60,7 +60,8 @@ def decide_again(options: AppealOptions) -> int:
         raise CourseError(f"there is no folder {html.parent} for {html.name}; make the folder first")
     known = rosters(to, roster_in(options.roster))
     login = known.named.login if known.named else str
-    with parsing(options.isolation) as parsers:
+    tier = best_tier(options.isolation)
+    with parsing(tier) as parsers:
         names = names_on_file(to, login) if to else login
         students, _, cases = find_submissions(paths, found.module_of, names, parsers, known.lists)
         if student not in (there := dict(students)):
@@ -69,7 +70,6 @@ def decide_again(options: AppealOptions) -> int:
             raise CourseError(reasons_of(cases).get(student, missing))
         submission = read(there[student], student, found.module_of, found.handed_out, parsers)
     kept = store.on_file(to, student) if to else None
-    tier = best_tier(options.isolation)
 
     def fresh() -> Grader:
         beside = beside_at(*options.beside, found, tier, remember=False)

@@ -13,11 +13,13 @@ import pytest
 from grader.batch import confined
 from grader.batch.confined import Confined, ParsingProcess, parsing
 from grader.batch.grade import Grader
+from grader.cli.appealing import AppealOptions, decide_again
+from grader.cli.options import BackendChoice
 from grader.intake.parsers import Parsers, Stamp
 from grader.intake.submission import Refused, Submission, Unreadable
 from grader.intake.times import ZIPPED, handed_in_at
 from grader.integrations.nbgrader.scan import _Texts
-from grader.sandbox.tiers import available
+from grader.sandbox.tiers import NoIsolation, available
 from grader.sandbox.worker import WorkerDied
 from tests.handed_in import code, notebook, read_, write, zipped
 from tests.made_up import COURSE, made_up
@@ -292,6 +294,23 @@ def test_no_command_of_the_staff_parses_a_submission(tmp_path: Path, command: st
     seen, done = parsed_by(*words, "--course", "course", cwd=tmp_path)
     assert seen == set(), done.stdout + done.stderr
     assert {"grade": "3 submissions", "appeal": "traffic: ", "similar": "compared"}[command] in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("way", ["appeal", "nbgrader autograde"])
+def test_without_a_sandbox_nothing_is_parsed(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """These commands refuse to grade without a sandbox. They must refuse before they parse anything."""
+    course, place = made_up(tmp_path / "course"), write(tmp_path / "class/ada/x1_gather.py", RIGHT).parents[1]
+    monkeypatch.setattr("grader.sandbox.tiers.available", lambda tier: "not here")
+    monkeypatch.setattr(confined, "ParsingProcess", None)
+    with pytest.raises(NoIsolation):
+        if way == "appeal":
+            options = ("ada", "traffic", (place,), None, None, "auto", None, BackendChoice(), course.root, False)
+            decide_again(AppealOptions(*options))
+        else:
+            autograder = pytest.importorskip("grader.integrations.nbgrader.autograder")
+            settings = autograder.Shardlings(root=str(tmp_path))
+            settings.loaded = course
+            settings.read(place / "ada/x1_gather.py", "ada", "01_gather", "other", [])
 
 
 def test_parsed_by_detects_a_command_that_parses_a_submission(tmp_path: Path) -> None:

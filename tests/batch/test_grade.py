@@ -370,6 +370,12 @@ def test_reports_for_learners_lack_what_hidden_checks_expect(grader: Grader) -> 
     assert [r.reason for r in student.values()] == [r.reason for r in staff.values()]
 
 
+@pytest.mark.parametrize(("jobs", "sets"), [(1, 7), (2, 14), (4, 16)])
+def test_the_number_of_submissions_that_sleep_is_limited(course: Course, jobs: int, sets: int) -> None:
+    """Each submission that is being graded has a set of workers, also while it sleeps. No process starts here."""
+    assert len(Grader(course, "none", jobs).pool.sets) == sets
+
+
 # -- hidden inputs -----------------------------------------------------------------------------
 
 # Submissions that put information about their inputs into places that a report could show.

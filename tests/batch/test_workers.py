@@ -20,14 +20,14 @@ from grader.batch.tracing import Cost, trace
 from grader.batch.workers import Pool, Workers
 from grader.common.observation import Fault, Observation, Outcome
 from grader.course.loading import Course, load_course
-from grader.exercise import Call, Cases, Quantity, Question, Task, normal
+from grader.exercise import Call, Cases, Quantity, Question, Task, Written, normal
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask, rng
 from grader.judging.seen import Finding
 from grader.sandbox.allowance import backstop
 from grader.sandbox.tiers import available
 from grader.sandbox.worker import WorkerDied
-from grader.wire.limits import GRACE_SECONDS, MAX_FILE, MAX_RESTARTS
+from grader.wire.limits import GRACE_SECONDS, MAX_FILE, MAX_RESTARTS, MAX_TEXT
 from tests.seen import held
 
 COURSE = """\
@@ -336,6 +336,13 @@ def test_a_program_that_was_not_traced_is_refused(workers: Workers) -> None:
 # -- single replies ----------------------------------------------------------------------------
 
 
+def test_a_forged_answer_in_words_is_cut() -> None:
+    """The learner's process cuts a text too, but learner code may send any frame."""
+    ask = Ask(Question("why", "Why?", lambda: "because", 1, Written("a reason")))
+    assert replies.plain_values(ask, {"raw": "x" * 9999}).outcomes == [Outcome(value="x" * MAX_TEXT)]
+    assert replies.plain_values(ask, {"raw": ["x" * 9999]}).outcomes == [Outcome(value=["x" * MAX_TEXT])]
+
+
 @pytest.mark.parametrize(
     ("ask", "body"),
     [
@@ -519,6 +526,20 @@ def test_all_programs_of_a_submission_share_one_time_limit(workers: Workers) -> 
     one, another = array(), array("g")
     over = Finding(fault=Fault("timeout", "all programs together did not finish within 180 s"))
     assert runs.findings([one, another], Reply(program=b"no program")) == {one: over, another: over}
+
+
+def test_a_program_whose_devices_wait_counts_towards_the_limit(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Devices that wait use no CPU time, so each such program counts as one that reached its time limit."""
+
+    def stuck(*about: object) -> RunReply:
+        raise died("This thread may be stuck")
+
+    monkeypatch.setattr(workers, "run", stuck)
+    cost = Cost(workers.limits)
+    Runs(workers, [], cost).findings([array()], Reply(program=b"a program"))
+    assert cost.running == workers.limits.run_seconds
 
 
 def test_workers_use_the_limits_of_the_course(workers: Workers, impatient: Workers) -> None:

@@ -94,6 +94,16 @@ def test_the_total_is_limited_and_exact_names_come_first(tmp_path: Path, monkeyp
     assert found.notes == ("more than 1 MiB were submitted: a c3_contracting.py and later files were not read",)
 
 
+def test_the_bytes_of_all_files_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The limit also counts bytes of a notebook that are no code, such as outputs."""
+    monkeypatch.setattr(limits, "MAX_READ", 2**20)
+    write(tmp_path / "c3_contracting.py")
+    write(tmp_path / "05_rings.ipynb", notebook(code("b = 2")) + " " * 2**20)
+    found = read_(tmp_path)
+    assert names(found) == {"c3_contracting": "c3_contracting.py"}
+    assert found.notes == ("more than 1 MiB were submitted: 05_rings.ipynb and later files were not read",)
+
+
 def test_the_number_of_notes_is_limited(tmp_path: Path):
     found = read_cells(tmp_path, *[code("%x")] * 150)
     assert len(found.notes) == 101

@@ -21,6 +21,7 @@ import nbformat
 import pytest
 from typer.testing import CliRunner
 
+from grader.batch.findings import run_fault
 from grader.cli import app
 from grader.cli.console import BROKEN
 from grader.common.result import ExerciseReport, Report, Result
@@ -30,6 +31,7 @@ from grader.intake.submission import Place
 from grader.integrations.nbgrader import cells, folder, scan
 from grader.integrations.nbgrader.repair import ReleasedCell, repair
 from grader.judging.answers import params_for
+from grader.sandbox.worker import WorkerDied
 from tests import classroom, commands
 from tests.commands import ROOT, one_line
 from tests.test_unlucky import can_mount
@@ -491,6 +493,15 @@ def test_comments_are_escaped_for_markdown_and_html() -> None:
     assert "$" not in page and "alert(1)" in page
 
 
+def test_the_comment_says_that_a_program_crashed_xla_twice() -> None:
+    died = WorkerDied("died", phase="executing")
+    died.ours = False
+    (failed,) = report_of().exercises[0].results
+    failed = failed.model_copy(update={"reason": f"t: {run_fault(died, 60).message}"})
+    text = cells.comment(report_of(results=[failed]).exercises[0], "t") or ""
+    assert "t: XLA ended the process twice while running this program" in text
+
+
 # -- the exchange and zips ---------------------------------------------------------------------
 
 
@@ -709,7 +720,19 @@ def test_no_command_parses_a_submission(course: Course, root: Path) -> None:
     seen, done = parsed_by(
         "autograde", MODULE, "--force", cwd=root, run="from nbgrader.apps.nbgraderapp import main; main()"
     )
-    assert seen == {"json"}, done.stdout + done.stderr  # nbgrader itself reads the notebook
+    assert seen == {"json"}, done.stdout + done.stderr  # nbgrader itself reads the notebook that the grader rebuilt
+    assert scores(root, "bob")[C1] == course.exercise(C1).points
+
+
+@pytest.mark.slow
+def test_nbgrader_reads_only_the_rebuilt_notebook(course: Course, root: Path) -> None:
+    """The rebuilt notebook lacks the submitted cells' own metadata, so no process of nbgrader parses this mark."""
+    book = classroom.fill(book_of(root), course, MODULE, {C1: "done"})
+    book["cells"][0]["metadata"]["note"] = "MARKED"
+    classroom.hand_in(root, "bob", MODULE, book)
+    for words in (("autograde", MODULE, "--force"), ("generate_feedback", MODULE)):
+        seen, done = parsed_by(*words, cwd=root, run="from nbgrader.apps.nbgraderapp import main; main()")
+        assert seen == set(), (words, done.stdout + done.stderr)
     assert scores(root, "bob")[C1] == course.exercise(C1).points
 
 

@@ -74,6 +74,16 @@ def test_writes_beyond_the_quota_fail(tier: str) -> None:
                 assert entries <= 1016 and total <= 65 * MIB and error in (0, errno.ENOSPC)
 
 
+@pytest.mark.parametrize("tier", WORKING)
+def test_a_file_has_a_limited_size(tier: str) -> None:
+    with Worker("trace", tier, 2, LIMITS) as one:
+        asks = [call("fill", first=n, count=1, size=16 * MIB + n) for n in range(2)]
+        assert [*map(decode, answers(staged(one, FILL, asks, [])))] == [
+            [1, 16 * MIB, 0],
+            [2, 32 * MIB, errno.EFBIG],
+        ]
+
+
 @pytest.mark.parametrize(("count", "size"), [(5, 15 * MIB), (1001, 0)], ids=["bytes", "files"])
 @pytest.mark.parametrize("tier", WORKING)
 def test_the_keeper_ends_a_program_with_too_large_files_or_too_many(

@@ -140,8 +140,9 @@ class Shardlings(LoggingConfigurable):
         self._agree(assignment, exercise_of, points)
         given = folder.texts_given(course) if names else frozenset()
         handed_out = self._handed_out(notebook) if names else frozenset[str]()
+        grader = self.grader  # Without a sandbox, this raises NoIsolation before the notebook is parsed.
         repaired = repair(path, student, known, names, given, self.parsers, handed_out)
-        fingerprint = self.grader.fingerprint(repaired.submission, names)
+        fingerprint = grader.fingerprint(repaired.submission, names)
         return StudentNotebook(student, assignment, notebook, repaired, names, fingerprint, points, exercise_of)
 
     def _handed_out(self, module: str) -> frozenset[str]:

@@ -151,9 +151,10 @@ def main(root: Path) -> None:
 def graded(root: Path) -> Report:
     settings = json.loads((root / "source" / SETTINGS).read_text(encoding="utf-8"))
     course = find_course(root / "source" / "course")
-    with parsing(settings["isolation"]) as parsers:
+    tier = best_tier(settings["isolation"])
+    with parsing(tier) as parsers:
         submission = submission_in(root, course, settings["exercises"], parsers)
-    with Grader(course, best_tier(settings["isolation"])) as grader:
+    with Grader(course, tier) as grader:
         canary.prove(grader, settings["exercises"])
         return grader.grade(submission, settings["exercises"])
 

@@ -229,6 +229,19 @@ def test_running_outside_a_sandbox_that_hides_the_device_is_reported(
     assert len(told) == 1
 
 
+def test_processes_of_one_mesh_without_a_sandbox_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RealDevices, "_found", lambda self: {"kind": "cpu", "count": 8})
+    told: list[str] = []
+    devices = RealDevices(CPU, "sandlock", Limits(), simulated=8, processes=2, tell=told.append)
+    assert [w.tier for w in devices.workers] == ["none", "none"]
+    assert told == [
+        "processes of one mesh use the network, so XLA programs run without a sandbox; "
+        "students' Python still runs in a sandbox"
+    ]
+    RealDevices(CPU, "none", Limits(), simulated=8, processes=2, tell=told.append)
+    assert len(told) == 1  # the user asked for no sandbox
+
+
 def test_processes_of_one_mesh_restart_together_when_one_dies(grader: Grader, two_processes: RealDevices) -> None:
     """The other processes would wait forever for the dead process, and cannot connect to a new process."""
     graded(grader, two_processes)

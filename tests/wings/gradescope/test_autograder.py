@@ -152,6 +152,16 @@ def test_the_autograder_parses_no_submission(tmp_path: Path) -> None:
     assert seen == set() and results["score"] > 0, (done.stdout + done.stderr, results)
 
 
+def test_without_a_sandbox_the_autograder_parses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_up(tmp_path / "source" / "course")
+    write(tmp_path / "source" / gradescope.SETTINGS, json.dumps({"exercises": [NAME], "isolation": "auto"}))
+    write(tmp_path / "submission" / f"{NAME}.py", RIGHT)
+    monkeypatch.setattr("grader.sandbox.tiers.available", lambda tier: "not here")
+    monkeypatch.setattr("grader.batch.confined.ParsingProcess", None)
+    with pytest.raises(NoIsolation):
+        gradescope.graded(tmp_path)
+
+
 @pytest.mark.slow
 def test_the_autograder_zip_works_where_it_is_unpacked(course: Course, tmp_path: Path) -> None:
     """Unpack the zip into Gradescope's folders. Use the Python of the tests, not the one that setup.sh installs."""
