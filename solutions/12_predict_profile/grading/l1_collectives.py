@@ -352,7 +352,9 @@ def every_piece_counted(hlo):
 
 
 @exercise.misconception(
-    of=collectives, fails=[loops, starts_and_dones, straight_programs, wrappers], breaks="the opcode, whatever the line's name"
+    of=collectives,
+    fails=[loops, starts_and_dones, straight_programs, wrappers],
+    breaks="the opcode, whatever the line's name",
 )
 def kinds_by_name(hlo):
     """You read the kind from the instruction's name. Names mean nothing. Read the opcode, which comes before the
