@@ -58,12 +58,14 @@ class Picture:
         shown: the programs, by heading.
         dims: the size of each dimension.
         mesh: the mesh on which the programs run; None for the mesh of the program's timing call.
+        more: further sentences about the data.
     """
 
     of: str
     shown: dict[str, Shown]
     dims: dict[str, int]
     mesh: dict[str, int] | None = None
+    more: str = ""
 
 
 STATEMENTS = {
@@ -102,15 +104,16 @@ STATEMENTS = {
         {
             "one way (F1)": Shown("both_ways_ag_matmul", "both_ag_one_way"),
             "both ways": Shown("both_ways_ag_matmul"),
-            "both halves forth": Shown("both_ways_ag_matmul", "both_ag_halves_one_way"),
+            "both halves forwards": Shown("both_ways_ag_matmul", "both_ag_halves_one_way"),
         },
         {"B": 8192, "D": 32768, "F": 40960},
     ),
     "h2_buckets": Picture(
-        "four layers in bfloat16, with 4096 rows on each device, the widths 4096, 5120, 4608, 6144 and 3072, and the plan [[3], [2, 1], [0]],",
+        "four layers in bfloat16",
         {"bucketed_grads": Shown("bucketed_grads")},
         {"D": 4096, "E": 5120, "F": 4608, "G": 6144, "K": 3072, "B": 32768},
         {"dp": 8},
+        "Each device has 4096 rows. The widths are 4096, 5120, 4608, 6144 and 3072, and the plan is [[3], [2, 1], [0]].",
     ),
     "h4_fsdp": Picture(
         "four layers of float32[4096, 4096] and 16,384 rows",
@@ -225,8 +228,9 @@ def in_time(course: Course, grader: Grader, name: str, picture: Picture) -> str:
     form = "which form a ring" if len(first.shape) == 2 else "with one mesh axis along each dimension of the slice"
     where = f"{'x'.join(map(str, first.shape))} {first.chip} chips, {form}"
     text = (
-        f"**In time.** The grader's clock computes the times of this picture for {picture.of} on {where}. It uses the "
-        f"profile *{first.profile}*: every collective can run beside the core. In the picture {named}; times are in us."
+        f"**In time.** The grader's clock computes the times of this picture for {picture.of} on {where}."
+        f"{picture.more and ' ' + picture.more} It uses the profile *{first.profile}*: every collective can run beside "
+        f"the core. In the picture {named}; times are in us."
     )
     lines = [textwrap.fill(text, 118, break_on_hyphens=False), "", "```"]
     for (heading, timeline), drawn in zip(shown.items(), draw_timelines(list(shown.values()), WIDTH), strict=True):

@@ -54,9 +54,9 @@ two terms are equal.
 If the backward pass takes a time T shorter than s/w, the first bucket starts after T/n. If T is much longer than s/w,
 only the last bucket is exposed.
 
-**In time.** The grader's clock computes the times of this picture for four layers in bfloat16, with 4096 rows on each
-device, the widths 4096, 5120, 4608, 6144 and 3072, and the plan [[3], [2, 1], [0]], on 2x4 v5e chips, which form a
-ring. It uses the profile *ideal*: every collective can run beside the core. In the picture `D` is a matmul, `k` is
+**In time.** The grader's clock computes the times of this picture for four layers in bfloat16 on 2x4 v5e chips, which
+form a ring. Each device has 4096 rows. The widths are 4096, 5120, 4608, 6144 and 3072, and the plan is [[3], [2, 1],
+[0]]. It uses the profile *ideal*: every collective can run beside the core. In the picture `D` is a matmul, `k` is
 other work of the core and `R` is an all-reduce; times are in us.
 
 ```

@@ -43,6 +43,7 @@ def hidden_cases(rng):
 PUBLIC = [
     *(case(kind, 12_582_912, 4, 4.5e10, wrapped) for kind in KINDS for wrapped in (True, False)),
     *(case(kind, 7_000_000, 5, 9.0e10, wrapped) for kind in KINDS for wrapped in (True, False)),
+    case("all_gather", 12_582_912, 2, 4.5e10, True),
     case("all_gather", 101, 16, 4.5e10, True),
     case("all_gather", 101, 16, 4.5e10, False),
     case("all_gather", 12_582_912, 1, 4.5e10, False),
