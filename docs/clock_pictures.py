@@ -104,7 +104,7 @@ STATEMENTS = {
         {
             "one way (F1)": Shown("both_ways_ag_matmul", "both_ag_one_way"),
             "both ways": Shown("both_ways_ag_matmul"),
-            "both halves forwards": Shown("both_ways_ag_matmul", "both_ag_halves_one_way"),
+            "halves forwards": Shown("both_ways_ag_matmul", "both_ag_halves_one_way"),
         },
         {"B": 8192, "D": 32768, "F": 40960},
     ),

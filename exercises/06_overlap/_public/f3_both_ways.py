@@ -62,7 +62,7 @@ compute kD══D═D══D═D══D══D═D══D══D═D══D═D�
 link y+   P··· P··· P····P···· P··· P··· P····
 link y-     P···· P··· P··· P····P···· P··· P···
 
-both halves forwards: 22,323.268 us, 14 permutes, 63% of their time overlapped
+halves forwards: 22,323.268 us, 14 permutes, 63% of their time overlapped
         │0             │5,000         │10,000        │15,000        │20,000
 compute kD══D═D══D══  D══ D══  D══ D══  D═  D══  D═  D══  D═  D══  D═  D══k
 link y+ P····P···P····P···P····P···P····P···P····P···P····P···P····P···
