@@ -13,7 +13,8 @@ QUICK := $(patsubst %,batch/test_%.py,changes database grade late names override
   $(patsubst %,cli/test_%.py,console docs imports options) $(patsubst %,sandbox/test_%.py,calls confine keeper scratch tiers)
 # Number of future terms to prove the course for. Before a term, and after changed checks: make SEEDS=20 verify
 SEEDS ?= 1
-# Exercises whose mutants `make verify` tries. Empty: the whole course
+# Exercises that `make verify` proves, and exercises of which it tries the mutants. Empty: the whole course
+PROVED ?=
 MUTATED ?=
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -70,7 +71,7 @@ lint: install
 # In the sandbox, so that each right program of the course is graded once under the filter of system calls. The cache
 # knows which exercises were proved, for example in `make test`, and had no problem with this grader, course and machine.
 verify: install
-	$(BIN)/shardlings verify -j $(PROVERS) --seeds $(SEEDS) --isolation $(ISOLATION)
+	$(BIN)/shardlings verify -j $(PROVERS) --seeds $(SEEDS) --isolation $(ISOLATION) $(PROVED)
 	$(BIN)/shardlings mutants -j $(PROVERS) --seeds $(SEEDS) $(MUTATED)
 
 # Build site/. All links are checked, and warnings are errors.
