@@ -259,8 +259,8 @@ def judge(name: str, verdict: dict[str, Any], out: Path) -> tuple[Row, str]:
         row.now = f"{report['earned']:g} points instead of {verdict['earned']:g}"
     elif report["pending"] and not verdict.get("pending"):
         row.now = "a check is broken"
-    elif not re.search(verdict.get("says", ""), " ".join(_texts(report))):
-        row.now = f"the report does not say {verdict['says']!r}"
+    elif not re.search(verdict.get("says", ""), said := " ".join(_texts(report))):
+        row.now = f"the report does not say {verdict['says']!r}, but {said[:500]!r}"
     pages = text + "".join((out / part / f"{name}.html").read_text() for part in ("", "students"))
     leaked = [s for s in SECRETS if s in pages]
     if leaked:
