@@ -77,6 +77,24 @@ def test_copying_leaves_out_links_lists_them_and_keeps_the_original(tmp_path: Pa
     assert not plain.exists() and (folder / "data" / "all").is_symlink()
 
 
+def test_links_beyond_the_limits_are_not_copied_and_do_not_fill_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """nbgrader's folders may have longer paths than the exchange, where such a link cannot be made."""
+    deep = tmp_path / "bo" / Path(*["d" * 200] * 3)
+    deep.mkdir(parents=True)
+    (deep / "far").symlink_to("/nowhere")
+    for number in range(30):
+        (tmp_path / "bo" / f"l{number:02}").symlink_to("/nowhere")
+    with handed_in.without_links(tmp_path / "bo") as (_, links, odd):
+        assert len(links) == 30 and max(len(str(path)) for path in links) == 3
+        assert len(odd) == 21 and odd[-1] == "11 more files, folders or links were not copied"
+    assert handed_in.odd_files(tmp_path / "bo") == odd
+    monkeypatch.setattr(limits, "MAX_ENTRIES", 5)
+    with handed_in.without_links(tmp_path / "bo") as (_, links, _):
+        assert len(links) == 4
+
+
 def test_too_deep_or_unreadable_folders_are_reported_and_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,3 +208,8 @@ def test_notebooks_that_nbgrader_does_not_grade_are_named(tmp_path: Path) -> Non
         "hw-Copy1.ipynb, work/hw.ipynb"
     ]
     assert handed_in.unread_beside(tmp_path / "work", ["hw"]) == []
+    assert handed_in.why_incomplete(tmp_path, ["hw", "essay"], ["essay"]) == [
+        "essay.ipynb is missing; the grader did not read these notebooks: hw-Copy1.ipynb, work/hw.ipynb"
+    ]
+    assert handed_in.why_incomplete(tmp_path / "work", ["hw", "essay"], ["essay"]) == ["essay.ipynb is missing"]
+    assert handed_in.why_incomplete(tmp_path, ["hw"], []) == []

@@ -426,6 +426,7 @@ def test_repair_restores_each_known_cell_once_and_notes_the_damage(
     assert sorted(names) == sorted(k.name for k in known)
     assert len({n.id for n in repaired.cells}) == len(repaired.cells)
     assert repaired.submission.notes or hurt is shuffled
+    assert repaired.unread == (("damaged cells were left out: 33, 34",) if hurt is noisy else ())
     own = next(n for n in repaired.cells if marks(n).get("grade_id") == folder.cell_name(C1, "matmul_local"))
     assert "def matmul_local" in own.source and own.cell_type == "code"
     nbformat.validate(nbformat.from_dict({"cells": repaired.cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
@@ -936,12 +937,14 @@ def test_a_notebook_that_is_a_link_is_not_graded(course: Course, root: Path) -> 
 def test_collecting_follows_no_link(course: Course, root: Path, tmp_path: Path) -> None:
     student = with_exchange(root, tmp_path)
     nbgrader(root, "release_assignment", MODULE, env=student)
+    (tmp_path / "exchange" / "shardlings" / "inbound" / f"al+{MODULE}+no time+x").mkdir()
     place = tmp_path / "exchange" / "shardlings" / "inbound" / f"bob+{MODULE}+2026-11-01 10:00:00.000000 UTC+x"
     place.mkdir()
     (place / "timestamp.txt").write_text("2026-11-01 10:00:00.000000 UTC")
     (place / f"{MODULE}.ipynb").write_text(json.dumps(book_of(root)))
     (place / "book.db").symlink_to(root / "gradebook.db")
-    nbgrader(root, "collect", MODULE, env=student)
+    said = nbgrader(root, "collect", MODULE, env=student)
+    assert f"al+{MODULE}+no time+x was not collected, because its name has no student or no time" in said
     got = root / "submitted" / "bob" / MODULE
     assert (got / f"{MODULE}.ipynb").is_file() and (got / "book.db").is_symlink()
 
@@ -962,6 +965,22 @@ def test_many_files_of_a_student_do_not_hold_up_scan(course: Course, root: Path)
     assert list(scan.scan(course, root, Counted())) == []
     own = [place for place in asked if "eve" in place]
     assert len(own) < 10 * 100 and set(own) == {str(root / "submitted" / "eve" / MODULE)}
+
+
+def test_scan_reports_what_it_cannot_read(course: Course, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder may be deeper than the system allows in a path, and a sparse file may have any size."""
+    place = root / "submitted" / "eve" / MODULE
+    place.mkdir(parents=True)
+    os.truncate(os.open(place / "big.bin", os.O_CREAT | os.O_WRONLY), 1 << 40)
+    monkeypatch.chdir(place)
+    for _ in range(25):
+        os.mkdir("d" * 200)
+        os.chdir("d" * 200)
+    monkeypatch.chdir(root)
+    found = dict(scan.scan(course, root, Parsers()))
+    assert "larger than 128 MiB" in found.pop(place / "big.bin")
+    assert [("too long" in why, "ddd" in str(path)) for path, why in found.items()] == [(True, True)]
+    shutil.rmtree(place / ("d" * 200))
 
 
 @pytest.mark.slow

@@ -3,8 +3,8 @@
 Workers grade in parallel. Only this process reads submissions and writes the gradebook and ``autograded/``. One
 transaction writes the gradebook rows of several students. Then this process writes the files of these students. A
 student's notebook is written last. The notebook contains a *stamp*: a digest of the submission and of all else that
-determines the results. The stamp proves that all results of the student are written. If a run is killed, the next run
-leaves out each student whose notebook has the right stamp.
+determines the results. The gradebook contains the stamp, too. A run leaves out each student whose results are all
+written: the stored report without a failure of the grader, and the right stamp in the notebook and in the gradebook.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import logging
 import os
 import re
 import shlex
-import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +30,6 @@ from nbgrader import utils
 from nbgrader.api import Gradebook, InvalidEntry, MissingEntry
 from nbgrader.apps import AutogradeApp
 from nbgrader.converters import Autograde
-from nbgrader.preprocessors import AssignLatePenalties
 from sqlalchemy.exc import SQLAlchemyError
 
 from grader.common.files import write_atomic
@@ -39,12 +37,13 @@ from grader.common.result import Report
 from grader.common.text import readable
 from grader.course.config import CourseError
 from grader.intake.submission import Unreadable
-from grader.integrations.nbgrader import by_hand, class_page, handed_in
+from grader.integrations.nbgrader import by_hand, class_page, handed_in, written
 from grader.integrations.nbgrader import folder as course_folder
 from grader.integrations.nbgrader.autograder import KEPT, Elsewhere, StudentNotebook, stamp
-from grader.integrations.nbgrader.gradebook import annotate, names_of, one_transaction, save, submissions_of
+from grader.integrations.nbgrader.gradebook import annotate, empty, names_of, one_transaction, save, submissions_of
 from grader.integrations.nbgrader.outcome import BatchOutcome, not_understood
-from grader.integrations.nbgrader.plugin import METADATA, Session, graded, rebuild
+from grader.integrations.nbgrader.penalties import Penalties
+from grader.integrations.nbgrader.plugin import Session, graded, rebuild
 from grader.integrations.nbgrader.repair import ReleasedCell
 from grader.reports.attention import ended_xla
 
@@ -130,8 +129,7 @@ class _Batch:
         settings.jobs, settings.isolation = jobs or settings.jobs, isolation or settings.isolation
         self.given = handed_in.given_files(self.coursedir, assignment)
         self.reports: dict[str, list[Report]] = {}  # for each student, one report for each notebook
-        self.late: Any = AssignLatePenalties(parent=self.converter)
-        self.late.init_plugin()
+        self.penalties = Penalties(self.converter)
 
     def run(self, bar: Bar, again: bool, slow: Callable[[str, float], None] | None = None) -> BatchOutcome:
         settings = self.session.shardlings
@@ -159,15 +157,14 @@ class _Batch:
                         continue
                     reasons = not_understood(student.notebooks, self.known, self._folder(name))
                     outcome.needs_review(name, *student.notes, *reasons)
+                    reports = self._done(student)
                     if not student.notebooks:
                         outcome.failures[name] = handed_in.why_ungraded(
                             self._folder(name), self.known, settings.is_ours
                         )
-                    elif not again and self._is_done(student):
+                    elif reports and not again:
                         outcome.kept.append(name)
-                        self.reports[name] = [
-                            r for w in student.notebooks.values() if (r := settings.kept(w.fingerprint))
-                        ]
+                        self.reports[name] = reports
                     else:
                         left.append(student)
                         continue
@@ -175,6 +172,7 @@ class _Batch:
                 if left and slow:
                     settings.grader.pool.slow = slow
                 self._grade(left, outcome, advance)
+            self._penalise_kept(outcome)
             self._note_reviews(outcome)
             outcome.names = names_of(gradebook)
         class_page.write(self._pages, settings.loaded, self.reports, outcome, settings.kept)
@@ -199,6 +197,7 @@ class _Batch:
     def _load_dates(self) -> None:
         there: list[Any] = self.gradebook.assignment_submissions(self.assignment)
         self.dates = {str(one.student_id): (one.timestamp, one.duedate) for one in there}
+        self.stamps = written.stamps_of(self.gradebook, self.assignment)
 
     def _places(self, outcome: BatchOutcome) -> dict[str, list[Path]]:
         """Return the notebooks in each student's folder in ``submitted/``. Note each folder that is not read."""
@@ -238,17 +237,16 @@ class _Batch:
         stamps = {n: stamp(w, self.known[n], dates, self.session.late) for n, w in notebooks.items()}
         return _Student(name, notebooks, timestamp, notes, stamps)
 
-    def _is_done(self, student: _Student) -> bool:
-        return student.name in self.dates and all(
-            self._stamp_in(student.name, n) == mark for n, mark in student.stamps.items()
-        )
-
-    def _stamp_in(self, name: str, notebook: str) -> str:
-        path = self.session.path(self.coursedir.autograded_directory, name, self.assignment, notebook)
-        try:
-            return str(json.loads(path.read_text(encoding="utf-8"))["metadata"][METADATA]["stamp"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return ""
+    def _done(self, student: _Student) -> list[Report]:
+        """Return the student's reports if all results of the student are written, else []."""
+        directory = self.coursedir.autograded_directory
+        for name in self.known:
+            mark = student.stamps.get(name, "")
+            there = written.stamp_in(self.session.path(directory, student.name, self.assignment, name))
+            if not mark == there == self.stamps.get((student.name, name), ""):
+                return []
+        found = [self.session.shardlings.kept(book.fingerprint) for book in student.notebooks.values()]
+        return [report for report in found if report] if all(found) else []
 
     def _note_reviews(self, outcome: BatchOutcome) -> None:
         """Collect the cells that need review. Add to the reports the points that people gave in nbgrader."""
@@ -260,8 +258,9 @@ class _Batch:
         everybody = sorted({*self.dates, *outcome.graded})
         for start in range(0, len(everybody), HELD):
             for submission in submissions_of(self.gradebook, self.assignment, everybody[start : start + HELD]):
-                outcome.look_at(submission, checks, words)
-                if reports := self.reports.get(student := str(submission.student_id)):
+                reports = self.reports.get(student := str(submission.student_id), [])
+                outcome.look_at(submission, checks, words, reports)
+                if reports:
                     course = self.session.shardlings.loaded
                     self.reports[student] = [by_hand.laid_over(report, submission, course) for report in reports]
         outcome.attention = dict(sorted(outcome.attention.items()))
@@ -285,7 +284,7 @@ class _Batch:
 
         def record() -> None:
             nonlocal at_once
-            self._record(ready)
+            self._record(ready, outcome)
             for student in ready:
                 self.reports[student.name] = list(student.reports.values())
                 outcome.graded.append(student.name)
@@ -313,7 +312,7 @@ class _Batch:
         record()
         outcome.graded.sort()
 
-    def _record(self, students: Sequence[_Student]) -> None:
+    def _record(self, students: Sequence[_Student], outcome: BatchOutcome) -> None:
         """Write the gradebook rows, then each student's files. The last file is the notebook with the stamp."""
         nodes = {s.name: {n: self._notebook(s, book) for n, book in s.notebooks.items()} for s in students}
         late: list[tuple[_Student, Any]] = []
@@ -326,7 +325,8 @@ class _Batch:
                 self.gradebook.db.flush()
                 self.gradebook.db.expire_all()
             for student, found in late:
-                self._penalise(student, found)
+                if reason := self.penalties.set(found):
+                    outcome.failures[student.name] = reason
         for student in students:
             class_page.drop(self._pages, student.name)
             self._write(student.name, nodes[student.name])
@@ -335,12 +335,21 @@ class _Batch:
         for submitted in found.notebooks:
             book = student.notebooks.get(submitted.name)
             if book is None:
-                for grade in submitted.grades:
-                    grade.auto_score, grade.needs_manual_grade = 0, False
+                empty(submitted)
                 continue
             save(submitted, nodes[submitted.name].cells, book)
-            annotate(submitted, self.session.shardlings, book, student.reports[submitted.name])
+            mark = student.stamps[submitted.name]
+            annotate(submitted, self.session.shardlings, book, student.reports[submitted.name], mark)
             submitted.late_submission_penalty = None
+
+    def _penalise_kept(self, outcome: BatchOutcome) -> None:
+        """Compute the late penalties of unchanged submissions again, because a person may have changed their scores."""
+        for start in range(0, len(outcome.kept), HELD):
+            names = outcome.kept[start : start + HELD]
+            with one_transaction(self.gradebook):
+                for found in submissions_of(self.gradebook, self.assignment, names):
+                    if found.total_seconds_late > 0 and (reason := self.penalties.set(found)):
+                        outcome.failures[str(found.student_id)] = reason
 
     @property
     def _pages(self) -> Path:
@@ -366,15 +375,6 @@ class _Batch:
         graded(node, book, student.reports[book.notebook], student.stamps[book.notebook])
         return node
 
-    def _penalise(self, student: _Student, found: Any) -> None:
-        """Set late penalties with the configured plugin, like nbgrader's AssignLatePenalties."""
-        late = found.total_seconds_late
-        for submitted in found.notebooks:
-            if submitted.name in student.notebooks:
-                penalty = self.late.plugin_inst.late_submission_penalty(student.name, submitted.score, late)
-                if penalty is not None:
-                    submitted.late_submission_penalty = min(max(penalty, 0), submitted.score)
-
     # files
 
     def _write(self, name: str, nodes: dict[str, Any]) -> None:
@@ -383,18 +383,11 @@ class _Batch:
             utils.rmtree(str(target))
         target.mkdir(parents=True)
         handed_in.copy(str(self._folder(name)), str(target), self.coursedir.ignore, self.converter.log, self.given)
-        self._copy_source(target)
+        source = Path(self.coursedir.format_path(self.coursedir.source_directory, ".", self.assignment))
+        excluded = self.converter.exclude_overwriting.get(self.assignment, [])
+        handed_in.copy_given(source, target, self.given - {*excluded})
         self.converter.set_permissions(self.assignment, name)
         for notebook, node in nodes.items():
             path = target / f"{notebook}.ipynb"
             write_atomic(path, nbformat.writes(node) + "\n")
             os.chmod(path, int(str(self.converter.permissions), 8))
-
-    def _copy_source(self, target: Path) -> None:
-        """Copy the assignment's files from ``source/`` to ``target``, and replace submitted files of equal names."""
-        source = Path(self.coursedir.format_path(self.coursedir.source_directory, ".", self.assignment))
-        for file in sorted(self.given - {*self.converter.exclude_overwriting.get(self.assignment, [])}):
-            place = target / file
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.unlink(missing_ok=True)
-            shutil.copy(source / file, place)

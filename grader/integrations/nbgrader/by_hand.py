@@ -41,7 +41,7 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
 def _extra_credit(course: Course, report: Report, grades: dict[str, Any]) -> list[ExerciseReport]:
     """Return a bonus exercise without checks that has the extra credit that a person gave; [] if a person gave none.
 
-    The extra credit in the cells of extensions is not included, because it is the points of the extension itself.
+    The extra credit in the cells of extensions is not included, because it replaces the points of the extension itself.
     """
     regular = [course.exercise(e.exercise) for e in report.exercises if not e.extension]
     cells = {folder.check_cell(exercise.id): exercise.id for exercise in regular}
@@ -73,12 +73,19 @@ def _given(
     words = {check: cell for cell, check in to_read(course, [exercise.id]).items()}
     results = {f"{exercise.id}/{result.name}": result for result in graded.results}
     given = {c: points for c, cell in words.items() if (points := _points(exercise, grades.get(cell))) is not None}
-    whole = None if exercise.extension else _points(exercise, grades.get(folder.check_cell(exercise.id)))
+    whole = _whole(exercise, graded, grades)
     rest = [result for check, result in results.items() if check in words and check not in given]
     if whole is not None and not any(result.waits for result in rest):
         total = whole + sum(given.values()) + sum(result.earned for result in rest)
         return [_override(student, exercise.id, total, graded, "")]
     return [_override(student, c, given[c], results[c], comments.get(words[c])) for c in results if c in given]
+
+
+def _whole(exercise: Exercise, graded: ExerciseReport, grades: dict[str, Any]) -> float | None:
+    """Return the points that a person gave for the check cell. Other extra credit of an extension is the grader's."""
+    points = _points(exercise, grades.get(folder.check_cell(exercise.id)))
+    is_graders = exercise.extension and points is not None and abs(points - graded.earned) < 1e-6
+    return None if is_graders else points
 
 
 def to_read(course: Course, exercises: Iterable[str]) -> dict[str, str]:

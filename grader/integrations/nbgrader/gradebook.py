@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from sqlalchemy.orm import selectinload
 
 from grader.common.result import ExerciseReport, Report
 from grader.exercise import Exercise
-from grader.integrations.nbgrader import by_hand, cells, folder
+from grader.integrations.nbgrader import by_hand, cells, folder, written
 from grader.integrations.nbgrader.autograder import Shardlings, StudentNotebook
 from grader.integrations.nbgrader.repair import ReleasedCell
 
@@ -94,32 +94,68 @@ def names_of(gradebook: Gradebook) -> dict[str, str]:
     return {student: name for student, name in names.items() if name}
 
 
-def annotate(submitted: Any, autograder: Shardlings, book: StudentNotebook, report: Report) -> None:
+def annotate(submitted: Any, autograder: Shardlings, book: StudentNotebook, report: Report, mark: str) -> None:
     """Add data to a notebook's rows that nbgrader does not save: reasons, extra credit, flags for manual grading.
 
-    The reasons are saved as comments. Scores and comments by people never change. The caller must commit the changes.
+    The reasons are saved as comments. Scores, extra credit and comments by people never change. The caller must commit
+    the changes.
 
     Args:
         submitted: nbgrader's SubmittedNotebook.
+        mark: the stamp of the results.
     """
     declared = {name: autograder.loaded.exercise(name) for name in book.names}
     found = {e.exercise: e for e in report.exercises}
-    to_grade = _cells_to_grade(autograder, book, report)
+    broken = broken_in([report])
+    to_grade = _cells_to_grade(autograder, book, report) | _cells_of_others(book)
     comments = {c.name: c for c in submitted.comments if c.name not in book.repaired.untouched - to_grade}
     for name, exercise in declared.items():
         _comment_tasks(comments, exercise, found[name])
     extra_words = by_hand.to_read(autograder.loaded, [name for name in book.names if declared[name].extension])
+    bonus = {cell: found[name].earned for cell, name in book.exercise_of.items() if declared[name].extension}
+    _give_extra(submitted, bonus, mark)
     for grade in submitted.grades:
         _await_a_person(grade, to_grade)
         if grade.name in extra_words and grade.auto_score is None:
             grade.auto_score = 0  # nbgrader omits the extra credit of a cell without a score
-        name = book.exercise_of.get(grade.name, "")
-        if name not in found:
-            continue
-        if declared[name].extension:
-            grade.extra_credit = found[name].earned
-        if any(result.status == "broken" for result in found[name].results):
+        if book.exercise_of.get(grade.name) in broken:
             grade.needs_manual_grade = True
+
+
+def broken_in(reports: Iterable[Report]) -> set[str]:
+    """Return the exercises in which the grader itself failed."""
+    return {e.exercise for of in reports for e in of.exercises for result in e.results if result.status == "broken"}
+
+
+def empty(submitted: Any) -> None:
+    """Set the rows of a notebook that was not submitted. The caller must commit the changes."""
+    for grade in submitted.grades:
+        grade.auto_score, grade.needs_manual_grade = 0, False
+    submitted.late_submission_penalty = None
+    _give_extra(submitted, dict.fromkeys(written.read(submitted).extra_credit, 0.0), "")
+
+
+def _give_extra(submitted: Any, bonus: Mapping[str, float], mark: str) -> None:
+    """Set the extra credit of cells of extensions. A value that the grader did not write is a person's, and stays.
+
+    Args:
+        bonus: the extra credit that the grader gives, by the cell's name.
+    """
+    last = written.read(submitted).extra_credit
+    now = dict(last)
+    for grade in submitted.grades:
+        if grade.name in bonus and grade.extra_credit in (None, last.get(grade.name, 0.0), bonus[grade.name]):
+            grade.extra_credit = now[grade.name] = bonus[grade.name]
+        elif grade.name in bonus:
+            grade.needs_manual_grade = True
+    written.write(submitted, written.Written(mark, now))
+
+
+def _cells_of_others(book: StudentNotebook) -> set[str]:
+    """Return the names of autograded cells that are no exercise of the course. A person must grade these cells."""
+    if book.repaired.is_blank:
+        return set()
+    return {name for node in book.repaired.cells if (name := cells.graded_code(node))} - book.exercise_of.keys()
 
 
 def _await_a_person(grade: Any, to_grade: set[str]) -> None:

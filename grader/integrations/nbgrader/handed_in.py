@@ -15,6 +15,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ TIMESTAMP = "timestamp.txt"
 """The file in which `nbgrader submit` writes the time."""
 LONGEST_TIME = 100
 """The largest number of characters of a time."""
+MOST_LINES = 20
+"""The largest number of lines on entries of one submission that are not copied."""
 
 
 def given_files(coursedir: Any, assignment: str) -> frozenset[str]:
@@ -41,11 +44,26 @@ def given_files(coursedir: Any, assignment: str) -> frozenset[str]:
 
 def odd_files(folder: Path, given: Collection[str] = ()) -> list[str]:
     """Return a line for each entry of a folder that ``copy`` omits, such as a link or a file over a limit."""
-    return listed(folder, given)[1]
+    return listed(folder, given).odd
 
 
-def listed(folder: Path, given: Collection[str] = ()) -> tuple[list[str], list[str]]:
-    """Return the paths of files and folders that are within limits, and a line for each other entry of a submission.
+@dataclass(frozen=True)
+class Listed:
+    """The entries of a submission, as paths in its folder.
+
+    Attributes:
+        plain: files and folders within limits.
+        links: links within limits.
+        odd: a line for each entry that is not plain. After ``MOST_LINES`` lines, one line counts the others.
+    """
+
+    plain: list[str]
+    links: list[str]
+    odd: list[str]
+
+
+def listed(folder: Path, given: Collection[str] = ()) -> Listed:
+    """Return the entries of a submission.
 
     Without limits, the copy of a sparse file could fill a disk, although the file itself takes no space.
 
@@ -54,8 +72,9 @@ def listed(folder: Path, given: Collection[str] = ()) -> tuple[list[str], list[s
             file, or a file with the path of a folder that holds a given file.
     """
     if folder.is_symlink():
-        return [], [f"{printable(folder.name)} {A_LINK}"]
+        return Listed([], [], [f"{printable(folder.name)} {A_LINK}"])
     plain: list[str] = []
+    links: list[str] = []
     odd: list[str] = []
     seen, left = 0, limits.MAX_READ
     for place, folders, files in os.walk(folder):  # methods of Path would raise errors for long paths
@@ -65,17 +84,25 @@ def listed(folder: Path, given: Collection[str] = ()) -> tuple[list[str], list[s
             entry = os.path.relpath(path, folder)
             seen += 1
             if seen > limits.MAX_ENTRIES:
-                odd.append(f"more than {limits.MAX_ENTRIES} files and folders were submitted; the rest was not copied")
-                return plain, odd
+                rest = f"more than {limits.MAX_ENTRIES} files and folders were submitted; the rest was not copied"
+                return Listed(plain, links, [*_first(odd), rest])
             if reason := _why_omitted(path, entry, left) or _in_the_way(path, entry, given):
                 shown = entry if len(entry) <= limits.MAX_NAME else entry.split(os.sep)[0]
                 odd.append(f"{printable(shown)} {reason}")
                 omitted.add(name)
+                if reason == A_LINK and len(entry) <= limits.MAX_NAME:
+                    links.append(entry)
                 continue
             plain.append(entry)
             left -= os.path.getsize(path) if os.path.isfile(path) else 0
         folders[:] = [name for name in folders if name not in omitted]
-    return plain, odd
+    return Listed(plain, links, _first(odd))
+
+
+def _first(odd: list[str]) -> list[str]:
+    """Return at most ``MOST_LINES`` lines, so that one submission does not fill the page of the class."""
+    left = len(odd) - MOST_LINES
+    return odd if left <= 0 else [*odd[:MOST_LINES], f"{left} more files, folders or links were not copied"]
 
 
 def _why_omitted(path: str, entry: str, left: int) -> str:
@@ -163,11 +190,24 @@ def unread_beside(place: Path, known: Collection[str]) -> list[str]:
 
     A notebook in a subfolder is another notebook, because nbgrader does not grade it.
     """
-    graded = {place / f"{name}.ipynb" for name in known}
-    others = [printable(str(path.relative_to(place))) for path in _notebooks_in(place) if path not in graded]
+    others = _beside(place, known)
     if not others:
         return []
     return [f"the grader found no work in the graded notebook, and did not read these notebooks: {a_few(others)}"]
+
+
+def why_incomplete(place: Path, known: Collection[str], missing: Collection[str]) -> list[str]:
+    """Return a reason for review if a submission lacks some notebooks of an assignment (names without suffix)."""
+    if not missing:
+        return []
+    others = _beside(place, known)
+    unread = f"; the grader did not read these notebooks: {a_few(others)}" if others else ""
+    return [f"{a_few([f'{name}.ipynb' for name in sorted(missing)])} is missing{unread}"]
+
+
+def _beside(place: Path, known: Collection[str]) -> list[str]:
+    graded = {place / f"{name}.ipynb" for name in known}
+    return [printable(str(path.relative_to(place))) for path in _notebooks_in(place) if path not in graded]
 
 
 def _notebooks_in(place: Path) -> list[Path]:
@@ -200,10 +240,10 @@ def copy(source: str, target: str, ignore: Sequence[str], log: Any, given: Colle
     """Copy a submission's files except notebooks and the entries that ``odd_files`` names."""
     from nbgrader.utils import find_all_files
 
-    plain, odd = listed(Path(source), given)
+    found = listed(Path(source), given)
     wanted = {os.path.relpath(name, source) for name in find_all_files(source, [*ignore, "*.ipynb"])}
-    odd += _copy_files(Path(source), Path(target), [entry for entry in plain if entry in wanted])
-    for problem in odd:
+    unread = _copy_files(Path(source), Path(target), [entry for entry in found.plain if entry in wanted])
+    for problem in [*found.odd, *unread]:
         log.warning("%s: %s", source, problem)
 
 
@@ -222,6 +262,15 @@ def _copy_files(source: Path, target: Path, files: Sequence[str]) -> list[str]:
         place.write_bytes(data)
         shutil.copystat(source / name, place, follow_symlinks=False)
     return odd
+
+
+def copy_given(source: Path, target: Path, given: Collection[str]) -> None:
+    """Copy the assignment's own files from ``source`` to ``target``, and replace submitted files of equal names."""
+    for file in sorted(given):
+        place = target / file
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.unlink(missing_ok=True)
+        shutil.copy(source / file, place)
 
 
 REPLACED = {
@@ -278,14 +327,13 @@ def guard() -> None:
 @contextlib.contextmanager
 def without_links(folder: Path) -> Iterator[tuple[Path, dict[Path, str], list[str]]]:
     """Copy a folder's files and folders. Yield the copy, the target of each link, and a line for each omitted entry."""
-    every = (os.path.join(place, name) for place, folders, files in os.walk(folder) for name in [*folders, *files])
-    links = {Path(os.path.relpath(path, folder)): os.readlink(path) for path in every if os.path.islink(path)}
-    entries, odd = listed(folder)
+    found = listed(folder)
+    links = {Path(entry): os.readlink(folder / entry) for entry in found.links}
     with tempfile.TemporaryDirectory(dir=home()) as place:
         plain = Path(place, folder.name)
         plain.mkdir()
-        for entry in entries:
+        for entry in found.plain:
             if os.path.isdir(folder / entry):
                 Path(plain, entry).mkdir()
-        odd += _copy_files(folder, plain, [entry for entry in entries if os.path.isfile(folder / entry)])
-        yield plain, links, odd
+        unread = _copy_files(folder, plain, [entry for entry in found.plain if os.path.isfile(folder / entry)])
+        yield plain, links, [*found.odd, *unread]

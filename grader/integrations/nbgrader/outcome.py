@@ -11,8 +11,9 @@ from typing import Any
 from grader.batch.late import span
 from grader.common.result import HandIn, Report
 from grader.common.text import a_few
+from grader.integrations.nbgrader import handed_in
 from grader.integrations.nbgrader.autograder import StudentNotebook
-from grader.integrations.nbgrader.handed_in import unread_beside
+from grader.integrations.nbgrader.gradebook import broken_in
 from grader.integrations.nbgrader.repair import ReleasedCell
 from grader.reports.points import counted
 
@@ -60,30 +61,57 @@ class BatchOutcome:
         blank = {student for student, of in reports.items() if of and not any(report.handed_in for report in of)}
         self.late = {student: late for student, late in self.late.items() if student not in blank}
 
-    def look_at(self, submission: Any, checks: Mapping[str, str], words: Mapping[str, str]) -> None:
+    def look_at(
+        self, submission: Any, checks: Mapping[str, str], words: Mapping[str, str], reports: Sequence[Report] = ()
+    ) -> None:
         """Read a submission's gradebook rows: note how late it is, and the reasons why a person must review it.
 
         Args:
             submission: nbgrader's SubmittedAssignment.
             checks: the exercise of each check cell, by the cell's name.
             words: the question of each cell for an answer in words, by the cell's name.
+            reports: the submission's reports, one for each notebook.
         """
         student = str(submission.student_id)
         if submission.total_seconds_late > 0:
             self.late[student] = _late(submission)
-        waiting = [grade for notebook in submission.notebooks for grade in notebook.grades if grade.needs_manual_grade]
-        scored = {grade.name for grade in waiting if grade.manual_score is not None}
-        unscored = {grade.name for grade in waiting} - scored
-        if again := _in(scored, {**checks, **words}):
+        grades = [grade for notebook in submission.notebooks for grade in notebook.grades if grade.needs_manual_grade]
+        again, pending, unread = _sorted_out(grades, checks, None if not reports else broken_in(reports))
+        names = {**checks, **words}
+        if again:
             self.needs_review(
                 student,
                 "this submission was graded again, "
-                f"but a person had set the score of {', '.join(again)}: check that score",
+                f"but a person had set the score of {_named(again, names)}: check that score",
             )
-        if pending := _in(unscored, checks):
-            self.needs_review(student, f"points are pending, because the grader itself failed in {', '.join(pending)}")
-        if unread := _in(unscored, words):
-            self.needs_review(student, f"by hand: grade {a_few(unread)} in the formgrader")
+        if pending:
+            self.needs_review(
+                student, f"points are pending, because the grader itself failed in {_named(pending, names)}"
+            )
+        if unread:
+            self.needs_review(student, f"by hand: grade {_named(unread, names)} in the formgrader")
+
+
+def _sorted_out(
+    grades: Sequence[Any], checks: Mapping[str, str], broken: set[str] | None
+) -> tuple[set[str], set[str], set[str]]:
+    """Return the cells that wait for a person: cells with a person's score, pending cells, and all other cells.
+
+    Args:
+        grades: nbgrader's Grade of each cell that waits.
+        checks: the exercise of each check cell, by the cell's name.
+        broken: the exercises in which the grader itself failed; None if they are unknown.
+    """
+    scored = {str(grade.name) for grade in grades if grade.manual_score is not None}
+    unscored = {str(grade.name) for grade in grades} - scored
+    pending = {name for name in unscored & checks.keys() if broken is None or checks[name] in broken}
+    # The grader gives every other check cell a score. So a person has changed the cell's extra credit.
+    changed = unscored & checks.keys() - pending
+    return scored | changed, pending, unscored - pending - changed
+
+
+def _named(cells: set[str], names: Mapping[str, str]) -> str:
+    return a_few(sorted(names.get(cell, cell) for cell in cells))
 
 
 def _late(submission: Any) -> HandIn:
@@ -100,24 +128,23 @@ def _late(submission: Any) -> HandIn:
     )
 
 
-def _in(names: set[str], of: Mapping[str, str]) -> list[str]:
-    return sorted(of[name] for name in names & of.keys())
-
-
 def not_understood(
     notebooks: Mapping[str, StudentNotebook], known: Mapping[str, list[ReleasedCell]], place: Path
 ) -> list[str]:
-    """Return, for each notebook that contains nothing to grade, the reason why a person must look at it.
+    """Return the reasons why a person must look at notebooks: unread code, nothing to grade, a missing notebook.
 
     If the student wrote nothing in any notebook, also return a reason if the folder ``place`` has other notebooks.
     """
-    reasons: list[str] = []
+    if not notebooks:
+        return []
+    reasons = handed_in.why_incomplete(place, known, known.keys() - notebooks.keys())
     for name, book in notebooks.items():
         solutions = {k.name for k in known[name] if k.solution}
+        reasons += book.repaired.unread
         if not book.repaired.submission.sources:
-            reasons += book.repaired.submission.notes[:1] if not book.repaired.untouched else []
+            is_odd = not book.repaired.untouched and not book.repaired.unread
+            reasons += book.repaired.submission.notes[:1] if is_odd else []
         elif solutions and solutions <= book.repaired.missing:
             reasons.append(f"nothing of this assignment is in {name}.ipynb: is it another assignment's notebook?")
-    return reasons + (
-        unread_beside(place, known) if notebooks and all(w.repaired.is_blank for w in notebooks.values()) else []
-    )
+    is_blank = notebooks.keys() == known.keys() and all(book.repaired.is_blank for book in notebooks.values())
+    return reasons + (handed_in.unread_beside(place, known) if is_blank else [])

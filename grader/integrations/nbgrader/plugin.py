@@ -13,6 +13,7 @@ import inspect
 import os
 import re
 import weakref
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import nbformat
 import nbgrader.api
 from nbconvert.exporters import NotebookExporter
 from nbgrader.api import Gradebook
+from nbgrader.exchange import ExchangeError
 from nbgrader.exchange.default import ExchangeCollect
 from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
 from nbgrader.preprocessors import ClearSolutions as NbgraderClearSolutions
@@ -34,6 +36,7 @@ from grader.integrations.nbgrader.autograder import Shardlings, StudentNotebook,
 from grader.integrations.nbgrader.gradebook import annotate, in_order, known_cells
 from grader.integrations.nbgrader.repair import ReleasedCell
 from grader.integrations.nbgrader.shown import plain_markdown as plain_markdown  # for nbgrader_config.py
+from grader.integrations.nbgrader.written import METADATA
 
 # nbgrader opens the gradebook for each step of each notebook. Without this cache, each new SQLAlchemy engine would
 # compile all queries again, which takes a fifth of the time of `nbgrader autograde`.
@@ -42,7 +45,6 @@ nbgrader.api.create_engine = cache(nbgrader.api.create_engine)
 handed_in.guard()
 
 HERE = "grader.integrations.nbgrader.plugin"
-METADATA = "shardlings"
 
 
 def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) -> None:
@@ -89,7 +91,7 @@ class Session:
         # converter in memory.
         self.shardlings.parent = None
         self.known_of: dict[tuple[str, str], list[ReleasedCell]] = {}
-        self.notebooks: dict[tuple[str, str, str], tuple[StudentNotebook, Report]] = {}
+        self.notebooks: dict[tuple[str, str, str], tuple[StudentNotebook, Report, str]] = {}
         self.started = False
         self.late = late_policy(parent)
 
@@ -220,7 +222,7 @@ class Grade(NbGraderPreprocessor):
         # SystemExit ends the run. After other errors, nbgrader would grade the next student.
         except CanaryFailed as failed:
             raise SystemExit(f"shardlings: {failed}") from None
-        session.notebooks[_where(resources)] = book, report
+        session.notebooks[_where(resources)] = book, report, mark
         graded(nb, book, report, mark)
         return nb, resources
 
@@ -231,16 +233,31 @@ class SaveComments(NbGraderPreprocessor):
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         session = Session.of(self)
         student, assignment, notebook = _where(resources)
-        book, report = session.notebooks[student, assignment, notebook]
+        book, report, mark = session.notebooks[student, assignment, notebook]
         with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
             submitted = gradebook.find_submission_notebook(notebook, assignment, student)
-            annotate(submitted, session.shardlings, book, report)
+            annotate(submitted, session.shardlings, book, report, mark)
             gradebook.db.commit()
         return nb, resources
 
 
 class Collect(ExchangeCollect):
-    """Collects submissions like nbgrader's Collect, but follows no links and leaves out files that are too large."""
+    """Collects submissions like nbgrader's Collect, but follows no links and leaves out files that are too large.
+
+    nbgrader's Collect stops if the name of a folder in the exchange has no time. Every student can make such a folder.
+    This class leaves out the folder.
+    """
+
+    def _path_to_record(self, path: str) -> dict[str, Any]:
+        try:
+            return super()._path_to_record(path)
+        except (ExchangeError, ValueError, ArithmeticError):
+            self.log.error("%s was not collected, because its name has no student or no time", path)
+            return {"username": "", "filename": "", "timestamp": datetime.min}
+
+    def copy_files(self) -> None:
+        self.src_records = [record for record in self.src_records if record["username"]]
+        super().copy_files()
 
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
         if os.path.islink(src):

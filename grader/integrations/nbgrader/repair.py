@@ -96,13 +96,20 @@ class SubmittedCell:
 
 @dataclass(frozen=True)
 class Repaired:
-    """A repaired notebook. ``untouched`` has the names of solution cells that are equal to the released cells."""
+    """A repaired notebook.
+
+    Attributes:
+        untouched: the names of solution cells that are equal to the released cells.
+        missing: the names of released cells that the submitted notebook lacks.
+        unread: the notes on cells that the grader could not read, or on the whole notebook.
+    """
 
     cells: list[NotebookNode]
     submission: Submission
     digest: str
     untouched: frozenset[str] = frozenset()
     missing: frozenset[str] = field(default=frozenset())
+    unread: tuple[str, ...] = ()
 
     @property
     def is_blank(self) -> bool:
@@ -126,13 +133,14 @@ def repair(
     Raises:
         Unreadable: the machine fails to read the file.
     """
-    exercises, notes = tuple(exercises), list[str]()
+    exercises, unread = tuple(exercises), list[str]()
     parsers = (parsers or Parsers()).for_submission(path)
-    raw = _read(path, known, exercises, notes, parsers)
-    cells = _cells(raw, notes)
+    raw = _read(path, known, exercises, unread, parsers)
+    cells = _cells(raw, unread)
+    notes = [*unread]
     _recognise(cells, known, notes)
     ours = {"", *given, *(k.source.strip() for k in known if k.restored)}
-    chunks = _chunks([c for c in cells if c.is_code and c.text.strip() not in ours], notes, parsers)
+    chunks = _chunks([c for c in cells if c.is_code and c.text.strip() not in ours], notes, unread, parsers)
     chunks = _without_written(chunks, {f"cell {c.number}" for c in cells if c.text.strip() in handed_out})
     ends = tuple(checked_after((c.checks for c in raw), chunks))
     source = Source(path.name, (NO_CHECK, *chunks), ends)
@@ -146,6 +154,7 @@ def repair(
         _digest([[c.kind, c.text, c.name] for c in cells]),
         _untouched(known, texts),
         frozenset(k.name for k in known) - texts.keys(),
+        tuple(unread),
     )
 
 
@@ -252,26 +261,28 @@ def _note_copies(cells: list[SubmittedCell], notes: list[str]) -> None:
 # -- results -----------------------------------------------------------------------------------
 
 
-def _chunks(cells: list[SubmittedCell], notes: list[str], parsers: Parsers) -> list[Chunk]:
+def _chunks(cells: list[SubmittedCell], notes: list[str], unread: list[str], parsers: Parsers) -> list[Chunk]:
     texts: dict[str, str] = {}
-    cut = ""
+    cut: list[str] = []
     size = 0
     for cell in cells:
         size += len(cell.text)
         if size > limits.MAX_FILE:
             most = limits.MAX_FILE // limits.MIB
-            cut = f"more than {most} MiB of code; cell {cell.number} and later cells were not read"
+            cut = [f"more than {most} MiB of code; cell {cell.number} and later cells were not read"]
             break
         texts[f"cell {cell.number}"] = _IMPORT_CHECK.sub(r"\1pass", cell.text)
     try:
         found = parsers.python(texts)
     except Refused as refusal:
         notes.append(f"the code {refusal}")
+        unread.append(notes[-1])
         return []
     for one in found:
         if one.left_out:
             notes.append(f"{one.chunk.name}: left out {a_few([printable(line) for line in one.left_out], 2)}")
-    notes += [cut] if cut else []
+    notes += cut
+    unread += cut
     return [one.chunk for one in found]
 
 

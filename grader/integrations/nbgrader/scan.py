@@ -57,7 +57,7 @@ def scan(course: Course, folder: Path, parsers: Parsers) -> Iterator[tuple[Path,
     own_of = lru_cache(1)(partial(_own, read=read))
     for step in STEPS:
         for path in _files_and_links(folder / step):
-            if path.is_symlink():
+            if os.path.islink(path):
                 yield path, f"a link, to {os.readlink(path)}"
                 continue
             text = read.text(path)
@@ -87,11 +87,11 @@ class _Others:
     def __init__(self, folder: Path, read: _Texts) -> None:
         self.folder, self._read = folder, read
         self.owners: dict[str, set[str]] = defaultdict(set)  # file's digest or line -> students who submitted it
-        self.released = {_digest(p) for step in ("source", "release") for p in _files(folder / step)}
+        self.released = {read.digest(p) for step in ("source", "release") for p in _files(folder / step)}
         given = {_line(t) for step in ("source", "release") for p in _files(folder / step) for t in read.lines(p)}
         for path in _files(folder / "submitted"):
             student = path.relative_to(folder).parts[1]
-            self.owners[_digest(path)].add(student)
+            self.owners[read.digest(path)].add(student)
             for line in {_line(t) for t in read.lines(path)} - given:
                 self.owners[line].add(student)
         for student, comment in _comments(folder / GRADEBOOK):
@@ -105,15 +105,15 @@ class _Others:
         a copy of another student's file is a leak. A long line is a leak if exactly one student has this line (in files
         or comments), and the file is not this student's.
         """
-        with open(path, "rb") as file:
-            if file.read(len(SQLITE)) == SQLITE:
-                yield "a database, such as the gradebook"
-                return
+        if self._read.data(path).startswith(SQLITE):
+            yield "a database, such as the gradebook"
+            return
         step, student, *_ = path.relative_to(self.folder).parts
         if step not in ("autograded", "feedback"):
             return
-        owners = self.owners.get(_digest(path), set())
-        if owners and student not in owners and _digest(path) not in self.released:
+        digest = self._read.digest(path)
+        owners = self.owners.get(digest, set()) if digest else set()
+        if owners and student not in owners and digest not in self.released:
             yield f"a copy of a file that {_names(owners)} handed in"
             return
         for text in dict.fromkeys(self._read.lines(path)):
@@ -127,16 +127,17 @@ def _names(students: set[str]) -> str:
 
 
 def _files_and_links(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.rglob("*") if p.is_file() or p.is_symlink())
+    """Return all files, links and unreadable folders in a folder. A path may be longer than the system allows."""
+    found: list[Path] = []
+    if folder.is_dir():
+        for place, folders, files in os.walk(folder, onerror=lambda error: found.append(Path(error.filename))):
+            paths = [os.path.join(place, name) for name in [*folders, *files]]
+            found.extend(Path(path) for path in paths if os.path.isfile(path) or os.path.islink(path))
+    return sorted(found)
 
 
 def _files(folder: Path) -> list[Path]:
-    return [p for p in _files_and_links(folder) if not p.is_symlink()]
-
-
-def _digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return [path for path in _files_and_links(folder) if not os.path.islink(path)]
 
 
 def _line(text: str) -> str:
@@ -164,12 +165,26 @@ class _Texts:
     def text(self, path: Path) -> str:
         if path in self.refused:
             return ""
+        data = self.data(path)
         try:
             parsers = self._parsers.for_submission(_submission_of(self._folder, path))
-            return parsers.strings(bytes_of(path, limits.MAX_READ), path.suffix)
+            return parsers.strings(data, path.suffix) if data else ""
         except (Refused, Unreadable) as error:
             self.refused[path] = str(error)
             return ""
+
+    def data(self, path: Path) -> bytes:
+        """Return the bytes of a file; b"" if the file is unreadable or too large."""
+        try:
+            return bytes_of(path, limits.MAX_READ)
+        except (Refused, Unreadable) as error:
+            self.refused[path] = str(error)
+            return b""
+
+    def digest(self, path: Path) -> str:
+        """Return a digest of a file; "" if the file is empty, unreadable or too large."""
+        data = self.data(path)
+        return hashlib.sha256(data).hexdigest() if data else ""
 
     def lines(self, path: Path) -> list[str]:
         return self.text(path).splitlines()

@@ -1,0 +1,175 @@
+"""Later runs of ``shardlings nbgrader grade``: which results a run writes again, and what it keeps of people's points."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.integrations.nbgrader import folder
+from grader.integrations.nbgrader.autograder import Shardlings
+from grader.integrations.nbgrader.outcome import BatchOutcome
+from tests import classroom
+from tests.integrations.test_nbgrader_by_hand import MODULE, exported, give, mixed
+from tests.reports.example_reports import Nesting
+
+__all__ = ["mixed"]  # a fixture
+EXTRA, PLAIN = folder.check_cell("extra"), folder.check_cell("plain")
+
+
+@contextmanager
+def quiet(total: int, what: str) -> Iterator[Callable[[str], None]]:
+    yield lambda who: None
+
+
+def grade(root: Path, **options: Any) -> BatchOutcome:
+    from grader.integrations.nbgrader import batch
+
+    return batch.grade(root, MODULE, quiet, jobs=1, isolation="none", **options)
+
+
+def submit_again(root: Path, who: str, old: str = "", new: str = "", of: str = "ada", **changes: Any) -> None:
+    """Submit the notebook of ``of``, with ``old`` replaced by ``new``."""
+    text = (root / "submitted" / of / MODULE / f"{MODULE}.ipynb").read_text()
+    assert old in text
+    classroom.hand_in(root, who, MODULE, text.replace(old, new).encode(), **changes)
+
+
+def page_of(root: Path, who: str) -> str:
+    return Nesting((root / ".shardlings" / "pages" / MODULE / f"{who}.html").read_text()).text
+
+
+def lose_the_gradebook(root: Path, old: Path) -> None:
+    shutil.copy(old, root / "gradebook.db")
+
+
+def lose_the_reports(root: Path, old: Path) -> None:
+    shutil.rmtree(root / ".shardlings")
+
+
+def lose_the_notebooks(root: Path, old: Path) -> None:
+    shutil.rmtree(root / "autograded")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lose", [lose_the_gradebook, lose_the_reports, lose_the_notebooks])
+def test_results_that_were_lost_are_written_again(lose: Callable[[Path, Path], None], mixed: Path) -> None:
+    submit_again(mixed, "ada", "plain_bytes = 16", "plain_bytes = 17")
+    assert grade(mixed).graded == ["ada"] and exported(mixed) == {"ada": 1}
+    old = Path(shutil.copy(mixed / "gradebook.db", mixed / "old.db"))
+    submit_again(mixed, "ada", "plain_bytes = 17", "plain_bytes = 16")
+    assert grade(mixed).graded == ["ada"] and exported(mixed) == {"ada": 2}
+    assert grade(mixed).kept == ["ada"]
+    lose(mixed, old)
+    assert grade(mixed).graded == ["ada"] and exported(mixed) == {"ada": 2}
+    assert (mixed / "autograded" / "ada" / MODULE / f"{MODULE}.ipynb").is_file()
+    assert "1 of 3 points" in page_of(mixed, "ada")
+    assert grade(mixed).kept == ["ada"]
+
+
+@pytest.mark.slow
+def test_the_next_run_grades_pending_points(mixed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = Shardlings.batch
+
+    def failing(self: Shardlings, notebooks: Any, done: Any) -> None:
+        def broken(book: Any, report: Any) -> None:
+            exercise = next(e for e in report.exercises if e.exercise == "plain")
+            for result in exercise.results:
+                if result.kind != "check" and result.name == "plain_bytes":
+                    result.__dict__.update(status="broken", earned=0.0)
+            exercise.__dict__.update(earned=0.0)
+            self.keep(book.fingerprint, report)
+            done(book, report)
+
+        batch(self, notebooks, broken)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Shardlings, "batch", failing)
+        for _ in range(2):
+            done = grade(mixed)
+            assert done.pending == ["ada"] and "points are pending" in " ".join(done.attention["ada"])
+    assert exported(mixed) == {"ada": 1}
+    done = grade(mixed)
+    assert done.graded == ["ada"] and not done.pending and exported(mixed) == {"ada": 2}
+    assert not any("pending" in reason for reason in done.attention["ada"])
+
+
+@pytest.mark.slow
+def test_a_bonus_that_a_person_set_survives_a_regrade(mixed: Path) -> None:
+    grade(mixed)
+    submit_again(mixed, "ada", "extra_bytes = 16", "extra_bytes = 15")
+    assert not any("a person had set" in why for why in grade(mixed).attention["ada"]), "the grader set 1 point, and 0"
+    with classroom.gradebook_of(mixed) as gradebook:
+        gradebook.find_grade(EXTRA, MODULE, MODULE, "ada").extra_credit = 0.75
+        gradebook.find_grade(folder.cell_name("extra", "extra_words"), MODULE, MODULE, "ada").extra_credit = 0
+    grade(mixed)
+    assert "0.75 bonus points" in page_of(mixed, "ada") and exported(mixed) == {"ada": 1.75}
+    submit_again(mixed, "ada", "extra_bytes = 15", "extra_bytes = 14")
+    for _ in range(2):
+        why = " ".join(grade(mixed).attention["ada"])
+        assert "this submission was graded again, but a person had set the score of extra: check that score" in why
+        assert "0.75 bonus points" in page_of(mixed, "ada") and exported(mixed) == {"ada": 1.75}
+
+
+PLUGIN = """
+from nbgrader.plugins import BasePlugin
+
+class Half(BasePlugin):
+    def late_submission_penalty(self, student_id, score, total_seconds_late):
+        return score / (0 if student_id == "bob" else 2)
+"""
+
+
+@pytest.mark.slow
+def test_late_penalties_follow_scores_by_hand_and_a_failure_concerns_one_student(mixed: Path) -> None:
+    (mixed / "half.py").write_text(PLUGIN)
+    with open(mixed / "nbgrader_config.py", "a") as settings:
+        settings.write(f"import sys\nsys.path.insert(0, {str(mixed)!r})\n")
+        settings.write("c.AssignLatePenalties.plugin_class = 'half.Half'\n")
+    late = {"timestamp": "2026-11-02 10:00:00 UTC"}
+    for who in ("bob", "cy", "ada"):
+        submit_again(mixed, who, **late)
+    with classroom.gradebook_of(mixed) as gradebook:
+        gradebook.update_or_create_assignment(MODULE, duedate="2026-11-01 10:00:00 UTC")
+    for _ in range(2):
+        done = grade(mixed)
+        reason = "Half cannot compute the late penalty: ZeroDivisionError: float division by zero"
+        assert done.failures == {"bob": reason}
+        assert exported(mixed) == {"ada": 1, "bob": 2, "cy": 1}
+    give(mixed, "ada", 2, cell=folder.cell_name("plain", "plain_words"))
+    give(mixed, "cy", 0, cell=PLAIN)
+    done = grade(mixed)
+    assert done.kept == ["ada", "cy"] and exported(mixed) == {"ada": 2, "bob": 2, "cy": 0.5}
+
+
+@pytest.mark.slow
+def test_cells_that_only_a_person_can_grade_are_listed(mixed: Path) -> None:
+    """An exercise was removed from the course after the release. Its cell stays in the gradebook."""
+    course = mixed.parent / "course" / "course.yaml"
+    course.write_text(course.read_text().replace("[plain, extra]", "[extra]"))
+    done = grade(mixed)
+    assert f"by hand: grade extra/extra_words, {PLAIN}, plain-plain_words in the formgrader" in done.attention["ada"]
+    give(mixed, "ada", 1, cell=PLAIN)
+    submit_again(mixed, "ada", "extra_bytes = 16", "extra_bytes = 15")
+    again = f"this submission was graded again, but a person had set the score of {PLAIN}: check that score"
+    assert again in grade(mixed).attention["ada"]
+
+
+@pytest.mark.slow
+def test_a_submission_without_all_notebooks_is_listed(mixed: Path) -> None:
+    book = json.loads((mixed / "source" / MODULE / f"{MODULE}.ipynb").read_text())
+    book["cells"] = [cell for cell in book["cells"] if cell["metadata"].get("nbgrader", {}).get("grade") is None][:1]
+    (mixed / "source" / MODULE / "essay.ipynb").write_text(json.dumps(book))
+    from tests import commands
+
+    (mixed / "gradebook.db").unlink()
+    assert commands.nbgrader("generate_assignment", MODULE, "--force", cwd=mixed).returncode == 0
+    (mixed / "submitted" / "ada" / MODULE / "essay (1).ipynb").write_text(json.dumps(book))
+    reason = "essay.ipynb is missing; the grader did not read these notebooks: essay (1).ipynb"
+    for _ in range(2):
+        assert reason in grade(mixed).attention["ada"]
