@@ -41,7 +41,7 @@ sys.path[:1] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "bench")]
 import load  # noqa: E402
 
 from grader.batch import findings  # noqa: E402
-from grader.batch.tracing import traced_of  # noqa: E402
+from grader.batch.running import traced_of  # noqa: E402
 from grader.course.finding import find_course  # noqa: E402
 from grader.course.loading import Course  # noqa: E402
 from grader.exercise import Call  # noqa: E402

@@ -68,7 +68,7 @@ class InProcess(Workers):
     def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]:
         """Run a program with changed operations, and return how much its results change.
 
-        ``poison``: the kind and the numbers of the operations, see ``Trials.moved``.
+        ``poison``: the kind and the numbers of the operations, see ``runner.poison.moved``.
         """
         from grader.runner.poison import moved
 

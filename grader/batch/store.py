@@ -36,12 +36,11 @@ from types import MappingProxyType
 from typing import Any
 
 from grader.batch import canary
-from grader.batch.changes import Change, changes_of
+from grader.batch.changes import Change, ChangedRules, changes_of
 from grader.batch.database import FILE, CannotWrite, Database, Stored, resumable
 from grader.batch.grade import Grader
 from grader.batch.opening import TakenOver, copied, reading, take_over
 from grader.batch.overrides import Adjustments, as_extensions_are
-from grader.batch.rules import ChangedRules
 from grader.batch.written import report_path, write_files
 from grader.common.files import clear_left_behind, file_name
 from grader.common.result import ExerciseReport, Report

@@ -234,7 +234,7 @@ class Workers:
     def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]:
         """Run a program with changed operations, and return how much its results change. Raises WorkerDied.
 
-        ``poison``: the kind and the numbers of the operations, see ``Trials.moved``.
+        ``poison``: the kind and the numbers of the operations, see ``runner.poison.moved``.
         """
         return self._runner_of(ask).run_or_try_again(request, program, ask, self.asleep, poison=poison)[0]
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.batch.begun import graded_if_begun
-from grader.batch.grade import Grader
+from grader.batch.grade import Grader, graded_if_begun
 from grader.batch.late import Handed
 from grader.batch.overrides import Adjustments
 from grader.batch.store import hand_ins
