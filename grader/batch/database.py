@@ -176,8 +176,10 @@ class Database:
         for table, column in (("report", "graded"), ("report", "counts"), ("made", "graded")):
             for (student,) in self._all(f"SELECT student FROM {table} WHERE {column} IS NOT NULL"):
                 (data,) = self._one(f"SELECT {column} FROM {table} WHERE student = ?", student)
-                with suppress(CourseError):  # leave damaged reports: later commands name them in errors
-                    report = _packed(self._unpacked(student, data))
+                with suppress(
+                    CourseError, ValidationError
+                ):  # leave damaged reports: later commands name them in errors
+                    report = _packed(report_of(self._inflated(student, data)))
                     self._do(f"UPDATE {table} SET {column} = ? WHERE student = ?", report, student)
         if last := self.last_run():
             self.set_cases(set_aside_in(last[0]))
@@ -381,7 +383,7 @@ class Database:
 
     def _unpacked(self, student: str, data: bytes) -> Report:
         try:
-            return report_of(self._inflated(student, data))
+            return Report.loads(self._inflated(student, data))
         except ValidationError:
             raise self._damaged(student) from None
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from grader.batch.grade import Grader, graded_if_begun
+from grader.batch.handing_in import hand_ins
 from grader.batch.late import Handed
 from grader.batch.overrides import Adjustments
-from grader.batch.store import hand_ins
 from grader.cli.regrading import Rosters, StaffNotes
 from grader.course.loading import Course
 from grader.intake.facts import is_untouched
