@@ -169,16 +169,14 @@ class Database:
                 import_into(self)
 
     def _convert(self, version: int) -> None:
-        """Convert a database of an older version."""
+        """Convert a database of an older version. Damaged reports stay, and later commands name them in errors."""
         for table in [_PERSON, _REVIEW][version - 1 :]:
             self._do(table)
         # Databases before version 3 hold reports of an older schema, so this loop converts the reports.
         for table, column in (("report", "graded"), ("report", "counts"), ("made", "graded")):
             for (student,) in self._all(f"SELECT student FROM {table} WHERE {column} IS NOT NULL"):
                 (data,) = self._one(f"SELECT {column} FROM {table} WHERE student = ?", student)
-                with suppress(
-                    CourseError, ValidationError
-                ):  # leave damaged reports: later commands name them in errors
+                with suppress(CourseError, ValidationError):
                     report = _packed(report_of(self._inflated(student, data)))
                     self._do(f"UPDATE {table} SET {column} = ? WHERE student = ?", report, student)
         if last := self.last_run():
