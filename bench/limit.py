@@ -52,8 +52,7 @@ from grader.judging.plan import Ask, plan  # noqa: E402
 from grader.judging.seen import Answered, Finding  # noqa: E402
 from grader.learner.answering import answer  # noqa: E402
 from grader.learner.loading import load as loaded  # noqa: E402
-from grader.learner.surroundings import share_ir_context  # noqa: E402
-from grader.learner.tolerance import tolerant_jax  # noqa: E402
+from grader.learner.surroundings import share_ir_context, tolerant_jax  # noqa: E402
 from grader.runner import execution  # noqa: E402
 
 SECONDS = 3600.0

@@ -40,7 +40,7 @@ class InProcess(Workers):
         """Load a source (a file or notebook) in this process, and return its replies to all requests."""
         from grader.learner.answering import answer
         from grader.learner.loading import load
-        from grader.learner.tolerance import tolerant_jax
+        from grader.learner.surroundings import tolerant_jax
 
         chunks = [[c.name, c.text] for c in source.chunks]
         with tolerant_jax():

@@ -39,7 +39,7 @@ from grader.batch.database import FILE, Database, Stored
 from grader.batch.grade import Grader
 from grader.batch.opening import TakenOver, copied, has_database, reading, take_over
 from grader.batch.overrides import Adjustments, as_extensions_are
-from grader.batch.written import remove_files, report_path, write_files
+from grader.batch.written import remove_files, write_files
 from grader.common.files import clear_left_behind, file_name
 from grader.common.result import ExerciseReport, Report
 from grader.common.text import a_few, composed
@@ -161,24 +161,23 @@ class Folder:
         """Replace old reports by new reports, and record the changes, in a transaction that ``finish`` commits."""
         self.database.begin()
         students = sorted({*self.database.students(), *self._due})
+        written = {path.stem: path.name for path in (self.path / "reports").glob("*.json")}
         for student in students:
-            self._settle(student)
+            self._settle(student, has_file=written.pop(file_name(student), "") != "")
         regrade = self.database.regrades() + 1
         for change in self.changes:
             self.database.add_change(regrade, self.when, *astuple(change))
         self.adjust.end(students)
-        files = (self.path / "reports").glob("*.json")
-        counted = {file_name(student) for student in students}
-        self.uncounted = sorted(path.name for path in files if path.stem not in counted)
+        self.uncounted = sorted(written.values())
 
-    def _settle(self, student: str) -> None:
+    def _settle(self, student: str, *, has_file: bool) -> None:
         stored, due = self.database.stored(student), student in self._due
         old = stored.counts if stored else None
         graded = self.database.made(student) if due or stored is None else as_extensions_are(stored.graded, self.course)
         if graded is None:
             raise CourseError(f"{self.database.path} no longer has a report of {student}; run the same command again")
         new = Stored(graded, self.adjust.settle(graded, old))
-        if old is None and report_path(self.path, student).exists():
+        if old is None and has_file:
             self.unread.append(student)
         self.rules.add(old, new.counts)
         if stored is None or new.graded is not stored.graded or new.counts is not stored.counts:
