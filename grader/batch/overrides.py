@@ -300,24 +300,19 @@ class Adjustments:
     times: Mapping[str, Mapping[str, Handed]] = field(default_factory=dict)
     problems: list[tuple[str, str]] = field(default_factory=list)
 
-    def __call__(self, graded: Report, old: Report | None) -> Report:
-        """Return the report that counts for the grade. If no adjustment applies, return the object ``graded``."""
-        return self._adjusted(graded, old)[0]
-
-    def settle(self, graded: Report, old: Report | None) -> Report:
-        """Return the report that counts for the grade. Add the student's overrides that need review to ``problems``."""
-        settled, problems = self._adjusted(graded, old)
-        self.problems += [(graded.student, problem) for problem in problems]
-        return settled
-
     def end(self, students: Sequence[str]) -> None:
         """Add the overrides of unknown students to ``problems``. Call this after all calls of ``settle``."""
         self.problems.sort(key=lambda problem: problem[0])
         self.problems[:0] = unknown(self.overrides, students)
 
-    def _adjusted(self, graded: Report, old: Report | None) -> tuple[Report, list[str]]:
+    def settle(self, graded: Report, old: Report | None) -> Report:
+        """Return the report that counts for the grade. If no adjustment applies, return the object ``graded``.
+
+        Add the student's overrides that need review to ``problems``.
+        """
         own = [one for one in self.overrides if one.student == graded.student]
         whole, problems = overridden(graded, old, own)
+        self.problems += [(graded.student, problem) for problem in problems]
         modules = {e.module for e in graded.exercises if e.handed_in}
         now, before = self.times.get(graded.student, {}), old.hand_ins if old else []
         held = later_of(now, before, same_work(graded, old))
@@ -329,7 +324,7 @@ class Adjustments:
             hand_ins = penalised(self.config.late, self.config.modules, earned, times, extension)
             whole = whole.model_copy(update={"hand_ins": hand_ins})
         changed = bool(whole.hand_ins) or whole.exercises != graded.exercises
-        return (with_sums(whole) if changed else graded), problems
+        return with_sums(whole) if changed else graded
 
 
 def as_extensions_are(report: Report, course: Course | None) -> Report:

@@ -70,7 +70,7 @@ def test_a_file_in_which_a_student_wrote_nothing_counts_everywhere_as_not_handed
     assert [c.failed + c.blocked for c in summary.checks] == [1, 1, 1]
     late = datetime(2030, 1, 1, tzinfo=UTC)
     times = {r.student: {"01_gather": Handed(late, STATED)} for r in reports}
-    settled = [Adjustments(course.config, times=times)(report, None) for report in reports]
+    settled = [Adjustments(course.config, times=times).settle(report, None) for report in reports]
     assert [len(report.hand_ins) for report in settled] == [0, 0, 1, 0]
     write_grades_csv(WholeClass(reports), reports, tmp_path / "grades.csv")
     with open(tmp_path / "grades.csv", encoding="utf-8", newline="") as file:

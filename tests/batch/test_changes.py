@@ -137,10 +137,10 @@ def test_a_change_reports_score_and_bonus_as_grades_csv_does() -> None:
 
 def test_changes_of_points_by_hand_and_penalties_give_their_reasons() -> None:
     hand = Override(student="alice", check="c3_contracting/value", points=1, by="Bob", reason="oral exam")
-    by_hand = Adjustments(overrides=[hand])(one(FAILED), None)
+    by_hand = Adjustments(overrides=[hand]).settle(one(FAILED), None)
     text = "set by hand by Bob: oral exam; the grader gave 0"
     assert lines(one(FAILED), by_hand)[0] == f"alice: c3_contracting/value 0 -> 1 of 2: {text}"
-    more = Adjustments(overrides=[hand.model_copy(update={"points": 2})])(one(FAILED), None)
+    more = Adjustments(overrides=[hand.model_copy(update={"points": 2})]).settle(one(FAILED), None)
     assert lines(by_hand, more)[0] == f"alice: c3_contracting/value 1 -> 2 of 2: {text}"
     assert (
         lines(by_hand, one(FAILED))[0]

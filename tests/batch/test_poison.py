@@ -174,4 +174,5 @@ def test_a_worker_tries_changes_on_demand_and_only_once(
             assert told == asked
             told.clear()
     finally:
-        workers.close()
+        for worker in workers.processes:
+            worker.kill()
