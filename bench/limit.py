@@ -167,8 +167,7 @@ def main() -> None:
         by_hand(course, names, distinct[: len(names)])  # warm
         hands, ours, second = [], [], []
         for number in range(args.rounds):
-            execution._answered._values.clear()  # drop executables of earlier rounds
-            execution._executed._values.clear()
+            execution._executed._values.clear()  # drop executables of earlier rounds
             execution._compiled._values.clear()
             hand, took = by_hand(course, names, *halves)
             hands.append(hand)

@@ -300,6 +300,16 @@ class Adjustments:
     times: Mapping[str, Mapping[str, Handed]] = field(default_factory=dict)
     problems: list[tuple[str, str]] = field(default_factory=list)
 
+    def _times_of(self, graded: Report, old: Report | None) -> dict[str, Handed]:
+        """Return the submission time of each module that the student has handed in.
+
+        Other modules have no lateness, and use no free day.
+        """
+        modules = {e.module for e in graded.exercises if e.handed_in}
+        now, before = self.times.get(graded.student, {}), old.hand_ins if old else []
+        held = later_of(now, before, same_work(graded, old))
+        return {module: at for module, at in held.items() if module in modules}
+
     def end(self, students: Sequence[str]) -> None:
         """Add the overrides of unknown students to ``problems``. Call this after all calls of ``settle``."""
         self.problems.sort(key=lambda problem: problem[0])
@@ -313,11 +323,7 @@ class Adjustments:
         own = [one for one in self.overrides if one.student == graded.student]
         whole, problems = overridden(graded, old, own)
         self.problems += [(graded.student, problem) for problem in problems]
-        modules = {e.module for e in graded.exercises if e.handed_in}
-        now, before = self.times.get(graded.student, {}), old.hand_ins if old else []
-        held = later_of(now, before, same_work(graded, old))
-        # A module that the student has not handed in has no lateness, and uses no free day.
-        times = {module: at for module, at in held.items() if module in modules}
+        times = self._times_of(graded, old)
         if self.config is not None and times:
             earned = {m.id: sum(e.earned for e in whole.exercises if e.module == m.id) for m in self.config.modules}
             extension = self.extension(graded.student)

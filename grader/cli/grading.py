@@ -14,8 +14,7 @@ import typer
 from grader.batch import handing_in, store
 from grader.batch.confined import parsing
 from grader.batch.grade import Grader
-from grader.batch.review import keep_cases, note_set_aside
-from grader.batch.suspicions import Suspicions
+from grader.batch.review import Suspicions, keep_cases, note_set_aside
 from grader.cli.backend import beside_at
 from grader.cli.console import (
     BROKEN,
