@@ -41,7 +41,7 @@ sys.path[:1] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "bench")]
 import load  # noqa: E402
 
 from grader.batch import findings  # noqa: E402
-from grader.batch.tracing import traced_of  # noqa: E402
+from grader.batch.running import traced_of  # noqa: E402
 from grader.course.finding import find_course  # noqa: E402
 from grader.course.loading import Course  # noqa: E402
 from grader.exercise import Call  # noqa: E402
@@ -52,8 +52,7 @@ from grader.judging.plan import Ask, plan  # noqa: E402
 from grader.judging.seen import Answered, Finding  # noqa: E402
 from grader.learner.answering import answer  # noqa: E402
 from grader.learner.loading import load as loaded  # noqa: E402
-from grader.learner.surroundings import share_ir_context  # noqa: E402
-from grader.learner.tolerance import tolerant_jax  # noqa: E402
+from grader.learner.surroundings import share_ir_context, tolerant_jax  # noqa: E402
 from grader.runner import execution  # noqa: E402
 
 SECONDS = 3600.0
@@ -168,8 +167,7 @@ def main() -> None:
         by_hand(course, names, distinct[: len(names)])  # warm
         hands, ours, second = [], [], []
         for number in range(args.rounds):
-            execution._answered._values.clear()  # drop executables of earlier rounds
-            execution._executed._values.clear()
+            execution._executed._values.clear()  # drop executables of earlier rounds
             execution._compiled._values.clear()
             hand, took = by_hand(course, names, *halves)
             hands.append(hand)

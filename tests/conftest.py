@@ -158,7 +158,7 @@ def trace_text(
     from grader.judging.plan import Ask
     from grader.learner.answering import answer
     from grader.learner.loading import load
-    from grader.learner.tolerance import tolerant_jax
+    from grader.learner.surroundings import tolerant_jax
 
     def unused() -> None: ...
 

@@ -32,8 +32,7 @@ import numpy as np
 
 from grader.batch.findings import Reply
 from grader.batch.grade import Grader
-from grader.batch.running import Runs
-from grader.batch.tracing import Cost
+from grader.batch.running import Cost, Runs
 from grader.batch.workers import Workers
 from grader.common.intervals import Interval
 from grader.common.observation import Observation, total

@@ -250,7 +250,7 @@ import numpy as np
 from grader.runner.execution import execute
 from grader.learner.answering import answer
 from grader.learner.loading import load
-from grader.learner.tolerance import tolerant_jax
+from grader.learner.surroundings import tolerant_jax
 
 ask = {"kind": "task", "task": "total", "mesh": {"x": 2}, "static": {}, "wrt": [], "cotangents": [], "takes": ["a"], "returns": None, "steps": 1, "fed": [], "files": [],
        "axis_types": "auto",

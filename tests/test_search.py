@@ -11,8 +11,7 @@ import pytest
 from grader.batch import findings
 from grader.batch.findings import Reply
 from grader.batch.grade import Grader
-from grader.batch.running import Runs
-from grader.batch.tracing import Cost
+from grader.batch.running import Cost, Runs
 from grader.common.intervals import Interval
 from grader.common.observation import Fault, Observation
 from grader.course.loading import load_course

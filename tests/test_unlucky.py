@@ -25,7 +25,8 @@ from pathlib import Path
 import pytest
 
 import grader as package
-from grader.batch import store
+from grader.batch import handing_in, store
+from grader.batch.database import CannotWrite
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
 from grader.common.observation import Fault, Observation
@@ -75,7 +76,7 @@ def grade(grader: Grader, work: Path, out: Path) -> dict[str, Exception]:
     """Grade in this process as ``shardlings grade`` does. Return the errors of submissions that it could not grade."""
     course = grader.course
     places = dict(find_submissions([work], course.module_of).students)
-    submissions, failures = store.read_all(
+    submissions, failures = handing_in.read_all(
         list(places), lambda s: read(places[s], s, course.module_of, course.handed_out)
     )
     with store.Folder(out) as folder:
@@ -139,7 +140,7 @@ def test_a_disk_that_is_full_at_any_of_the_writes(grader: Grader, work: Path, mo
 
         out = work.parent / f"out{last}"
         monkeypatch.setattr(os, "replace", full)
-        with pytest.raises(store.CannotWrite) as failure:
+        with pytest.raises(CannotWrite) as failure:
             grade(grader, work, out)
         monkeypatch.setattr(os, "replace", replace)
         written, before = files(out), times(out)
@@ -243,9 +244,9 @@ def test_a_full_disk_stops_the_batch_at_once(course: Course) -> None:
 
     def done(student: str, result: Report | Exception) -> None:
         stopped.set()
-        raise store.CannotWrite("no room")
+        raise CannotWrite("no room")
 
-    with Slow(course, "none") as slow, pytest.raises(store.CannotWrite):
+    with Slow(course, "none") as slow, pytest.raises(CannotWrite):
         slow.batch([f"s{i}" for i in range(20)], lambda s: submitted(None, s), [NAME], done)
     assert len(read_in) < 5
 

@@ -145,7 +145,7 @@ def computes(text: str, like: str, task: Task, asks: list[Ask]) -> str:
 
     As in the grader, programs may set a mesh inside ``jax.jit`` and may use names that new versions of JAX removed.
     """
-    from grader.learner.tolerance import tolerant_jax
+    from grader.learner.surroundings import tolerant_jax
 
     with tolerant_jax():
         return _difference(text, like, task, asks)

@@ -20,9 +20,8 @@ from grader.common.syntax import expression
 from grader.exercise import Choice, Formula, Question, Written
 from grader.exercise.questions import plain_name
 from grader.judging.answers import kind_of, render_text, some_variants, wanted
-from grader.judging.kinds.choices import ChoiceKind
+from grader.judging.kinds.choices import ChoiceKind, ListedKind, OrderKind
 from grader.judging.kinds.kind import AnswerKind
-from grader.judging.kinds.lists import ListedKind, OrderKind
 from grader.judging.kinds.tables import TableKind
 from grader.judging.units import BadAnswer, unit_of
 

@@ -1,4 +1,4 @@
-"""Find the score changes of a regrade, with their reasons.
+"""Find the score changes of a regrade, with their reasons, and how far a run changes the scores of the whole class.
 
 A *regrade* is a run that changes the scores of an earlier run. The *history* is the list of the changes of all
 regrades. The database keeps the history. The files ``changes.csv`` (oldest regrade first) and ``changes.html`` (newest
@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
+from grader.batch.overrides import same_work, summed, with_sums
 from grader.common.result import ExerciseReport, HandIn, Report, Result
+from grader.common.text import a_few
 from grader.course.config import CourseError
-from grader.reports.points import tidy
+from grader.reports.moved import Effect, left_to_a_person
+from grader.reports.points import counted, tidy
 from grader.reports.tables import csv_cell, csv_lines
 from grader.reports.wording import by_hand_text
 
@@ -101,21 +105,12 @@ def as_it_stood(old: Report, new: Report) -> Report:
     first = [e for e in new.exercises if e.exercise not in known]
     late = [one for one in new.hand_ins if one.module not in modules]
     earned = old.earned + sum(e.earned for e in first) - sum(one.penalty for one in late)
-    on_file = old.exercises
-    if not _says_what_is_a_bonus(old):
-        now = {e.exercise: e.extension for e in new.exercises}
-        on_file = [e.model_copy(update={"extension": now.get(e.exercise, e.extension)}) for e in on_file]
-    stood = {"exercises": [*on_file, *first], "hand_ins": [*old.hand_ins, *late], "earned": round(earned, 6)}
+    stood = {"exercises": [*old.exercises, *first], "hand_ins": [*old.hand_ins, *late], "earned": round(earned, 6)}
     return old.model_copy(update=stood)
 
 
-def _says_what_is_a_bonus(report: Report) -> bool:
-    """Return True if the report says which of its exercises are a bonus. Reports of old versions do not say this."""
-    return abs(sum(e.points for e in report.exercises if not e.extension) - report.points) <= 1e-6
-
-
 def _of_exercise(student: str, before: ExerciseReport, after: ExerciseReport) -> Iterator[Change]:
-    why = _why(before, after)
+    why = ", ".join(causes_of(before, after))
     old = {r.name: r for r in before.results}
     new = {r.name: r for r in after.results}
     found = 0.0
@@ -135,8 +130,6 @@ def _of_exercise(student: str, before: ExerciseReport, after: ExerciseReport) ->
 
 def _of_bonuses(old: Report, new: Report) -> Iterator[Change]:
     """Yield a change for each exercise that became a bonus exercise, or that is no longer one."""
-    if not _says_what_is_a_bonus(old):
-        return
     before = {e.exercise: e.extension for e in old.exercises}
     for e in new.exercises:
         if before.get(e.exercise, e.extension) != e.extension:
@@ -174,11 +167,6 @@ def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
     if after is not None:
         return by_hand_text(after, now.status if isinstance(now, Result) else "")
     return f"no longer {by_hand_text(before).split(';')[0]}" if before else ""
-
-
-def _why(before: ExerciseReport, after: ExerciseReport) -> str:
-    """Return the reasons for a changed verdict, such as a changed submission or course."""
-    return ", ".join(causes_of(before, after))
 
 
 def causes_of(before: ExerciseReport, after: ExerciseReport) -> list[str]:
@@ -287,3 +275,85 @@ def by_student(changes: Iterable[Change]) -> Mapping[str, list[Change]]:
     for change in changes:
         found.setdefault(change.student, []).append(change)
     return found
+
+
+# -- the whole class ---------------------------------------------------------------------------
+
+BY_HAND = "points were set by hand"
+LATE = "late penalties changed"
+
+
+class ChangedRules:
+    """The effect of everything that changed since the last run, except new submissions, on the scores of a class.
+
+    Examples are a missing file, a changed check, weight, tolerance, late policy or extension, and a new version of the
+    grader.
+    """
+
+    def __init__(self) -> None:
+        self._effect = Effect()
+        self._causes: Counter[str] = Counter()
+
+    def add(self, old: Report | None, new: Report) -> None:
+        """Add a student. ``old``: the student's report of the last run, if there is one."""
+        before = with_new_work(old, new) if old else new
+        self._effect.add(before, new)
+        if (before.earned, before.points, before.handed_in) != (new.earned, new.points, new.handed_in):
+            self._causes.update(list(dict.fromkeys(_causes(before, new))))
+
+    def warnings(self) -> list[str]:
+        """Return a line if the effect on the class is large (``Effect.is_large``); else []."""
+        causes = [f"{cause} ({counted(n, 'student')})" for cause, n in self._causes.most_common()]
+        what = "Since the last run, causes other than new submissions"
+        return self._effect.warnings(what, f"Causes: {a_few(causes)}.")
+
+
+def with_new_work(old: Report, new: Report) -> Report:
+    """Return the old report, updated only where the student's work is new or points waited for a person's decision.
+
+    So new work causes no difference between the returned report and the new report. A missing file is no new work,
+    because staff may have named only the folders of a later module.
+    """
+    stood = as_it_stood(old, new)
+    before, now = ({e.exercise: e for e in report.exercises} for report in (old, new))
+    there = [e for e in new.exercises if e.exercise not in before or not lacks_file(before[e.exercise], e)]
+    same = same_work(new.model_copy(update={"exercises": there}), old)
+    exercises = [_with_new_work(e, now.get(e.exercise, e)) for e in stood.exercises]
+    hand_ins = [one for one in stood.hand_ins if same.get(one.module, True)]
+    hand_ins += [one for one in new.hand_ins if not same.get(one.module, True)]
+    points = round(sum(e.points for e in exercises if not e.extension), 6)
+    return with_sums(stood.model_copy(update={"exercises": exercises, "hand_ins": hand_ins, "points": points}))
+
+
+def _with_new_work(old: ExerciseReport, new: ExerciseReport) -> ExerciseReport:
+    if old.basis.get("submission", "unknown") != new.basis.get("submission") and not lacks_file(old, new):
+        return new
+    names = {r.name for r in old.results if left_to_a_person(r) and not r.by_hand}
+    if not names:
+        return old
+    if old.by_hand or new.by_hand:
+        return new
+    now = {r.name: r for r in new.results if r.name in names}
+    return summed(old, [now.get(r.name, r) for r in old.results])
+
+
+def _causes(before: Report, after: Report) -> list[str]:
+    was = {e.exercise: e for e in before.exercises}
+    found = [COURSE] if was.keys() - {e.exercise for e in after.exercises} else []
+    for new in after.exercises:
+        old = was[new.exercise]
+        # The class's mean leaves out students who handed in nothing, so a change of ``handed_in`` changes the mean.
+        if _counts_differ(old, new):
+            found += [BY_HAND] if _by_hand(old) != _by_hand(new) else causes_of(old, new)
+    penalties = [{one.module: one.penalty for one in report.hand_ins if one.penalty} for report in (before, after)]
+    return [*found, *([LATE] if penalties[0] != penalties[1] else [])]
+
+
+def _counts_differ(old: ExerciseReport, new: ExerciseReport) -> bool:
+    """Return True if the class page counts the two reports on one exercise differently."""
+    return any(getattr(old, name) != getattr(new, name) for name in ("earned", "points", "extension", "handed_in"))
+
+
+def _by_hand(exercise: ExerciseReport) -> dict[str, float]:
+    own = {"": exercise.earned} if exercise.by_hand else {}
+    return own | {r.name: r.earned for r in exercise.results if r.by_hand}

@@ -40,15 +40,13 @@ from grader.reports.people import UNKNOWN, People, Person
 
 FILE = "grades.sqlite"
 SCHEMA = 3
+VERSION_0_2 = 2  # the schema of shardlings 0.2
 APPLICATION = 0x53484152  # "SHAR"
 PATIENCE = 60.0
 """Seconds to wait while another program reads or writes the database."""
 TOGETHER = 1.0
 """Seconds between two saves of new reports. A killed run loses the reports that are not saved yet."""
 
-_PERSON = (
-    "CREATE TABLE person (student TEXT PRIMARY KEY, name TEXT NOT NULL, section TEXT NOT NULL, shown INTEGER NOT NULL)"
-)
 _REVIEW = (
     "CREATE TABLE review (student TEXT NOT NULL, reason TEXT NOT NULL, paths TEXT NOT NULL, graded INTEGER NOT NULL)"
 )
@@ -61,7 +59,7 @@ _TABLES = (
     "CREATE TABLE run (id INTEGER PRIMARY KEY, time TEXT NOT NULL, summary TEXT NOT NULL, integrity TEXT NOT NULL, "
     "absent TEXT NOT NULL)",
     "CREATE TABLE roster (id INTEGER PRIMARY KEY CHECK (id = 1), file BLOB NOT NULL)",
-    _PERSON,
+    "CREATE TABLE person (student TEXT PRIMARY KEY, name TEXT NOT NULL, section TEXT NOT NULL, shown INTEGER NOT NULL)",
     _REVIEW,
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {SCHEMA}",
@@ -156,9 +154,9 @@ class Database:
             )
         if version == SCHEMA and self._one("PRAGMA application_id")[0] == APPLICATION:
             return
-        if version and self._one("PRAGMA application_id")[0] == APPLICATION:
+        if version == VERSION_0_2 and self._one("PRAGMA application_id")[0] == APPLICATION:
             with self.transaction():
-                self._convert(version)
+                self._convert()
             return
         if version or self._one("SELECT count(*) FROM sqlite_schema")[0]:
             raise CourseError(f"{self.path} is damaged, or is not a database of grades; {_DAMAGED}")
@@ -168,16 +166,17 @@ class Database:
             if import_into is not None:
                 import_into(self)
 
-    def _convert(self, version: int) -> None:
-        """Convert a database of an older version."""
-        for table in [_PERSON, _REVIEW][version - 1 :]:
-            self._do(table)
-        # Databases before version 3 hold reports of an older schema, so this loop converts the reports.
+    def _convert(self) -> None:
+        """Convert a database of version 0.2, which holds reports of schema version 1 and no table ``review``.
+
+        Damaged reports stay, and later commands name them in errors.
+        """
+        self._do(_REVIEW)
         for table, column in (("report", "graded"), ("report", "counts"), ("made", "graded")):
             for (student,) in self._all(f"SELECT student FROM {table} WHERE {column} IS NOT NULL"):
                 (data,) = self._one(f"SELECT {column} FROM {table} WHERE student = ?", student)
-                with suppress(CourseError):  # leave damaged reports: later commands name them in errors
-                    report = _packed(self._unpacked(student, data))
+                with suppress(CourseError, ValidationError):
+                    report = _packed(report_of(self._inflated(student, data)))
                     self._do(f"UPDATE {table} SET {column} = ? WHERE student = ?", report, student)
         if last := self.last_run():
             self.set_cases(set_aside_in(last[0]))
@@ -381,7 +380,7 @@ class Database:
 
     def _unpacked(self, student: str, data: bytes) -> Report:
         try:
-            return report_of(self._inflated(student, data))
+            return Report.loads(self._inflated(student, data))
         except ValidationError:
             raise self._damaged(student) from None
 

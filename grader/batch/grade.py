@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from grader.batch.backends import Compiler, Devices
 from grader.batch.remembering import CHECKED, Keys, Store, surroundings
-from grader.batch.reporting import Basis, Judged, exercise_report, note_of_devices, own_digest, report, versions
+from grader.batch.reporting import Basis, exercise_report, note_of_devices, own_digest, report, versions
 from grader.batch.runners import Runner
-from grader.batch.running import answers_of, collect, run
-from grader.batch.tracing import Cost, Trace, trace
+from grader.batch.running import Cost, Trace, answers_of, collect, run, trace
 from grader.batch.verdicts import Judge, References, judge_answers
 from grader.batch.workers import SPARE, SPARE_EACH, Pool, Workers
 from grader.common.cache import Cache
 from grader.common.result import ExerciseReport, Report
 from grader.course.loading import Course
+from grader.intake.facts import is_untouched
 from grader.intake.submission import Submission, by_source
 from grader.judging.plan import Ask, plan
 from grader.judging.seen import Answered
@@ -84,8 +84,10 @@ class Grader:
                         *checked.results,
                         *judge_answers(self.course, exercise, answers, submission.student, source),
                     ]
-                    judged = Judged(name, results, checked.evidence, traced.notes if len(members) == 1 else ())
-                    done[name] = exercise_report(self.basis, submission, judged, public=public)
+                    own_notes = traced.notes if len(members) == 1 else ()
+                    done[name] = exercise_report(
+                        self.basis, submission, name, results, checked.evidence, own_notes, public=public
+                    )
                 if source is not None and len(members) > 1:
                     notes += [f"{source.name}: {note}" for note in traced.notes]
         exercises = [done[name] for name in names]
@@ -121,8 +123,9 @@ class Grader:
                 checked = self.judge.checked(exercise, answers, workers, public)
                 own = judge_answers(self.course, exercise, answers, submission.student, submission.sources[name])
                 results = [*checked.results, *own]
-                judged = Judged(name, results, checked.evidence, notes)
-                reports.append(exercise_report(self.basis, submission, judged, public=public))
+                reports.append(
+                    exercise_report(self.basis, submission, name, results, checked.evidence, notes, public=public)
+                )
             return reports[0], reports[1], [Answered(ask, found[same]) for same, ask in every.items()]
 
     def ask(self, submission: Submission, name: str, known: Iterable[Answered] = ()) -> list[Answered]:
@@ -209,6 +212,23 @@ class Grader:
 
     def _processes(self) -> list[Worker]:
         return [worker for workers in self.pool.sets for worker in workers.processes]
+
+
+def graded_if_begun(grader: Grader, submission: Submission, names: Sequence[str], *, public: bool) -> Report:
+    """Grade the exercises ``names``. An exercise counts as not handed in if the learner did not change its file."""
+    course, given = grader.course, grader.course.handed_out
+    begun = [name for name in names if not is_untouched(submission.sources.get(name), given)]
+    report = grader.grade(submission, begun, public=public)
+    graded = {e.exercise: e for e in report.exercises}
+    return report.model_copy(update={"exercises": [graded.get(name) or _not_begun(course, name) for name in names]})
+
+
+def _not_begun(course: Course, name: str) -> ExerciseReport:
+    exercise = course.exercise(name)
+    return ExerciseReport(
+        exercise=name, module=exercise.module, title=exercise.title, points=0, earned=0, pending=0, results=[],
+        handed_in=False, extension=exercise.extension,
+    )  # fmt: skip
 
 
 def _store(course: Course, tier: str, cache: Cache | None) -> Store:

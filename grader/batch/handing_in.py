@@ -1,28 +1,104 @@
-"""Find submission times: in the staff's file ``submitted.csv`` or, for students without a line, in the submission."""
+"""The submissions of a class: read them, count the modules that were handed in, and find submission times.
+
+A time is in the staff's file ``submitted.csv`` or, for students without a line, in the submission.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from grader.batch.late import EVERY, Handed
 from grader.common.lines import Line, lines_of
 from grader.common.text import A_LINK, a_few, printable
-from grader.course.config import CourseError, LatePolicy
+from grader.course.config import CourseError, LatePolicy, Module
 from grader.course.loading import Course
 from grader.intake.disk import entries_of
 from grader.intake.facts import is_untouched
 from grader.intake.parsers import Parsers
-from grader.intake.submission import Case, Place, Submission, paths_of
+from grader.intake.submission import Case, Place, Submission, Unreadable, paths_of
 from grader.intake.times import RECORD, STATED, handed_in_at
 from grader.reports.points import counted
 
 # The keys are (student, module), or (student, EVERY) for a time that holds for all modules.
 Stated = Mapping[tuple[str, str], Handed]
 COLUMNS = ("student", "time", "module")
+MOST_HELD = 4 << 20  # The most characters of source code that are held in memory.
+
+
+class Submissions(Mapping[str, Submission]):
+    """Submissions by student, read when they are needed. At most MOST_HELD characters of code stay in memory."""
+
+    def __init__(self, students: Iterable[str], read: Callable[[str], Submission]) -> None:
+        self._students, self._read = dict.fromkeys(students), read
+        self._held: dict[str, Submission] = {}
+        self._size = 0
+
+    def __getitem__(self, student: str) -> Submission:
+        """Return the student's submission. Raises Unreadable."""
+        if student in self._held:
+            return self._held[student]
+        if student not in self._students:
+            raise KeyError(student)
+        found = self._read(student)
+        size = sum(len(c.text) for source in set(found.sources.values()) for c in source.chunks)
+        if self._size + size <= MOST_HELD:
+            self._held[student] = found
+            self._size += size
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._students)
+
+    def __len__(self) -> int:
+        return len(self._students)
+
+    def leave_out(self, student: str) -> None:
+        del self._students[student]
+
+
+def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tuple[Submissions, dict[str, Exception]]:
+    """Return (submissions by student, errors by student). A student has an error if the submission cannot be read."""
+    found = Submissions(students, read)
+    failures: dict[str, Exception] = {}
+    for student in list(found):
+        try:
+            found[student]
+        except Unreadable as error:
+            failures[student] = error
+            found.leave_out(student)
+    return found, failures
+
+
+def hand_ins(course: Course, submissions: Iterable[Submission]) -> dict[str, int]:
+    """Return the number of students who handed in each module.
+
+    A file in which the student wrote nothing (``is_untouched``) does not count as handed in.
+    """
+    given = course.handed_out
+    begun = [
+        {course.module_of[e] for e, source in one.sources.items() if not is_untouched(source, given)}
+        for one in submissions
+    ]
+    return {m.id: sum(m.id in modules for modules in begun) for m in course.config.modules if m.exercises}
+
+
+def counts_now(module: Module, handed_in: int, now: datetime) -> bool:
+    """Return True if a module counts for all students now.
+
+    A module with a deadline counts after the deadline, because one early submission must not give all other students
+    zero points. A module without a deadline counts if at least one student handed it in.
+
+    Args:
+        handed_in: the number of students who handed in the module.
+    """
+    return handed_in > 0 if module.deadline is None else module.deadline.astimezone() < now
+
+
+# -- submission times --------------------------------------------------------------------------
 
 
 def class_folders(

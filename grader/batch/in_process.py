@@ -40,7 +40,7 @@ class InProcess(Workers):
         """Load a source (a file or notebook) in this process, and return its replies to all requests."""
         from grader.learner.answering import answer
         from grader.learner.loading import load
-        from grader.learner.tolerance import tolerant_jax
+        from grader.learner.surroundings import tolerant_jax
 
         chunks = [[c.name, c.text] for c in source.chunks]
         with tolerant_jax():
@@ -68,7 +68,7 @@ class InProcess(Workers):
     def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]:
         """Run a program with changed operations, and return how much its results change.
 
-        ``poison``: the kind and the numbers of the operations, see ``Trials.moved``.
+        ``poison``: the kind and the numbers of the operations, see ``runner.poison.moved``.
         """
         from grader.runner.poison import moved
 

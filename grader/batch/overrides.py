@@ -300,36 +300,37 @@ class Adjustments:
     times: Mapping[str, Mapping[str, Handed]] = field(default_factory=dict)
     problems: list[tuple[str, str]] = field(default_factory=list)
 
-    def __call__(self, graded: Report, old: Report | None) -> Report:
-        """Return the report that counts for the grade. If no adjustment applies, return the object ``graded``."""
-        return self._adjusted(graded, old)[0]
+    def _times_of(self, graded: Report, old: Report | None) -> dict[str, Handed]:
+        """Return the submission time of each module that the student has handed in.
 
-    def settle(self, graded: Report, old: Report | None) -> Report:
-        """Return the report that counts for the grade. Add the student's overrides that need review to ``problems``."""
-        settled, problems = self._adjusted(graded, old)
-        self.problems += [(graded.student, problem) for problem in problems]
-        return settled
+        Other modules have no lateness, and use no free day.
+        """
+        modules = {e.module for e in graded.exercises if e.handed_in}
+        now, before = self.times.get(graded.student, {}), old.hand_ins if old else []
+        held = later_of(now, before, same_work(graded, old))
+        return {module: at for module, at in held.items() if module in modules}
 
     def end(self, students: Sequence[str]) -> None:
         """Add the overrides of unknown students to ``problems``. Call this after all calls of ``settle``."""
         self.problems.sort(key=lambda problem: problem[0])
         self.problems[:0] = unknown(self.overrides, students)
 
-    def _adjusted(self, graded: Report, old: Report | None) -> tuple[Report, list[str]]:
+    def settle(self, graded: Report, old: Report | None) -> Report:
+        """Return the report that counts for the grade. If no adjustment applies, return the object ``graded``.
+
+        Add the student's overrides that need review to ``problems``.
+        """
         own = [one for one in self.overrides if one.student == graded.student]
         whole, problems = overridden(graded, old, own)
-        modules = {e.module for e in graded.exercises if e.handed_in}
-        now, before = self.times.get(graded.student, {}), old.hand_ins if old else []
-        held = later_of(now, before, same_work(graded, old))
-        # A module that the student has not handed in has no lateness, and uses no free day.
-        times = {module: at for module, at in held.items() if module in modules}
+        self.problems += [(graded.student, problem) for problem in problems]
+        times = self._times_of(graded, old)
         if self.config is not None and times:
             earned = {m.id: sum(e.earned for e in whole.exercises if e.module == m.id) for m in self.config.modules}
             extension = self.extension(graded.student)
             hand_ins = penalised(self.config.late, self.config.modules, earned, times, extension)
             whole = whole.model_copy(update={"hand_ins": hand_ins})
         changed = bool(whole.hand_ins) or whole.exercises != graded.exercises
-        return (with_sums(whole) if changed else graded), problems
+        return with_sums(whole) if changed else graded
 
 
 def as_extensions_are(report: Report, course: Course | None) -> Report:

@@ -7,10 +7,10 @@ at most a thousandth of the result's largest value. The bound for integers and b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 from grader.batch.findings import run_fault
 from grader.batch.remembering import POISON, Matters, Store
@@ -24,17 +24,6 @@ MOST_DEATHS = 2  # If more changed operations than this make the program crash o
 FAILED = (KeyError, TypeError, ValueError, IndexError)
 
 
-class Trials(Protocol):
-    """One program, which a runner (a worker that runs programs) can run with changed operations."""
-
-    def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Replace the values of the operations ``numbers`` of the kind ``what``, one operation at a time.
-
-        Return how much the program's results change, see ``runner.poison.moved``. Raises WorkerDied.
-        """
-        ...
-
-
 @dataclass
 class Poisoned:
     """Finds the operations of one program that matter (see the module).
@@ -43,14 +32,15 @@ class Poisoned:
 
     Args:
         seen: the observation of the program.
-        trials: runs the program with changed operations.
+        moved: replaces the values of numbered operations of a kind, one operation at a time, and returns how much the
+            program's results change (see ``runner.poison.moved``), or a fault. Raises WorkerDied.
         seconds: the time limit of one run.
         store: a cache that keeps the answers from one run of the grader to the next.
         run: the cache key of the run without changes.
     """
 
     seen: Observation
-    trials: Trials
+    moved: Callable[[str, list[int]], Mapping[str, Any] | Fault]
     seconds: float
     store: Store
     run: bytes = b""
@@ -78,7 +68,7 @@ class Poisoned:
         left, matters = [n for n, lives in enumerate(alive) if lives], set[int]()
         while left:
             try:
-                answer = self.trials.moved(what, left)
+                answer = self.moved(what, left)
             except WorkerDied as died:
                 phase, _, number = died.phase.partition(" ")
                 if phase != "poisoning" or died.ours or len(matters) == MOST_DEATHS:

@@ -19,42 +19,37 @@ from grader.intake.submission import fingerprint as source_digest
 from grader.reports.points import counted
 
 
-@dataclass(frozen=True)
-class Judged:
-    """The judgement of one exercise. The points are not multiplied by the exercise's weight (in course.yaml) yet.
+def exercise_report(
+    basis: Basis, submission: Submission, name: str, results: Iterable[Result], evidence: Iterable[Evidence],
+    notes: Iterable[str], *, public: bool,
+) -> ExerciseReport:  # fmt: skip
+    """Return the part of a report about the exercise ``name``.
 
-    Attributes:
+    Args:
+        results: the results of checks and questions. Their points are not multiplied by the exercise's weight (in
+            course.yaml) yet.
         evidence: programs and inputs that decided the results.
         notes: errors that occurred while the source was loaded.
     """
-
-    name: str
-    results: Sequence[Result]
-    evidence: Sequence[Evidence]
-    notes: Sequence[str]
-
-
-def exercise_report(basis: Basis, submission: Submission, judged: Judged, *, public: bool) -> ExerciseReport:
-    """Return one exercise's part of a report."""
-    course, source = basis.course, submission.sources.get(judged.name)
-    exercise, weight = course.exercise(judged.name), course.weight(judged.name)
-    results = [r.model_copy(update={"points": r.points * weight, "earned": r.earned * weight}) for r in judged.results]
+    course, source = basis.course, submission.sources.get(name)
+    exercise, weight = course.exercise(name), course.weight(name)
+    results = [r.model_copy(update={"points": r.points * weight, "earned": r.earned * weight}) for r in results]
     earned = total(r.earned for r in results)
     return ExerciseReport(
-        exercise=judged.name,
+        exercise=name,
         module=exercise.module,
         title=exercise.title,
         points=total(r.points for r in results),
         earned=earned,
         pending=total(r.points for r in results if r.waits),
         results=results,
-        notes=list(judged.notes),
+        notes=list(notes),
         # A file that earns points was handed in, although it may look untouched to the grader.
-        handed_in=earned > 0 or not basis.is_untouched(submission, judged.name),
-        evidence=list(judged.evidence),
+        handed_in=earned > 0 or not basis.is_untouched(submission, name),
+        evidence=list(evidence),
         pseudonym=pseudonym_of(source) if source and has_leaderboard(exercise.source) else "",
         extension=exercise.extension,
-        basis={} if public else basis.of(submission, judged.name),
+        basis={} if public else basis.of(submission, name),
     )
 
 

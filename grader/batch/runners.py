@@ -6,10 +6,10 @@ If a program's devices wait for each other too long, the next program gets a new
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from grader.batch.backends import Compiler
 from grader.course.loading import Course
@@ -19,6 +19,7 @@ from grader.sandbox.worker import Worker, WorkerDied
 # The most workers that one runner sets aside (see ``Runner``) at once. Each worker takes about 0.4 GB of memory.
 MOST_ASIDE = 3
 Asleep = Callable[[], AbstractContextManager[None]]
+T = TypeVar("T")
 
 
 class Runner:
@@ -59,37 +60,16 @@ class Runner:
             asleep: returns a context manager for the time from setting the worker aside to the end of the program.
             more: additional fields of the request to the worker.
 
-        Raises:
-            WorkerDied: two workers died or hung. If a new worker then cannot run the grader's test program, the grader
-                is at fault, and the exception's ``ours`` is True. After a timeout, ``ours`` is False.
+        Raises WorkerDied.
         """
         with self._lent(asleep) as (worker, set_aside):
-            try:
-                return worker.run_program(request, program, ask.arrays(), stuck=set_aside, **more)
-            except WorkerDied:
-                pass
-            try:
-                return worker.run_program(request, program, ask.arrays(), stuck=set_aside, **more)
-            except WorkerDied as died:
-                died.ours = died.reason != "timeout" and not worker.runs()
-                raise
+            run = partial(worker.run_program, request, program, ask.arrays(), stuck=set_aside, **more)
+            return _tried_twice(worker, run)
 
     def formula(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Evaluate a formula. If the worker dies or hangs, a fresh worker tries once more.
-
-        Raises WorkerDied if two workers died or hung. If a new worker then cannot run the grader's test program, the
-        grader is at fault, and the exception's ``ours`` is True.
-        """
+        """Evaluate a formula. If the worker dies or hangs, a fresh worker tries once more. Raises WorkerDied."""
         with self._lock:
-            try:
-                return self.worker.evaluate(request)
-            except WorkerDied:
-                pass
-            try:
-                return self.worker.evaluate(request)
-            except WorkerDied as died:
-                died.ours = not self.worker.runs()
-                raise
+            return _tried_twice(self.worker, partial(self.worker.evaluate, request))
 
     @contextmanager
     def _lent(self, asleep: Asleep) -> Iterator[tuple[Worker, Callable[[], None]]]:
@@ -118,6 +98,22 @@ class Runner:
     def _end(self, worker: Worker) -> None:
         worker.kill()
         self._aside.remove(worker)
+
+
+def _tried_twice(worker: Worker, request: Callable[[], T]) -> T:
+    """Return the worker's answer to a request. If the worker dies or hangs, a fresh worker tries once more.
+
+    Raises:
+        WorkerDied: two workers died or hung. If a new worker then cannot run the grader's test program, the grader is
+            at fault, and the exception's ``ours`` is True. After a timeout, ``ours`` is False.
+    """
+    with suppress(WorkerDied):
+        return request()
+    try:
+        return request()
+    except WorkerDied as died:
+        died.ours = died.reason != "timeout" and not worker.runs()
+        raise
 
 
 def with_compiled(

@@ -1,4 +1,7 @@
-"""Turn the replies of a source (a file or notebook) into findings (observations, outcomes, faults).
+"""Trace a submission's source (a file or notebook), and turn its replies into findings (see ``judging.seen``).
+
+To trace a source, the grader sends all requests to it, and reads all replies. LEARNER PYTHON RUNS IN A CONFINED CHILD,
+never in this process.
 
 A sandboxed process that runs no Python code of learners runs the programs and evaluates formulas. If two workers die
 while they run a learner's program, a new worker runs a test program of the grader. If the test program fails too, the
@@ -13,19 +16,105 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from grader.batch.backends import stuck, unseen
-from grader.batch.findings import Reply, RunReply, observed, plain_values, run_fault
+from grader.batch.findings import Replies, Reply, RunReply, observed, plain_values, run_fault
 from grader.batch.poison import Poisoned
-from grader.batch.remembering import RUNS
-from grader.batch.tracing import Cost, Trace, trace, traced_of
-from grader.batch.workers import Workers
+from grader.batch.remembering import RUNS, TRACES
+from grader.batch.workers import GIVEN_UP, Workers
 from grader.common.formulas import LONGEST, points_of
 from grader.common.observation import Fault, Observation, Outcome
+from grader.course.config import Limits
 from grader.exercise import Call, Formula, Question
 from grader.intake.submission import Source
 from grader.judging.kinds.kind import is_blank
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, Finding
 from grader.sandbox.worker import WorkerDied
+
+NOTHING = Reply(Fault("missing", "nothing was handed in for this exercise"))
+
+
+@dataclass
+class Cost:
+    """Time that all files of one submission have used together.
+
+    Attributes:
+        limits: the submission's limits.
+        tracing: CPU seconds and idle seconds of the learner's processes.
+        running: CPU seconds of the programs. A program that does not finish in time counts as ``limits.run_seconds``.
+        hung: how many exercises have reached a time limit in a learner's process.
+    """
+
+    limits: Limits
+    tracing: float = 0.0
+    running: float = 0.0
+    hung: int = 0
+
+    @property
+    def tracing_left(self) -> float:
+        """Seconds that are left for running the learner's code; negative if the submission exceeded the limit."""
+        return self.limits.total_seconds - self.tracing
+
+    @property
+    def no_more_runs(self) -> Fault | None:
+        """The fault for all further programs if the limit on run time is exceeded; None while time is left."""
+        if self.running <= self.limits.total_run_seconds:
+            return None
+        return Fault("timeout", f"all programs together did not finish within {self.limits.total_run_seconds:g} s")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The result of tracing a source (one file or notebook of a submission).
+
+    Attributes:
+        replies: the reply to each request. The reply to a call with hidden inputs is the program that was traced for
+            public inputs.
+        notes: errors that occurred while the source was loaded.
+        files: the names by which programs refer to the source's files or notebook cells.
+    """
+
+    replies: Mapping[Ask, Reply]
+    notes: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Cost) -> Trace:
+    """Return a source's replies to all requests, from child processes that run the source or from the cache.
+
+    Args:
+        source: a file or notebook; None if nothing was handed in.
+        cost: the submission's cost so far. This function adds the seconds of tracing.
+    """
+    if source is None:
+        return Trace(dict.fromkeys(asks, NOTHING))
+    asked = traced_of(asks)
+    if cost.tracing_left < 0:
+        found = Replies((GIVEN_UP,) * len(asked))
+    else:
+        store, key = workers.store, workers.store.keys.trace(source, asked)
+        found = store.find(TRACES, key, source) or store.keep(
+            TRACES, key, workers.replies(source, asked, cost.tracing_left, cost.hung), source
+        )
+    cost.tracing += found.cpu
+    cost.hung = max(cost.hung, found.hung)
+    replies = dict(zip(asked, found.each, strict=True))
+    programs = {(ask.exercise, ask.program): reply for ask, reply in replies.items() if isinstance(ask.of, Call)}
+    every = {ask: replies[ask] if ask in replies else programs[ask.exercise, ask.program] for ask in asks}
+    return Trace(every, found.notes, found.files)
+
+
+def traced_of(asks: Sequence[Ask]) -> list[Ask]:
+    """Return the requests that go to the learner's process. Requests with hidden inputs come last.
+
+    A call with hidden inputs is left out: the learner's program is traced for public inputs, and the grader then runs
+    this program on the hidden inputs.
+    """
+    return sorted(
+        (a for a in asks if not (a.hidden_inputs and isinstance(a.of, Call))), key=lambda ask: ask.hidden_inputs
+    )
+
+
+# -- programs -----------------------------------------------------------------------------------
 
 
 def run(workers: Workers, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list[Answered]:
@@ -130,16 +219,16 @@ class Runs:
     def _observed(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:
         """Run a program, if its result is not in the cache. If two workers die, return a fault."""
         request, store, seconds = ask.for_tracer(list(self._files)), self._workers.store, self._cost.limits.run_seconds
-        trials = Trial(self._workers, ask, request, program, self._cost)
+        trial = Trial(self._workers, ask, request, program, self._cost)
         key = store.keys.run(ask, self._files, program)
         try:
-            answer = store.find(RUNS, key) or store.keep(RUNS, key, trials.run())
+            answer = store.find(RUNS, key) or store.keep(RUNS, key, trial.run())
             finding = observed(ask, answer, before)
             seen = finding.observation
             if seen is None:
                 return finding
             if seen.outputs and seen.poison is None:
-                seen = replace(seen, poison=Poisoned(seen, trials, seconds, store, key))
+                seen = replace(seen, poison=Poisoned(seen, trial.moved, seconds, store, key))
             return Finding(self._elsewhere(ask, seen, request, program))
         except WorkerDied as died:
             return Finding(fault=run_fault(died, seconds))
@@ -177,7 +266,7 @@ class Trial:
         return reply
 
     def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
-        """Change operations of the program and return how much the results change, see ``Trials.moved``.
+        """Change operations of the program and return how much the results change, see ``runner.poison.moved``.
 
         Return a fault if the submission has no run time left. Raises WorkerDied.
         """

@@ -26,46 +26,28 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import astuple
-from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from grader.batch import canary
-from grader.batch.changes import Change, changes_of
-from grader.batch.database import FILE, CannotWrite, Database, Stored, resumable
+from grader.batch.changes import Change, ChangedRules, changes_of
+from grader.batch.database import FILE, Database, Stored
 from grader.batch.grade import Grader
-from grader.batch.opening import TakenOver, copied, reading, take_over
+from grader.batch.opening import TakenOver, copied, has_database, reading, take_over
 from grader.batch.overrides import Adjustments, as_extensions_are
-from grader.batch.rules import ChangedRules
-from grader.batch.written import report_path, write_files
+from grader.batch.written import remove_files, write_files
 from grader.common.files import clear_left_behind, file_name
 from grader.common.result import ExerciseReport, Report
-from grader.course.config import CourseError, Module
+from grader.common.text import a_few, composed
+from grader.course.config import CourseError
 from grader.course.loading import Course
-from grader.intake.facts import is_untouched
 from grader.intake.submission import Submission, Unreadable
 from grader.reports.people import People
 from grader.reports.summary import Summary
-
-__all__ = [
-    "CannotWrite",
-    "Folder",
-    "Submissions",
-    "counts_now",
-    "grade_batch",
-    "hand_ins",
-    "on_file",
-    "read_all",
-    "resumable",
-]
-
-STAGED = "staged"  # A folder that a killed run of an older version may have left.
-MOST_HELD = 4 << 20  # The most characters of source code that are held in memory.
 
 
 class Folder:
@@ -108,7 +90,6 @@ class Folder:
                 self._lock(stack)
                 self.database = Database(self.path / FILE, self._take_over)
                 stack.callback(self.database.close)
-                shutil.rmtree(self.path / STAGED, ignore_errors=True)
             self._open = stack.pop_all()
         return self
 
@@ -180,24 +161,23 @@ class Folder:
         """Replace old reports by new reports, and record the changes, in a transaction that ``finish`` commits."""
         self.database.begin()
         students = sorted({*self.database.students(), *self._due})
+        written = {path.stem: path.name for path in (self.path / "reports").glob("*.json")}
         for student in students:
-            self._settle(student)
+            self._settle(student, has_file=written.pop(file_name(student), "") != "")
         regrade = self.database.regrades() + 1
         for change in self.changes:
             self.database.add_change(regrade, self.when, *astuple(change))
         self.adjust.end(students)
-        files = (self.path / "reports").glob("*.json")
-        counted = {file_name(student) for student in students}
-        self.uncounted = sorted(path.name for path in files if path.stem not in counted)
+        self.uncounted = sorted(written.values())
 
-    def _settle(self, student: str) -> None:
+    def _settle(self, student: str, *, has_file: bool) -> None:
         stored, due = self.database.stored(student), student in self._due
         old = stored.counts if stored else None
         graded = self.database.made(student) if due or stored is None else as_extensions_are(stored.graded, self.course)
         if graded is None:
             raise CourseError(f"{self.database.path} no longer has a report of {student}; run the same command again")
         new = Stored(graded, self.adjust.settle(graded, old))
-        if old is None and report_path(self.path, student).exists():
+        if old is None and has_file:
             self.unread.append(student)
         self.rules.add(old, new.counts)
         if stored is None or new.graded is not stored.graded or new.counts is not stored.counts:
@@ -330,70 +310,20 @@ def grade_batch(
     return graded, failures
 
 
-class Submissions(Mapping[str, Submission]):
-    """Submissions by student, read when they are needed. At most MOST_HELD characters of code stay in memory."""
+def drop(path: Path, names: Sequence[str]) -> None:
+    """Delete the students' database rows, then the students' files. Raises CourseError for an unknown student.
 
-    def __init__(self, students: Iterable[str], read: Callable[[str], Submission]) -> None:
-        self._students, self._read = dict.fromkeys(students), read
-        self._held: dict[str, Submission] = {}
-        self._size = 0
-
-    def __getitem__(self, student: str) -> Submission:
-        """Return the student's submission. Raises Unreadable."""
-        if student in self._held:
-            return self._held[student]
-        if student not in self._students:
-            raise KeyError(student)
-        found = self._read(student)
-        size = sum(len(c.text) for source in set(found.sources.values()) for c in source.chunks)
-        if self._size + size <= MOST_HELD:
-            self._held[student] = found
-            self._size += size
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._students)
-
-    def __len__(self) -> int:
-        return len(self._students)
-
-    def leave_out(self, student: str) -> None:
-        del self._students[student]
-
-
-def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tuple[Submissions, dict[str, Exception]]:
-    """Return (submissions by student, errors by student). A student has an error if the submission cannot be read."""
-    found = Submissions(students, read)
-    failures: dict[str, Exception] = {}
-    for student in list(found):
-        try:
-            found[student]
-        except Unreadable as error:
-            failures[student] = error
-            found.leave_out(student)
-    return found, failures
-
-
-def hand_ins(course: Course, submissions: Iterable[Submission]) -> dict[str, int]:
-    """Return the number of students who handed in each module.
-
-    A file in which the student wrote nothing (``is_untouched``) does not count as handed in.
+    ``names`` may also have the names of submissions and files that need review, as the class page shows these names.
     """
-    given = course.handed_out
-    begun = [
-        {course.module_of[e] for e, source in one.sources.items() if not is_untouched(source, given)}
-        for one in submissions
-    ]
-    return {m.id: sum(m.id in modules for modules in begun) for m in course.config.modules if m.exercises}
-
-
-def counts_now(module: Module, handed_in: int, now: datetime) -> bool:
-    """Return True if a module counts for all students now.
-
-    A module with a deadline counts after the deadline, because one early submission must not give all other students
-    zero points. A module without a deadline counts if at least one student handed it in.
-
-    Args:
-        handed_in: the number of students who handed in the module.
-    """
-    return handed_in > 0 if module.deadline is None else module.deadline.astimezone() < now
+    students = [composed(name) for name in names]
+    if not has_database(path) and not (path / "reports").is_dir():
+        raise CourseError(f"no reports in {path}")
+    with Folder(path) as folder:
+        known = {*folder.database.students(), *(case.student for case in folder.database.cases())}
+        if unknown := [student for student in students if student not in known]:
+            raise CourseError(f"no report of {a_few(unknown)} in {path}")
+        with folder.database.transaction():
+            for student in students:
+                folder.database.drop(student)
+        for student in students:
+            remove_files(path, student)

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from grader.batch.begun import nothing_of
 from grader.batch.grade import Grader
 from grader.batch.reporting import versions
 from grader.common.files import write_atomic
 from grader.common.result import Report
+from grader.common.text import NOTHING_TO_GRADE
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.intake.archives import MANIFEST
@@ -59,6 +59,19 @@ def prepare(course: Course, module: str, work: Path, student: str, grader: Grade
             f"nothing is written yet in {work} ({files}); go to the folder with your work or pass --work FOLDER"
         )
     return ready
+
+
+def nothing_of(asked: str, first: str, module: str, submission: Submission, place: Path) -> CourseError:
+    """Return the error for a submission that has no file for the exercise or module ``asked``.
+
+    The message also has the remarks on the submission (``notes``), and the file name of the exercise ``first`` as an
+    example.
+    """
+    why = [note for note in submission.notes if not note.startswith(NOTHING_TO_GRADE)]
+    why.append(f"the grader looked for {first}.py, {module}.ipynb and similar names")
+    return CourseError(
+        f"no file for {asked} in {place}: {'; '.join(why)}; go to the folder with your work or pass --work FOLDER"
+    )
 
 
 def missing(report: Report) -> dict[str, list[str]]:

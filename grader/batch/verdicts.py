@@ -27,7 +27,6 @@ from grader.intake.submission import Chunk, Source
 from grader.judging import answers
 from grader.judging.judge import WRONG_ON_HIDDEN, judge_checks
 from grader.judging.misconceptions import Shown, fitting
-from grader.judging.named import with_hint
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, Finding, paired
 from grader.wire.limits import MAX_TEXT
@@ -72,7 +71,7 @@ class Judge:
                     if misconception.of in tasks and may_explain(misconception, check, statuses, public)
                 ]
                 misconceptions = fitting(check, submitted, statuses, known, exercise.checks, shown)
-            hinted.append(with_hint(result, misconceptions) if misconceptions else result)
+            hinted.append(answers.with_hint(result, misconceptions) if misconceptions else result)
         return hinted
 
     def _lasting(self, exercise: Exercise, answered: Sequence[Answered]) -> bool:

@@ -1,20 +1,24 @@
 """Appeals: judge one check of one submission again from scratch, and compare the result with the stored report.
 
 The check runs in fresh workers and without the cache. If the verdict changed, results of the submission's file are
-never cached again. The output contains hidden data, so only the staff may see the output.
+never cached again. The page of an appeal shows evidence: code, inputs of a failed run, and program facts. The output
+contains hidden data, so only the staff may see the output.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from grader.batch.evidence import with_evidence
+import numpy as np
+
+from grader.batch.explaining import Wanted, facts_of
 from grader.batch.grade import Grader
 from grader.batch.overrides import Override, in_full
 from grader.common.cache import user_cache
+from grader.common.layout import show_sizes
 from grader.common.observation import Collective
 from grader.common.result import ExerciseReport, Report, Result
 from grader.course.config import CourseError
@@ -22,11 +26,13 @@ from grader.course.loading import Course
 from grader.course.naming import check_named
 from grader.exercise import Call, Check, Written
 from grader.expect import show_value
-from grader.intake.submission import Submission
+from grader.intake.facts import definition
+from grader.intake.submission import Source, Submission
 from grader.judging.answers import wanted
-from grader.judging.judge import together, verdicts
+from grader.judging.judge import Together, together, verdicts
+from grader.judging.plan import Ask, arrays_of
 from grader.judging.seen import Answered, Finding
-from grader.reports.appeal import Appeal
+from grader.reports.appeal import Appeal, CodePart, Run, ShownArray
 from grader.reports.points import counted
 
 
@@ -211,3 +217,77 @@ def _asked(answer: Answered) -> Iterator[str]:
 def _collective(one: Collective) -> str:
     place = "by the compiler" if one.by_compiler else f"line {one.line}" if one.line else "no line"
     return f"{one.kind} over {one.over}: input {one.bytes} B, sent {one.sent} B, executions {one.count} ({place})"
+
+
+# -- evidence ----------------------------------------------------------------------------------
+
+SHOWN = 200  # A page shows arrays up to this size in full, and the first and last elements of larger arrays.
+
+
+def with_evidence(page: Appeal, course: Course, submission: Submission, answered: list[Answered]) -> Appeal:
+    """Return an appeal's page with all evidence about its check. ``answered`` has the submission's answers.
+
+    If the appeal is about a question, the page gets only the submission's code. If the submission lacks the exercise,
+    the page is unchanged.
+    """
+    name, _, what = page.where.partition("/")
+    source = submission.sources.get(name)
+    if source is None:
+        return page
+    check = course.exercise(name).checks.get(what)
+    tasks = dict.fromkeys(call.task.name for call in check.calls) if check else (what,)
+    code = [CodePart(chunk.name, 1, chunk.text) for chunk in source.chunks]
+    page = replace(page, functions=[c for task in tasks for c in code_of(source, task)] or code, whole=code)
+    return _with_runs(page, check, answered) if check else page
+
+
+def code_of(source: Source, name: str) -> Iterator[CodePart]:
+    """Yield the code of the last top-level definition of ``name`` in the source, if there is one."""
+    if found := definition(source, name):
+        yield CodePart(*found)
+
+
+def _with_runs(page: Appeal, check: Check, answered: list[Answered]) -> Appeal:
+    groups = together(check, answered)
+    runs: list[Run] = []
+    for group in groups:
+        asked = "; ".join(dict.fromkeys(_requested(a.ask) for a in group.each))
+        decided = verdicts(group)
+        runs += [Run(asked, group.ask.hidden_inputs, number, reason) for number, reason in enumerate(decided, 1)]
+        first = next((i for i, reason in enumerate(decided) if reason), None)
+        if first is not None and not page.failed_on and not group.ask.hidden_inputs:
+            page = _failing(page, group, first, f"{asked}, run {first + 1}: {decided[first]}")
+    programs = [a for group in groups for a in group.each if not a.ask.hidden_inputs and isinstance(a.ask.of, Call)]
+    once = {a.ask.program: a for a in programs}
+    return replace(page, runs=runs, facts=[facts_of(a, Wanted()) for a in once.values()])
+
+
+def _requested(ask: Ask) -> str:
+    """Return a short description of a request, such as ``gather on x=4 with I=8, J=3``."""
+    if not isinstance(ask.of, Call):
+        return f"{ask.task}, {counted(len(ask.cases), 'case')}"
+    sizes = [show_sizes(table) for table in (ask.mesh, ask.dims)]
+    return f"{ask.task} on {sizes[0]}" + (f" with {sizes[1]}" if sizes[1] else "")
+
+
+def _failing(page: Appeal, group: Together, run: int, said: str) -> Appeal:
+    """Return the page with the inputs and outputs of a failed run.
+
+    ``run``: the number of the failed run, from 0. ``said``: a line with the call, the run, and why it failed.
+    """
+    inputs: list[ShownArray] = []
+    outputs: list[ShownArray] = []
+    for answer in group.each:
+        steps = answer.ask.of.steps if isinstance(answer.ask.of, Call) else 1
+        if answer.ask.inputs:
+            inputs += [_value(name, array) for name, array in arrays_of(answer.ask.inputs[run * steps])]
+        seen = answer.finding.observation
+        if seen and len(seen.outputs) >= (run + 1) * steps:
+            last = seen.outputs[(run + 1) * steps - 1]
+            outputs += [_value(out.name or f"result {i}", out.value) for i, out in enumerate(last)]
+    return replace(page, failed_on=said, inputs=inputs, outputs=outputs)
+
+
+def _value(name: str, array: np.ndarray) -> ShownArray:
+    with np.printoptions(precision=5, threshold=SHOWN, edgeitems=3, linewidth=110):
+        return ShownArray(name, f"{array.dtype.name}[{','.join(map(str, array.shape))}]", str(array))

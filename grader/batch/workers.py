@@ -208,11 +208,6 @@ class Workers:
         one.store = self.store.afresh()
         return one
 
-    def close(self) -> None:
-        """End all processes."""
-        for worker in self.processes:
-            worker.kill()
-
     def replies(self, source: Source, asks: Sequence[Ask], seconds: float, hung: int) -> Replies:
         """Return the replies of a source (a file or notebook), from confined child processes that run it.
 
@@ -234,7 +229,7 @@ class Workers:
     def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]:
         """Run a program with changed operations, and return how much its results change. Raises WorkerDied.
 
-        ``poison``: the kind and the numbers of the operations, see ``Trials.moved``.
+        ``poison``: the kind and the numbers of the operations, see ``runner.poison.moved``.
         """
         return self._runner_of(ask).run_or_try_again(request, program, ask, self.asleep, poison=poison)[0]
 

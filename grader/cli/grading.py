@@ -11,11 +11,10 @@ from pathlib import Path
 
 import typer
 
-from grader.batch import store
+from grader.batch import handing_in, store
 from grader.batch.confined import parsing
 from grader.batch.grade import Grader
-from grader.batch.review import keep_cases, note_set_aside
-from grader.batch.suspicions import Suspicions
+from grader.batch.review import Suspicions, keep_cases, note_set_aside
 from grader.cli.backend import beside_at
 from grader.cli.console import (
     BROKEN,
@@ -192,7 +191,7 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
 
 
 def modules_now(course: Course, work: HandedIn, now: datetime) -> tuple[list[str], str]:
-    """Return the modules that count now (see ``store.counts_now``), and a note for the staff.
+    """Return the modules that count now (see ``handing_in.counts_now``), and a note for the staff.
 
     If no module counts now and no student handed in anything, the list is empty, which selects all modules.
 
@@ -200,8 +199,8 @@ def modules_now(course: Course, work: HandedIn, now: datetime) -> tuple[list[str
         CourseError: students handed in modules, but the deadlines of all these modules are in the future.
     """
     modules = {m.id: m for m in course.config.modules}
-    handed_in = store.hand_ins(course, work.submissions.values())
-    asked = [name for name, number in handed_in.items() if store.counts_now(modules[name], number, now)]
+    handed_in = handing_in.hand_ins(course, work.submissions.values())
+    asked = [name for name, number in handed_in.items() if handing_in.counts_now(modules[name], number, now)]
     early = [name for name, number in handed_in.items() if number and name not in asked]
 
     def shown(names: list[str]) -> str:

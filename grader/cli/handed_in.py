@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.batch import store
+from grader.batch import handing_in
 from grader.batch.handing_in import class_folders, unread_records
 from grader.cli.console import tell
 from grader.common.text import a_few, composed, looks, printable
@@ -31,7 +31,7 @@ class HandedIn:
     """
 
     places: dict[str, Place]
-    submissions: store.Submissions
+    submissions: handing_in.Submissions
     cases: list[Case]
     notes: list[str]
     folders: list[Path]
@@ -69,7 +69,7 @@ def handed_in(
             named[student] = a_few([f"{printable(file)} names {other}" for file, other in files], 3)
         return read_now
 
-    submissions, failures = store.read_all(list(places), submission_of)
+    submissions, failures = handing_in.read_all(list(places), submission_of)
     unread = [Case(student, str(error), paths_of(places[student])) for student, error in failures.items()]
     signed = {student: files for student, files in named.items() if files}
     swapped = [

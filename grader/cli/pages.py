@@ -11,7 +11,7 @@ import typer
 from pydantic import ValidationError
 
 from grader.batch import store
-from grader.batch.database import Database
+from grader.batch.database import Database, resumable
 from grader.batch.written import write_files
 from grader.cli.console import busy, say, tell
 from grader.cli.options import RosterOption, roster_in
@@ -79,7 +79,7 @@ def write_anonymous(folder: Path, target: Path, database: Database, others: Sequ
     hidden = Anonymous(names, [*kept, *others])
     # Sorted by pseudonym, because an order by name would help to guess the names.
     ordered = sorted(students, key=names.__getitem__)
-    with store.resumable():
+    with resumable():
         text = json.dumps({pseudonym: s for s, pseudonym in (kept | names).items()}, indent=2, sort_keys=True)
         write_atomic(folder / NAMES, text + "\n")
         target.mkdir(parents=True, exist_ok=True)

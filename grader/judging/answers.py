@@ -12,7 +12,7 @@ import itertools
 import json
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -25,12 +25,13 @@ from grader.exercise.questions import ORDER, Answer
 from grader.hardware.chips import FIGURES, reading
 from grader.judging.kinds import KINDS
 from grader.judging.kinds.kind import AnswerKind, filled_in
-from grader.judging.named import MOST_NAMED, named
 from grader.judging.units import BadAnswer, unit_of
 from grader.wire.limits import MAX_TEXT
 
 TELLING = ("number", "table")
 """Kinds of answers that a student cannot guess."""
+MOST_NAMED = 2
+"""Largest number of misconceptions that a report names if all fit equally well. If more fit, the report names none."""
 
 
 def params_for(question: Question, *, seed: str, student: str | None) -> dict[str, Any]:
@@ -345,6 +346,19 @@ def nearest_misconceptions(
     if near:
         return [min(near)[2]]
     return partly if len(partly) <= MOST_NAMED else []
+
+
+def named(misconceptions: Sequence[Misconception]) -> tuple[str, str]:
+    """Return (hint, name) for one misconception. For two, return ("Either: hint Or: hint", "name or name")."""
+    hints = list(dict.fromkeys(misconception.hint for misconception in misconceptions))
+    hint = hints[0] if len(hints) == 1 else f"Either: {hints[0]}\n\nOr: {hints[1]}"
+    return hint, " or ".join(misconception.known_as for misconception in misconceptions)
+
+
+def with_hint(result: Result, misconceptions: Sequence[Misconception]) -> Result:
+    """Return the result with the hint of one misconception, or the hints of two."""
+    hint, name = named(misconceptions)
+    return result.model_copy(update={"hint": hint, "misconception": name})
 
 
 def misconceptions_of(question: Question, misconceptions: Iterable[Misconception]) -> Iterator[Misconception]:

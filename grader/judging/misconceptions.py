@@ -19,9 +19,9 @@ from grader.common.observation import Fault, Outcome, Seen
 from grader.exercise import Call, Check, Misconception
 from grader.expect import Failure, same_outcome
 from grader.expect.failure import Compared
+from grader.judging.answers import MOST_NAMED
 from grader.judging.judge import Together, together
 from grader.judging.likeness import findings_of, likeness, shared_traffic
-from grader.judging.named import MOST_NAMED
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, paired, partner
 from grader.wire.frames import wide

@@ -25,8 +25,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from grader.learner import looks
 from grader.learner.faults import fault_of, words
 from grader.learner.loading import LoadedSource
-from grader.learner.surroundings import time_limit
-from grader.learner.tolerance import mesh_contexts_left, mesh_is_set
+from grader.learner.surroundings import mesh_contexts_left, mesh_is_set, time_limit
 from grader.wire.frames import NOT_PLAIN, NotPlain, decode, encode, is_spec
 from grader.wire.limits import MAX_TEXT
 from grader.wire.meshes import make_mesh

@@ -12,8 +12,7 @@ from jaxlib.mlir.dialects import builtin, mhlo  # noqa: F401  imported once, bef
 from grader.learner import answering
 from grader.learner.answering import Reply
 from grader.learner.loading import load
-from grader.learner.surroundings import prepare
-from grader.learner.tolerance import tolerant_jax
+from grader.learner.surroundings import prepare, tolerant_jax
 from grader.wire import frames
 
 __all__ = ["answer", "prepare"]

@@ -16,8 +16,7 @@ import jax
 
 from grader.learner.absent import NotInstalled, StandIn, guarded_lines, stood_in
 from grader.learner.faults import fault_of
-from grader.learner.surroundings import time_limit
-from grader.learner.tolerance import mesh_contexts_left, mesh_is_set
+from grader.learner.surroundings import mesh_contexts_left, mesh_is_set, time_limit
 
 MASK_FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 

@@ -169,6 +169,11 @@ def _check_acyclic(calls: dict[str, set[str]]) -> None:
             del left[name]
 
 
+def names_of(op: Any) -> list[str]:
+    """Return the names of an operation's attributes."""
+    return [a if isinstance(a, str) else a.name for a in op.attributes]
+
+
 def callee_of(op: Any) -> str | None:
     """Return the name of the function that an operation calls, or None for other operations."""
     return op.attributes[CALLS[op.name]].value if op.name in CALLS else None

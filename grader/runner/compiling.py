@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from copy import copy
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import jax
 from jax.sharding import NamedSharding
@@ -14,7 +15,6 @@ from jaxlib.mlir import ir
 
 from grader.runner import facts, hlo, ragged
 from grader.runner.admission import ProgramRefused, walk
-from grader.runner.lru import LRUCache
 from grader.runner.program import Program
 from grader.wire.frames import decode, dtype_of
 from grader.wire.limits import MAX_MEMORY
@@ -36,6 +36,7 @@ QUICKLY: dict[str, Any] = {
 MATMULS = {"stablehlo.dot_general", "stablehlo.convolution"}  # accelerators may round the operands of these operations
 HIGHEST = "[#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]"
 NOT_KNOWN = re.compile(r"No such compile option: '(\w+)'")
+T = TypeVar("T")
 
 
 def on_phase(phase: str) -> None:
@@ -54,6 +55,30 @@ class Executable:
     mesh: Any
     shardings: list[NamedSharding]
     about: dict[str, Any]
+
+
+class LRUCache(Generic[T]):
+    """A cache that evicts the least recently used values.
+
+    Args:
+        most: the largest total size of the cached values.
+        size: a function that returns the size of one value.
+    """
+
+    def __init__(self, most: int, size: Callable[[T], int]) -> None:
+        self.most, self.size, self.held = most, size, 0
+        self._values: OrderedDict[Hashable, T] = OrderedDict()
+
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return the cached value of a key, or call ``make`` and cache its value."""
+        if key in self._values:
+            self._values.move_to_end(key)
+            return self._values[key]
+        value = self._values[key] = make()
+        self.held += self.size(value)
+        while self.held > self.most:
+            self.held -= self.size(self._values.popitem(last=False)[1])
+        return value
 
 
 _stand_ins: LRUCache[Any] = LRUCache(MAX_STAND_INS, lambda _: 1)

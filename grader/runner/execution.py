@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec
 
 import jax
 import numpy as np
@@ -22,8 +24,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from grader.common.intervals import UNKNOWN
 from grader.runner import compiling, facts, operations
 from grader.runner.admission import ProgramRefused
-from grader.runner.compiling import CPU, CannotRun, Executable, compiled_elsewhere, compiled_on, reason
-from grader.runner.lru import LRUCache
+from grader.runner.compiling import CPU, CannotRun, Executable, LRUCache, compiled_elsewhere, compiled_on, reason
 from grader.runner.program import Program, canonical
 from grader.wire.frames import dtype_of, is_inexact, pack_array, unpack_array
 from grader.wire.limits import MAX_ARRAY, MAX_COLLECTIVES, MAX_OUTPUT, MAX_PAPER_ARRAY
@@ -61,20 +62,15 @@ class Steps:
                 takes = f"the next step takes {asked['dtype']}{list(asked['shape'])}"
                 raise ProgramRefused(f"returned {dtype}{list(shape)} for {asked['name']}, {takes}")
 
-    def arguments_after(self, results: Sequence[Any], fresh: Iterator[Any], count: int) -> list[Any]:
-        """Return the ``count`` arguments of the next step.
 
-        The arguments in ``fed`` are results of the previous step. All other arguments are the next arrays of ``fresh``.
-        """
-        return [results[self.fed[i]] if i in self.fed else next(fresh) for i in range(count)]
-
-
-# Limits of the caches: the bytes of all replies, and the number of executables. A submission of all exercises needs
-# half of MAX_REPLIES.
+# Limits of the caches: the bytes of all replies, and the numbers of executables and of canonical programs. A submission
+# of all exercises needs half of MAX_REPLIES.
 MAX_REPLIES = 128 << 20
 MAX_COMPILED = 8
+MAX_READ = 64
 
 Reply = tuple[dict[str, Any], list[bytes]]
+P = ParamSpec("P")
 
 
 def size_of(reply: Reply) -> int:
@@ -90,12 +86,27 @@ class Read:
     operations: str | None
 
 
-_answered: LRUCache[Reply] = LRUCache(MAX_REPLIES, size_of)
 _executed: LRUCache[Reply] = LRUCache(MAX_REPLIES, size_of)
 _compiled: LRUCache[Executable] = LRUCache(MAX_COMPILED, lambda _: 1)
-_read: LRUCache[Read] = LRUCache(MAX_COMPILED, lambda _: 1)  # one program is often executed with several sets of inputs
+_read: LRUCache[Read] = LRUCache(MAX_READ, lambda _: 1)  # one program is often executed with several sets of inputs
 
 
+def with_faults(run: Callable[P, Reply]) -> Callable[P, Reply]:
+    """Return a function that calls ``run``, and returns a reply with a ``fault`` if the program is at fault."""
+
+    @wraps(run)
+    def run_or_fault(*args: P.args, **options: P.kwargs) -> Reply:
+        try:
+            return run(*args, **options)
+        except ProgramRefused as error:
+            return fault("refused", str(error), error.line, error.file), []
+        except CannotRun as error:
+            return fault("compile", str(error)), []
+
+    return run_or_fault
+
+
+@with_faults
 def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
     """Execute a program once for each list of inputs, and read its facts.
 
@@ -110,14 +121,37 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
         The facts and the shapes of results as JSON, and the shards of results as blobs. If the program is at fault, the
         JSON has only a ``fault``. An exception means that the grader is at fault.
     """
-    try:
-        return _answered.get(key_of(ask, inputs, code), lambda: _answer(ask, code, inputs))
-    except ProgramRefused as error:
-        return fault("refused", str(error), error.line, error.file), []
-    except CannotRun as error:
-        return fault("compile", str(error)), []
+    arguments = ask["args"] + ask["cotangents"]
+    looked = looked_at(ask, code)
+    program, found = looked.program, looked.facts
+    if "timing" in ask:
+        flops, dots = (dataclasses.asdict(UNKNOWN if n is None else n) for n in (found.flops, found.dot_flops))
+        collectives = [dataclasses.asdict(c) for c in found.collectives]
+        return _facts_of(looked, collectives, flops, dots) | {"memory": 0, "outputs": []}, []
+    steps = Steps.of(ask)
+    steps.check(program, arguments)
+    needed = {"mesh": list(ask["mesh"].items()), "args": [[a["shape"], a["dtype"], a["spec"]] for a in arguments]}
+    key = key_of(needed | {"steps": steps}, inputs, program.text.encode())
+
+    def compiled() -> Executable:
+        return _compiled.get(
+            key_of(needed, [], program.text.encode()),
+            lambda: compiled_on(make_mesh(ask["mesh"]), program, arguments, found),
+        )
+
+    header, blobs = _executed.get(key, lambda: outputs_of(compiled(), inputs, steps))
+    collectives = [*map(dataclasses.asdict, found.collectives), *header["added"]]
+    if len(collectives) > MAX_COLLECTIVES:
+        raise ProgramRefused(
+            f"the program has more than {MAX_COLLECTIVES:,} collectives "
+            "(each call of a function counts its collectives again); use lax.fori_loop or lax.scan"
+        )
+    flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
+    dots = header["compiled_dots"] if found.dot_flops is None else dataclasses.asdict(found.dot_flops)
+    return header | _facts_of(looked, collectives, flops, dots), blobs
 
 
+@with_faults
 def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exact: bool = False) -> Reply:
     """Run a program on the devices of this process and of the processes that ``join`` connected to it.
 
@@ -133,24 +167,20 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
         convolutions.
     """
     arguments = ask["args"] + ask["cotangents"]
-    try:
-        program = canonical(code, ask["mesh"], arguments, set(ask["files"]))
-        steps = Steps.of(ask)
-        steps.check(program, arguments)
-        key = key_of(ask | {"steps": steps}, [], program.text.encode())
-        mesh = mesh_on(jax.devices(), ask["mesh"])
-        here = [n for n, device in enumerate(mesh.devices.flat) if device.process_index == jax.process_index()]
-        if not here:  # this process has no device of the mesh
-            return {"outputs": [], "devices": [], "matmuls": False}, []
-        compiled = _compiled.get(f"{key} {exact}", lambda: compiled_elsewhere(mesh, program, arguments, exact))
-        header, blobs = outputs_of(compiled, inputs, steps)
-    except ProgramRefused as error:
-        return fault("refused", str(error), error.line, error.file), []
-    except CannotRun as error:
-        return fault("compile", str(error)), []
+    program = canonical(code, ask["mesh"], arguments, set(ask["files"]))
+    steps = Steps.of(ask)
+    steps.check(program, arguments)
+    key = key_of(ask | {"steps": steps}, [], program.text.encode())
+    mesh = mesh_on(jax.devices(), ask["mesh"])
+    here = [n for n, device in enumerate(mesh.devices.flat) if device.process_index == jax.process_index()]
+    if not here:  # this process has no device of the mesh
+        return {"outputs": [], "devices": [], "matmuls": False}, []
+    compiled = _compiled.get(f"{key} {exact}", lambda: compiled_elsewhere(mesh, program, arguments, exact))
+    header, blobs = outputs_of(compiled, inputs, steps)
     return header | {"devices": here}, blobs
 
 
+@with_faults
 def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
     """Time a program on the devices of this process and of the processes that ``join`` connected to it.
 
@@ -162,14 +192,14 @@ def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
     """
     arguments = ask["args"] + ask["cotangents"]
     seconds: list[float] = []
+    program = canonical(code, ask["mesh"], arguments, set(ask["files"]), MAX_PAPER_ARRAY)
+    mesh = mesh_on(jax.devices(), ask["mesh"])
+    if not mesh.local_devices:
+        return {"seconds": []}, []
+    key = key_of(ask, [], program.text.encode())
+    compiled = _compiled.get(f"{key} False", lambda: compiled_elsewhere(mesh, program, arguments, exact=False))
+    compiling.on_phase("executing")
     try:
-        program = canonical(code, ask["mesh"], arguments, set(ask["files"]), MAX_PAPER_ARRAY)
-        mesh = mesh_on(jax.devices(), ask["mesh"])
-        if not mesh.local_devices:
-            return {"seconds": []}, []
-        key = key_of(ask, [], program.text.encode())
-        compiled = _compiled.get(f"{key} False", lambda: compiled_elsewhere(mesh, program, arguments, exact=False))
-        compiling.on_phase("executing")
         placed = [_drawn(a, s) for a, s in zip(arguments, compiled.shardings, strict=True)]
         jax.block_until_ready(compiled.call(*placed))
         for _ in range(rounds):
@@ -178,12 +208,8 @@ def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
                 out = compiled.call(*placed)
             jax.block_until_ready(out)
             seconds.append((time.perf_counter() - begun) / calls)
-    except ProgramRefused as error:
-        return fault("refused", str(error)), []
-    except CannotRun as error:
-        return fault("compile", str(error)), []
     except jax.errors.JaxRuntimeError as error:
-        return fault("compile", reason("XLA cannot run the program", error)), []
+        raise CannotRun(reason("XLA cannot run the program", error)) from error
     return {"seconds": seconds}, []
 
 
@@ -208,45 +234,16 @@ def fault(kind: str, message: str, line: int | None = None, file: str = "") -> d
     return {"fault": {"kind": kind, "message": message, "line": line, "file": file, "type": ""}}
 
 
-def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
-    arguments = ask["args"] + ask["cotangents"]
-    looked = looked_at(ask, code)
-    program, found = looked.program, looked.facts
-    if "timing" in ask:
-        return _read_only(looked), []
-    steps = Steps.of(ask)
-    steps.check(program, arguments)
-    needed = {"mesh": list(ask["mesh"].items()), "args": [[a["shape"], a["dtype"], a["spec"]] for a in arguments]}
-    key = key_of(needed | {"steps": steps}, inputs, program.text.encode())
-
-    def compiled() -> Executable:
-        return _compiled.get(
-            key_of(needed, [], program.text.encode()),
-            lambda: compiled_on(make_mesh(ask["mesh"]), program, arguments, found),
-        )
-
-    header, blobs = _executed.get(key, lambda: outputs_of(compiled(), inputs, steps))
-    collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
-    if len(collectives) > MAX_COLLECTIVES:
-        raise ProgramRefused(
-            f"the program has more than {MAX_COLLECTIVES:,} collectives "
-            "(each call of a function counts its collectives again); use lax.fori_loop or lax.scan"
-        )
-    flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
-    dots = header["compiled_dots"] if found.dot_flops is None else dataclasses.asdict(found.dot_flops)
-    facts_of = {"collectives": collectives, "flops": flops, "dot_flops": dots}
-    facts_of |= {"mapped": found.mapped, "operations": looked.operations}
-    return header | facts_of | {"program": hashlib.sha256(program.text.encode()).hexdigest()}, blobs
-
-
-def _read_only(looked: Read) -> dict[str, Any]:
-    """Return the facts of a program that is not compiled. FLOPs are unknown if some are outside ``shard_map``."""
-    found = looked.facts
-    flops, dots = (dataclasses.asdict(UNKNOWN if n is None else n) for n in (found.flops, found.dot_flops))
-    collectives = [dataclasses.asdict(c) for c in found.collectives]
-    facts_of = {"collectives": collectives, "flops": flops, "dot_flops": dots, "memory": 0, "outputs": []}
-    facts_of |= {"mapped": found.mapped, "operations": looked.operations}
-    return facts_of | {"program": hashlib.sha256(looked.program.text.encode()).hexdigest()}
+def _facts_of(looked: Read, collectives: list[dict], flops: dict, dots: dict) -> dict[str, Any]:
+    """Return the facts of a program as JSON."""
+    return {
+        "collectives": collectives,
+        "flops": flops,
+        "dot_flops": dots,
+        "mapped": looked.facts.mapped,
+        "operations": looked.operations,
+        "program": hashlib.sha256(looked.program.text.encode()).hexdigest(),
+    }
 
 
 def looked_at(ask: dict[str, Any], code: bytes) -> Read:
@@ -279,19 +276,30 @@ def outputs_of(compiled: Executable, inputs: list[list[np.ndarray]], steps: Step
     blobs: list[bytes] = []
     runs = []
     for values in inputs:
-        fresh, count = iter(values), len(compiled.shardings)
-        arguments = [next(fresh) for _ in range(count)]
-        for step in range(steps.count):
-            placed = [_placed(v, s) for v, s in zip(arguments, compiled.shardings, strict=True)]
-            try:
-                out = jax.block_until_ready(compiled.call(*placed))
-            except Exception as error:  # XLA and its runtime raise many types of errors
-                raise CannotRun(reason("XLA cannot run the program", error)) from error
+        for out in run_steps(compiled, values, steps):
             runs.append([describe(leaf, compiled.mesh, blobs) for leaf in out])
-            if step + 1 < steps.count:
-                arguments = steps.arguments_after(out, fresh, count)
     one_of: dict[bytes, bytes] = {}  # devices often hold equal shards: keep one copy of each
     return {"outputs": runs} | compiled.about, [one_of.setdefault(blob, blob) for blob in blobs]
+
+
+def run_steps(compiled: Executable, values: Iterable[Any], steps: Steps, *more: Any) -> Iterator[Sequence[Any]]:
+    """Run an executable for ``steps.count`` steps, and yield the results of each step. Raises CannotRun.
+
+    Args:
+        values: the arguments of the first step, then those arguments of each later step that are not in ``steps.fed``.
+        more: further arguments, which are equal in all steps.
+    """
+    fresh, count = iter(values), len(compiled.shardings) - len(more)
+    arguments = list(itertools.islice(fresh, count))
+    for step in range(steps.count):
+        placed = [_placed(v, s) for v, s in zip([*arguments, *more], compiled.shardings, strict=True)]
+        try:
+            out = jax.block_until_ready(compiled.call(*placed))
+        except Exception as error:  # XLA and its runtime raise many types of errors
+            raise CannotRun(reason("XLA cannot run the program", error)) from error
+        yield out
+        if step + 1 < steps.count:
+            arguments = [out[steps.fed[i]] if i in steps.fed else next(fresh) for i in range(count)]
 
 
 def _placed(value: Any, sharding: NamedSharding) -> Any:

@@ -33,7 +33,6 @@ from grader.runner.admission import (
     shaped,
     walk,
 )
-from grader.runner.data import data_of
 from grader.runner.flops import FREE, FlopCount
 from grader.runner.groups import (
     Groups,
@@ -41,12 +40,12 @@ from grader.runner.groups import (
     crossed_axes,
     cyclic_shift,
     numbers,
-    senders,
     sent_in_group,
+    some_senders,
 )
 from grader.runner.hlo_text import MARK
-from grader.runner.loops import defining, trip_count
 from grader.runner.ragged import groups_of, most_sent, moved_by
+from grader.runner.values import data_of, defining, trip_count
 from grader.wire.limits import MAX_NESTED, MAX_STEPS
 
 
@@ -285,8 +284,7 @@ class _FactsReader:
         sent = Interval(0, most_sent(op, members)) if kind == RAGGED else sent_in_group(kind, size, members)
         shift = sending = None
         if kind == "permute":
-            shift, sending = cyclic_shift(groups, self.mesh), senders(groups)
-            sending = sending if len(sending) < self.devices else None
+            shift, sending = cyclic_shift(groups, self.mesh), some_senders(groups, self.devices)
         sent = Interval(0 if sending is not None else sent.least // self.share, sent.most)
         file, line = place_of(op.location, self.files) or (None, None)
         found = Collective(

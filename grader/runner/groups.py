@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from jaxlib.mlir.dialects import sdy, stablehlo
 
 from grader.common.intervals import Interval
@@ -44,9 +45,10 @@ def sent_in_group(kind: str, size: int, members: int) -> Interval:
     return Interval(0 if kind == "broadcast" else most, most)
 
 
-def senders(pairs: Groups) -> tuple[int, ...]:
-    """Return the devices of a permute that send to another device."""
-    return tuple(sorted({a for a, b in pairs if a != b}))
+def some_senders(pairs: Groups, devices: int) -> tuple[int, ...] | None:
+    """Return the devices of a permute that send to another device; None if all ``devices`` devices do."""
+    found = tuple(sorted({a for a, b in pairs if a != b}))
+    return found if len(found) < devices else None
 
 
 def axis_groups(sizes: Mapping[str, int], ids: Sequence[int], chosen: Sequence[AxisPart]) -> Groups:
@@ -62,8 +64,6 @@ def axis_groups(sizes: Mapping[str, int], ids: Sequence[int], chosen: Sequence[A
     Raises:
         ValueError: an axis has no such part, or a part is chosen twice.
     """
-    import numpy as np
-
     whole = [(a, before, sizes.get(a, 0) // before if size is None else size) for a, before, size in chosen]
     parts = [part for axis, n in sizes.items() for part in _cut_axis(axis, n, whole)]
     places: list[int] = []
@@ -135,8 +135,6 @@ def cyclic_shift(pairs: Groups, mesh: Mapping[str, int]) -> int | None:
 
 def numbers(attribute: Any) -> Groups:
     """Return a two-dimensional dense integer attribute of MLIR as lists."""
-    import numpy as np
-
     return np.array(attribute).tolist()
 
 

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from grader.common.intervals import UNKNOWN, Interval, Path, sum_over_paths
 from grader.common.observation import Collective, total
 from grader.runner import flops
@@ -22,8 +24,8 @@ from grader.runner.groups import (
     axis_groups,
     crossed_axes,
     cyclic_shift,
-    senders,
     sent_in_group,
+    some_senders,
 )
 from grader.runner.hlo_text import Computation, HloInstruction, dtype_name, hlo_bytes, parse, shapes, trip_count, until
 from grader.wire.limits import MAX_STEPS
@@ -245,14 +247,14 @@ def made(
     operands = tuple((dtype_name(n), tuple(dims)) for array in arrays for n, dims in shapes(array))
     if kind == "permute":
         groups = groups or []
-    axes = _whole_axes(mesh) if groups is None else crossed_axes(groups, mesh)
+    axes = crossed_axes([list(range(math.prod(mesh.values())))] if groups is None else groups, mesh)
     if not axes:
         return None
     # A compiled program does not show how much a ragged all-to-all sends.
     sent = UNKNOWN if groups is None or kind == RAGGED else sent_in_group(kind, size, max(map(len, groups)))
     shift = sending = None
     if kind == "permute" and groups:
-        shift, sending = cyclic_shift(groups, mesh), _some_senders(groups, mesh)
+        shift, sending = cyclic_shift(groups, mesh), some_senders(groups, math.prod(mesh.values()))
         sent = sent if sending is None else Interval(0, sent.most)
     partial = kind != "permute" and (groups is None or are_partial(groups, axes, mesh))
     members_of = tuple(map(tuple, groups or ()))
@@ -262,16 +264,6 @@ def made(
     )  # fmt: skip
 
 
-def _whole_axes(mesh: Mapping[str, int]) -> tuple[str, ...]:
-    return tuple(axis for axis, size in mesh.items() if size > 1)
-
-
-def _some_senders(pairs: Groups, mesh: Mapping[str, int]) -> tuple[int, ...] | None:
-    """Return the devices that send in a permute, or None if all devices send."""
-    sending = senders(pairs)
-    return sending if len(sending) < math.prod(mesh.values()) else None
-
-
 def replica_groups(attributes: Mapping[str, str], mesh: Mapping[str, int]) -> Groups | None:
     """Return the groups of a collective from XLA's text; None if the text has an unknown form.
 
@@ -279,8 +271,6 @@ def replica_groups(attributes: Mapping[str, str], mesh: Mapping[str, int]) -> Gr
     renumber its devices, as in ``mesh[...], device_ids=([4,2]T(1,0)) {'b'}``. The devices of a group may differ along a
     part of an axis only: ``'a':(2)2`` is the second factor of an axis of size 4 = 2 * 2.
     """
-    import numpy as np
-
     devices = math.prod(mesh.values())
     text, ids = attributes.get("replica_groups", ""), np.arange(devices)
 

@@ -13,13 +13,12 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
 
 from grader.common.drawing import drawn
-from grader.runner.admission import CUSTOM, RAGGED, array_bytes, callee_of, kind_of, place_of, shaped
-from grader.runner.entries import entries_of
+from grader.runner.admission import CUSTOM, RAGGED, array_bytes, callee_of, kind_of, names_of, place_of, shaped
 from grader.runner.facts import cost_of
 from grader.runner.flops import ELEMENTWISE
 from grader.runner.groups import crossed_axes, numbers
-from grader.runner.loops import trip_count
 from grader.runner.ragged import groups_of, moved_by
+from grader.runner.values import entries_of, number_of, trip_count
 from grader.wire.operations import (
     MATMULS,
     MAX_ATTRIBUTES,
@@ -52,8 +51,7 @@ def attributes_of(op: Any) -> str:
     """
     if op.name == "stablehlo.constant":
         return _kind_of_constant(op)
-    names = sorted(a if isinstance(a, str) else a.name for a in op.attributes)
-    parts = [f"{name} = {op.attributes[name]}" for name in names if name not in READ_APART]
+    parts = [f"{name} = {op.attributes[name]}" for name in sorted(names_of(op)) if name not in READ_APART]
     if op.name not in BODIES:
         parts += [_region(region) for region in op.regions]
     return ", ".join(parts)
@@ -383,10 +381,4 @@ def _number(op: Any) -> int | None:
     shape, dtype = shaped(op.results[0].type)
     if shape or not dtype.lstrip("u").startswith(("int", "bool")):
         return None
-    elements = op.attributes["value"]
-    if not isinstance(elements, ir.DenseIntElementsAttr):
-        return None
-    try:
-        return int(elements[0])
-    except TypeError:  # MLIR's Python API cannot read int2 and int4
-        return None
+    return number_of(op.attributes["value"])

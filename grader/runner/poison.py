@@ -23,8 +23,8 @@ from jaxlib.mlir.dialects import sdy
 
 from grader.common.poison import COLLECTIVES, LARGEST_BOUND
 from grader.runner import compiling, execution, others, ragged
-from grader.runner.admission import ProgramRefused, callee_of, kind_of, shaped
-from grader.runner.execution import Steps
+from grader.runner.admission import callee_of, kind_of, names_of, shaped
+from grader.runner.execution import Steps, run_steps, with_faults
 from grader.runner.program import OWN, Program
 from grader.wire.frames import decode, is_inexact, wide
 from grader.wire.meshes import make_mesh
@@ -40,6 +40,7 @@ NO_DEVICE = -1
 SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
 
 
+@with_faults
 def moved(
     ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], what: str, numbers: Sequence[int]
 ) -> execution.Reply:
@@ -56,17 +57,12 @@ def moved(
         compiled or run, the reply has only ``fault``.
     """
     arguments = ask["args"] + ask["cotangents"]
-    try:
-        program = execution.looked_at(ask, code).program
-        steps = Steps.of(ask)
-        steps.check(program, arguments)
-        key = execution.key_of(ask | {"steps": steps, "poison": what}, [], program.text.encode())
-        made = execution._compiled.get(key, lambda: compiled(ask["mesh"], program, arguments, what))
-        return _distances(made, inputs[0], steps, numbers), []
-    except ProgramRefused as error:
-        return execution.fault("refused", str(error), error.line, error.file), []
-    except compiling.CannotRun as error:
-        return execution.fault("compile", str(error)), []
+    program = execution.looked_at(ask, code).program
+    steps = Steps.of(ask)
+    steps.check(program, arguments)
+    key = execution.key_of(ask | {"steps": steps, "poison": what}, [], program.text.encode())
+    made = execution._compiled.get(key, lambda: compiled(ask["mesh"], program, arguments, what))
+    return _distances(made, inputs[0], steps, numbers), []
 
 
 def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, numbers: Sequence[int]) -> dict:
@@ -100,19 +96,8 @@ def _run(
     compiled: compiling.Executable, values: list[Any], steps: Steps, number: int, salt: int
 ) -> list[list[np.ndarray]]:
     """Run the program with the salt's replacement values in operation ``number``. Return the shards of each result."""
-    fresh, count = iter(values), len(compiled.shardings) - 2
-    arguments, found = [next(fresh) for _ in range(count)], []
-    for step in range(steps.count):
-        given = [*arguments, np.int32(number), np.int32(salt)]
-        placed = [jax.device_put(v, s) for v, s in zip(given, compiled.shardings, strict=True)]
-        try:
-            out = jax.block_until_ready(compiled.call(*placed))
-        except Exception as error:  # XLA and its runtime raise many types of errors
-            raise compiling.CannotRun(compiling.reason("XLA cannot run the program", error)) from error
-        found += [[np.asarray(shard.data) for shard in leaf.addressable_shards] for leaf in out]
-        if step + 1 < steps.count:
-            arguments = steps.arguments_after(out, fresh, count)
-    return found
+    results = (leaf for out in run_steps(compiled, values, steps, np.int32(number), np.int32(salt)) for leaf in out)
+    return [[np.asarray(shard.data) for shard in leaf.addressable_shards] for leaf in results]
 
 
 def _largest(array: np.ndarray) -> float:
@@ -282,7 +267,7 @@ class PoisonedModule:
 
     def written_anew(self, op: Any, more: list[Any], shardings: Sequence[str] = ()) -> Any:
         """Replace an operation by a copy that has the additional operands ``more``. Return the copy."""
-        attributes = {n: op.attributes[n] for n in [a if isinstance(a, str) else a.name for a in op.attributes]}
+        attributes = {name: op.attributes[name] for name in names_of(op)}
         if "in_shardings" in attributes:
             per_value = sdy.TensorShardingPerValueAttr(attributes["in_shardings"])  # type: ignore[call-overload]
             before = list(per_value.shardings)
@@ -328,11 +313,7 @@ class PoisonedModule:
         """Copy the function in the StableHLO text ``text`` into this module, once. Return the copy's name."""
         if text not in self.added:
             self.added[text] = f"poison_{len(self.added)}"
-            lowered = ir.Module.parse(text, self.module.context)  # the module must exist until its function is copied
-            (main,) = lowered.body.operations
-            main.attributes["sym_name"] = ir.StringAttr.get(self.added[text])
-            main.attributes["sym_visibility"] = ir.StringAttr.get("private")
-            main.operation.clone(ir.InsertionPoint(self.module.body))
+            ragged.add_function(self.module, text, self.added[text])
         return self.added[text]
 
     def constant(self, number: int) -> Any:

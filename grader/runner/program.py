@@ -10,6 +10,7 @@ reads and compiles only the printed text.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -25,13 +26,15 @@ from grader.runner.admission import (
     CUSTOM,
     ProgramRefused,
     admitted,
+    callee_of,
     check_functions,
+    is_transposed,
     kind_of,
+    names_of,
     place_of,
     shaped,
     walk,
 )
-from grader.runner.transposes import transposed
 from grader.wire.limits import MAX_ARRAY, MAX_PROGRAM, MAX_PROGRAM_TEXT, MAX_RESULTS
 
 MAGIC = b"ML\xefR"
@@ -126,7 +129,7 @@ def _canonical(
         if len(text) > MAX_PROGRAM_TEXT:
             raise ProgramRefused(f"the program is {len(text):,} characters long; {MAX_PROGRAM_TEXT:,} are the limit")
         places = tuple(place_of(op.location, files) for op in operations)
-        return Program(text, places, transposed(operations), _results(main))
+        return Program(text, places, _transposed(operations), _results(main))
 
 
 _contexts: list[tuple[Any, int]] = []
@@ -173,7 +176,7 @@ def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
 def _clean(op: Any, mesh: Mapping[str, int]) -> None:
     """Drop an operation's attributes, except annotations in NOTES and attributes that decide its result."""
     defining = FUNCTION if op.name == "func.func" else _defining(op.name, type(op.opview))
-    for name in _names(op):
+    for name in names_of(op):
         if op.name == "builtin.module" or name in IDLE or name not in (NOTES if "." in name else defining):
             del op.attributes[name]
             continue
@@ -205,10 +208,6 @@ def _written(op: Any, name: str) -> str:
 def _defining(name: str, view: type) -> set[str]:
     """Return the attributes that decide an operation's result: all properties of ``view`` that ``ir.OpView`` lacks."""
     return {n for n in dir(view) if n not in dir(ir.OpView)} | ({"name"} if name == "stablehlo.composite" else set())
-
-
-def _names(op: Any) -> list[str]:
-    return [a if isinstance(a, str) else a.name for a in op.attributes]
 
 
 def _describe_mesh(op: Any, mesh: Mapping[str, int]) -> None:
@@ -283,3 +282,41 @@ def _results(main: Any) -> tuple[tuple[tuple[int, ...], str], ...]:
     if len(results) > MAX_RESULTS:
         raise ProgramRefused(f"the program has more than {MAX_RESULTS} results")
     return tuple(shaped(t) for t in results)
+
+
+# -- transposed collectives ------------------------------------------------------------------------
+
+
+def _transposed(operations: Sequence[Any]) -> tuple[bool, ...]:
+    """Return for every operation whether it is a collective that JAX made by transposing another collective.
+
+    JAX writes "transpose" into one of three source locations: the location of the collective, of an operation around it
+    (such as a loop), or of a call of the function around it.
+    """
+    calls: dict[str, list[str]] = defaultdict(list)  # function -> the functions that it calls
+    found: set[str] = set()
+    for op in operations:
+        if (callee := callee_of(op)) is not None:
+            function, made = _around(op)
+            calls[function].append(callee)
+            found |= {callee} if made else set()
+    waiting = list(found)
+    while waiting:
+        inner = set(calls[waiting.pop()]) - found
+        found |= inner
+        waiting += inner
+    return tuple(kind_of(op) is not None and _is_made(op, found) for op in operations)
+
+
+def _is_made(op: Any, functions: set[str]) -> bool:
+    function, made = _around(op)
+    return made or function in functions
+
+
+def _around(op: Any) -> tuple[str, bool]:
+    """Return the name of the function around ``op``, and whether JAX made ``op`` by transposing."""
+    made = False
+    while op.name != "func.func":
+        made = made or is_transposed(op.location)
+        op = op.parent
+    return op.attributes["sym_name"].value, made

@@ -26,7 +26,17 @@ from jax import lax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from grader.runner.admission import CUSTOM, RAGGED, ProgramRefused, array_bytes, kind_of, place_of, shaped, walk
+from grader.runner.admission import (
+    CUSTOM,
+    RAGGED,
+    ProgramRefused,
+    array_bytes,
+    kind_of,
+    names_of,
+    place_of,
+    shaped,
+    walk,
+)
 from grader.runner.groups import Groups, numbers, replica_groups
 from grader.wire.frames import dtype_of
 
@@ -49,7 +59,7 @@ def clean(op: Any, devices: int, files: set[str]) -> None:
         )
     if (wrong := _misfit(op, len(groups[0]))) is not None:
         raise ProgramRefused(f"a {RAGGED} {wrong}", place_of(op.location, files))
-    for name in [a if isinstance(a, str) else a.name for a in op.attributes]:
+    for name in names_of(op):
         del op.attributes[name]
     op.attributes["call_target_name"] = ir.StringAttr.get(RAGGED)
     op.attributes["api_version"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), API)
@@ -152,7 +162,12 @@ def _spell_out(module: Any, op: Any, name: str) -> None:
 def _added(module: Any, fn: Callable, name: str, operands: Sequence[Any]) -> Any:
     """Add ``fn``, lowered for the types of ``operands``, to the module as a private function. Return it."""
     arrays = [jax.ShapeDtypeStruct(s, dtype_of(d)) for s, d in (shaped(o.type) for o in operands)]
-    made = ir.Module.parse(jax.jit(fn).lower(*arrays).as_text(), module.context)
+    return add_function(module, jax.jit(fn).lower(*arrays).as_text(), name)
+
+
+def add_function(module: Any, text: str, name: str) -> Any:
+    """Copy the function in the StableHLO text ``text`` into ``module`` as a private function. Return the copy."""
+    made = ir.Module.parse(text, module.context)  # this module must exist until its function is copied
     (main,) = made.body.operations
     main.attributes["sym_name"] = ir.StringAttr.get(name)
     main.attributes["sym_visibility"] = ir.StringAttr.get("private")

@@ -15,7 +15,7 @@ import sysconfig
 from collections.abc import Sequence
 from typing import Any
 
-from grader.sandbox.filters import install_filter
+from grader.sandbox.calls import install_filter
 from grader.wire.limits import MAX_OPEN
 
 PR_SET_CHILD_SUBREAPER = 36

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 from grader.sandbox.allowance import Allowance, AloneError, IdleTime
 from grader.sandbox.confine import PR_SET_CHILD_SUBREAPER, close_all_but, give_up, prctl
+from grader.sandbox.launcher import kill_descendants, threads_of
 from grader.sandbox.scratch import empty, is_over_quota
 from grader.wire import frames
 from grader.wire.frames import reader
@@ -133,7 +134,7 @@ def keep(asks: int, send: Send, child: Child, asleep: Callable[[int], float]) ->
     scratch = header["scratch"]
     stages = Stages(to_child, frames.pack(header), source, list(zip(header["counts"], later, strict=True)))
     ended, used = relay(out, IdleTime(pid, asleep), header["limits"], scratch, stages, send, asks)
-    clean = _kill_all(pid) and empty(scratch)
+    clean = kill_descendants([pid]) and empty(scratch)
     # "alone" means that the grader or the launcher has ended. Then send no frame. A grader that still runs treats a
     # worker without this frame as dead.
     if ended != "alone":
@@ -230,7 +231,8 @@ class Inlet:
             self._looked = time.monotonic()
             if is_over_quota(self._scratch):
                 raise frames.BadFrame("disk")
-            if _threads(self._idle.pid) > MAX_THREADS:
+            # In a sandlock sandbox, this number is 0, and the launcher limits the threads.
+            if threads_of(self._idle.pid) > MAX_THREADS:
                 raise frames.BadFrame("threads")
 
 
@@ -297,35 +299,3 @@ def _how_it_ended(idle: IdleTime) -> str:
     if ended.si_code == os.CLD_EXITED:
         return f"exited with {ended.si_status}"
     return "timeout" if ended.si_status == signal.SIGXCPU else f"died of signal {ended.si_status}"
-
-
-def _kill_all(pid: int) -> bool:
-    """Kill all descendants of this process, including orphans. Return False if a process survives."""
-    for _ in range(15_000):
-        for child in _children() or [pid]:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(child, signal.SIGKILL)
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            return True
-        time.sleep(0.002)
-    return False
-
-
-def _children() -> list[int]:
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children") as listing:
-            return [int(n) for n in listing.read().split()]
-    except OSError:  # There is no /proc on macOS, or in a sandbox in which the child cannot fork.
-        return []
-
-
-def _threads(pid: int) -> int:
-    """Return a process's number of threads, or 0 in a sandlock sandbox, where the launcher limits the threads."""
-    try:
-        with open(f"/proc/{pid}/status") as status:
-            return next((int(line.split()[1]) for line in status if line.startswith("Threads:")), 0)
-    except OSError:
-        return 0

@@ -28,6 +28,7 @@ import struct
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
@@ -218,25 +219,40 @@ def limit_threads(most: int) -> None:
     """Kill every descendant with more than ``most`` threads, because nothing else in the sandbox limits threads."""
     while True:
         for pid in descendants():
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as status:
-                threads = next((int(line.split()[1]) for line in status if line.startswith("Threads:")), 0)
-                if threads > most:
+            if threads_of(pid) > most:
+                with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
         time.sleep(0.2)
 
 
-def kill_descendants() -> None:
-    """Kill children until none is left. When a child dies, its own children become children of this process."""
-    for _ in range(2000):
-        for child in children():
+def threads_of(pid: int) -> int:
+    """Return a process's number of threads; 0 if the process has ended, or if this process cannot read the number."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as status:
+        return next((int(line.split()[1]) for line in status if line.startswith("Threads:")), 0)
+    return 0
+
+
+def kill_descendants(known: Sequence[int] = ()) -> bool:
+    """Kill children until none is left. When a child dies, its own children become children of this process.
+
+    Args:
+        known: children to kill if the system does not list children, as macOS, or a sandbox whose processes cannot
+            fork.
+
+    Returns:
+        Whether no child is left. After half a minute, this function gives up.
+    """
+    for _ in range(15_000):
+        for child in children() or known:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(child, signal.SIGKILL)
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         except ChildProcessError:
-            return
+            return True
         time.sleep(0.002)
+    return False
 
 
 def children(pid: int | str = "self") -> list[int]:

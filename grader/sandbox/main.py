@@ -34,10 +34,10 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from grader.sandbox.allowance import share_reader
+from grader.sandbox.calls import install_filter
 from grader.sandbox.confine import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, cap, landlock, prctl
-from grader.sandbox.filters import install_filter
-from grader.sandbox.importing import few_looks
 from grader.sandbox.keeper import keep, last_act
+from grader.sandbox.start import few_looks
 from grader.wire import frames
 
 

@@ -7,11 +7,15 @@ importable by their paths, because a worker can neither list nor read the folder
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib.util
+import os
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 
 def admit(rooms: list[str]) -> None:
@@ -37,11 +41,36 @@ def _without_files(name: str) -> None:
         setattr(sys.modules[above], last, package)
 
 
+@contextlib.contextmanager
+def few_looks() -> Iterator[None]:
+    """Let imports in the block check each path only once. The files must not change during the block.
+
+    A worker imports about 900 modules when it starts. Python checks folders and files some 5,700 times for these
+    imports, and sandlock's supervisor handles each of these system calls. This function reduces the number to 2,400.
+    """
+    found: Any = importlib._bootstrap_external  # type: ignore[attr-defined]
+    look, read = found._path_stat, found.FileLoader.get_data
+    found._path_stat = functools.cache(look)
+    found.FileLoader.get_data = lambda loader, path: _read(path)
+    try:
+        yield
+    finally:
+        found._path_stat, found.FileLoader.get_data = look, read
+
+
+def _read(path: str) -> bytes:
+    opened, parts = os.open(path, os.O_RDONLY | os.O_CLOEXEC), []
+    try:
+        while part := os.read(opened, 1 << 18):
+            parts.append(part)
+    finally:
+        os.close(opened)
+    return b"".join(parts)
+
+
 if __name__ == "__main__":
     gc.disable()  # imports create hardly any garbage; main enables garbage collection again
     admit(sys.argv[1].split(":"))
-    from grader.sandbox.importing import few_looks
-
     with few_looks():
         from grader.sandbox.main import main
 

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from grader.sandbox import needs
-from grader.sandbox.filters import ARCHITECTURES
+from grader.sandbox.calls import ARCHITECTURES
 from grader.wire.limits import (
     MAX_PROCESSES,
     MAX_SCRATCH,

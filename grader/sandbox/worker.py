@@ -199,15 +199,12 @@ class Worker:
 
     def evaluate(self, request: dict[str, Any]) -> dict[str, Any]:
         """Send a request about a formula, and return the answer. Raises WorkerDied."""
-        self.await_ready()
-        self.send(b"!" + frames.pack({"formula": request, "seconds": self.limits.run_seconds}))
-        return self.receive(time.monotonic() + backstop(self.limits.run_seconds))[0]
+        header = {"formula": request, "seconds": self.limits.run_seconds}
+        return self._exchange(header, [], backstop(self.limits.run_seconds))[0]
 
     def parse(self, request: dict[str, Any], data: Sequence[bytes]) -> tuple[dict, list[bytes]]:
         """Ask a worker to parse submissions, and return its answer. ``request["seconds"]`` limits its CPU time."""
-        self.await_ready()
-        self.send(b"!" + frames.pack(request, [*data]))
-        return self.receive(time.monotonic() + START_SECONDS + backstop(request["seconds"]))
+        return self._exchange(request, data, START_SECONDS + backstop(request["seconds"]))
 
     def look(self, joined: Sequence[Any] = ()) -> dict[str, Any]:
         """Return the devices that the worker finds. If it finds none, ``problem`` has the reason. Raises WorkerDied.
@@ -216,19 +213,22 @@ class Worker:
             joined: if several processes share one mesh, the arguments of ``jax.distributed.initialize``: the
                 coordinator's address, the number of processes, and this process's index.
         """
-        self.await_ready()
-        self.send(b"!" + frames.pack({"look": True, "join": list(joined)}))
-        return self.receive(time.monotonic() + START_SECONDS)[0].get("found", {})
+        return self._exchange({"look": True, "join": list(joined)}, [], START_SECONDS)[0].get("found", {})
 
     def runs(self) -> bool:
         """Return whether a new worker runs the grader's own test program, on all devices."""
         self.kill()
+        header = {"ours": True, "seconds": self.limits.run_seconds}
         try:
-            self.await_ready()
-            self.send(b"!" + frames.pack({"ours": True, "seconds": self.limits.run_seconds}))
-            return self.receive(time.monotonic() + backstop(self.limits.run_seconds))[0].get("runs") is True
+            return self._exchange(header, [], backstop(self.limits.run_seconds))[0].get("runs") is True
         except WorkerDied:
             return False
+
+    def _exchange(self, header: dict[str, Any], blobs: Sequence[bytes], wall: float) -> tuple[dict, list[bytes]]:
+        """Send a request, and return the answer. ``wall``: limit in seconds of wall time. Raises WorkerDied."""
+        self.await_ready()
+        self.send(b"!" + frames.pack(header, [*blobs]))
+        return self.receive(time.monotonic() + wall)
 
     # pipes
 

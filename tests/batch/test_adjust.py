@@ -58,7 +58,7 @@ def test_bonus_penalty_and_points_by_hand_add_up_and_are_never_negative(parts, b
         if i < len(parts)
     ]
     times = {m: Handed(datetime(2026, 11, 1 + late, tzinfo=UTC), "s") for m, late in zip(MODULES, days, strict=True)}
-    whole = Adjustments(config, overrides, times={"alice": times})(graded, None)
+    whole = Adjustments(config, overrides, times={"alice": times}).settle(graded, None)
 
     required = whole.earned - whole.bonus
     assert 0 <= whole.bonus <= sum(e.points for e in whole.exercises if e.extension) + 1e-6
@@ -67,7 +67,7 @@ def test_bonus_penalty_and_points_by_hand_add_up_and_are_never_negative(parts, b
     assert percent is None or 0 <= percent <= 100.01
     # Bonus exercises do not change the required points.
     without = drawn([part for part in parts if not part[1]])
-    plain = Adjustments(config, times={"alice": times})(without, None)
+    plain = Adjustments(config, times={"alice": times}).settle(without, None)
     if not overrides:
         assert required == pytest.approx(plain.earned, abs=1e-5)
     assert as_graded(whole) == graded
@@ -81,7 +81,7 @@ def test_a_module_that_is_no_longer_handed_in_is_not_late_and_uses_no_free_day()
     def run(*handed_in: str, old: Report | None) -> Report:
         parts = [exercise([result()], exercise=f"e{m}", module=m, handed_in=m in handed_in) for m in MODULES]
         times = dict.fromkeys(handed_in, Handed(datetime(2026, 11, 2, tzinfo=UTC), STATED))
-        return Adjustments(config, times={"alice": times})(make_report(*parts), old)
+        return Adjustments(config, times={"alice": times}).settle(make_report(*parts), old)
 
     first = run("01_a", old=None)
     assert [(one.module, one.penalty) for one in first.hand_ins] == [("01_a", 0)]

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.batch.begun import graded_if_begun
-from grader.batch.grade import Grader
+from grader.batch.grade import Grader, graded_if_begun
+from grader.batch.handing_in import hand_ins
 from grader.batch.late import Handed
 from grader.batch.overrides import Adjustments
-from grader.batch.store import hand_ins
 from grader.cli.regrading import Rosters, StaffNotes
 from grader.course.loading import Course
 from grader.intake.facts import is_untouched
@@ -71,7 +70,7 @@ def test_a_file_in_which_a_student_wrote_nothing_counts_everywhere_as_not_handed
     assert [c.failed + c.blocked for c in summary.checks] == [1, 1, 1]
     late = datetime(2030, 1, 1, tzinfo=UTC)
     times = {r.student: {"01_gather": Handed(late, STATED)} for r in reports}
-    settled = [Adjustments(course.config, times=times)(report, None) for report in reports]
+    settled = [Adjustments(course.config, times=times).settle(report, None) for report in reports]
     assert [len(report.hand_ins) for report in settled] == [0, 0, 1, 0]
     write_grades_csv(WholeClass(reports), reports, tmp_path / "grades.csv")
     with open(tmp_path / "grades.csv", encoding="utf-8", newline="") as file:

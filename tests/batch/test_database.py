@@ -16,11 +16,10 @@ from pathlib import Path
 import pytest
 
 from grader.batch import database, written
-from grader.batch.database import FILE, Database
-from grader.batch.dropping import drop
+from grader.batch.database import FILE, CannotWrite, Database
 from grader.batch.opening import names_in, reading
 from grader.batch.overrides import Adjustments, Override
-from grader.batch.store import CannotWrite, Folder, on_file
+from grader.batch.store import Folder, drop, on_file
 from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.integrations.export import load, write_csv
@@ -335,7 +334,6 @@ def older(tmp_path: Path) -> Path:
     grade(tmp_path / "older", BEFORE)
     grade(tmp_path / "older")
     (tmp_path / "older" / FILE).unlink()
-    (tmp_path / "older" / "staged").mkdir()
     (tmp_path / "older" / "reports" / "zed.json").write_text("{")
     (tmp_path / "older" / "roster.csv").write_text("id,extension\nb,2d\n")
     return tmp_path / "older"
@@ -353,7 +351,6 @@ def test_a_folder_of_an_older_version_is_converted_once(older: Path, wanted: Pat
     with Folder(older) as folder:
         assert "is from an older version; 6 reports and " in folder.taken.text(older)
         assert folder.database.roster() == b"id,extension\nb,2d\n"
-        assert not (older / "staged").exists()
     grade(older)
     with Folder(older, adjust=Adjustments(overrides=BY_HAND)) as folder:
         assert folder.taken.text(older) == ""

@@ -91,7 +91,7 @@ def test_files_that_look_unchanged_have_a_time_that_counts_only_if_they_earn_poi
     for status, penalties in (("failed", []), ("passed", [2.0])):
         part = exercise([result("v", status, points=2)], module=MODULE, handed_in=status == "passed")
         graded = make_report(part, student="ada")
-        assert [h.penalty for h in Adjustments(config, times=times)(graded, None).hand_ins] == penalties
+        assert [h.penalty for h in Adjustments(config, times=times).settle(graded, None).hand_ins] == penalties
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_only_equal_files_keep_their_earlier_time(course: Course, tmp_path: Path
 
     in_time = HandIn(module=MODULE, submitted=DEADLINE.isoformat(), source=STATED)
     old = graded('"""As given.\n"""\n').model_copy(update={"hand_ins": [in_time]})
-    (found,) = Adjustments(config, times=times)(graded(text), old).hand_ins
+    (found,) = Adjustments(config, times=times).settle(graded(text), old).hand_ins
     assert found.penalty == (2.0 if late else 0.0)
 
 
@@ -143,7 +143,7 @@ def test_a_new_exercise_of_a_module_keeps_the_earlier_time(course: Course, file:
     in_time = HandIn(module=MODULE, submitted=DEADLINE.isoformat(), source=STATED)
     old = make_report(part(NAME, "as before"), student="ada").model_copy(update={"hand_ins": [in_time]})
     new = make_report(part(NAME, "as before"), part("x2_new", file), student="ada")
-    (found,) = Adjustments(config, times=times)(new, old).hand_ins
+    (found,) = Adjustments(config, times=times).settle(new, old).hand_ins
     assert (found.penalty > 0) == late
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 from pathlib import Path
 
 import pytest
 
 from grader.batch import written
-from grader.batch.database import FILE
 from grader.batch.store import Folder
 from grader.reports.people import Person
 from grader.reports.summary import summarise
@@ -67,16 +64,6 @@ def test_the_next_run_writes_the_pages_that_an_interrupted_run_did_not(
 
 def _interrupted(*_: object, **__: object) -> str:
     raise KeyboardInterrupt
-
-
-def test_a_database_of_the_first_schema_gets_names(tmp_path: Path) -> None:
-    run(tmp_path, None)
-    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as connection:
-        for table in ("person", "review"):
-            connection.execute(f"DROP TABLE {table}")
-        connection.execute("PRAGMA user_version = 1")
-    run(tmp_path, {"bob": Person("Bob Hatter")})
-    assert "Bob Hatter" in pages(tmp_path, "bob")[0]
 
 
 def test_a_dropped_student_leaves_no_name(tmp_path: Path) -> None:

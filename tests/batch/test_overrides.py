@@ -131,11 +131,11 @@ def test_overrides_can_be_removed_and_applying_them_twice_changes_nothing(earned
     chosen = data.draw(st.sets(st.integers(0, len(earned) - 1)))
     listed = [override(f"{EXERCISE}/check{i}", data.draw(st.floats(0, 2))) for i in chosen]
     adjust = Adjustments(overrides=listed)
-    once = adjust(plain, None)
+    once = adjust.settle(plain, None)
     assert as_graded(once) == plain
-    assert adjust(as_graded(once), once) == once
+    assert adjust.settle(as_graded(once), once) == once
     assert 0 <= once.earned <= once.points
-    assert Adjustments()(plain, None) is plain
+    assert Adjustments().settle(plain, None) is plain
 
 
 def written(folder: Path, text: str) -> Path:

@@ -58,7 +58,7 @@ class Says:
 def poisoned(asked: Any, count: int = 3, dtype: str = "float32") -> Poisoned:
     result = sharded(np.full((8, 4), 2.0), ("x",), dtype=dtype)
     talks = [collective("permute", "x", number=n) for n in range(count)]
-    return Poisoned(Observation([[result]], talks, 0), asked, 60, Store(Keys(None)))
+    return Poisoned(Observation([[result]], talks, 0), asked.moved, 60, Store(Keys(None)))
 
 
 @pytest.mark.parametrize(
@@ -174,4 +174,5 @@ def test_a_worker_tries_changes_on_demand_and_only_once(
             assert told == asked
             told.clear()
     finally:
-        workers.close()
+        for worker in workers.processes:
+            worker.kill()

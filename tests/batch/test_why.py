@@ -9,10 +9,11 @@ import pytest
 
 from grader.batch.grade import Grader
 from grader.batch.overrides import Override, in_full, overridden
-from grader.batch.why import fields_that_differ, find_check, set_by_hand, why
+from grader.batch.why import code_of, fields_that_differ, find_check, set_by_hand, why
 from grader.common.result import Report, RubricItem
 from grader.course.config import CourseError
 from grader.course.loading import Course
+from grader.intake.submission import Chunk, Source
 from grader.reports.appeal import render_appeal
 from tests.batch.test_grade import NAME, RIGHT, TIER, ZEROS, submitted
 from tests.made_up import made_up
@@ -161,3 +162,25 @@ def test_appeals_and_overrides_take_the_same_names(course: Course, typed: str) -
         with pytest.raises(CourseError) as refused:
             find_check(course, typed)
         assert problems == [f"{report.student} {typed}: {refused.value}; the line does nothing"]
+
+
+def found(*texts: str, name: str = "f") -> list[tuple[str, int, str]]:
+    chunks = tuple(Chunk(f"cell {i}", text) for i, text in enumerate(texts, 1))
+    return [(code.name, code.line, code.text) for code in code_of(Source("x", chunks), name)]
+
+
+def test_the_evidence_is_the_last_definition_with_its_decorators() -> None:
+    first, last = "def f(): return 1\n", "x = 1\n@jit\ndef f():\n    return 2\ny = 3\n"
+    assert found(first, last) == [("cell 2", 2, "@jit\ndef f():\n    return 2")]
+    assert found("a = 1\nf = g\n") == [("cell 1", 2, "f = g")]
+    assert found("f: int = 2\n") == [("cell 1", 1, "f: int = 2")]
+    assert found("def g():\n    def f(): ...\n") == []
+
+
+@pytest.mark.parametrize("text", ["def f(:", "\0", "(" * 100_000, "%matplotlib\ndef f(): ...", "f" * 10 + "\ud800"])
+def test_the_evidence_skips_code_that_cannot_be_parsed(text: str) -> None:
+    assert found(text) == []
+
+
+def test_lines_are_counted_as_python_does() -> None:
+    assert found('a = "\x0c\u2028"\r\ndef f():\r\n    return 1\r\n') == [("cell 1", 2, "def f():\n    return 1")]

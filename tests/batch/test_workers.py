@@ -15,8 +15,7 @@ import pytest
 from grader.batch import findings as replies
 from grader.batch.findings import OTHER_KIND, Reply, RunReply
 from grader.batch.in_process import InProcess
-from grader.batch.running import Runs, collect
-from grader.batch.tracing import Cost, trace
+from grader.batch.running import Cost, Runs, collect, trace
 from grader.batch.workers import Pool, Workers
 from grader.common.observation import Fault, Observation, Outcome
 from grader.course.loading import Course, load_course

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.batch import store
+from grader.batch import handing_in
 from grader.cli.handed_in import handed_in
 from grader.intake.parsers import Parsers
 from tests.handed_in import write
@@ -17,7 +17,7 @@ def test_a_submission_that_is_read_again_belongs_to_the_same_student(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The grader keeps few submissions in memory, so it reads each submission again before it grades the submission."""
-    monkeypatch.setattr(store, "MOST_HELD", 0)
+    monkeypatch.setattr(handing_in, "MOST_HELD", 0)
     course = made_up(tmp_path / "course")
     write(tmp_path / "class" / "ada" / "bob_x1_gather.py", b"x = 1\n")
     write(tmp_path / "class" / "bob" / "x1_gather.py", b"x = 2\n")

@@ -21,9 +21,9 @@ from grader.expect import (
     expect_outcomes,
     expect_traffic,
 )
+from grader.judging.answers import with_hint
 from grader.judging.judge import judge_checks
 from grader.judging.misconceptions import Shown, fitting
-from grader.judging.named import with_hint
 from grader.judging.plan import Ask, plan
 from grader.judging.seen import Answered, Finding
 from tests.seen import collective, finding, sharded

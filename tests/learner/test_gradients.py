@@ -13,7 +13,7 @@ from grader.exercise.declarations import Call
 from grader.judging.plan import Ask
 from grader.learner.answering import answer
 from grader.learner.loading import load
-from grader.learner.tolerance import tolerant_jax
+from grader.learner.surroundings import tolerant_jax
 from grader.runner.execution import execute
 
 HEAD = "import jax\nimport jax.numpy as jnp\nfrom jax.sharding import PartitionSpec as P\n"

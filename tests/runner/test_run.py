@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from grader.common.layout import owner_slices
 from grader.exercise import Array, normal
-from grader.runner import compiling, execution, facts, lru
+from grader.runner import compiling, execution, facts
 from grader.wire import limits
 from grader.wire.frames import dtype_of, pack_array
 from grader.wire.text import crash_reason
@@ -341,7 +341,7 @@ def test_results_of_recently_used_programs_are_cached() -> None:
         made.append(name)
         return {"name": name}, [bytes(6000)]
 
-    remembered = lru.LRUCache(25_000, execution.size_of)  # room for two replies, including overhead
+    remembered = compiling.LRUCache(25_000, execution.size_of)  # room for two replies, including overhead
     for name in ["a", "b", "a", "c", "a", "b"]:
         assert remembered.get(name, lambda n=name: reply(n))[0] == {"name": name}
     assert made == ["a", "b", "c", "b"]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from grader.runner import execution
-from grader.runner.execution import Steps
 from grader.wire.frames import unpack_array
 from tests.runner.test_program import code_of
 
@@ -81,7 +80,3 @@ def test_all_results_together_stay_below_the_limit(monkeypatch: pytest.MonkeyPat
     assert "outputs" in execution.execute(ask(2, [[0, 0], [0, 1]]), program(), [[a, a]])[0]
     header, _ = execution.execute(ask(3, [[0, 0], [0, 1]]), program(), [[a, a]])
     assert header["fault"]["message"].startswith("the results of all devices and runs together")
-
-
-def test_arguments_after_a_step_are_results_or_fresh() -> None:
-    assert Steps(3, {0: 1, 2: 0}).arguments_after(["r0", "r1"], iter(["f0", "f1"]), 4) == ["r1", "f0", "r0", "f1"]

@@ -13,11 +13,22 @@ import pytest
 
 from bench.system_calls import read as counted
 from grader.batch.grade import Grader
-from grader.batch.tracing import Cost, trace
+from grader.batch.running import Cost, trace
 from grader.course.finding import find_course
 from grader.intake.submission import Chunk, Source
-from grader.sandbox.calls import CALLS, ENOSYS, EPERM, NEWER, Null, OneOf, Own, SystemCall, Without
-from grader.sandbox.filters import ARCHITECTURES, filter_program
+from grader.sandbox.calls import (
+    ARCHITECTURES,
+    CALLS,
+    ENOSYS,
+    EPERM,
+    NEWER,
+    Null,
+    OneOf,
+    Own,
+    SystemCall,
+    Without,
+    filter_program,
+)
 from grader.sandbox.worker import Worker
 from grader.wire.frames import decode
 from tests.commands import ROOT

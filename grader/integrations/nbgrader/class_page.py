@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from grader.batch.changes import ChangedRules
 from grader.batch.overrides import as_graded, with_sums
-from grader.batch.rules import ChangedRules
 from grader.common.files import write_atomic
 from grader.common.result import HandIn, Report
 from grader.course.loading import Course

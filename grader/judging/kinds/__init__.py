@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from grader.exercise import Choice, Code, Formula, Order, Quantity, Several, Spec, Table, Written
-from grader.judging.kinds.choices import ChoiceKind
+from grader.judging.kinds.choices import ChoiceKind, OrderKind, SeveralKind
 from grader.judging.kinds.formulas import FormulaKind
 from grader.judging.kinds.kind import AnswerKind
-from grader.judging.kinds.lists import OrderKind, SeveralKind
 from grader.judging.kinds.quantities import QuantityKind
 from grader.judging.kinds.specs import SpecKind
 from grader.judging.kinds.tables import TableKind

@@ -29,7 +29,7 @@ from grader.intake.submission import Chunk, Source, Submission
 from grader.judging.plan import Ask
 from grader.runner import compiling, execution
 from grader.runner.admission import walk
-from grader.runner.lru import LRUCache
+from grader.runner.compiling import LRUCache
 from grader.wings.devices.backends import BACKENDS, Backend
 from grader.wings.devices.devices import gathered
 
