@@ -9,7 +9,7 @@ from grader.common.budget import BudgetUse
 from grader.common.intervals import NOTHING, Interval
 from grader.common.observation import Collective, Seen, over, total
 from grader.expect.costs import as_different_texts, show_bytes
-from grader.expect.failure import Failure
+from grader.expect.failure import Failure, prefix
 from grader.expect.mattering import collectives_that_matter
 
 Counts = Mapping[str | tuple[str, ...], int]
@@ -256,8 +256,7 @@ def _real_axes(names: tuple[str, ...], seen: Seen) -> tuple[str, ...]:
 def _line(c: Collective) -> str:
     if c.by_compiler:
         return "added by the compiler, because shardings do not match: "
-    cell = f"{c.file}, " if c.file and c.file.startswith("cell") else ""
-    return f"{cell}line {c.line}: " if c.line else ""
+    return prefix(c.file, c.line)
 
 
 def _times(count: Interval | int) -> str:
