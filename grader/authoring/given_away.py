@@ -9,10 +9,9 @@ from typing import Any
 from grader.authoring.shown_keys import Key, keys_of
 from grader.authoring.together import each_tried
 from grader.batch.grade import Grader
-from grader.course.answers import answers
 from grader.course.config import CourseError
 from grader.course.loading import Course
-from grader.course.reference import reference_source
+from grader.course.reference import answers, reference_source
 from grader.course.statements import Statement, statements
 from grader.exercise import Alternative, Exercise, Task
 from grader.judging.judge import judge_checks

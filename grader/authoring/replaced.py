@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from grader.authoring.first_cases import first_cases, separating, without_trials
 from grader.authoring.together import AT_ONCE, tried
 from grader.batch.grade import Grader
-from grader.course.answers import answers
 from grader.course.loading import Course
-from grader.course.reference import reference_source
+from grader.course.reference import answers, reference_source
 from grader.course.statements import names_reached, statements
 from grader.exercise import Alternative, Exercise, Misconception
 from grader.intake.submission import Chunk, Source, Submission

@@ -17,9 +17,8 @@ from grader.authoring.first_cases import first_cases
 from grader.authoring.together import each_tried
 from grader.batch.grade import Grader
 from grader.common.observation import Outcome
-from grader.course.answers import answers
 from grader.course.loading import Course
-from grader.course.reference import reference_source
+from grader.course.reference import answers, reference_source
 from grader.exercise import Cases, Check, Exercise, Task
 from grader.expect import show_outcome
 from grader.judging.judge import judge_checks

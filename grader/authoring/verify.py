@@ -53,10 +53,9 @@ from grader.batch.grade import Grader
 from grader.batch.workers import pool_of
 from grader.common.cache import Cache
 from grader.common.result import ExerciseReport, Result
-from grader.course.answers import answer_by, answers
 from grader.course.config import CourseError
 from grader.course.loading import Course
-from grader.course.reference import reference_source
+from grader.course.reference import answer_by, answers, reference_source
 from grader.course.stubs import stub_source
 from grader.exercise import AuthorError, Exercise, Misconception, Question, Task
 from grader.judging import answers as judging

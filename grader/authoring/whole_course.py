@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from grader.authoring.leaks import leaks
-from grader.course.build import stale
+from grader.course.build import stale, usable_products
 from grader.course.config import GRADING, CourseError
 from grader.course.loading import Course
-from grader.course.release import usable_products
 from grader.course.sources import source_problems
 from grader.exercise import Exercise
 

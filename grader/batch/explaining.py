@@ -23,8 +23,8 @@ from grader.common.pipelines import pipelines
 from grader.common.routes import routes
 from grader.common.text import nearest
 from grader.course.config import CourseError
-from grader.course.in_place import reference_in_place
 from grader.course.loading import Course
+from grader.course.reference import reference_in_place
 from grader.declared import fits
 from grader.exercise import AuthorError, Call, Exercise
 from grader.exercise.declarations import judged_calls

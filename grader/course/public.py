@@ -5,11 +5,21 @@ from __future__ import annotations
 import ast
 import json
 
-from grader.course.complete import expect_bound_once, expect_complete
 from grader.course.config import CourseError
-from grader.course.copying import alone, called, copied, quotable, reworded, specification, uncommented, undecorated
-from grader.course.pages import whole
+from grader.course.copying import (
+    alone,
+    called,
+    copied,
+    expect_bound_once,
+    expect_complete,
+    quotable,
+    reworded,
+    specification,
+    uncommented,
+    undecorated,
+)
 from grader.course.statements import Statement, names_reached, statements, word_of
+from grader.course.stubs import whole
 from grader.exercise import Cases, Exercise
 from grader.judging.answers import figures_of, names_a_chip
 from grader.judging.seen import encode_outcome, reference_outcome

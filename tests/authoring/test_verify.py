@@ -15,10 +15,9 @@ from grader.authoring.learners_texts import learners_texts
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
 from grader.common.result import Result
-from grader.course.build import build
+from grader.course.build import build, products, usable_products
 from grader.course.loading import Course, load_course
 from grader.course.reference import reference_source
-from grader.course.release import products, usable_products
 from grader.exercise import Call
 from tests.made_up import in_two_files, made_up
 

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.course.build import build
+from grader.course.build import build, products
 from grader.course.config import CourseError
 from grader.course.finding import find_course
 from grader.course.loading import Course, load_course
-from grader.course.release import products
 from tests.made_up import COURSE, GOOD, in_two_files, made_up, written
 
 ROOT = Path(__file__).resolve().parents[2]
