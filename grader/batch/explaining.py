@@ -34,8 +34,8 @@ from grader.intake.submission import Chunk, Source
 from grader.judging.plan import PUBLIC_SEED, Ask, inputs_of, rng
 from grader.judging.seen import Answered
 from grader.reports.explained import Explained, Placed
+from grader.reports.explained_text import other_profile, profiles_text
 from grader.reports.loglog import show_seconds
-from grader.reports.profiles import other_profile, profiles_text
 from grader.wire.frames import dtype_of, wide
 from grader.wire.trees import leaves
 

@@ -56,6 +56,14 @@ class Summary(BaseModel, frozen=True, extra="forbid"):
         """The checks and questions that at least one student failed, sorted from most to fewest failures."""
         return sorted((c for c in self.checks if c.failed), key=lambda c: (-c.failed, c.rate or 0))
 
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Student -> the kinds of review that the student's case needs. The key "" is for several students."""
+        found: dict[str, dict[str, None]] = {}
+        for item in self.attention:
+            found.setdefault(item.student, {})[item.kind] = None
+        return {student: ", ".join(of) for student, of in found.items()}
+
 
 class Counts:
     """Collect the numbers for a class's summary, one report at a time, in the order of the students."""
