@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from grader.authoring.margins import EXACT, ROOM, SHOWN, Measured, differing, measured
-from grader.authoring.replaced import amounts, replaced_texts
+from grader.authoring.tries import amounts, replaced_texts
 from grader.batch.grade import Grader
 from grader.common.budget import LEAST_RATIO, Budget
 from grader.course.finding import find_course
