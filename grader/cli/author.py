@@ -258,12 +258,12 @@ def new(
     """Start a new exercise, or a course of your own (new course FOLDER). The new files pass verify before any edit."""
     if name == "course":
         if folder is None:
-            raise scaffold.ScaffoldError("name a folder for the course: shardlings new course FOLDER")
+            raise CourseError("name a folder for the course: shardlings new course FOLDER")
         scaffold.new_course(folder)
         say(f"wrote a course to {folder}; next: {going_to(folder)}shardlings build && shardlings verify")
         return
     if folder is not None:
-        raise scaffold.ScaffoldError(
+        raise CourseError(
             f"a new exercise goes into its course, so name no folder; for a new course: shardlings new course {folder}"
         )
     found = course_at(course)
