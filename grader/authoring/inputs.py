@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -175,7 +175,9 @@ def _alike_in_all(runs: Runs) -> str:
 def _alike_floats(runs: Runs) -> str:
     for array, ask, drawn in runs:
         held = list(zip(*(parts(values, array, ask.mesh) for values in drawn), strict=True))
-        if len(held) > 1 and not any(map(_only_one(held), held)):
+        # For each device: the number of devices that hold its values.
+        holders = [sum(all(map(np.array_equal, one, other)) for other in held) for one in held]
+        if len(held) > 1 and 1 not in holders:
             where = f"of the mesh {dict(ask.mesh)}"
             return (
                 f"gives each device {where} values that another device also has, "
@@ -184,11 +186,6 @@ def _alike_floats(runs: Runs) -> str:
     if all(_alike(drawn) for _, _, drawn in runs):
         return "does not depend on rng, so learners know its hidden values: draw with the given rng"
     return ""
-
-
-def _only_one(held: list[tuple[np.ndarray, ...]]) -> Callable[[tuple[np.ndarray, ...]], bool]:
-    """Return a function that tells whether exactly one device holds the given values."""
-    return lambda one: sum(all(map(np.array_equal, one, other)) for other in held) == 1
 
 
 def _drawn_each_step(call: Call) -> Iterator[tuple[str, Array]]:

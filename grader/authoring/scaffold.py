@@ -136,9 +136,7 @@ def new_course(folder: Path) -> None:
     """
     require_empty(folder)
     if outer := courses_above(folder.resolve().parent):
-        raise CourseError(
-            f"{folder} is inside another course, {outer[0].parent}; name a folder outside of that course"
-        )
+        raise CourseError(f"{folder} is inside another course, {outer[0].parent}; name a folder outside of that course")
     write_folder(folder, _course_files(folder.resolve().name))
 
 

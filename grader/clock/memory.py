@@ -16,7 +16,7 @@ round to round.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from grader.clock.kernels import ELEMENTWISE, GIVEN, TAKES_PART, Fused, Unit, takes
@@ -85,7 +85,9 @@ def worst(
             result = b.size if b.is_result else 0
             events += [(start, 1, b.by, b.size, result), (b.end, 0, b.by, -b.size, -result)]
     for i, need in inside.items():
-        more = max(0, need.peak - _carried(fused, fused.units[i]))
+        # The memory of the body already includes the results of the loop or conditional.
+        results = sum(fused.program.values[v].bytes for v in fused.units[i].root.results)
+        more = max(0, need.peak - results)
         events += [(when[i][0], 1, i, more, 0), (when[i][1], 0, i, -more, 0)]
     held = results = 0
     most = LiveMemory(base, base, 0, 0, time=0)
@@ -111,11 +113,6 @@ def title(unit: Unit) -> str:
     return f"{name}, line {unit.root.line}" if unit.root.line else name
 
 
-def _carried(fused: Fused, unit: Unit) -> int:
-    """Return the bytes of a loop's or conditional's results. The memory of its body already includes these bytes."""
-    return sum(fused.program.values[v].bytes for v in unit.root.results)
-
-
 def _buffers(fused: Fused, when: Sequence[tuple[int, int]], length: int, *, outermost: bool) -> list[_Buffer]:
     values = fused.program.values
     stay = set(fused.body.arguments) if outermost else set()  # arguments of the program, which stay in memory
@@ -130,15 +127,11 @@ def _buffers(fused: Fused, when: Sequence[tuple[int, int]], length: int, *, oute
                 old = len(found)
                 found.append(_Buffer(values[v].bytes, when[i][0], when[i][0], False, i))
             of[v] = old
-        _live(when[i], (found[of[v]] for v in (*unit.reads, *unit.makes) if v in of))
+        for buffer in (found[of[v]] for v in (*unit.reads, *unit.makes) if v in of):
+            buffer.start, buffer.end = min(buffer.start, when[i][0]), max(buffer.end, when[i][1])
     for v in fused.results & of.keys():
         found[of[v]].end, found[of[v]].is_result = length, True
     return found + [_Buffer(values[v].bytes, 0, max(1, length), True, -1) for v in fused.results & stay]
-
-
-def _live(when: tuple[int, int], buffers: Iterable[_Buffer]) -> None:
-    for buffer in buffers:
-        buffer.start, buffer.end = min(buffer.start, when[0]), max(buffer.end, when[1])
 
 
 def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
@@ -149,7 +142,7 @@ def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
         return dict(zip(op.results, operands, strict=True))
     if op.name == "while":
         last = {v: o for v, o in zip(op.results, operands, strict=True) if operands.count(o) == 1}
-        inside = takes_inside(op)
+        inside = set(takes(replace(op, operands=())))  # the outer values that the loop's condition and body use
         free = {o for o in last.values() if fused.may_write(o, unit.at) and o not in inside}
         read = dict(zip(op.results, (fused.of(v) for v in op.operands), strict=True))
         return {v: o for v, o in read.items() if v in _only_read(op) or (o in free and v in last)}
@@ -181,11 +174,6 @@ def _only_read(op: Operation) -> set[int]:
     """Return the results of a loop that the loop's body passes on unchanged from round to round."""
     body = op.bodies[1]
     return {v for v, came, goes in zip(op.results, body.arguments, body.results, strict=True) if came == goes}
-
-
-def takes_inside(op: Operation) -> set[int]:
-    """Return the values from outside a loop that the loop's condition and body use."""
-    return set(takes(replace(op, operands=())))
 
 
 def as_stored(fused: Fused) -> Operations:

@@ -124,16 +124,12 @@ def _without_hidden(exercise: Exercise, part: Statement) -> Statement:
             call
             for c in exercise.checks.values()
             for call in c.calls
-            if isinstance(call, Cases) and _is_called(exercise, call, part.name)
+            if isinstance(call, Cases) and any(space.get(part.name) is call for space in exercise.spaces)
         )
         outcomes = [reference_outcome(cases.task, args) for args in cases.public]
         public = [[encode(args), encode_outcome(o)] for args, o in zip(cases.public, outcomes, strict=True)]
         keywords.append(f"public={json.dumps(public)!r}")
     return reworded(part, f"{part.name} = {called(part, call, keywords)}\n")
-
-
-def _is_called(exercise: Exercise, cases: Cases, name: str) -> bool:
-    return any(space.get(name) is cases for space in exercise.spaces)
 
 
 def _after_public_only(part: Statement, public: set[str]) -> Statement:

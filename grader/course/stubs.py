@@ -76,15 +76,12 @@ def stub_source(course: Course, exercise: Exercise) -> str:
     body += [_question_stub(q, shared_params(course, q)) for q in exercise.questions.values()]
     code = "\n\n".join(b.strip("\n") + "\n" for b in body)
     doc = f'"""{quotable(exercise.statement)}\n\n{_commands(course, exercise)}\n"""\n'
-    more = f"\n\n{commented(further(exercise))}" if exercise.further else ""
+    # The grader does not take comments for a learner's code.
+    comments = "".join(f"# {line}".rstrip() + "\n" for line in further(exercise).splitlines())
+    more = f"\n\n{comments}" if exercise.further else ""
     text = f"{doc}\n{stub_imports(parts, exercise, code)}\n\n\n{code}{more}"
     expect_complete(exercise, text, kept="learners need this name in their file, so mark its definition as given")
     return text
-
-
-def commented(text: str) -> str:
-    """Return a text as comment lines, which the grader does not take for a learner's code."""
-    return "".join(f"# {line}".rstrip() + "\n" for line in text.splitlines())
 
 
 def _commands(course: Course, exercise: Exercise) -> str:

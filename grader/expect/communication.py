@@ -106,7 +106,8 @@ def _no_more(seen: Seen, want: Mapping[Key, int], found: Mapping[Key, Interval])
     for c in seen.collectives:
         if not found[_key(c)].most <= want.get(_key(c), 0):
             raise Failure(
-                f"{_line(c)}{_say(found, c)}{_part(seen)}; {_say_budget(want)}",
+                f"{_line(c)}{_say(found, c)}{_part(seen)}; "
+                + (f"the budget is {_say_table(want)}" if want else "no communication is needed"),
                 expected=_table(want),
                 actual=_table(found),
                 where=_line(c).rstrip(": "),
@@ -122,19 +123,12 @@ def _expect_mattering(seen: Seen, want: Mapping[Key, int]) -> None:
         idle = next(c for c in seen.collectives if _key(c) == key and c not in matters)
         raise Failure(
             f"{_line(idle)}{idle.kind} over {idle.over} is not counted{_part(seen)}: no result of the task depends on "
-            f"its values; {_are(count, 'required')}, and {_matter(done)}",
+            f"its values; {count} such {'collective is' if count == 1 else 'collectives are'} required, and the "
+            f"results depend on {done if done.most else 'none'} of these collectives",
             expected=_table(want),
             actual=_table({key: done}),
             where=_line(idle).rstrip(": "),
         )
-
-
-def _are(count: int, what: str) -> str:
-    return f"{count} such {'collective is' if count == 1 else 'collectives are'} {what}"
-
-
-def _matter(done: Interval) -> str:
-    return f"the results depend on {done if done.most else 'none'} of these collectives"
 
 
 def expect_no_collectives(seen: Seen) -> None:
@@ -271,10 +265,6 @@ def _say(found: Mapping[Key, Interval], c: Collective) -> str:
 def _say_table(table: Mapping[Key, Interval] | Mapping[Key, int], once: str = "") -> str:
     phrases = [f"{kind} over {over(axes, partial)}{_times(n) or once}" for (kind, axes, partial), n in table.items()]
     return ", ".join(phrases) or "none"
-
-
-def _say_budget(want: Mapping[Key, int]) -> str:
-    return f"the budget is {_say_table(want)}" if want else "no communication is needed"
 
 
 def _table(counts: Mapping[Key, Interval] | Mapping[Key, int]) -> dict[str, int | str]:

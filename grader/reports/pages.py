@@ -20,6 +20,7 @@ from grader.common.files import file_name
 from grader.common.result import ExerciseReport, Report, Result
 from grader.reports.answers import answer_histogram, score_histogram
 from grader.reports.attention import SEVERAL
+from grader.reports.bars import draw_bars
 from grader.reports.explained import Explained, Placed
 from grader.reports.explained_text import collective_text
 from grader.reports.grids import Arrows, HeldSvg, draw_arrows, draw_held
@@ -253,9 +254,8 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.globals.update(word=status_word, reason=reason_text, where=place_text, data_pairs=data_pairs)
-    environment.globals.update(
-        by_hand=by_hand_text, pictures=pictures, drawing=partial(drawn, None, draw_svg), describe=describe
-    )
+    environment.globals.update(by_hand=by_hand_text, pictures=pictures, describe=describe)
+    environment.globals.update(drawing=partial(drawn, None, draw_svg), bars_of=partial(drawn, None, draw_bars))
     environment.globals.update(charts_of=_charts_of, plots_of=_plots_of, rings_of=_rings_of)
     environment.globals.update(points_of=points_of, percent=percentage, counted=counted, pending_text=pending_text)
     environment.globals.update(score_of=score_of, percent_of=percent_of, worth_of=worth_of)

@@ -164,23 +164,16 @@ def course_problems(course: Course, proofs: list[Proof], listed: list[Equivalent
             yield f"{module.id}: {killed} of {total} mutants are killed, which is under {LEAST_KILLED:.0%}"
 
 
-def declared(exercise: Exercise) -> dict[str, float]:
-    """Return the size of an exercise: points, and the number of declarations of each kind."""
-    return {
-        "points": exercise.points,
-        "checks": len(exercise.checks),
-        "questions": len(exercise.questions),
-        "misconceptions": len(exercise.misconceptions),
-        "alternatives": len(exercise.alternatives),
-    }
-
-
 def as_json(course: Course, proofs: list[Proof], others: list[str]) -> dict[str, Any]:
     """Return JSON data for ``--json``: each exercise's size, number of mutants by outcome, survivors, and problems."""
     rows = [
         {
             "exercise": proof.exercise,
-            **declared(course.exercise(proof.exercise)),
+            "points": (exercise := course.exercise(proof.exercise)).points,
+            "checks": len(exercise.checks),
+            "questions": len(exercise.questions),
+            "misconceptions": len(exercise.misconceptions),
+            "alternatives": len(exercise.alternatives),
             "mutants": len(proof.verdicts),
             **{fate: proof.count(fate) for fate in get_args(Fate)},
             "not_run": proof.not_run,
