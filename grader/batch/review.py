@@ -16,7 +16,7 @@ from grader.batch.database import Database
 from grader.common.text import SET_ASIDE, looks
 from grader.intake.students import stem_of
 from grader.intake.submission import Case
-from grader.reports.attention import name_of
+from grader.reports.summary import name_of
 from grader.reports.tables import ASIDE
 
 

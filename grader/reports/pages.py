@@ -19,7 +19,6 @@ from grader.common.drawing import drawn, each_drawn
 from grader.common.files import file_name
 from grader.common.result import ExerciseReport, Report, Result
 from grader.reports.answers import answer_histogram, score_histogram
-from grader.reports.attention import SEVERAL
 from grader.reports.bars import draw_bars
 from grader.reports.explained import Explained, Placed
 from grader.reports.explained_text import collective_text
@@ -31,7 +30,7 @@ from grader.reports.points import counted, pending_text, percentage, show_percen
 from grader.reports.programs import rings_of, rooflines_of, step_limit, timelines_of
 from grader.reports.roofline import Roofline, RooflineSvg, draw_roofline
 from grader.reports.rounds import RoundsSvg, draw_rounds, rounds_in
-from grader.reports.summary import Summary
+from grader.reports.summary import SEVERAL, Summary
 from grader.reports.timeline_svg import Chart, draw_chart
 from grader.reports.untrusted import clean, clean_code
 from grader.reports.whole_class import WholeClass

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from grader.authoring.mutants.making import Mutant
-from grader.authoring.mutants.nodes import called, last_name
+from grader.authoring.mutants.operators import called, last_name
 from grader.authoring.seeds import SEEDS, is_luck, results_by_seed, results_of_task
 from grader.authoring.tries import tried
 from grader.batch.grade import Grader
