@@ -163,12 +163,6 @@ def drawn_rounds(explained: Explained) -> list[RoundsSvg]:
     return each_drawn(draw_rounds, rounds_in(explained))
 
 
-def render_steps(steps: Mapping[str, str]) -> str:
-    """Join named HTML fragments into one. On a page with the script ``player``, readers see one fragment at a time."""
-    shown = [(name, Markup(html)) for name, html in steps.items()]
-    return render("steps.html.j2", steps=shown, look=inline)
-
-
 @cache
 def player() -> str:
     """Return the script that animates pictures, for pages that allow scripts."""
@@ -198,17 +192,13 @@ def _rings_of(result: Result) -> list[RoundsSvg]:
     return each_drawn(draw_rounds, rings_of(result))
 
 
-def timelines_svg(timelines: Mapping[str, Timeline], width: float = 760.0) -> str:
-    """Return the picture of the timelines as an SVG file with a white background."""
-    return render("timeline.svg.j2", chart=draw_chart(timelines, width), standalone=True)
-
-
 def loglog_svg(points: Sequence[MeasuredPoint], heading: str) -> str:
     """Return the plot of predicted and measured times as an SVG file with a white background."""
     return render("loglog.svg.j2", plot=draw_plot(points, heading))
 
 
 def render(template: str, **data: Any) -> str:
+    """Return the page or fragment that a template makes."""
     return "".join(render_pieces(template, **data))
 
 
