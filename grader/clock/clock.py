@@ -40,7 +40,6 @@ class LaidBody:
 
     Attributes:
         numbers: each unit's number in the whole program.
-        links: the links that each unit uses.
         blocks: the bodies of loops and conditionals, keyed by the position of the loop's or conditional's unit.
     """
 
@@ -48,7 +47,6 @@ class LaidBody:
     pieces: list[Piece]
     laid: Laid
     numbers: list[int]
-    links: list[tuple[str, ...]]
     blocks: dict[int, LaidBlock]
     memory: LiveMemory
 
@@ -102,20 +100,19 @@ class Laying:
 
     def body(self, body: Body, *, outermost: bool = False) -> LaidBody:
         fused = Fused(self.program, body, owns_arguments=not outermost)
-        pieces, links, numbers, blocks = [], [], [], {}
+        pieces, numbers, blocks = [], [], {}
         for i, unit in enumerate(fused.units):
             numbers.append(self.count)
             self.count += 1
             if unit.kind == "block":
                 blocks[i] = self.block(unit.root)
-            time, held, used = self.held(fused, unit, blocks.get(i))
+            time, held = self.held(fused, unit, blocks.get(i))
             pieces.append(Piece(time, held, frozenset(unit.after), unit.kind == "collective"))
-            links.append(used)
         laid = lay(pieces, COMPUTE)
         when = [(s, s + p.duration) for s, p in zip(laid.start, pieces, strict=True)]
         inside = {i: b.body.memory for i, b in blocks.items()}
         memory = worst(fused, when, inside, laid.length, outermost=outermost)
-        return LaidBody(fused, pieces, laid, numbers, links, blocks, memory)
+        return LaidBody(fused, pieces, laid, numbers, blocks, memory)
 
     def block(self, op: Operation) -> LaidBlock:
         if op.name != "while":
@@ -124,20 +121,20 @@ class Laying:
             raise _untimed("a loop's number of rounds cannot be read from the program, so the loop cannot be timed", op)
         return LaidBlock(self.body(op.bodies[1]), op.rounds, True)
 
-    def held(self, fused: Fused, unit: Unit, block: LaidBlock | None) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
-        """Return a unit's duration in picoseconds, the resources that it holds, and the links that it uses."""
+    def held(self, fused: Fused, unit: Unit, block: LaidBlock | None) -> tuple[int, tuple[str, ...]]:
+        """Return a unit's duration in picoseconds, and the resources that it holds."""
         op = unit.root
         if block is not None:
-            return block.rounds * block.body.length, self.everything, ()
+            return block.rounds * block.body.length, self.everything
         if unit.kind == "barrier":
-            return 0, (), ()
+            return 0, ()
         self.check(fused, unit)
         if op.communication is not None:
             time, links = self.communication(op)
             beside = op.communication.kind in self.beside
-            return time, (links if beside else (COMPUTE, *links)), links
+            return time, (links if beside else (COMPUTE, *links))
         time = self.kernel(unit)
-        return time, (COMPUTE,) if time else (), ()
+        return time, (COMPUTE,) if time else ()
 
     def communication(self, op: Operation) -> tuple[int, tuple[str, ...]]:
         about = op.communication

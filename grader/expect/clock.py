@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -206,16 +207,13 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
         useful: FLOPs of all matmuls if one device computes the whole program.
         at_most: 0 to 1; for GPipe with P stages and M microbatches, (P - 1)/(M + P - 1).
     """
-    devices = 1
-    for size in seen.mesh.values():
-        devices *= size
-    each = seen.dot_flops.most
+    devices = math.prod(seen.mesh.values())
     if not seen.dot_flops.known:
         raise Failure(
             "the FLOPs of this program cannot be read: a loop has an unknown number of rounds, "
             "or a matmul is outside shard_map"
         )
-    spent = each * devices
+    spent = seen.dot_flops.most * devices
     if spent < useful * (1 - 1e-9):
         raise Failure(
             f"{devices} devices spend {spent:.4g} FLOPs on matmuls, but {useful:.4g} are needed; "
