@@ -32,10 +32,9 @@ import limit  # noqa: E402
 from spending import by_role, whole  # noqa: E402
 
 from grader.batch.grade import Grader  # noqa: E402
-from grader.course.answers import answers  # noqa: E402
 from grader.course.finding import find_course  # noqa: E402
 from grader.course.loading import Course  # noqa: E402
-from grader.course.reference import reference_source  # noqa: E402
+from grader.course.reference import answers, reference_source  # noqa: E402
 from grader.intake.reading import read  # noqa: E402
 from grader.intake.submission import Submission  # noqa: E402
 from grader.sandbox.tiers import best_tier  # noqa: E402

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.rewriting import styles
-from grader.authoring.together import tried
+from grader.authoring.tries import tried
 from grader.batch.grade import Grader
 from grader.course.finding import find_course
 from grader.course.loading import Course

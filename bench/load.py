@@ -32,10 +32,9 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import classroom  # noqa: E402
 
-from grader.course.answers import answers  # noqa: E402
 from grader.course.finding import find_course  # noqa: E402
 from grader.course.loading import Course  # noqa: E402
-from grader.course.reference import reference_source  # noqa: E402
+from grader.course.reference import answers, reference_source  # noqa: E402
 from grader.exercise import Task  # noqa: E402
 
 # Run the command, then write the CPU seconds of all its processes and the peak memory of its main process in MiB.

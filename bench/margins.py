@@ -20,13 +20,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from grader.authoring.margins import EXACT, ROOM, SHOWN, Measured, differing, measured
-from grader.authoring.replaced import amounts, replaced_texts
+from grader.authoring.tries import amounts, replaced_texts
 from grader.batch.grade import Grader
 from grader.common.budget import LEAST_RATIO, Budget
-from grader.course.answers import answers
 from grader.course.finding import find_course
 from grader.course.loading import Course
-from grader.course.reference import reference_source
+from grader.course.reference import answers, reference_source
 from grader.exercise import Task
 from grader.intake.submission import Chunk, Source, Submission
 from grader.sandbox.tiers import best_tier

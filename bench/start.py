@@ -31,9 +31,8 @@ sys.path[:1] = [str(ROOT), str(ROOT / "bench")]
 from spending import CLEAN, Took, of_processes, whole  # noqa: E402
 
 from grader.common.files import write_atomic  # noqa: E402
-from grader.course.answers import answers  # noqa: E402
 from grader.course.finding import find_course  # noqa: E402
-from grader.course.reference import reference_source  # noqa: E402
+from grader.course.reference import answers, reference_source  # noqa: E402
 
 MODULE, EXERCISE = "03_matmuls", "c3_contracting"
 RESULT = b"checked at "

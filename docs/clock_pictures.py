@@ -23,7 +23,8 @@ from grader.course.loading import Course, load_course
 from grader.course.reference import reference_source
 from grader.exercise import Exercise, normal
 from grader.intake.submission import Chunk, Source
-from grader.reports.pages import timelines_svg
+from grader.reports.pages import render
+from grader.reports.timeline_svg import draw_chart
 from grader.reports.timeline_text import draw_timelines
 from grader.reports.timelines import kinds, letter, show_us, word
 
@@ -152,7 +153,11 @@ def made() -> dict[Path, str]:
     with Grader(course, "none") as grader:
         matmuls = collective_matmuls(course, grader)
         ending = {f"{heading}: {show_us(one.step)}": one for heading, one in matmuls.items()}
-        texts = {ROOT / "docs" / "collective-matmul.svg": timelines_svg(ending)}
+        texts = {
+            ROOT / "docs" / "collective-matmul.svg": render(
+                "timeline.svg.j2", chart=draw_chart(ending), standalone=True
+            )
+        }
         page = ROOT / "docs" / "clock-pictures.md"
         texts[page] = TABLE.sub(lambda _: table(matmuls), page.read_text(encoding="utf-8"))
         for name, picture in STATEMENTS.items():

@@ -14,6 +14,7 @@ from typing import Any
 
 import clock_pictures
 from jax.sharding import PartitionSpec as P
+from markupsafe import Markup
 
 from grader.batch import explaining
 from grader.batch.grade import Grader
@@ -24,11 +25,12 @@ from grader.exercise import Exercise, normal
 from grader.intake.submission import Chunk, Source
 from grader.reports.explained import Explained, Placed
 from grader.reports.pages import (
+    inline,
+    render,
     render_arrows,
     render_held,
     render_roofline,
     render_rounds,
-    render_steps,
     render_timelines,
 )
 
@@ -281,7 +283,8 @@ def made() -> dict[Path, str]:
         maker = Maker(course, grader)
         for name, page in PAGES.items():
             steps = page.make(maker)
-            html = render_steps(steps) if len(steps) > 1 else next(iter(steps.values()))
+            named = [(name, Markup(step)) for name, step in steps.items()]
+            html = named[0][1] if len(named) == 1 else render("steps.html.j2", steps=named, look=inline)
             picture = "\n".join(line for line in html.splitlines() if line.strip())
             shown = PICTURE.format(heading=page.heading, text=page.text, picture=picture)
             texts[DOCS / "_site" / "modules" / f"{name}.html"] = shown

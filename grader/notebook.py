@@ -17,7 +17,6 @@ from grader.course.finding import course_around
 from grader.intake.submission import Source, Submission
 from grader.reports.explained import Explained
 from grader.reports.explained_text import print_explained
-from grader.reports.grid import draw_grid
 from grader.reports.pages import (
     player,
     render_arrows,
@@ -28,7 +27,7 @@ from grader.reports.pages import (
     render_rounds,
     render_timelines,
 )
-from grader.reports.pictures import Picture
+from grader.reports.pictures import Picture, draw_grid
 from grader.reports.terminal import print_report
 
 

@@ -13,12 +13,11 @@ from typing import Any
 
 import yaml
 
-from grader.course.answers import answer_by
 from grader.course.build import build
 from grader.course.config import GRADING
 from grader.course.finding import find_course
 from grader.course.loading import Course
-from grader.course.reference import reference_source
+from grader.course.reference import answer_by, reference_source
 from grader.exercise import Exercise, Misconception, Quantity, Question, Task
 from grader.integrations.nbgrader.folder import cell_name
 from grader.judging.answers import params_for

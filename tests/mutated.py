@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 
 from grader.authoring.mutants.making import Mutant, mutants_of, variations
-from grader.authoring.mutants.nodes import TaskContext
+from grader.authoring.mutants.operators import TaskContext
 from grader.course.loading import Course, load_course
 
 PLAIN = TaskContext(plain=True)

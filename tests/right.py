@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import zip_longest
 from pathlib import Path
 
-from grader.course.answers import answers
 from grader.course.loading import Course
-from grader.course.reference import reference_source
+from grader.course.reference import answers, reference_source
 
 
 def right_sources(course: Course, name: str) -> list[str]:

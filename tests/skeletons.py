@@ -31,7 +31,7 @@ from typing import Any
 from grader.batch.grade import Grader
 from grader.common.result import ExerciseReport
 from grader.exercise import Call, Check, Exercise, Task
-from grader.exercise.timings import mesh_beside
+from grader.exercise.calls import mesh_beside
 from grader.judging.plan import Ask
 from grader.wire.trees import leaves
 from tests.disguises import disguises

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from grader.authoring.modes import judged_modes, undecided_modes
+from grader.authoring.declarations import judged_modes, undecided_modes
 from grader.authoring.mutants.making import mutants_of
 from grader.batch.grade import Grader
 from grader.batch.in_process import InProcess

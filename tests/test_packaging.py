@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from grader.authoring.leaks import leaks
-from grader.course.answers import answers
+from grader.course.build import products
 from grader.course.finding import find_course
-from grader.course.reference import reference_source
-from grader.course.release import products
+from grader.course.reference import answers, reference_source
 from tests.commands import ROOT
 from tests.installing import needed_packages
 

@@ -42,7 +42,7 @@ def _lines_of_run(known: Sequence[Explained]) -> list[str]:
     if not known:
         return []
     lines = [_collectives_line(known)]
-    sent = [max((s.most for s in _all_traffic(p)), default=0) for p in known]
+    sent = [sum(s.most for s in p.traffic.values()) for p in known]
     numbers = {
         "expect_traffic": sent,
         "expect_flops": [max(p.dot_flops.most, p.other_flops.most) if p.dot_flops.most else 0 for p in known],
@@ -74,11 +74,6 @@ def _is_overlapped(timeline: Timeline, kind: str, work: float) -> bool:
     except Failure:
         return False
     return True
-
-
-def _all_traffic(p: Explained) -> Iterator[Interval]:
-    """Yield the bytes that a device sends over all mesh axes together, as an interval."""
-    yield Interval(sum(s.least for s in p.traffic.values()), sum(s.most for s in p.traffic.values()))
 
 
 # -- collectives -------------------------------------------------------------------------------

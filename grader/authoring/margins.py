@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from grader.authoring.seeds import with_those_before
 from grader.common.budget import Budget, BudgetUse
 from grader.common.layout import show_device, show_sizes
 from grader.common.observation import Seen
@@ -114,7 +115,8 @@ def measured(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[Mea
             continue
         failing = _failing(exercise, wrong, {check.name})
         judged, named = _by_budget(check, failing, measuring=False), _by_budget(check, failing)
-        earlier = _by_budget(check, _failing(exercise, wrong, {check.name, *_before(exercise, check)}))
+        before = {one.name for one in with_those_before(exercise, [check])}
+        earlier = _by_budget(check, _failing(exercise, wrong, before))
         for key, places in below.items():
             budgets = {sizes: next(iter(uses.values())).budget for sizes, uses in places.items()}
             first = next(filter(None, budgets.values()), 0.0)
@@ -126,13 +128,6 @@ def measured(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[Mea
 def separates(use: BudgetUse) -> bool:
     """Return True for a budget that is declared with ``between``."""
     return isinstance(use.budget, Budget) and not use.budget.known
-
-
-def _before(exercise: Exercise, check: Check) -> Iterator[str]:
-    """Yield the names of the checks that must pass before ``check`` is judged."""
-    for name in check.after:
-        yield name
-        yield from _before(exercise, exercise.checks[name])
 
 
 def _failing(exercise: Exercise, wrong: Amounts, checks: set[str]) -> Amounts:
@@ -284,7 +279,7 @@ def uses_of(check: Check, answered: Sequence[Answered], measuring: bool) -> Iter
             continue
         before: Counter[tuple[str, ...]] = Counter()
         for ask, seen in _compared(group, measuring):
-            sizes = _sizes(ask)
+            sizes = sizes_of(ask)
             for use in seen.spent:
                 place = (sizes, ask.task, use.word, use.what)
                 yield sizes, BudgetKey(*place[1:], before[place]), use
@@ -312,7 +307,8 @@ def _compared(group: Together, measuring: bool) -> list[tuple[Ask, Seen]]:
     ]
 
 
-def _sizes(ask: Ask) -> str:
+def sizes_of(ask: Ask) -> str:
+    """Return a text such as ``on (x=4) with I=8``."""
     mesh = show_device(ask.mesh) if ask.mesh else ""
     sizes = show_sizes(ask.dims)
     return f"on {mesh} with {sizes}" if sizes else f"on {mesh}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import shutil
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -17,6 +16,7 @@ from grader.common.files import write_atomic
 from grader.common.text import nearest
 from grader.course.config import CourseError
 from grader.course.finding import courses_above
+from grader.course.folders import require_empty, write_folder
 from grader.course.loading import Course
 
 NEW_COURSE = Path(__file__).parent / "new_course"
@@ -126,45 +126,27 @@ exercise.scenario(
 '''
 
 
-class ScaffoldError(Exception):
-    """The exercise or course cannot be created. The message is one line with the reason."""
-
-
 # -- a course ----------------------------------------------------------------------------------
 
 
 def new_course(folder: Path) -> None:
     """Write a course with a new seed and an exercise of each kind into a new or empty folder.
 
-    All files are written to a temporary folder first. course.yaml moves to the new folder last, because a folder
-    without course.yaml is not a course.
+    Raises CourseError for other folders, and for a folder inside another course.
     """
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise ScaffoldError(f"{folder} exists and is not an empty folder; name a new folder")
+    require_empty(folder)
     if outer := courses_above(folder.resolve().parent):
-        raise ScaffoldError(
-            f"{folder} is inside another course, {outer[0].parent}; name a folder outside of that course"
-        )
-    files = _course_files(folder.resolve().name)
-    folder.mkdir(parents=True, exist_ok=True)
-    unfinished = folder / f".tmp-{secrets.token_hex(8)}"
-    try:
-        for path, text in files.items():
-            (unfinished / path).parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(unfinished / path, text)
-        for entry in sorted(unfinished.iterdir(), key=lambda path: path.name == "course.yaml"):
-            entry.rename(folder / entry.name)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        raise CourseError(f"{folder} is inside another course, {outer[0].parent}; name a folder outside of that course")
+    write_folder(folder, _course_files(folder.resolve().name))
 
 
-def _course_files(name: str) -> dict[Path, str]:
-    made: dict[Path, str] = {}
+def _course_files(name: str) -> dict[str, str]:
+    made: dict[str, str] = {}
     for path in sorted(NEW_COURSE.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
             place = path.relative_to(NEW_COURSE).with_name(RENAMED.get(path.name, path.name))
-            made[place] = path.read_text(encoding="utf-8")
-    config, readme = Path("course.yaml"), Path("README.md")
+            made[place.as_posix()] = path.read_text(encoding="utf-8")
+    config, readme = "course.yaml", "README.md"
     quoted, seed = json.dumps(name, ensure_ascii=False), json.dumps(secrets.token_hex(16))
     made[config] = made[config].replace("NAME", quoted).replace("SEED", seed)
     made[readme] = made[readme].replace("NAME", name)
@@ -178,7 +160,7 @@ def new(course: Course, name: str) -> Path:
     """Write ``solutions/MODULE/EXERCISE.py`` and list the exercise in course.yaml. Never overwrites an exercise."""
     match = re.fullmatch(r"(\d\d_[a-z0-9_]+)/([a-z][a-z0-9_]*)", name)
     if match is None:
-        raise ScaffoldError(f"{name!r} is not MODULE/EXERCISE in lower case, such as 03_matmuls/c6_batched")
+        raise CourseError(f"{name!r} is not MODULE/EXERCISE in lower case, such as 03_matmuls/c6_batched")
     if not course.solved:
         raise CourseError(
             f"new exercises are written to {course.root / 'solutions'}; make that folder if the course is yours"
@@ -190,7 +172,7 @@ def new(course: Course, name: str) -> Path:
         raise CourseError(f"no module {module!r}{nearest(module, modules)}")
     path = course.root / "solutions" / module / f"{exercise}.py"
     if path.exists() or exercise in course.module_of:
-        raise ScaffoldError(f"{exercise} already exists")
+        raise CourseError(f"{exercise} already exists")
     config = course.root / "course.yaml"
     listed = _listed(config.read_text(encoding="utf-8"), module, exercise)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from grader.authoring.first_cases import without_trials
+from grader.authoring.margins import sizes_of
 from grader.authoring.seeds import with_those_before
-from grader.common.layout import show_device, show_sizes
+from grader.authoring.tries import without_trials
 from grader.common.observation import Observation, Sharded
 from grader.exercise import Call, Check, Exercise
 from grader.judging.judge import judge_check
@@ -38,8 +38,7 @@ def timed_problems(exercise: Exercise, reference: Sequence[Answered]) -> Iterato
     reference, reported = without_trials(reference), set[str]()
     for timed in (a.ask for a in reference if isinstance(a.ask.of, Call) and a.ask.of.timing):
         judged = partner(timed, reference)
-        sizes = show_sizes(judged.ask.dims)
-        where = f"on {show_device(judged.ask.mesh)}" + (f" with {sizes}" if sizes else "")
+        where = sizes_of(judged.ask)
         for problem in (*_unjudged(exercise, judged, reference), *_independent(exercise, timed, judged, reference)):
             if problem not in reported:
                 reported.add(problem)

@@ -28,35 +28,31 @@ For the course:
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import as_completed
 from dataclasses import replace
 
-from grader.authoring import complete_texts, inputs, possible
-from grader.authoring.cases import case_problems
-from grader.authoring.declarations import declaration_problems
-from grader.authoring.given_away import given_away_problems, given_keys
-from grader.authoring.keys import key_problems
+from grader.authoring import inputs, keys, possible
+from grader.authoring.declarations import declaration_problems, rule_problems
 from grader.authoring.margins import margin_problems
-from grader.authoring.near_misses import near_miss_problems
-from grader.authoring.proved import Proved
 from grader.authoring.redrawn import HASH_SEEDS, Redrawn, differences
-from grader.authoring.released import released_problems
-from grader.authoring.replaced import Replaced, amounts, replaced_texts, submission_of
-from grader.authoring.rules import rule_problems
 from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
 from grader.authoring.timed_values import timed_problems
-from grader.authoring.trivial import trivial_problems
-from grader.authoring.whole_course import course_problems
+from grader.authoring.tries import Replaced, amounts, replaced_texts, submission_of
+from grader.authoring.trivial import given_away_problems, given_keys, trivial_problems
+from grader.authoring.whole_course import course_problems, released_problems
 from grader.batch.grade import Grader
+from grader.batch.remembering import surroundings
+from grader.batch.reporting import own_digest
 from grader.batch.workers import pool_of
 from grader.common.cache import Cache
 from grader.common.result import ExerciseReport, Result
-from grader.course.answers import answer_by, answers
 from grader.course.config import CourseError
 from grader.course.loading import Course
-from grader.course.reference import reference_source
+from grader.course.reference import answer_by, answers, reference_source
 from grader.course.stubs import stub_source
 from grader.exercise import AuthorError, Exercise, Misconception, Question, Task
 from grader.judging import answers as judging
@@ -65,6 +61,34 @@ from grader.judging.seen import Answered
 
 RIGHT = ("passed", "waiting")
 """Statuses of a right answer. The status "waiting" is for an answer in words, which a person grades."""
+
+
+class Proved:
+    """A cache of the exercises in which ``verify`` found no problem.
+
+    The cache key of an exercise contains everything that the result of ``verify`` depends on: the exercise's files,
+    ``course.yaml``, the number of seeds, the grader's code, the versions of Python and of packages, the machine and the
+    kind of sandbox.
+
+    Args:
+        cache: where to record an exercise without problems; None to record nothing.
+        seeds: the number of seeds with which ``verify`` tests an exercise.
+    """
+
+    def __init__(self, cache: Cache | None, grader: Grader, seeds: int) -> None:
+        self._cache, self._course = cache, grader.course
+        self._about = [own_digest(), grader.versions, grader.tier, surroundings(), seeds]
+
+    def __contains__(self, exercise: str) -> bool:
+        return self._cache is not None and self._cache.get(self._key(exercise)) is not None
+
+    def keep(self, exercise: str) -> None:
+        if self._cache is not None:
+            self._cache.put(self._key(exercise), b"nothing to mend")
+
+    def _key(self, exercise: str) -> bytes:
+        about = ["proved", exercise, self._course.digest([exercise]), *self._about]
+        return hashlib.sha256(json.dumps(about).encode()).digest()
 
 
 def verify(
@@ -139,15 +163,15 @@ def _proved(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> I
         found = list(question_problems(question, exercise.misconceptions.values()))
         of_questions += found
         if not found:  # the searches for problems below need a valid key
-            yield from key_problems(question)
+            yield from keys.key_problems(question)
             yield from possible.question_problems(question)
-    yield from complete_texts.text_problems(exercise)
+    yield from keys.text_problems(exercise)
     yield from given_keys(exercise)
     yield from of_questions
     try:
-        yield from near_miss_problems(exercise)
+        yield from possible.near_miss_problems(exercise)
         yield from inputs.alike_inputs(exercise)
-        of_cases = list(case_problems(exercise, course.config.seed))
+        of_cases = list(inputs.case_problems(exercise, course.config.seed))
         yield from of_cases
         if of_cases:  # no solution can pass a check whose cases are invalid
             return

@@ -21,10 +21,9 @@ from pathlib import Path
 from grader.batch.grade import Grader
 from grader.batch.reporting import own_digest, versions
 from grader.batch.workers import pool_of
-from grader.course.answers import answers
 from grader.course.config import CourseError
 from grader.course.loading import Course
-from grader.course.reference import reference_source
+from grader.course.reference import answers, reference_source
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging.answers import kind_name
 from grader.reports.points import counted

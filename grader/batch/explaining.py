@@ -23,8 +23,8 @@ from grader.common.pipelines import pipelines
 from grader.common.routes import routes
 from grader.common.text import nearest
 from grader.course.config import CourseError
-from grader.course.in_place import reference_in_place
 from grader.course.loading import Course
+from grader.course.reference import reference_in_place
 from grader.declared import fits
 from grader.exercise import AuthorError, Call, Exercise
 from grader.exercise.declarations import judged_calls
@@ -34,8 +34,8 @@ from grader.intake.submission import Chunk, Source
 from grader.judging.plan import PUBLIC_SEED, Ask, inputs_of, rng
 from grader.judging.seen import Answered
 from grader.reports.explained import Explained, Placed
+from grader.reports.explained_text import other_profile, profiles_text
 from grader.reports.loglog import show_seconds
-from grader.reports.profiles import other_profile, profiles_text
 from grader.wire.frames import dtype_of, wide
 from grader.wire.trees import leaves
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from grader.common.result import Report
 from grader.intake.submission import Case
-from grader.reports.attention import UNGRADED
+from grader.reports.summary import UNGRADED
 from grader.reports.wording import is_begun
 
 

@@ -29,8 +29,7 @@ from grader.batch.late import Extension, Handed, later_of, penalised
 from grader.common.result import ByHand, ExerciseReport, Report, Result, RubricItem
 from grader.common.text import SET_ASIDE, composed
 from grader.course.config import Config, CourseError, Strict, read_yaml
-from grader.course.loading import Course
-from grader.course.naming import check_named
+from grader.course.loading import Course, check_named
 from grader.reports.points import counted, tidy
 
 FILE = "overrides.yaml"

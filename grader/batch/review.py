@@ -23,7 +23,7 @@ from grader.course.loading import Course
 from grader.intake.students import stem_of
 from grader.intake.submission import Case
 from grader.judging.answers import OfAClass
-from grader.reports.attention import name_of
+from grader.reports.summary import name_of
 from grader.reports.tables import ASIDE
 
 

@@ -22,8 +22,7 @@ from grader.common.layout import show_sizes
 from grader.common.observation import Collective
 from grader.common.result import ExerciseReport, Report, Result
 from grader.course.config import CourseError
-from grader.course.loading import Course
-from grader.course.naming import check_named
+from grader.course.loading import Course, check_named
 from grader.exercise import Call, Check, Written
 from grader.expect import show_value
 from grader.intake.facts import definition

@@ -61,7 +61,6 @@ COMMANDS = {
 }
 # Users' mistakes, which are reported in one line. The errors are listed by name, so that nothing is imported here.
 MISTAKES = {
-    "grader.authoring.scaffold.ScaffoldError",
     "grader.course.config.CourseError",
     "grader.declared.AuthorError",
     "grader.intake.submission.SubmissionError",

@@ -10,9 +10,8 @@ import typer
 
 from grader.authoring import scaffold
 from grader.authoring import verify as verifier
+from grader.authoring.declarations import judged_modes, listed_rules, rule_problems
 from grader.authoring.keys import worked_keys
-from grader.authoring.modes import judged_modes
-from grader.authoring.rules import listed_rules, rule_problems
 from grader.batch.grade import Grader
 from grader.cli.console import FAILED, UNUSABLE, going_to, out, print_json, progress, say, tell, tell_unusable
 from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, Names, NoStore, course_at
@@ -170,8 +169,8 @@ def mutants(
 ) -> None:
     """Prove the checks: change each reference in many small ways, and require that a check fails for each change."""
     from grader.authoring.mutants import proving
-    from grader.authoring.mutants.equivalents import equivalents
     from grader.authoring.mutants.making import mutants_of
+    from grader.authoring.mutants.proving import equivalents
 
     found, chosen = to_prove(course, names)
     listed = equivalents(found)
@@ -259,12 +258,12 @@ def new(
     """Start a new exercise, or a course of your own (new course FOLDER). The new files pass verify before any edit."""
     if name == "course":
         if folder is None:
-            raise scaffold.ScaffoldError("name a folder for the course: shardlings new course FOLDER")
+            raise CourseError("name a folder for the course: shardlings new course FOLDER")
         scaffold.new_course(folder)
         say(f"wrote a course to {folder}; next: {going_to(folder)}shardlings build && shardlings verify")
         return
     if folder is not None:
-        raise scaffold.ScaffoldError(
+        raise CourseError(
             f"a new exercise goes into its course, so name no folder; for a new course: shardlings new course {folder}"
         )
     found = course_at(course)

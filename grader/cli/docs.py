@@ -10,7 +10,7 @@ import typer
 
 from grader.cli.console import say
 from grader.course.config import CourseError
-from grader.course.naming import only_one
+from grader.course.loading import only_one
 
 PACKAGE = Path(__file__).resolve().parents[1]
 ROOT_PAGES = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")

@@ -41,9 +41,8 @@ from grader.intake.facts import is_untouched
 from grader.intake.reading import read
 from grader.intake.submission import Source
 from grader.reports.explained import Explained, alike, as_data
-from grader.reports.explained_text import print_explained
-from grader.reports.profiles import apart_text
-from grader.reports.trace import trace_json
+from grader.reports.explained_text import apart_text, print_explained
+from grader.reports.timeline_text import trace_json
 from grader.sandbox.tiers import best_tier
 
 CHECK_LINES = """\

@@ -10,8 +10,8 @@ from grader.cli.console import BROKEN, going_to, out, print_json, progress, say,
 from grader.cli.options import need_jax
 from grader.common.text import a_few
 from grader.course.config import CourseError
-from grader.reports.attention import Attention
 from grader.reports.people import Person
+from grader.reports.summary import Attention
 from grader.reports.terminal import print_attention
 
 if TYPE_CHECKING:

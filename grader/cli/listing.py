@@ -16,7 +16,7 @@ from grader.cli.options import usual_place
 from grader.course.config import CourseError, Module
 from grader.course.finding import PACKAGED
 from grader.course.loading import Course
-from grader.course.pages import further, module_page
+from grader.course.stubs import further, module_page
 from grader.exercise import Exercise, Quantity
 from grader.judging.answers import kind_name, render_question
 from grader.reports.points import counted

@@ -6,17 +6,28 @@
 - Array updates, all-reduces and elementwise operations overwrite an operand of the result's size, if no later operation
   uses the operand. This is also true for elementwise operations fused into a matmul.
 - A loop's results share buffers with the loop's inputs. A loop does not copy an array that it only reads.
+
+Estimates of a chip's memory (``on_tpu``) also depend on how a TPU's compiler stores values. A default-precision matmul
+rounds its operands to bfloat16. So the compiler stores a float32 value in bfloat16 if only such matmuls read it,
+directly or after collectives that move it unchanged. A loop of only elementwise operations, such as the rounds of a
+random number generator, becomes one kernel. This kernel needs memory only for the values that the loop carries from
+round to round.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from grader.clock.kernels import ELEMENTWISE, Fused, Unit, takes
-from grader.clock.stored import as_stored, is_one_kernel
+from grader.clock.kernels import ELEMENTWISE, GIVEN, TAKES_PART, Fused, Unit, takes
 from grader.clock.timeline import LiveMemory
 from grader.wire.operations import Body, Operation, Operations
+
+MOVES = TAKES_PART | {"transpose", "reverse", "concatenate", "pad", "reshape", "broadcast_in_dim", "convert"}
+SENDS = {"all_gather", "permute", "all_to_all"}
+WRITES = SENDS | {"reduce_scatter"}
+"""Collectives that can write bfloat16. A reduce-scatter can round its result after the last addition. An all-reduce
+still sends the final sums to the other devices, as float32."""
 
 
 @dataclass
@@ -32,7 +43,7 @@ def live_memory(program: Operations, *, on_tpu: bool = False) -> LiveMemory:
     """Return the memory of a program that runs its units one after another, in program order.
 
     ``on_tpu``: True to count memory as a TPU's compiler allocates it. The compiler gives results memory from the
-    program's start, and may store values in shorter dtypes (see ``clock/stored.py``).
+    program's start, and may store values in shorter dtypes.
     """
     return replace(_in_order(program, program.main, outermost=True, on_tpu=on_tpu), time=-1)
 
@@ -74,7 +85,9 @@ def worst(
             result = b.size if b.is_result else 0
             events += [(start, 1, b.by, b.size, result), (b.end, 0, b.by, -b.size, -result)]
     for i, need in inside.items():
-        more = max(0, need.peak - _carried(fused, fused.units[i]))
+        # The memory of the body already includes the results of the loop or conditional.
+        results = sum(fused.program.values[v].bytes for v in fused.units[i].root.results)
+        more = max(0, need.peak - results)
         events += [(when[i][0], 1, i, more, 0), (when[i][1], 0, i, -more, 0)]
     held = results = 0
     most = LiveMemory(base, base, 0, 0, time=0)
@@ -100,11 +113,6 @@ def title(unit: Unit) -> str:
     return f"{name}, line {unit.root.line}" if unit.root.line else name
 
 
-def _carried(fused: Fused, unit: Unit) -> int:
-    """Return the bytes of a loop's or conditional's results. The memory of its body already includes these bytes."""
-    return sum(fused.program.values[v].bytes for v in unit.root.results)
-
-
 def _buffers(fused: Fused, when: Sequence[tuple[int, int]], length: int, *, outermost: bool) -> list[_Buffer]:
     values = fused.program.values
     stay = set(fused.body.arguments) if outermost else set()  # arguments of the program, which stay in memory
@@ -119,15 +127,11 @@ def _buffers(fused: Fused, when: Sequence[tuple[int, int]], length: int, *, oute
                 old = len(found)
                 found.append(_Buffer(values[v].bytes, when[i][0], when[i][0], False, i))
             of[v] = old
-        _live(when[i], (found[of[v]] for v in (*unit.reads, *unit.makes) if v in of))
+        for buffer in (found[of[v]] for v in (*unit.reads, *unit.makes) if v in of):
+            buffer.start, buffer.end = min(buffer.start, when[i][0]), max(buffer.end, when[i][1])
     for v in fused.results & of.keys():
         found[of[v]].end, found[of[v]].is_result = length, True
     return found + [_Buffer(values[v].bytes, 0, max(1, length), True, -1) for v in fused.results & stay]
-
-
-def _live(when: tuple[int, int], buffers: Iterable[_Buffer]) -> None:
-    for buffer in buffers:
-        buffer.start, buffer.end = min(buffer.start, when[0]), max(buffer.end, when[1])
 
 
 def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
@@ -138,7 +142,7 @@ def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
         return dict(zip(op.results, operands, strict=True))
     if op.name == "while":
         last = {v: o for v, o in zip(op.results, operands, strict=True) if operands.count(o) == 1}
-        inside = takes_inside(op)
+        inside = set(takes(replace(op, operands=())))  # the outer values that the loop's condition and body use
         free = {o for o in last.values() if fused.may_write(o, unit.at) and o not in inside}
         read = dict(zip(op.results, (fused.of(v) for v in op.operands), strict=True))
         return {v: o for v, o in read.items() if v in _only_read(op) or (o in free and v in last)}
@@ -172,6 +176,41 @@ def _only_read(op: Operation) -> set[int]:
     return {v for v, came, goes in zip(op.results, body.arguments, body.results, strict=True) if came == goes}
 
 
-def takes_inside(op: Operation) -> set[int]:
-    """Return the values from outside a loop that the loop's condition and body use."""
-    return set(takes(replace(op, operands=())))
+def as_stored(fused: Fused) -> Operations:
+    """Return the program in which the values of a body have the dtypes in which a TPU's compiler stores them."""
+    narrow: set[int] = set()
+    readers = _readers(fused)
+    for unit in reversed(fused.units):
+        if unit.kind in ("kernel", "matmul") or unit.collective in WRITES:
+            narrow |= {v for v in unit.makes if _is_narrow(fused, v, readers.get(v, ()), narrow)}
+    values = enumerate(fused.program.values)
+    stored = tuple(replace(one, dtype="bfloat16") if v in narrow else one for v, one in values)
+    return replace(fused.program, values=stored)
+
+
+def _readers(fused: Fused) -> dict[int, list[Unit]]:
+    found: dict[int, list[Unit]] = {}
+    for unit in fused.units:
+        for v in unit.reads:
+            found.setdefault(v, []).append(unit)
+    return found
+
+
+def _is_narrow(fused: Fused, value: int, readers: Sequence[Unit], narrow: set[int]) -> bool:
+    """Return True if only default-precision matmuls read a float32 value, directly or through collectives."""
+    if fused.program.values[value].dtype != "float32" or value in fused.results or not readers:
+        return False
+    return all(
+        _rounds(fused, one, value) or (one.collective in SENDS and narrow.issuperset(one.makes)) for one in readers
+    )
+
+
+def _rounds(fused: Fused, unit: Unit, value: int) -> bool:
+    """Return True if a unit reads a value only as an operand of a default-precision matmul, which rounds the value."""
+    rounded = unit.kind == "matmul" and unit.root.precision == 1
+    return rounded and all(op.name in MOVES for op in fused.using(unit, value, but=unit.root))
+
+
+def is_one_kernel(op: Operation) -> bool:
+    """Return True for a loop of only elementwise operations."""
+    return op.name == "while" and all(one.name in ELEMENTWISE | GIVEN | MOVES for one in op.bodies[1].operations)

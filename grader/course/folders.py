@@ -19,8 +19,8 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
     unfinished = near / f".tmp-{secrets.token_hex(8)}"
     try:
         write_files(unfinished, files)
-        if near == place:
-            for entry in sorted(unfinished.iterdir()):
+        if near == place:  # course.yaml is last, because a folder without course.yaml is not a course
+            for entry in sorted(unfinished.iterdir(), key=lambda path: path.name == "course.yaml"):
                 entry.rename(place / entry.name)
         else:
             unfinished.rename(place)

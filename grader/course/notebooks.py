@@ -11,9 +11,17 @@ from typing import Any
 from grader.common.schemas import without_uris
 from grader.course.copying import undecorated
 from grader.course.loading import Course
-from grader.course.pages import further, module_text
 from grader.course.statements import statements
-from grader.course.stubs import answer_line, own_text, question_text, shared_params, stub, stub_imports
+from grader.course.stubs import (
+    answer_line,
+    further,
+    module_text,
+    own_text,
+    question_text,
+    shared_params,
+    stub,
+    stub_imports,
+)
 from grader.exercise import Exercise
 
 SETUP = """\

@@ -5,11 +5,21 @@ from __future__ import annotations
 import ast
 import json
 
-from grader.course.complete import expect_bound_once, expect_complete
 from grader.course.config import CourseError
-from grader.course.copying import alone, called, copied, quotable, reworded, specification, uncommented, undecorated
-from grader.course.pages import whole
+from grader.course.copying import (
+    alone,
+    called,
+    copied,
+    expect_bound_once,
+    expect_complete,
+    quotable,
+    reworded,
+    specification,
+    uncommented,
+    undecorated,
+)
 from grader.course.statements import Statement, names_reached, statements, word_of
+from grader.course.stubs import whole
 from grader.exercise import Cases, Exercise
 from grader.judging.answers import figures_of, names_a_chip
 from grader.judging.seen import encode_outcome, reference_outcome
@@ -114,16 +124,12 @@ def _without_hidden(exercise: Exercise, part: Statement) -> Statement:
             call
             for c in exercise.checks.values()
             for call in c.calls
-            if isinstance(call, Cases) and _is_called(exercise, call, part.name)
+            if isinstance(call, Cases) and any(space.get(part.name) is call for space in exercise.spaces)
         )
         outcomes = [reference_outcome(cases.task, args) for args in cases.public]
         public = [[encode(args), encode_outcome(o)] for args, o in zip(cases.public, outcomes, strict=True)]
         keywords.append(f"public={json.dumps(public)!r}")
     return reworded(part, f"{part.name} = {called(part, call, keywords)}\n")
-
-
-def _is_called(exercise: Exercise, cases: Cases, name: str) -> bool:
-    return any(space.get(name) is cases for space in exercise.spaces)
 
 
 def _after_public_only(part: Statement, public: set[str]) -> Statement:

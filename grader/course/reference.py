@@ -1,14 +1,18 @@
-"""Make a submission from the solution. A misconception or an alternative may replace the solution of one task."""
+"""Make submissions from the solution. A misconception or an alternative may replace the solution of one task."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
+from typing import Any
 
 from grader.common.syntax import parse
-from grader.course.complete import expect_bound_once, expect_complete
-from grader.course.copying import undecorated
+from grader.course.config import CourseError
+from grader.course.copying import expect_bound_once, expect_complete, undecorated
+from grader.course.loading import Course
 from grader.course.statements import Statement, names_reached, needed_imports, statements
-from grader.exercise import Alternative, Exercise, Misconception, Task
+from grader.exercise import Alternative, Exercise, Misconception, Question, Task
+from grader.judging.answers import kind_of, wanted
 
 
 def reference_source(
@@ -73,3 +77,46 @@ def _helpers(exercise: Exercise, chosen: list[Statement], parts: list[Statement]
     needed = names_reached([p.node for p in chosen], {name: p.node for name, p in private.items()})
     expect_bound_once(exercise, parts, needed)
     return [p.text for p in private.values() if p.name in needed]
+
+
+def reference_in_place(exercise: Exercise) -> str:
+    """Return the solution's tasks and all statements that they need, at the line numbers of the author's file.
+
+    All other lines are blank.
+    """
+    parts = statements(exercise)
+    chosen = [p for p in parts if p.kind in ("given", "task")]
+    private = {p.name: p for p in parts if p.kind == "private" and p.name}
+    reached = names_reached([p.node for p in chosen], {name: p.node for name, p in private.items()})
+    placed = {_first_line(p, skip_decorators=True): undecorated(p) for p in chosen}
+    placed |= {_first_line(p): p.text for p in private.values() if p.name in reached}
+    code = "\n".join(placed.values())
+    placed |= {_first_line(p): p.text for p in parts if needed_imports([p], used_by=code)}
+    lines = [""] * exercise.source.count("\n")
+    for first, text in placed.items():
+        own = text.split("\n")
+        own = own[:-1] if own[-1] == "" else own
+        lines[first - 1 : first - 1 + len(own)] = own
+    return "\n".join(lines) + "\n"
+
+
+def _first_line(part: Statement, *, skip_decorators: bool = False) -> int:
+    decorators = [] if skip_decorators else getattr(part.node, "decorator_list", [])
+    return min([part.node.lineno, *(d.lineno for d in decorators)])
+
+
+def answers(course: Course, exercise: Exercise, student: str) -> dict[str, str]:
+    """Return the right answer to each question, by the question's name, as text that the student could write."""
+    return {q.name: answer_by(q, q, course.params(q, student)) for q in exercise.questions.values()}
+
+
+def answer_by(author: Question | Misconception, question: Question, params: Mapping[str, Any]) -> str:
+    """Return the answer for ``params`` that the author's function of a question or misconception gives.
+
+    Raises CourseError if the function raises an error.
+    """
+    try:
+        kind = kind_of(question, params)
+        return kind.written(wanted(question, author.fn, params, kind))
+    except Exception as error:  # the author's function may raise any error
+        raise CourseError(f"{author.name} has no answer: {type(error).__name__}: {error}") from None

@@ -1,4 +1,7 @@
-"""Make the learner's file: statement, given code, a place for each task and question, and the text 'Going further'."""
+"""Make the learner's file and the pages that learners read.
+
+The file has the statement, given code, a place for each task and question, and the text 'Going further'.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,63 @@ from typing import Any
 
 import jinja2
 
-from grader.course.complete import expect_complete
 from grader.course.config import CourseError
-from grader.course.copying import quotable, specification, undecorated
+from grader.course.copying import expect_complete, quotable, specification, undecorated
+from grader.course.exercises import FURTHER
 from grader.course.loading import Course
-from grader.course.pages import README, further, module_text
 from grader.course.statements import Statement, needed_imports, statements
 from grader.exercise import Choice, Code, Exercise, Question
 from grader.judging.answers import heading, render_question, render_text
 
+README = "README.md"
+TRACED = """\
+**Traced functions.** The grader traces your function into a program. Compute with `jnp` and `jax.lax`. A traced array
+has no values that Python can read, so `float(x)`, `if x[0] > 0` and `np.asarray(x)` raise an error. You may print
+arrays and look at their shardings."""
 USUAL = ["import jax", "import jax.numpy as jnp", "from jax.sharding import PartitionSpec as P"]
+
+
+def further(exercise: Exercise) -> str:
+    """Return the text 'Going further' with its heading, which learners read below their code; '' if there is none."""
+    return f"{FURTHER}\n\n{exercise.further}" if exercise.further else ""
+
+
+def whole(exercise: Exercise) -> str:
+    """Return the exercise's statement, followed by the text 'Going further'."""
+    return "\n\n".join(part for part in (exercise.statement, further(exercise)) if part)
+
+
+def module_page(course: Course, module: str) -> str:
+    """Return the module's title and the notes for all its exercises. Raises CourseError for an unusable README.md."""
+    title, text = _written(course, module) or f"# {course.module(module).title}", module_text(course, module)
+    return f"{title.splitlines()[0]}\n\n{text}".strip()
+
+
+def module_text(course: Course, module: str) -> str:
+    """Return the notes for all exercises of a module: the text of its README.md without the title, then ``TRACED``.
+
+    Only modules with tasks that the grader traces with JAX get the paragraph ``TRACED``. Raises CourseError if the
+    README.md cannot be read, or does not start with a title.
+    """
+    text = "\n".join(_written(course, module).splitlines()[1:]).strip()
+    exercises = map(course.exercise, course.usable(course.module(module).exercises)[0])
+    traced = any(task.kind != "function" for exercise in exercises for task in exercise.tasks.values())
+    if traced and TRACED not in text:  # in a learner's folder, README.md already has this paragraph
+        text = f"{text}\n\n{TRACED}".strip()
+    return text
+
+
+def _written(course: Course, module: str) -> str:
+    path = course.root / ("solutions" if course.solved else "") / module / README
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise CourseError(f"{path} cannot be read: {error}") from None
+    if not text.startswith("# "):
+        raise CourseError(f"{path}: it must start with '# Title'")
+    return text
 
 
 def stub_source(course: Course, exercise: Exercise) -> str:
@@ -26,15 +76,12 @@ def stub_source(course: Course, exercise: Exercise) -> str:
     body += [_question_stub(q, shared_params(course, q)) for q in exercise.questions.values()]
     code = "\n\n".join(b.strip("\n") + "\n" for b in body)
     doc = f'"""{quotable(exercise.statement)}\n\n{_commands(course, exercise)}\n"""\n'
-    more = f"\n\n{commented(further(exercise))}" if exercise.further else ""
+    # The grader does not take comments for a learner's code.
+    comments = "".join(f"# {line}".rstrip() + "\n" for line in further(exercise).splitlines())
+    more = f"\n\n{comments}" if exercise.further else ""
     text = f"{doc}\n{stub_imports(parts, exercise, code)}\n\n\n{code}{more}"
     expect_complete(exercise, text, kept="learners need this name in their file, so mark its definition as given")
     return text
-
-
-def commented(text: str) -> str:
-    """Return a text as comment lines, which the grader does not take for a learner's code."""
-    return "".join(f"# {line}".rstrip() + "\n" for line in text.splitlines())
 
 
 def _commands(course: Course, exercise: Exercise) -> str:

@@ -6,7 +6,7 @@ file. ``CONTRIBUTING.md`` explains an example. This package does not run or judg
 
 from grader.declared import AuthorError
 from grader.exercise import draws
-from grader.exercise.arguments import Array, array, axis, integers, normal
+from grader.exercise.arguments import Array, array, axis, integers, like, normal
 from grader.exercise.declarations import Alternative, Call, Cases, Check, Misconception, Task
 from grader.exercise.exercise import Exercise
 from grader.exercise.questions import (
@@ -23,7 +23,6 @@ from grader.exercise.questions import (
     Written,
     larger,
 )
-from grader.exercise.results import like
 
 __all__ = [
     "Alternative",

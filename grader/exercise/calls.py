@@ -1,8 +1,8 @@
-"""Declare a call, and check its arguments on every mesh."""
+"""Declare calls and timing calls, check their arguments on every mesh, and find the calls that one check judges."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from grader import declared
 from grader.common.sizes import Size
+from grader.common.substitution import Ambiguous, substitution
 from grader.common.text import near
 from grader.declared import AuthorError
-from grader.exercise.arguments import Array
-from grader.exercise.declarations import Call, Task
-from grader.exercise.results import names_of, results_tree
+from grader.exercise.arguments import Array, names_of, results_tree
+from grader.exercise.declarations import Call, Cases, Task
 from grader.wire.frames import dtype_of, is_inexact
 from grader.wire.trees import Misfit, fitted, flat, is_tree, leaves, rebuilt
 
@@ -180,3 +180,81 @@ def _related(task: Task, arguments: Mapping[str, Any], known: set[str]) -> None:
                     + declared.nearest(need, {*before, *known})
                 )
         before.append(argument)
+
+
+def timing_of(call: Any, *, on: Any, dims: Any, hidden_dims: Any, meshes: Any, axes: Any, profile: Any) -> Call:
+    """Return the timing call. Raises AuthorError for the first invalid argument."""
+    if not isinstance(call, Call) or call.timing is not None:
+        raise AuthorError(
+            f"exercise.timing times {declared.a(call)}, not a call: first write call = exercise.call(...)"
+        )
+    timed = at_sizes(call, call.meshes if meshes is None else meshes, dims, hidden_dims)
+    timed = replace(timed, steps=1, timing=declared.timing(on, axes, profile, timed.meshes), timed=call)
+    if timed.dims.keys() != call.dims.keys():
+        raise AuthorError(
+            f"exercise.timing has sizes of {', '.join(timed.dims)}, but its call has sizes of {', '.join(call.dims)}: "
+            "name the same dimensions in both"
+        )
+    for mesh in timed.meshes:
+        _fits(call, timed, mesh)
+    return timed
+
+
+def mesh_beside(values: Call, mesh: Mapping[str, int]) -> Mapping[str, int]:
+    """Return ``mesh`` if the small call ``values`` has this mesh, else the first mesh of ``values``."""
+    return next((m for m in values.meshes if dict(m) == dict(mesh)), values.meshes[0])
+
+
+def _fits(values: Call, timed: Call, mesh: Mapping[str, int]) -> None:
+    """Raise AuthorError if ``substitution`` cannot convert sizes of the small call ``values`` to sizes of ``timed``."""
+    small = mesh_beside(values, mesh)
+    if list(small) != list(mesh):
+        raise AuthorError(
+            f"the mesh of exercise.timing has the axes {_names(mesh)}, but the mesh of its call has {_names(small)}; "
+            "use the same axes in the same order"
+        )
+    for hidden in (False, True):
+        try:
+            substitution(values.sizes(small, hidden=hidden), timed.sizes(mesh, hidden=hidden), small, mesh)
+        except Ambiguous as problem:
+            raise AuthorError(f"exercise.timing: {'hidden_dims: ' if hidden else ''}{problem}") from None
+        except KeyError as name:
+            raise AuthorError(
+                f"exercise.timing: `dims` has no size of {name}; name the same dimensions as the call"
+            ) from None
+
+
+def _names(axes: Sequence[str] | Mapping[str, int]) -> str:
+    return " and ".join(axes)
+
+
+def related(call: Any, every_mesh: bool) -> tuple[Call | Cases, ...]:
+    """Return the calls in the first argument of ``exercise.check``.
+
+    Raises AuthorError if the argument is not a call, or if the calls cannot be judged together.
+    """
+    if isinstance(call, Cases):
+        if every_mesh:
+            raise AuthorError(
+                f"every_mesh is for calls on meshes; {call.task.name} is plain Python, so leave every_mesh out"
+            )
+        return (call,)
+    if not isinstance(call, Call | list | tuple) or not call:
+        raise AuthorError(
+            f"exercise.check is given {declared.a(call)}, not the result of exercise.call or exercise.cases"
+        )
+    calls = declared.kinds("a check", call, Call, "what exercise.call returned")
+    if len(set(map(id, calls))) < len(calls):
+        raise AuthorError(f"a check names the same call of {calls[0].task.name} twice: name each call once")
+    for other in calls[1:]:
+        same_modes = len(other.task.modes) == len(calls[0].task.modes)
+        if other.meshes != calls[0].meshes or not same_modes:
+            what = "meshes" if same_modes else "check_vma"
+            raise AuthorError(
+                f"a check of {calls[0].task.name} and {other.task.name} needs the same {what} for both calls"
+            )
+    if every_mesh and len(calls[0].meshes) < 2:
+        raise AuthorError(
+            f"every_mesh compares meshes, but {calls[0].task.name} is called on one mesh: name at least two meshes"
+        )
+    return calls

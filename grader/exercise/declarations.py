@@ -11,9 +11,8 @@ import numpy as np
 
 from grader.common.observation import Timing
 from grader.common.sizes import Size, sizes_on
-from grader.exercise.arguments import Array
+from grader.exercise.arguments import Array, CallResult, names_of
 from grader.exercise.questions import Question
-from grader.exercise.results import CallResult, names_of
 from grader.wire.frames import dtype_of, is_inexact
 from grader.wire.trees import flat, leaves
 

@@ -15,11 +15,9 @@ from grader import declared
 from grader.common.sizes import Size
 from grader.declared import AuthorError
 from grader.exercise.asks import Asks
-from grader.exercise.calls import declared_call
+from grader.exercise.calls import declared_call, related, timing_of
 from grader.exercise.declarations import Alternative, Call, Cases, Check, Misconception, Task
 from grader.exercise.questions import Question
-from grader.exercise.relations import related
-from grader.exercise.timings import timing_of
 from grader.wire.frames import decode
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -23,8 +23,7 @@ from grader.expect.costs import expect_flops, expect_memory, expect_other_flops,
 from grader.expect.failure import Failure
 from grader.expect.order import expect_beside, expect_not_waiting
 from grader.expect.outcomes import expect_outcomes, same_outcome, show_outcome, show_value
-from grader.expect.sharding import expect_shard_map, expect_spec
-from grader.expect.values import expect_close, expect_equal
+from grader.expect.values import expect_close, expect_equal, expect_shard_map, expect_spec
 
 __all__ = [
     "Failure",

@@ -2,59 +2,37 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from cachetools import LRUCache, cached
 
 from grader.clock import ASYNCHRONOUS, CollectiveTime, Timeline, Untimed, timeline
 from grader.common.budget import BudgetUse
 from grader.common.observation import Seen, Timing
 from grader.expect.costs import as_different_texts, limit_other_flops
-from grader.expect.failure import Failure
+from grader.expect.failure import Failure, place, prefix
 from grader.expect.mattering import flops_that_matter, idle_note
 from grader.expect.order import can_overlap
 from grader.wire.operations import KINDS, Operations
 
 
-@dataclass(frozen=True)
-class _TimelineKey:
-    program: int
-    on: str
-    axes: tuple[tuple[str, tuple[int, ...]], ...] | None
-    profile: str
+def _timeline_key(operations: Operations, on: str, axes: Mapping[str, Sequence[int]] | None, profile: str) -> tuple:
+    return id(operations), on, axes and tuple((axis, tuple(where)) for axis, where in axes.items()), profile
 
 
-class _Kept:
-    """A cache of timelines for all checks.
-
-    An entry keeps its program in memory, so no other program gets this program's ``id``, which is part of the key.
-    """
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.found: dict[_TimelineKey, tuple[Operations, Timeline | Untimed]] = {}
-        self.lock = threading.Lock()  # several threads judge submissions at the same time
-
-    def of(self, operations: Operations, on: str, axes: Mapping[str, Sequence[int]] | None, profile: str) -> Timeline:
-        """Return a program's timeline. Raises the errors of ``grader.clock.timeline``."""
-        places = None if axes is None else tuple((axis, tuple(where)) for axis, where in axes.items())
-        wanted = _TimelineKey(id(operations), on, places, profile)
-        with self.lock:
-            if wanted not in self.found:
-                try:
-                    made: Timeline | Untimed = timeline(operations, on, axes=axes, profile=profile)
-                except Untimed as error:
-                    made = error
-                self.found[wanted] = operations, made
-                while len(self.found) > self.most:
-                    del self.found[next(iter(self.found))]
-            result = self.found[wanted][1]
-        if isinstance(result, Untimed):
-            raise Untimed(result.message, result.file, result.line)
-        return result
-
-
-_kept = _Kept(16)
+# The cached value holds the program, so no other program gets this program's ``id``, which is part of the key.
+@cached(LRUCache(16), key=_timeline_key, lock=threading.Lock())  # several threads judge submissions at the same time
+def _timed(
+    operations: Operations, on: str, axes: Mapping[str, Sequence[int]] | None, profile: str
+) -> tuple[Operations, Timeline | Untimed]:
+    """Return a program, and its timeline or the reason why it has none. Raises the ValueErrors of ``timeline``."""
+    try:
+        return operations, timeline(operations, on, axes=axes, profile=profile)
+    except Untimed as error:
+        return operations, error
 
 
 def laid_out(
@@ -83,11 +61,14 @@ def laid_out(
     if operations is None:
         raise Failure("the program has too many operations for a timeline; use lax.fori_loop or lax.scan")
     profile = profile or (timing.profile if timing else "ideal")
-    try:
-        return _kept.of(operations, on or "", axes, profile)
-    except Untimed as error:
-        place = _place(error.file, error.line)
-        raise Failure(f"{place}{': ' if place else ''}{error.message}", where=place) from None
+    _, found = _timed(operations, on or "", axes, profile)
+    if isinstance(found, Untimed):
+        raise _untimed(found)
+    return found
+
+
+def _untimed(error: Untimed) -> Failure:
+    return Failure(f"{prefix(error.file, error.line)}{error.message}", where=place(error.file, error.line))
 
 
 def expect_overlap(seen: Seen, kind: str, *, work: float, at_least: float = 0.9, on: str | None = None) -> None:
@@ -148,7 +129,7 @@ def _longest_exposed(line: Timeline, kind: str, *, waits: bool) -> tuple[str, st
     """
     worst = max((c for c in line.collectives if c.kind == kind), key=lambda c: (c.exposed, -c.number))
     if worst.exposed:
-        return _exposed(worst, waits=waits), _place(worst.file, worst.line)
+        return _exposed(worst, waits=waits), place(worst.file, worst.line)
     return f"each {kind} fully overlaps with compute, but {_core(line)}", ""
 
 
@@ -185,8 +166,7 @@ def _timeline(seen: Seen, kind: str, on: str | None) -> tuple[Timeline, str]:
     try:
         chip = seen.chip()
     except Untimed as error:
-        place = _place(error.file, error.line)
-        raise Failure(f"{place}{': ' if place else ''}{error.message}", where=place) from None
+        raise _untimed(error) from None
     return replace(chip, step=line.busy + chip.idle, busy=line.busy), f" in the compiler's order ({chip.profile})"
 
 
@@ -212,7 +192,7 @@ def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> No
         f"the step takes {step} on {where}, the budget is {budget}: {_core(line)}{exposed}",
         expected=at_most,
         actual=line.step / 1e12,
-        where=_place(worst.file, worst.line) if worst and worst.exposed else "",
+        where=place(worst.file, worst.line) if worst and worst.exposed else "",
     )
 
 
@@ -227,16 +207,13 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
         useful: FLOPs of all matmuls if one device computes the whole program.
         at_most: 0 to 1; for GPipe with P stages and M microbatches, (P - 1)/(M + P - 1).
     """
-    devices = 1
-    for size in seen.mesh.values():
-        devices *= size
-    each = seen.dot_flops.most
+    devices = math.prod(seen.mesh.values())
     if not seen.dot_flops.known:
         raise Failure(
             "the FLOPs of this program cannot be read: a loop has an unknown number of rounds, "
             "or a matmul is outside shard_map"
         )
-    spent = each * devices
+    spent = seen.dot_flops.most * devices
     if spent < useful * (1 - 1e-9):
         raise Failure(
             f"{devices} devices spend {spent:.4g} FLOPs on matmuls, but {useful:.4g} are needed; "
@@ -277,22 +254,16 @@ def _exposed(c: CollectiveTime, *, waits: bool = True) -> str:
 
     ``waits``: True to name an operation that the collective waits for, and an operation that waits for the collective.
     """
-    place = _place(c.file, c.line)
     times = f", {c.runs} times" if c.runs > 1 else ""
     each = c.exposed // c.runs if c.runs else 0
     after = f"this {c.kind} waits for {c.after}" if c.after else f"this {c.kind} waits for nothing"
     before = f"{c.before} waits for this {c.kind}" if c.before else f"the end of the step waits for this {c.kind}"
     between = f": {after}, and {before}" if waits else ""
-    what = f"{place}{': ' if place else ''}{c.kind} over {' and '.join(c.axes)}"
+    what = f"{prefix(c.file, c.line)}{c.kind} over {' and '.join(c.axes)}"
     return (
         f"{what} takes {show_time(c.each)}{times}, and {show_time(each)} of this time are exposed, "
         f"without compute beside it{between}"
     )
-
-
-def _place(file: str | None, line: int | None) -> str:
-    cell = f"{file}, " if file and file.startswith("cell") else ""
-    return f"{cell}line {line}" if line else ""
 
 
 def show_time(picoseconds: float, digits: int = 5) -> str:

@@ -9,7 +9,7 @@ from grader.common.budget import BudgetUse
 from grader.common.intervals import NOTHING, Interval
 from grader.common.observation import Collective, Seen, over, total
 from grader.expect.costs import as_different_texts, show_bytes
-from grader.expect.failure import Failure
+from grader.expect.failure import Failure, prefix
 from grader.expect.mattering import collectives_that_matter
 
 Counts = Mapping[str | tuple[str, ...], int]
@@ -106,7 +106,8 @@ def _no_more(seen: Seen, want: Mapping[Key, int], found: Mapping[Key, Interval])
     for c in seen.collectives:
         if not found[_key(c)].most <= want.get(_key(c), 0):
             raise Failure(
-                f"{_line(c)}{_say(found, c)}{_part(seen)}; {_say_budget(want)}",
+                f"{_line(c)}{_say(found, c)}{_part(seen)}; "
+                + (f"the budget is {_say_table(want)}" if want else "no communication is needed"),
                 expected=_table(want),
                 actual=_table(found),
                 where=_line(c).rstrip(": "),
@@ -122,19 +123,12 @@ def _expect_mattering(seen: Seen, want: Mapping[Key, int]) -> None:
         idle = next(c for c in seen.collectives if _key(c) == key and c not in matters)
         raise Failure(
             f"{_line(idle)}{idle.kind} over {idle.over} is not counted{_part(seen)}: no result of the task depends on "
-            f"its values; {_are(count, 'required')}, and {_matter(done)}",
+            f"its values; {count} such {'collective is' if count == 1 else 'collectives are'} required, and the "
+            f"results depend on {done if done.most else 'none'} of these collectives",
             expected=_table(want),
             actual=_table({key: done}),
             where=_line(idle).rstrip(": "),
         )
-
-
-def _are(count: int, what: str) -> str:
-    return f"{count} such {'collective is' if count == 1 else 'collectives are'} {what}"
-
-
-def _matter(done: Interval) -> str:
-    return f"the results depend on {done if done.most else 'none'} of these collectives"
 
 
 def expect_no_collectives(seen: Seen) -> None:
@@ -256,8 +250,7 @@ def _real_axes(names: tuple[str, ...], seen: Seen) -> tuple[str, ...]:
 def _line(c: Collective) -> str:
     if c.by_compiler:
         return "added by the compiler, because shardings do not match: "
-    cell = f"{c.file}, " if c.file and c.file.startswith("cell") else ""
-    return f"{cell}line {c.line}: " if c.line else ""
+    return prefix(c.file, c.line)
 
 
 def _times(count: Interval | int) -> str:
@@ -272,10 +265,6 @@ def _say(found: Mapping[Key, Interval], c: Collective) -> str:
 def _say_table(table: Mapping[Key, Interval] | Mapping[Key, int], once: str = "") -> str:
     phrases = [f"{kind} over {over(axes, partial)}{_times(n) or once}" for (kind, axes, partial), n in table.items()]
     return ", ".join(phrases) or "none"
-
-
-def _say_budget(want: Mapping[Key, int]) -> str:
-    return f"the budget is {_say_table(want)}" if want else "no communication is needed"
 
 
 def _table(counts: Mapping[Key, Interval] | Mapping[Key, int]) -> dict[str, int | str]:

@@ -81,3 +81,14 @@ class Failure(Exception):
             self.reason = f"{name}: {self.reason}"
             self.args = (self.reason,)
         return self
+
+
+def place(file: str | None, line: int | None) -> str:
+    """Return a place in the learner's source, ``line 7`` or ``cell 3, line 7``; '' if the line is not known."""
+    cell = f"{file}, " if file and file.startswith("cell") else ""
+    return f"{cell}line {line}" if line else ""
+
+
+def prefix(file: str | None, line: int | None) -> str:
+    """Return the place as the start of a message, ``line 7: ``; '' if the line is not known."""
+    return f"{where}: " if (where := place(file, line)) else ""

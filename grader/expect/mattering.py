@@ -14,7 +14,7 @@ from grader.common import poison
 from grader.common.dependency import MATMUL
 from grader.common.intervals import Interval
 from grader.common.observation import Collective, Fault, Seen
-from grader.expect.failure import Failure
+from grader.expect.failure import Failure, prefix
 from grader.wire.operations import KINDS, MATMULS, Body, Operation, Operations
 
 
@@ -77,14 +77,8 @@ def idle_note(seen: Seen) -> str:
         return ""
     for number, op in enumerate(seen.operations.walk()):
         if op.name in MATMULS and number not in chosen:
-            return f"; {place_of(op)}{op.name} is not counted: no result of the task depends on its values"
+            return f"; {prefix(op.file, op.line)}{op.name} is not counted: no result of the task depends on its values"
     return ""
-
-
-def place_of(op: Operation) -> str:
-    """Return an operation's place, ``line 7: `` or ``cell 3, line 7: ``; '' if the line is not known."""
-    cell = f"{op.file}, " if op.file and op.file.startswith("cell") else ""
-    return f"{cell}line {op.line}: " if op.line else ""
 
 
 def matmul_flops(program: Operations, chosen: Collection[int] | None = None) -> Interval:

@@ -11,9 +11,9 @@ from typing import Literal, NoReturn
 
 from grader.common.dependency import MATMUL, Dependency
 from grader.common.observation import Seen
-from grader.expect.failure import Failure
+from grader.expect.failure import Failure, place, prefix
 from grader.expect.mattering import idle_ones
-from grader.wire.operations import KINDS, Operation, Operations
+from grader.wire.operations import KINDS, Operations
 
 MAX_PAIRS = 1_000_000
 
@@ -124,8 +124,9 @@ def _made_of(graph: Dependency, number: int) -> tuple[str, tuple[int, ...]]:
 
 
 def _fail(graph: Dependency, number: int, why: str) -> NoReturn:
-    line = _line(graph.places[number].op)
-    raise Failure(f"{line}{': ' if line else ''}{_name(graph, number, line=False)} {why}", where=line)
+    op = graph.places[number].op
+    text = f"{prefix(op.file, op.line)}{_name(graph, number, line=False)} {why}"
+    raise Failure(text, where=place(op.file, op.line))
 
 
 def _name(graph: Dependency, number: int, *, line: bool = True) -> str:
@@ -134,10 +135,5 @@ def _name(graph: Dependency, number: int, *, line: bool = True) -> str:
     arrays = [graph.program.values[v] for v in op.operands[:1]]
     about = op.communication
     kind, axes = (about.kind, f" over {' and '.join(about.axes)}") if about and about.axes else (op.name, "")
-    at = f" in {_line(op)}" if line and op.line else ""
+    at = f" in {place(op.file, op.line)}" if line and op.line else ""
     return f"{kind}{''.join(f' of {a.dtype}{list(a.shape)}' for a in arrays)}{axes}{at}"
-
-
-def _line(op: Operation) -> str:
-    cell = f"{op.file}, " if op.file and op.file.startswith("cell") else ""
-    return f"{cell}line {op.line}" if op.line else ""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import cmath
-from collections.abc import Sequence
 from typing import Any
 
 from grader.common.layout import show_spec
 from grader.common.observation import Outcome, Seen
-from grader.expect.failure import Failure
+from grader.expect.failure import Failure, place
 from grader.wire.frames import NOT_PLAIN, is_spec
 
 UNTOLD = "the function is wrong for arguments that are not shown here"
@@ -42,7 +41,7 @@ def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: b
         f"for {call} the function {show_outcome(got)}, but the solution {show_outcome(want)}{_why(got, want, ints)}"
     )
     if seen.public:
-        raise Failure(problem, expected=show_outcome(want), actual=show_outcome(got), where=_at_line(got))
+        raise Failure(problem, expected=show_outcome(want), actual=show_outcome(got), where=place(None, got.line))
     raise Failure(UNTOLD, staff=f"in {len(wrong)} of {len(cases)} cases the function is wrong: {problem}")
 
 
@@ -58,10 +57,6 @@ def _why(got: Outcome, want: Outcome, ints: bool) -> str:
     return f"; {number!r} is a float where an int is needed{': use //' if number == number // 1 else ''}"
 
 
-def _at_line(outcome: Outcome) -> str:
-    return f"line {outcome.line}" if outcome.line else ""
-
-
 def same_outcome(got: Outcome, want: Outcome, rtol: float = 0.0, ints: bool = False) -> bool:
     """Return True if the function returned the wanted value, or raised the wanted error or a subclass of this error."""
     if want.error or got.error:
@@ -72,7 +67,8 @@ def same_outcome(got: Outcome, want: Outcome, rtol: float = 0.0, ints: bool = Fa
 def _same(got: Any, want: Any, rtol: float, ints: bool) -> bool:
     match want:
         case list() | tuple():
-            return _are_sequences(got, want) and all(_same(g, w, rtol, ints) for g, w in zip(got, want, strict=True))
+            same_length = isinstance(got, list | tuple) and len(got) == len(want)
+            return same_length and all(_same(g, w, rtol, ints) for g, w in zip(got, want, strict=True))
         case dict():
             same_keys = isinstance(got, dict) and got.keys() == want.keys()
             return same_keys and all(_same(got[k], want[k], rtol, ints) for k in want)
@@ -83,10 +79,6 @@ def _same(got: Any, want: Any, rtol: float, ints: bool) -> bool:
     if is_spec(want):
         return is_spec(got) and _trimmed(got) == _trimmed(want) and got.unreduced == want.unreduced
     return _same_number(got, want, rtol, ints)
-
-
-def _are_sequences(got: Any, want: Sequence[Any]) -> bool:
-    return isinstance(got, list | tuple) and len(got) == len(want)
 
 
 def _same_number(got: Any, want: complex, rtol: float, ints: bool) -> bool:

@@ -1,20 +1,21 @@
-"""Check values, shape and dtype of a result against the reference."""
+"""Check values, shape, dtype and layout of results against the reference."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from grader.common.diagnose import explain
-from grader.common.layout import Slices, coordinates, show_device
-from grader.common.observation import Sharded
+from grader.common.layout import Slices, coordinates, entries, owner_slices, show_device, show_spec
+from grader.common.observation import Seen, Sharded
 from grader.expect.failure import Compared, Failure
-from grader.expect.trees import leaf_by_leaf
 from grader.wire.frames import dtype_of, is_inexact, wide
+from grader.wire.trees import Misfit, fitted, flat, is_tree, mapped
 
 AS_ARGUMENTS = "as the arguments"
 SHOWN = 4  # a message shows at most this many wrong values
@@ -182,3 +183,91 @@ def _some(values: np.ndarray, first: tuple[int, ...]) -> str:
     row = values[first[:-1]][first[-1] :] if first else values.reshape(1)
     shown = [str(v) if values.dtype.kind in "biu" else f"{v:.5g}" for v in row[:SHOWN].tolist()]
     return ", ".join([*shown, *(["..."] if len(row) > SHOWN else [])])
+
+
+def expect_spec(got: Any, spec: Any) -> None:
+    """Check that each device holds the part of the result that ``spec`` assigns to this device.
+
+    The check compares layouts, not texts: P('x') and P('x', None) are one layout, but P(('x', 'y')) and P(('y', 'x'))
+    are two layouts. For a tree of results, ``spec`` is one spec for all leaves, or a tree of specs.
+    """
+    leaf_by_leaf(_laid_out, got, spec, prefix=True)
+
+
+def _laid_out(got: Sharded, spec: Iterable) -> None:
+    one_array(got)
+    try:
+        wanted = owner_slices(got.shape, spec, got.mesh)
+    except ValueError:  # the right shape fits this spec, so this shape is wrong
+        full = show_spec(spec)
+        raise Failure(f"the result has shape {got.shape}, which cannot be sharded {full}", actual=got.shape) from None
+    if got.laid == wanted:
+        return
+    wrong = [i for i, pair in enumerate(zip(got.laid, wanted, strict=True)) if pair[0] != pair[1]]
+    at = wrong[0]
+    device = show_device(coordinates(got.mesh)[at])
+    full = tuple(None if not e else e[0] if len(e) == 1 else e for e in entries(spec, len(got.shape)))
+    raise Failure(
+        f"the result is sharded {show_spec(got.spec)}, expected {show_spec(full)}: device {device} holds "
+        f"{_ranges(got.laid[at])}, expected {_ranges(wanted[at])}",
+        expected=show_spec(full),
+        actual=show_spec(got.spec),
+        where=device,
+        layouts=((got.mesh, got.shape, got.laid), (got.mesh, got.shape, wanted)),
+        wrong=wrong,
+    )
+
+
+def expect_shard_map(seen: Seen) -> None:
+    """Check that the arithmetic is in the body of ``jax.shard_map``, so that the learner divides it among devices.
+
+    Outside the body, a program may do a little arithmetic, for example to scale a result, add two arrays or take a
+    mean. The limit is one operation for each element of the program's arguments and results. An operation counts only
+    if it depends on the task's arguments, and a result of the task depends on it.
+    """
+    if not seen.mapped:
+        raise Failure(
+            "the arithmetic is not in the body of jax.shard_map, so the compiler decides what each device computes; "
+            "outside of the body, a program may use at most one operation for each element of its arguments and results"
+        )
+
+
+def _ranges(slices: tuple[tuple[int, int], ...]) -> str:
+    return "[" + ", ".join(f"{a}:{b}" for a, b in slices) + "]"
+
+
+def leaf_by_leaf(expect: Callable[[Any, Any], None], got: Any, want: Any, *, prefix: bool = False) -> None:
+    """Call ``expect(got, want)`` for every result in ``got``, with the part of ``want`` at the same place.
+
+    ``prefix``: whether a leaf of ``want`` may apply to a whole subtree of ``got``.
+
+    Raises:
+        Failure: the failure of the first leaf that fails, with the leaf's name; ``others`` has the failures of other
+            leaves.
+        ValueError: ``got`` and ``want`` have different structures, which is a mistake of the check's author.
+    """
+    failures: list[Failure] = []
+    for one, wanted in _pairs(got, want, prefix):
+        try:
+            expect(one, wanted)
+        except Failure as failure:
+            failures.append(failure.about(one.name if isinstance(one, Sharded) else ""))
+    if failures:
+        failures[0].others = failures[1:]
+        raise failures[0] from None
+
+
+def _pairs(got: Any, want: Any, prefix: bool) -> list[tuple[Any, Any]]:
+    if not _declared(got):
+        return [(got, want)]
+    names = mapped(lambda result: result.name, got)
+    try:
+        return list(zip(flat(got), fitted(want, names, prefix=prefix), strict=True))
+    except Misfit as misfit:
+        raise ValueError(f"the expected value is {misfit}") from None
+
+
+def _declared(got: Any) -> bool:
+    """Return True if the author declared a structure for the results, so that each result has a name."""
+    results = flat(got) if is_tree(got) else []
+    return bool(results) and all(isinstance(one, Sharded) and one.name for one in results)

@@ -18,7 +18,7 @@ from grader.clock import Timeline, placed, replayed
 from grader.common.observation import Fault, Observation, Outcome, Seen, Sharded
 from grader.common.substitution import substitution
 from grader.exercise import Call, Cases, Task
-from grader.exercise.timings import mesh_beside
+from grader.exercise.calls import mesh_beside
 from grader.expect import laid_out
 from grader.judging.plan import Ask
 from grader.judging.same_program import difference

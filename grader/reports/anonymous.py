@@ -14,8 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from grader.common.result import ExerciseReport, HandIn, Report, Result
-from grader.reports.attention import Attention, Kind
-from grader.reports.summary import Summary
+from grader.reports.summary import Attention, Kind, Summary
 
 COVERED = "[name]"
 _OF_REPORT = ("course", "versions", "isolation", "backend")

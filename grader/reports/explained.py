@@ -134,28 +134,20 @@ def as_data(explained: Explained) -> dict[str, Any]:
             "results": [_array(r) for r in explained.results],
             "collectives": [_collective(c) for c in explained.collectives],
             "traffic": {axes: _interval(sent) for axes, sent in explained.traffic.items()},
-            "memory": _memory(explained),
+            "memory": {
+                "xla": explained.memory if explained.ran else None,
+                "live": dataclasses.asdict(explained.live) if explained.live else None,
+                "stored": explained.stored or None,
+            },
             "flops": {"matmuls": _interval(explained.dot_flops), "others": _interval(explained.other_flops)},
             "routes": [dataclasses.asdict(route) for route in explained.routes],
             "pipelines": [dataclasses.asdict(pipeline) for pipeline in explained.pipelines],
             "timeline": _timeline(explained.timeline) if explained.timeline else None,
-            "roofline": _roofline(explained.roofline) if explained.roofline else None,
+            "roofline": [dataclasses.asdict(p) for p in explained.roofline.points] if explained.roofline else None,
             "untimed": explained.untimed or None,
         }
         | {name: text for name in ("elsewhere", "compiled", "profiles") if (text := getattr(explained, name))}
     )
-
-
-def _memory(explained: Explained) -> dict[str, Any]:
-    return {
-        "xla": explained.memory if explained.ran else None,
-        "live": dataclasses.asdict(explained.live) if explained.live else None,
-        "stored": explained.stored or None,
-    }
-
-
-def _roofline(roofline: Roofline) -> list[dict[str, Any]]:
-    return [dataclasses.asdict(point) for point in roofline.points]
 
 
 def _timeline(timeline: Timeline) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grader.reports.svg import PALETTE
+from grader.reports.pictures import PALETTE
 from grader.reports.untrusted import clean
 
 LEFT, TOP, SIDE, LEGEND = 70.0, 34.0, 400.0, 150.0

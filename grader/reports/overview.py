@@ -1,4 +1,4 @@
-"""Print a learner's progress on a terminal: a line per exercise of each begun module, and the first failure in full.
+"""Print a learner's progress on a terminal: a line per exercise or result, and the first failure in full.
 
 A module or exercise is begun if the learner has written some code or an answer in it.
 """
@@ -16,7 +16,15 @@ from grader.common.result import ExerciseReport, Report
 from grader.reports.paper import Paper
 from grader.reports.points import counted
 from grader.reports.terminal import mark_of, print_result
-from grader.reports.wording import first_failure, is_begun, is_unfinished, passing_text, reason_text, seen_by
+from grader.reports.wording import (
+    first_failure,
+    is_begun,
+    is_unfinished,
+    not_judged,
+    passing_text,
+    reason_text,
+    seen_by,
+)
 
 NOTES = 10
 
@@ -87,3 +95,23 @@ def print_first_failure(report: Report, console: Console) -> ExerciseReport | No
             print_result(failure, console)
             return exercise
     return None
+
+
+def print_watched(exercise: ExerciseReport, console: Console) -> None:
+    paper, shown = Paper(console), seen_by("student", exercise)
+    rows = Table.grid(padding=(0, 1, 0, 0))
+    rows.add_column()
+    rows.add_column(overflow="fold")
+    for result in shown.results:
+        style = "" if result.status in ("passed", "failed") else "bright_black"
+        read = f" ({result.actual})" if not_judged([result]) and result.actual else ""
+        rows.add_row(mark_of(result.status, paper), paper.text(f"{result.label}{read}", style, limit=400))
+    console.print(Padding(rows, (0, 0, 0, 2), expand=False))
+    for note in shown.notes[:5]:
+        paper.line(paper.text(f"note: {note}", "italic"), indent=4)
+    if failure := first_failure(shown):
+        console.print()
+        paper.line(Text("Start with "), paper.text(failure.task, "bold"), Text(":"))
+        print_result(failure, console)
+    console.print()
+    paper.line(paper.text(passing_text(shown.results), "bold"))

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,24 +18,19 @@ from grader.clock.timeline import Timeline
 from grader.common.drawing import drawn, each_drawn
 from grader.common.files import file_name
 from grader.common.result import ExerciseReport, Report, Result
-from grader.reports.arrows import Arrows, draw_arrows
-from grader.reports.attention import SEVERAL
-from grader.reports.bars import Bars, draw_bars
-from grader.reports.class_page import class_page
+from grader.reports.answers import answer_histogram, score_histogram
+from grader.reports.bars import draw_bars
 from grader.reports.explained import Explained, Placed
 from grader.reports.explained_text import collective_text
-from grader.reports.held import HeldSvg, draw_held
-from grader.reports.histogram import answer_histogram, score_histogram
-from grader.reports.inline_styles import INLINE_STYLES
+from grader.reports.grids import Arrows, HeldSvg, draw_arrows, draw_held
 from grader.reports.loglog import MeasuredPoint, draw_plot
 from grader.reports.people import UNKNOWN, Person, with_name
-from grader.reports.pictures import Picture, describe, pictures
+from grader.reports.pictures import Picture, describe, draw_svg, pictures
 from grader.reports.points import counted, pending_text, percentage, show_percent, tidy
 from grader.reports.programs import rings_of, rooflines_of, step_limit, timelines_of
 from grader.reports.roofline import Roofline, RooflineSvg, draw_roofline
 from grader.reports.rounds import RoundsSvg, draw_rounds, rounds_in
-from grader.reports.summary import Summary
-from grader.reports.svg import Svg, draw_svg
+from grader.reports.summary import SEVERAL, Summary
 from grader.reports.timeline_svg import Chart, draw_chart
 from grader.reports.untrusted import clean, clean_code
 from grader.reports.whole_class import WholeClass
@@ -55,19 +50,57 @@ from grader.reports.wording import (
     worth_of,
 )
 
+_PILL = "display:inline-block;white-space:nowrap;border-radius:1em;padding:0 .6em;font-size:.85em;font-weight:600;"
+_BOX = "margin:.4em 0;padding:.45em .75em;border-radius:4px;"
+INLINE_STYLES = {
+    "exercise": "margin:1em 0;font-family:system-ui,sans-serif;line-height:1.5;max-width:60em;overflow-x:auto",
+    "exercise-head": "display:flex;flex-wrap:wrap;align-items:baseline;justify-content:space-between;margin:0 0 .5em",
+    "exercise-title": "margin:0;font-size:1.2em",
+    "exercise-score": "font-weight:700;white-space:nowrap",
+    "results": "border-collapse:collapse;table-layout:auto;width:100%;color:inherit;font:inherit",
+    "offscreen": "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap",
+    "row": "background:transparent;border-top:1px solid rgba(128,128,128,.35)",
+    "status": "text-align:left;vertical-align:top;padding:.5em .75em .5em 0;width:1%",
+    "what": "text-align:left;vertical-align:top;padding:.5em .75em .5em 0",
+    "worth": "text-align:right;vertical-align:top;padding:.5em 0;white-space:nowrap;width:1%",
+    "pill passed": _PILL + "background:#d5f2dc;color:#0b5a23",
+    "pill failed": _PILL + "background:#fde0dd;color:#9b1c13",
+    "pill blocked": _PILL + "background:#e4e6ea;color:#454b54",
+    "pill broken": _PILL + "background:#fdeec2;color:#6b4a00",
+    "pill waiting": _PILL + "background:#fdeec2;color:#6b4a00",
+    "tag": "font-size:.75em;opacity:.75;border:1px solid;border-radius:3px;padding:0 .35em;margin-left:.4em",
+    "label": "font-weight:600",
+    "reason": "margin:.25em 0",
+    "where": "opacity:.7;white-space:nowrap",
+    "hint": _BOX + "background:#fff4d6;color:#4a3500",
+    "note": _BOX + "background:#e4e6ea;color:#2b3038",
+    "pending-note": _BOX + "background:#fdeec2;color:#5c4000",
+    "data": "display:grid;grid-template-columns:max-content 1fr;gap:.1em 1em;margin:.4em 0;font-size:.9em",
+    "datum": "margin:0",
+    "pictures": "display:flex;flex-wrap:wrap;gap:1em 2em;margin:.75em 0",
+    "picture": "margin:0;min-width:0;max-width:100%;overflow-x:auto",
+    "picture timeline": "margin:0;min-width:0;max-width:100%;overflow-x:auto",
+    "ring": "margin:.75em 0",
+    "picture-words": "contain:inline-size",  # text wraps at the picture's width, and does not widen the picture
+    "picture-title": "font-size:.9em",
+    "picture-caption": "font-size:.8em;opacity:.8",
+    "holders": "font-size:.8em",
+}
 TEMPLATES = Path(__file__).parent / "templates"
+SHOWN = 8
+"""The number of misconceptions and checks that the class page shows unfolded."""
 
 
 def render_html(report: Report, *, audience: Audience = "student", person: Person = UNKNOWN) -> str:
     """Return a report's page, which needs no other file: it has no scripts, fonts or images to fetch."""
-    template = _environment().get_template("report.html.j2")
-    return template.render(report=seen_by(audience, report), person=person, audience=audience, look=class_of, heading=2)
+    shown = seen_by(audience, report)
+    return render("report.html.j2", report=shown, person=person, audience=audience, look=class_of, heading=2)
 
 
 def render_fragment(exercise: ExerciseReport, *, audience: Audience = "student") -> str:
     """Return one exercise as an HTML fragment with inline styles, for a notebook's output."""
-    template = _environment().get_template("exercise.html.j2")
-    return template.render(exercise=seen_by(audience, exercise), audience=audience, look=inline, heading=3)
+    shown = seen_by(audience, exercise)
+    return render("exercise.html.j2", exercise=shown, audience=audience, look=inline, heading=3)
 
 
 def summary_html(summary: Summary, whole: WholeClass, reports: Iterable[Report]) -> Iterator[str]:
@@ -80,10 +113,13 @@ def summary_html(summary: Summary, whole: WholeClass, reports: Iterable[Report])
         whole: facts about the class, counted over all of ``reports`` in advance.
         reports: an iterable, which is read only once.
     """
-    shown = class_page(summary, whole, reports)
     digest = base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode()
     script_hash = Markup(f"sha256-{digest}")
-    return render_pieces("class.html.j2", **vars(shown), script=Markup(_script()), script_hash=script_hash)
+    return render_pieces(
+        "class.html.j2", summary=summary, whole=whole, reports=reports, kinds=summary.kinds,
+        sections=whole.section_rates(), section_ids=whole.section_ids(), modules=whole.modules(summary), shown=SHOWN,
+        script=Markup(_script()), script_hash=script_hash,
+    )  # fmt: skip
 
 
 @cache
@@ -93,15 +129,14 @@ def _script() -> str:
 
 def render_picture(picture: Picture) -> str:
     """Return an array's layout on devices as an HTML fragment with inline styles."""
-    template = _environment().get_template("layout.html.j2")
-    return template.render(picture=picture, look=inline)
+    return render("layout.html.j2", picture=picture, look=inline)
 
 
 def render_arrows(explained: Explained) -> str:
     """Return pictures of a program's collectives as an HTML fragment with inline styles; '' if none can be drawn."""
     shown = drawn_arrows(explained)
     ident = "a" + hashlib.sha256(repr(shown).encode()).hexdigest()[:8] + "-"
-    return _environment().get_template("arrows.html.j2").render(pictures=shown, ident=ident, look=inline)
+    return render("arrows.html.j2", pictures=shown, ident=ident, look=inline)
 
 
 def drawn_arrows(explained: Explained) -> list[Arrows]:
@@ -112,7 +147,7 @@ def drawn_arrows(explained: Explained) -> list[Arrows]:
 def render_held(explained: Explained) -> str:
     """Return an HTML fragment that shows each device's parts of arguments and results; '' if no array can be drawn."""
     grids = held_grids(explained.arguments, explained) + held_grids(explained.results, explained)
-    return _environment().get_template("held.html.j2").render(grids=grids, look=inline) if grids else ""
+    return render("held.html.j2", grids=grids, look=inline) if grids else ""
 
 
 def held_grids(arrays: Sequence[Placed], explained: Explained) -> list[HeldSvg]:
@@ -121,17 +156,11 @@ def held_grids(arrays: Sequence[Placed], explained: Explained) -> list[HeldSvg]:
 
 def render_rounds(explained: Explained) -> str:
     """Return an HTML fragment with tables of permuted data (see ``rounds``); '' if there are no tables."""
-    return _environment().get_template("rounds.html.j2").render(rings=drawn_rounds(explained), look=inline)
+    return render("rounds.html.j2", rings=drawn_rounds(explained), look=inline)
 
 
 def drawn_rounds(explained: Explained) -> list[RoundsSvg]:
     return each_drawn(draw_rounds, rounds_in(explained))
-
-
-def render_steps(steps: Mapping[str, str]) -> str:
-    """Join named HTML fragments into one. On a page with the script ``player``, readers see one fragment at a time."""
-    shown = [(name, Markup(html)) for name, html in steps.items()]
-    return _environment().get_template("steps.html.j2").render(steps=shown, look=inline)
 
 
 @cache
@@ -142,13 +171,12 @@ def player() -> str:
 
 def render_roofline(roofline: Roofline) -> str:
     """Return the picture of a program's roofline model as an HTML fragment with inline styles."""
-    return _environment().get_template("roofline.html.j2").render(plot=draw_roofline(roofline), look=inline)
+    return render("roofline.html.j2", plot=draw_roofline(roofline), look=inline)
 
 
 def render_timelines(timelines: Mapping[str, Timeline]) -> str:
     """Return an HTML fragment with a picture of all timelines on one scale, and their totals."""
-    template = _environment().get_template("timeline.html.j2")
-    return template.render(chart=draw_chart(timelines), standalone=False, look=inline)
+    return render("timeline.html.j2", chart=draw_chart(timelines), standalone=False, look=inline)
 
 
 def _charts_of(result: Result) -> list[Chart]:
@@ -164,26 +192,13 @@ def _rings_of(result: Result) -> list[RoundsSvg]:
     return each_drawn(draw_rounds, rings_of(result))
 
 
-def _bars_of(result: Result) -> Bars | None:
-    return drawn(None, draw_bars, result)
-
-
-def _svg_of(picture: Picture) -> Svg | None:
-    return drawn(None, draw_svg, picture)
-
-
-def timelines_svg(timelines: Mapping[str, Timeline], width: float = 760.0) -> str:
-    """Return the picture of the timelines as an SVG file with a white background."""
-    template = _environment().get_template("timeline.svg.j2")
-    return template.render(chart=draw_chart(timelines, width), standalone=True)
-
-
 def loglog_svg(points: Sequence[MeasuredPoint], heading: str) -> str:
     """Return the plot of predicted and measured times as an SVG file with a white background."""
-    return _environment().get_template("loglog.svg.j2").render(plot=draw_plot(points, heading))
+    return render("loglog.svg.j2", plot=draw_plot(points, heading))
 
 
 def render(template: str, **data: Any) -> str:
+    """Return the page or fragment that a template makes."""
     return "".join(render_pieces(template, **data))
 
 
@@ -228,8 +243,9 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.globals.update(word=status_word, reason=reason_text, where=place_text, data_pairs=data_pairs)
-    environment.globals.update(by_hand=by_hand_text, pictures=pictures, drawing=_svg_of, describe=describe)
-    environment.globals.update(bars_of=_bars_of, charts_of=_charts_of, plots_of=_plots_of, rings_of=_rings_of)
+    environment.globals.update(by_hand=by_hand_text, pictures=pictures, describe=describe)
+    environment.globals.update(drawing=partial(drawn, None, draw_svg), bars_of=partial(drawn, None, draw_bars))
+    environment.globals.update(charts_of=_charts_of, plots_of=_plots_of, rings_of=_rings_of)
     environment.globals.update(points_of=points_of, percent=percentage, counted=counted, pending_text=pending_text)
     environment.globals.update(score_of=score_of, percent_of=percent_of, worth_of=worth_of)
     environment.globals.update(score_histogram=score_histogram, answer_histogram=answer_histogram)

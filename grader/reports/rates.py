@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from array import array
 from collections import Counter
+from difflib import SequenceMatcher
+from functools import lru_cache
 
 from pydantic import BaseModel
 
 from grader.common.result import ExerciseReport, Report
-from grader.reports.labels import common_label
 from grader.reports.points import percentage
+
+GAP = "…"
 
 
 class AssignmentRate(BaseModel, frozen=True, extra="forbid"):
@@ -196,3 +200,16 @@ class MisconceptionCounts:
             )
             for exercise, name in ranked
         ]
+
+
+@lru_cache(10_000)
+def common_label(one: str, other: str) -> str:
+    """Return a label with gaps where two students' labels differ in numbers, such as ``How long do … bytes take?``."""
+    if one == other:
+        return one
+    mine, theirs = (re.findall(r"\w+(?:\.\d+)?|…|\s+|[^\w\s]", label) for label in (one, other))
+    parts: list[str] = []
+    for _, start, end, other_start, other_end in SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes():
+        same = mine[start:end] == theirs[other_start:other_end]
+        parts += mine[start:end] if same else [GAP]
+    return re.sub(r"…(\s*…)+", GAP, "".join(parts))

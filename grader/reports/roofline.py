@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from grader.clock.timeline import Span, Timeline
 from grader.hardware import CHIPS, Chip
-from grader.reports.svg import PALETTE
+from grader.reports.pictures import PALETTE
 from grader.reports.timelines import place
 from grader.reports.untrusted import clean
 

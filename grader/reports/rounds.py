@@ -19,8 +19,8 @@ from grader.common.layout import coordinates
 from grader.common.pipelines import Pipeline, Span, Work
 from grader.common.routes import Route
 from grader.reports.explained import Explained
+from grader.reports.pictures import TINTS
 from grader.reports.points import counted
-from grader.reports.svg import TINTS
 from grader.reports.untrusted import clean
 
 CHAR, ROW = 6.7, 22.0

@@ -1,17 +1,18 @@
-"""A class's results, and the cases that need review."""
+"""A class's results, and the students and results that need review, with the reasons."""
 
 from __future__ import annotations
 
 import statistics
 from array import array
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from grader.common.result import Report
-from grader.reports.attention import LONGEST, Attention, AttentionList, BrokenResult, broken_results, name_of
+from grader.common.result import ExerciseReport, Report, Result
+from grader.common.text import A_DOCUMENT, A_LINK, IS_EMPTY, PASSED_OVER, a_few
 from grader.reports.moved import MovedByRules
+from grader.reports.points import counted
 from grader.reports.rates import (
     AssignmentRate,
     AssignmentRates,
@@ -24,6 +25,162 @@ from grader.reports.rates import (
 )
 from grader.reports.untrusted import clean
 from grader.reports.wording import class_percent_of
+
+LONGEST = 5000
+"""The greatest length of a reason, in characters. A longer reason, caused by extremely long file names, is cut."""
+MOST_NOTES = 3
+SEVERAL = "several students"
+"""Shown in place of a student's name if a reason concerns several students."""
+UNGRADED = "not graded: "
+"""The beginning of the reason of a submission that was not graded."""
+ENDED = "XLA ended the process twice"
+Kind = Literal[
+    "not graded", "pending", "by hand", "suspicious", "look", "not found", "handed in again", "late", "class"
+]
+ORDER: tuple[Kind, ...] = ("not graded", "pending", "by hand", "suspicious", "look", "not found", "handed in again")
+
+
+class Attention(BaseModel, frozen=True, extra="forbid"):
+    """A student whose case needs review, and the reason. ``student`` is "" if the reason concerns several students."""
+
+    student: str
+    reason: str
+    kind: Kind = "look"
+
+
+class BrokenResult(BaseModel, frozen=True, extra="forbid"):
+    """A result that needs review: the grader failed, or the answer is in words."""
+
+    student: str
+    exercise: str
+    name: str
+    label: str
+    points: float
+    reason: str
+
+
+class AttentionList:
+    """Find the students whose cases need review, one report at a time."""
+
+    def __init__(self) -> None:
+        self._found: dict[Kind, list[tuple[str, str]]] = {}
+
+    def add(self, report: Report) -> None:
+        waits, missing = report.pending > 0, _not_found(report)
+        self._add("pending", report, _whats_pending(report) if waits else "")
+        self._add("by hand", report, _to_be_read(report) if waits else "")
+        self._add("look", report, ended_xla(report))
+        self._add("not found", report, missing)
+        self._add("handed in again", report, _several(report))
+
+    def _add(self, kind: Kind, report: Report, reason: str) -> None:
+        if reason:
+            self._found.setdefault(kind, []).append((report.student, reason))
+
+    def attention(self, not_graded: Mapping[str, str], suspicions: Iterable[Mapping[str, Any]] = ()) -> list[Attention]:
+        """Return all students whose cases need review, sorted by the kind of review (``ORDER``)."""
+        ungraded = [(student, f"{UNGRADED}{reason}") for student, reason in sorted(not_graded.items())]
+        found = self._found | {
+            "not graded": ungraded,
+            "suspicious": [(one["student"], _fits_others(one)) for one in suspicions],
+        }
+        return [
+            Attention(student=name_of(student), reason=clean(reason, LONGEST), kind=kind)
+            for kind in ORDER
+            for student, reason in found.get(kind, [])
+        ]
+
+
+def name_of(student: str) -> str:
+    """Return a student's name as reports show it: a name that is too long or unprintable is cleaned."""
+    visible = student.replace("\u200c", "").replace("\u200d", "").isprintable()
+    return student if visible and len(student) <= 100 else clean(student, 100)
+
+
+def _fits_others(suspicion: Mapping[str, Any]) -> str:
+    others = a_few([str(s) for s in suspicion["fits"]])
+    return f"the answer to {suspicion['question']} is wrong, but would be right for the numbers of {others}"
+
+
+def _several(report: Report) -> str:
+    """Return the notes on files that were not graded because another file of the student was graded."""
+    return a_few([note for note in report.notes if PASSED_OVER in note], 3)
+
+
+def ended_xla(report: Report) -> str:
+    """Return a reason for review that names the exercises in which XLA crashed; '' if there are none.
+
+    XLA ended the worker process twice on a program of such an exercise. This can be an attack, but honest code can
+    crash XLA, too.
+    """
+    names = dict.fromkeys(e.exercise for e in report.exercises for r in e.results if ENDED in r.reason)
+    return f"{ENDED} during {', '.join(names)}: check whether the code is honest" if names else ""
+
+
+def _whats_pending(report: Report) -> str:
+    broken = [(e, r) for e, r in _waiting(report) if r.status == "broken"]
+    names = ", ".join(dict.fromkeys(exercise.exercise for exercise, _ in broken))
+    points = counted(round(sum(r.points for _, r in broken), 6), "point")
+    return f"{points} pending in {names}: {broken[0][1].reason}" if broken else ""
+
+
+def _to_be_read(report: Report) -> str:
+    """Return a reason for review that lists the written answers without points; '' if there are none."""
+    found = [(e, r) for e, r in _waiting(report) if r.status == "waiting"]
+    points = counted(round(sum(r.points for _, r in found), 6), "point")
+    return f"needs grading, {points}: {a_few([f'{e.exercise}/{r.name}' for e, r in found])}" if found else ""
+
+
+def _waiting(report: Report) -> list[tuple[ExerciseReport, Result]]:
+    return [(e, r) for e in report.exercises if e.by_hand is None for r in e.results if r.waits]
+
+
+def _not_found(report: Report) -> str:
+    """Return a reason for review, or '' if there is none.
+
+    A report needs review in each of these cases:
+
+    - An exercise that is no extension was not handed in, but the submission has an unread file. The grader could not
+      read this file, or the file belongs to no exercise. The file may hold the missing exercise. If other files were
+      graded, a document counts only if its name contains a missing exercise or module: many students add notes.
+    - A file is a symbolic link, which the grader does not follow.
+    """
+    missing = [e.exercise for e in report.exercises if not e.extension and not e.handed_in]
+    if report.exercises and not any(e.handed_in for e in report.exercises):
+        lacking, unread = ["no file can be graded"], report.unread
+    elif missing:
+        lacking, unread = [f"nothing was handed in for {a_few(missing)}"], _beside_graded(report, missing)
+    else:
+        lacking, unread = [], [note for note in report.unread if A_LINK in note]
+    return "" if all(note.endswith(IS_EMPTY) for note in unread) else "; ".join([*lacking, *_first(unread)])
+
+
+def _beside_graded(report: Report, missing: Sequence[str]) -> list[str]:
+    """Return the notes on unread files that may hold the exercises ``missing``, although other files were graded."""
+    begun = {e.module for e in report.exercises if e.handed_in}
+    wanted = [*missing, *{e.module for e in report.exercises} - begun]
+    return [note for note in report.unread if A_DOCUMENT not in note or any(name in note for name in wanted)]
+
+
+def _first(notes: list[str]) -> list[str]:
+    left = len(notes) - MOST_NOTES
+    return [*notes[:MOST_NOTES], *([f"and {counted(left, 'more note')} in the report"] if left > 0 else [])]
+
+
+def broken_results(report: Report) -> list[BrokenResult]:
+    return [
+        BrokenResult(
+            student=report.student,
+            exercise=exercise.exercise,
+            name=result.name,
+            label=result.label,
+            points=result.points,
+            reason=result.reason,
+        )
+        for exercise in report.exercises
+        for result in exercise.results
+        if result.waits and not result.unjudged and exercise.by_hand is None
+    ]
 
 
 class Summary(BaseModel, frozen=True, extra="forbid"):
@@ -55,6 +212,14 @@ class Summary(BaseModel, frozen=True, extra="forbid"):
     def hardest(self) -> list[CheckRate]:
         """The checks and questions that at least one student failed, sorted from most to fewest failures."""
         return sorted((c for c in self.checks if c.failed), key=lambda c: (-c.failed, c.rate or 0))
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Student -> the kinds of review that the student's case needs. The key "" is for several students."""
+        found: dict[str, dict[str, None]] = {}
+        for item in self.attention:
+            found.setdefault(item.student, {})[item.kind] = None
+        return {student: ", ".join(of) for student, of in found.items()}
 
 
 class Counts:

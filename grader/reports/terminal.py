@@ -13,16 +13,14 @@ from rich.text import Text
 from grader.common.drawing import drawn, each_drawn
 from grader.common.result import ExerciseReport, Report, Result
 from grader.common.text import a_few
-from grader.reports.attention import SEVERAL, Attention
-from grader.reports.grid import draw_grid
 from grader.reports.paper import Paper
 from grader.reports.people import NO_PEOPLE, People, with_name
-from grader.reports.pictures import Picture, pictures
+from grader.reports.pictures import Picture, draw_grid, pictures
 from grader.reports.points import counted, pending_text, short_score, show_percent
 from grader.reports.programs import rings_of, rooflines_of, timelines_of
 from grader.reports.roofline import roofline_text
 from grader.reports.rounds import rounds_text
-from grader.reports.summary import Summary
+from grader.reports.summary import SEVERAL, Attention, Summary
 from grader.reports.timeline_text import print_timeline
 from grader.reports.wording import (
     NO_FILE,

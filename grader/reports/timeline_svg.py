@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from grader.clock.timeline import Timeline
-from grader.reports.svg import PALETTE
+from grader.reports.pictures import PALETTE
 from grader.reports.timelines import (
     Bar,
     Scale,

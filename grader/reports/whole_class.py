@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import statistics
 from array import array
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from grader.common.result import Report
-from grader.reports.answers import NumericAnswers
+from grader.reports.answers import Answers, NumericAnswers
 from grader.reports.people import NO_PEOPLE, UNKNOWN, People
+from grader.reports.rates import CheckRate, ExerciseRate
+from grader.reports.summary import Summary
 from grader.reports.wording import class_percent_of
+
+Detail = tuple[ExerciseRate, list[CheckRate], list[Answers]]
+
+
+@dataclass(frozen=True)
+class SectionRate:
+    """A section's results: the number of students who could earn points, and the mean percentage of these students."""
+
+    section: str
+    students: int
+    mean: float
 
 
 class WholeClass:
@@ -57,3 +72,26 @@ class WholeClass:
                 self.sections.setdefault(section, array("d")).append(percent)
         self.late = self.late or bool(report.hand_ins)
         self.answers.add(report)
+
+    def section_rates(self) -> list[SectionRate]:
+        """Return the results of each section; [] if the roster has no sections."""
+        return [
+            SectionRate(section, len(percents), round(statistics.fmean(percents), 2))
+            for section, percents in sorted(self.sections.items())
+        ]
+
+    def section_ids(self) -> dict[str, int]:
+        """Return a number for each section, and for students without a section; {} if no section is known."""
+        if not self.sections:
+            return {}
+        return {name: number for number, name in enumerate(sorted({"", *(p.section for p in self.people.values())}))}
+
+    def modules(self, summary: Summary) -> list[tuple[str, list[Detail]]]:
+        """Return the exercises of each module, with their checks and the answers to their questions."""
+        answers = self.answers.answers()
+        found: dict[str, list[Detail]] = {}
+        for rate in summary.exercises:
+            checks = [c for c in summary.checks if c.exercise == rate.exercise]
+            given = [a for a in answers if a.exercise == rate.exercise]
+            found.setdefault(self.module_of.get(rate.exercise, ""), []).append((rate, checks, given))
+        return list(found.items())

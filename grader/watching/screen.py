@@ -12,10 +12,9 @@ from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.reports.explained import Explained, alike
 from grader.reports.explained_text import print_explained
-from grader.reports.overview import print_overview
+from grader.reports.overview import print_overview, print_watched
 from grader.reports.paper import Paper
 from grader.reports.points import counted
-from grader.reports.watched import print_watched
 from grader.reports.wording import first_failure
 from grader.watching.session import WatchSession
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from grader.authoring.learners_texts import Text, learners_texts
-from grader.course.release import usable_products
+from grader.course.build import usable_products
 from tests.made_up import made_up
 
 

@@ -1,4 +1,4 @@
-"""verify: each kind of defect in a course gives one line."""
+"""verify: each kind of defect in a course gives one line. Exercises without a problem are remembered."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from typing import Any, cast
 
 import pytest
 
-from grader.authoring import declarations, inputs, replaced, seeds, verify
+from grader.authoring import declarations, inputs, seeds, tries, verify
 from grader.authoring.leaks import leaked_solutions, leaks
 from grader.authoring.learners_texts import learners_texts
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
+from grader.common.cache import Cache
 from grader.common.result import Result
-from grader.course.build import build
+from grader.course.build import build, products, usable_products
 from grader.course.loading import Course, load_course
 from grader.course.reference import reference_source
-from grader.course.release import products, usable_products
 from grader.exercise import Call
 from tests.made_up import in_two_files, made_up
 
 Problems = Callable[..., list[str]]
+WRONG = ("fails=traffic)", "fails=[value, traffic])")
+Proof = Callable[..., tuple[list[str], bool]]
 
 
 @pytest.fixture
@@ -221,8 +223,8 @@ def test_a_check_after_another_tasks_check_is_tried_with_many_seeds(workers: Wor
 
 def test_tasks_reaching_returns_a_task_and_the_tasks_that_call_it(tmp_path: Path) -> None:
     exercise = made_up(tmp_path, "@exercise.number(", AGAIN).exercise("x1_gather")
-    assert replaced.tasks_reaching(exercise, "gather") == {"gather", "again"}, "again calls gather"
-    assert replaced.tasks_reaching(exercise, "again") == {"again"}
+    assert tries.tasks_reaching(exercise, "gather") == {"gather", "again"}, "again calls gather"
+    assert tries.tasks_reaching(exercise, "again") == {"again"}
 
 
 @pytest.mark.parametrize(
@@ -519,3 +521,53 @@ def test_a_formula_is_reported_only_if_it_is_whole(tmp_path: Path, text: str, te
     )
     found = [one.partition(";")[0] for one in told(load_course(tmp_path / "course.yaml"))]
     assert found == (["x1_gather: the statement shows the answer of f: 2 * I * J / X"] if tells else [])
+
+
+@pytest.fixture
+def proof(tmp_path: Path) -> Iterator[Proof]:
+    """Yield ``proof(course)``, which returns the problems and whether a program was traced."""
+    with Cache(tmp_path / "cache", 1 << 20) as cache:
+
+        def proof(course: Course, seeds: int = 1) -> tuple[list[str], bool]:
+            found: list[str] = []
+            with Grader(course, "none") as grader:
+                verify.verify(course, grader, ["x1_gather"], lambda _, problems: found.extend(problems), seeds, cache)
+                return found, cast(Workers, grader.hosts[0]).tracer.process is not None
+
+        yield proof
+
+
+def built_course(course: Course) -> Course:
+    build(course)
+    return course
+
+
+@pytest.mark.slow
+def test_an_unchanged_exercise_is_not_proved_again(proof: Proof, tmp_path: Path) -> None:
+    place = tmp_path / "course"
+    place.mkdir()
+    course = built_course(made_up(place))
+    assert proof(course) == ([], True)
+    assert proof(load_course(place / "course.yaml")) == ([], False)
+    assert proof(course, seeds=2) == ([], True)
+    (place / "course.yaml").write_text((place / "course.yaml").read_text() + "tolerances: {numbers: 0.015}\n")
+    assert proof(built_course(load_course(place / "course.yaml"))) == ([], True)
+
+
+@pytest.mark.slow
+def test_verify_reports_a_defect_on_every_run(proof: Proof, tmp_path: Path) -> None:
+    place = tmp_path / "course"
+    place.mkdir()
+    course = built_course(made_up(place, *WRONG))
+    told = ["the misconception gathered_twice fails traffic, but fails= names traffic, value"]
+    assert proof(course) == proof(course) == (told, True)
+
+
+@pytest.mark.slow
+def test_verify_checks_the_course_as_a_whole_on_every_run(proof: Proof, tmp_path: Path) -> None:
+    place = tmp_path / "course"
+    place.mkdir()
+    course = built_course(made_up(place))
+    assert proof(course) == ([], True)
+    (place / "exercises" / "01_gather" / "x1_gather.py").write_text("# another\n")
+    assert proof(course) == (["exercises/01_gather/x1_gather.py is not current; run `shardlings build`"], False)

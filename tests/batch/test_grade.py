@@ -15,9 +15,9 @@ from grader.batch.grade import Grader
 from grader.batch.running import collect
 from grader.batch.workers import AHEAD, Workers
 from grader.common.result import Report, Result
-from grader.course.answers import answers
 from grader.course.build import build
 from grader.course.loading import Course, load_course
+from grader.course.reference import answers
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging.judge import WRONG_ON_HIDDEN
 from grader.sandbox.tiers import available

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from grader.course.release import products
+from grader.course.build import products
 from tests.made_up import made_up
 
 

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from grader.course.build import build
+from grader.course.build import build, products
 from grader.course.config import CourseError
 from grader.course.exercises import divided
 from grader.course.loading import Course, load_course
 from grader.course.notebooks import notebook
-from grader.course.pages import TRACED, module_page
-from grader.course.release import products
-from grader.course.stubs import question_text, stub_source
+from grader.course.stubs import TRACED, module_page, question_text, stub_source
 from grader.exercise import Exercise
 from grader.intake.submission import Chunk, Source, fingerprint
 from tests.made_up import made_up

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from grader.course.build import handed_out_texts
 from grader.course.finding import find_course
 from grader.course.loading import Course
-from grader.course.release import handed_out_texts
 from tests.commands import ROOT
 
 pytest.importorskip("nbgrader")

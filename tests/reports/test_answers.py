@@ -7,7 +7,7 @@ import math
 import pytest
 
 from grader.common.result import Report, Result
-from grader.reports.histogram import HEIGHT, answer_histogram, score_histogram
+from grader.reports.answers import HEIGHT, answer_histogram, score_histogram
 from grader.reports.whole_class import WholeClass
 from tests.reports.example_reports import answers_of, exercise, make_report, number, result
 

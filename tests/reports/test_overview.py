@@ -6,9 +6,18 @@ import io
 
 from rich.console import Console
 
-from grader.reports.overview import print_first_failure, print_overview
+from grader.reports.overview import print_first_failure, print_overview, print_watched
 from grader.reports.wording import passing_text
-from tests.reports.example_reports import ascii_console, exercise, layout_failure, make_report, number, result
+from tests.reports.example_reports import (
+    ascii_console,
+    evil_report,
+    exercise,
+    layout_failure,
+    make_report,
+    mixed,
+    number,
+    result,
+)
 
 UNWRITTEN = "line 4: f: not written yet (it raises NotImplementedError)"
 TITLES = {"03_matmuls": "Matmuls", "05_rings": "Rings", "06_more": "Nothing listed yet"}
@@ -85,3 +94,35 @@ def test_the_first_failure_skips_checks_of_unwritten_functions() -> None:
 def test_no_first_failure_is_printed_where_all_begun_exercises_pass() -> None:
     console, raw = ascii_console()
     assert print_first_failure(make_report(exercise([result()])), console) is None and raw.getvalue() == b""
+
+
+def watched(report, width: int = 80) -> str:
+    file = io.StringIO()
+    print_watched(report, Console(file=file, width=width))
+    return file.getvalue()
+
+
+def test_a_tick_for_each_check_and_one_failure_in_full() -> None:
+    text = watched(exercise([result("value"), result("b", "blocked"), layout_failure(), number()]))
+    lines = [line.rstrip() for line in text.splitlines()]
+    assert "  ✓ matmul: value is right" in lines and "  – matmul: b is right" in lines
+    assert text.count("expected P(None, 'x')") == 1 and "│" in text
+    assert "Start with matmul:" in text and "one direction" not in text
+    assert text.endswith("1 of 4 pass\n")
+
+
+def test_a_learner_sees_nothing_hidden_and_a_terminal_obeys_nothing() -> None:
+    for of in (*mixed().exercises, *evil_report().exercises):
+        for width in (12, 40, 100):
+            text = watched(of, width)
+            assert "SECRET" not in text and "\x1b" not in text and "\u202e" not in text
+            assert max(map(len, text.splitlines())) <= width
+
+
+def test_an_exercise_that_passes_names_no_function_to_start_with() -> None:
+    assert "Start with" not in watched(exercise([result("value")]))
+
+
+def test_at_most_five_notes_are_shown() -> None:
+    text = watched(exercise([result("value")], notes=[f"note {number}" for number in range(9)]))
+    assert [number for number in range(9) if f"note: note {number}" in text] == [0, 1, 2, 3, 4]

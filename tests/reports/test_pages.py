@@ -9,8 +9,7 @@ import pytest
 
 from grader.common.result import ByHand, HandIn, Report
 from grader.reports import pages as pages_module
-from grader.reports.inline_styles import INLINE_STYLES
-from grader.reports.pages import page_name, render_fragment, render_html
+from grader.reports.pages import INLINE_STYLES, page_name, render_fragment, render_html
 from grader.reports.summary import summarise
 from grader.reports.wording import Audience
 from tests.browser import CHROMIUM, chromium

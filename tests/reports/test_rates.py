@@ -1,7 +1,10 @@
-"""The rates of failures and misconceptions in a class, and the results that these rates leave out."""
+"""Rates of failures and misconceptions in a class, results that they leave out, and labels of the whole class."""
 
 from __future__ import annotations
 
+import pytest
+
+from grader.reports.rates import common_label
 from grader.reports.summary import summarise
 from tests.reports.example_reports import a_class, exercise, layout_failure, make_report, number, result
 
@@ -31,3 +34,21 @@ def test_rates_leave_out_missing_submissions_and_means_leave_out_extensions() ->
         for r in reports
     ]
     assert [e.mean for e in summarise(bonus).exercises] == [100]
+
+
+@pytest.mark.parametrize(
+    ("labels", "common"),
+    [
+        (["a: How long?", "a: How long?"], "a: How long?"),
+        (["a: 8 of 16 chips?", "a: 4 of 16 chips?"], "a: … of 16 chips?"),
+        (["a: 8 of 16 chips?", "a: 4 of 16 chips?", "a: 4 of 32 chips?"], "a: … of … chips?"),
+        (["a: `A[8, 16]`?", "a: `A[4, 32]`?"], "a: `A[…, …]`?"),
+        (["a: on v5e, 1.5 ms", "a: on H100, 2 ms"], "a: on …, … ms"),
+        (["a: twice the rows", "a: half the rows of before"], "a: … the rows…"),
+    ],
+)
+def test_common_label_keeps_the_shared_words_of_labels(labels: list[str], common: str) -> None:
+    found = labels[0]
+    for label in labels[1:]:
+        found = common_label(found, label)
+    assert found == common

@@ -8,8 +8,7 @@ import re
 import pytest
 from rich.console import Console
 
-from grader.reports.attention import Attention
-from grader.reports.summary import summarise
+from grader.reports.summary import Attention, summarise
 from grader.reports.terminal import print_attention, print_report, print_summary
 from tests.reports.example_reports import (
     a_class,

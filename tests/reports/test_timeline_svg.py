@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from grader.clock.timeline import COMPUTE
+from grader.clock.timeline import COMPUTE, Timeline
 from grader.common.result import Result
-from grader.reports.pages import render_fragment, render_html, render_timelines, timelines_svg
+from grader.reports.pages import render, render_fragment, render_html, render_timelines
 from grader.reports.programs import timelines_of
 from grader.reports.terminal import print_exercise
 from grader.reports.timeline_svg import CHAR, LOOKS, NOTE, draw_chart
@@ -23,6 +23,10 @@ from tests.timelines import looped, ring, span, timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = '<script>alert(1)</script>" onload="x'
+
+
+def timelines_svg(timelines: dict[str, Timeline]) -> str:
+    return render("timeline.svg.j2", chart=draw_chart(timelines), standalone=True)
 
 
 def parsed(**drawn: object) -> ET.Element:

@@ -1,15 +1,17 @@
-"""A timeline on a terminal: with and without colour, narrow, and with ASCII only."""
+"""A timeline on a terminal (with and without colour, narrow, with ASCII only), and as a Chrome trace."""
 
 from __future__ import annotations
 
 import io
+import json
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from grader.clock.timeline import COMPUTE
-from grader.reports.timeline_text import draw_timelines, print_timeline
-from tests.timelines import looped, ring, span, timeline
+from grader.reports.timeline_text import draw_timelines, print_timeline, trace_json
+from tests.timelines import US, looped, ring, span, timeline
 
 
 def printed(drawn: object, width: int = 100, **more: object) -> str:
@@ -72,3 +74,44 @@ def test_a_span_shorter_than_a_column_is_seen_beside_long_ones() -> None:
 def test_an_empty_step_is_drawn() -> None:
     (lines,) = draw_timelines([timeline()], 40)
     assert lines == ["        │0", "compute"]
+
+
+def events(**drawn: Any) -> list[dict[str, Any]]:
+    return json.loads(trace_json(drawn))["traceEvents"]
+
+
+def test_every_span_is_a_complete_event_in_the_thread_of_its_lane() -> None:
+    drawn = ring(3, 10, 20)
+    found = events(ring=drawn)
+    names = {e["tid"]: e["args"]["name"] for e in found if e["name"] == "thread_name"}
+    assert names == {0: "compute", 1: "link x+"}
+    complete = [e for e in found if e["ph"] == "X"]
+    assert [(names[e["tid"]].split()[-1], round(e["ts"] * US), round(e["dur"] * US)) for e in complete] == [
+        (s.lane, s.start, s.duration) for s in drawn.spans
+    ]
+    hop = next(e for e in complete if e["cat"] == "permute")
+    assert hop["name"] == "permute over x"
+    assert hop["args"] == {"bytes": 1 << 20, "file": "e9.py", "line": 13, "critical": False}
+
+
+def test_events_of_one_thread_do_not_overlap() -> None:
+    complete = [e for e in events(late=looped()) if e["ph"] == "X"]
+    for tid in {e["tid"] for e in complete}:
+        ends = 0.0
+        for e in sorted((e for e in complete if e["tid"] == tid), key=lambda e: e["ts"]):
+            assert e["ts"] >= ends - 1e-6
+            ends = e["ts"] + e["dur"]
+
+
+def test_omitted_rounds_have_an_event_that_names_them() -> None:
+    found = events(late=looped())
+    left_out = [e for e in found if e.get("cat") == "left out"]
+    assert [(e["ts"], e["dur"]) for e in left_out] == [(85.0, 200.0)]
+    assert "rounds 3 to 7" in left_out[0]["name"]
+    assert {"late: v5e 2x4, x on slice axes 0 and 1, profile ideal"} == {
+        e["args"]["name"] for e in found if e["name"] == "process_name"
+    }
+
+
+def test_each_timeline_is_a_process() -> None:
+    assert {e["pid"] for e in events(a=ring(), b=looped())} == {1, 2}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from grader.reports.pages import TEMPLATES
-from grader.reports.svg import CHIP, FILL, TINTS
+from grader.reports.pictures import CHIP, FILL, TINTS
 
 # Machado, Oliveira and Fernandes, 2009: matrices for linear RGB, severity 1.
 VISION = {

@@ -26,8 +26,8 @@ from grader.wings.similar.comparing import compare, words
 from tests.browser import CHROMIUM, OUTSIDE, Page, chromium
 from tests.made_up import made_up
 from tests.reports.example_reports import evil_report, exercise, layout_failure, make_report, mixed, result
-from tests.reports.test_class_page import drawn
 from tests.reports.test_programs import in_rounds
+from tests.reports.test_whole_class import drawn
 from tests.wings.chip.test_on_chip import on_chip, schedule
 from tests.wings.similar.programs import disguised, honest, work
 

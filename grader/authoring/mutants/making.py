@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.authoring.mutants import plain, sharded
-from grader.authoring.mutants.nodes import TaskContext, looked_up, replaced
+from grader.authoring.mutants.operators import OPERATORS, TaskContext, looked_up, replaced
 from grader.common import syntax
 from grader.course.reference import reference_source
 from grader.course.statements import statements
 from grader.exercise import Exercise, Task
 from grader.exercise.declarations import judged_calls
-
-OPERATORS: list[Callable[[ast.AST, TaskContext], Iterator[ast.AST]]] = [
-    sharded.axis, sharded.spec, plain.order, plain.key, sharded.collective, sharded.dimension, plain.name,
-    plain.constant, plain.bounds, plain.comparison, plain.arithmetic, plain.condition, plain.result, plain.operands,
-    sharded.detour, sharded.relaid,
-]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_args
 
-from grader.authoring.mutants.equivalents import EQUIVALENT, Equivalent, key
-from grader.authoring.mutants.grading import Fate, Verdict, judge_mutant, results_of
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from grader.authoring.mutants.grading import AT_ONCE, Fate, Verdict, judge_mutant, killed_together, results_of
 from grader.authoring.mutants.making import Mutant, mutants_of_task, task_module
-from grader.authoring.mutants.together import AT_ONCE, killed_together
 from grader.batch.grade import Grader
 from grader.batch.workers import pool_of
+from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.exercise import Exercise
 
 LEAST_KILLED = 0.98
+EQUIVALENT = "equivalent_mutants.yaml"
 
 
 @dataclass(frozen=True)
@@ -160,23 +164,16 @@ def course_problems(course: Course, proofs: list[Proof], listed: list[Equivalent
             yield f"{module.id}: {killed} of {total} mutants are killed, which is under {LEAST_KILLED:.0%}"
 
 
-def declared(exercise: Exercise) -> dict[str, float]:
-    """Return the size of an exercise: points, and the number of declarations of each kind."""
-    return {
-        "points": exercise.points,
-        "checks": len(exercise.checks),
-        "questions": len(exercise.questions),
-        "misconceptions": len(exercise.misconceptions),
-        "alternatives": len(exercise.alternatives),
-    }
-
-
 def as_json(course: Course, proofs: list[Proof], others: list[str]) -> dict[str, Any]:
     """Return JSON data for ``--json``: each exercise's size, number of mutants by outcome, survivors, and problems."""
     rows = [
         {
             "exercise": proof.exercise,
-            **declared(course.exercise(proof.exercise)),
+            "points": (exercise := course.exercise(proof.exercise)).points,
+            "checks": len(exercise.checks),
+            "questions": len(exercise.questions),
+            "misconceptions": len(exercise.misconceptions),
+            "alternatives": len(exercise.alternatives),
             "mutants": len(proof.verdicts),
             **{fate: proof.count(fate) for fate in get_args(Fate)},
             "not_run": proof.not_run,
@@ -191,3 +188,42 @@ def as_json(course: Course, proofs: list[Proof], others: list[str]) -> dict[str,
         for proof in proofs
     ]  # fmt: skip
     return {"exercises": rows, "problems": others}
+
+
+class Equivalent(BaseModel):
+    """An entry of ``equivalent_mutants.yaml``: a mutant that may pass all checks, because it is a right solution."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    exercise: str
+    task: str
+    was: str
+    becomes: str
+    reason: str = Field(min_length=10)
+
+
+def equivalents(course: Course) -> list[Equivalent]:
+    """Return the entries of ``equivalent_mutants.yaml``. Raises CourseError if the file or an entry is invalid."""
+    path: Path = course.root / "solutions" / EQUIVALENT
+    if not path.is_file():
+        return []
+    try:
+        entries = yaml.safe_load(path.read_text(encoding="utf-8")) or []
+    except yaml.YAMLError as error:
+        raise CourseError(f"{path}: not YAML: {error}") from None
+    if not isinstance(entries, list):
+        raise CourseError(f"{path}: a list of entries is expected")
+    found = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            found.append(Equivalent.model_validate(entry))
+        except ValidationError as error:
+            problem = error.errors()[0]
+            field = ".".join(str(part) for part in problem["loc"]) or "entry"
+            raise CourseError(f"{path}: entry {number}: {field}: {problem['msg']}") from None
+    return found
+
+
+def key(one: Mutant | Equivalent) -> tuple[str, str, str, str]:
+    """Return the fields that are equal for a mutant and its entry in ``equivalent_mutants.yaml``."""
+    return one.exercise, one.task, one.was, one.becomes

@@ -29,10 +29,10 @@ from grader.batch.grade import Grader
 from grader.common.cache import user_cache
 from grader.common.files import write_atomic
 from grader.common.result import Report
+from grader.course.build import handed_out_texts
 from grader.course.config import CourseError
 from grader.course.finding import find_course
 from grader.course.loading import Course
-from grader.course.release import handed_out_texts
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Submission
 from grader.integrations.nbgrader import folder

@@ -45,7 +45,7 @@ from grader.integrations.nbgrader.outcome import BatchOutcome, not_understood
 from grader.integrations.nbgrader.penalties import Penalties
 from grader.integrations.nbgrader.plugin import Session, graded, rebuild
 from grader.integrations.nbgrader.repair import ReleasedCell
-from grader.reports.attention import ended_xla
+from grader.reports.summary import ended_xla
 
 FROM_EXCHANGE = (handed_in.TIMESTAMP, "submission_secret.txt")  # Files that `nbgrader submit` writes.
 HELD = 256  # The largest number of submissions that are in memory with their gradebook rows.

@@ -14,10 +14,9 @@ from grader.common.files import write_atomic
 from grader.common.result import HandIn, Report
 from grader.course.loading import Course
 from grader.integrations.nbgrader.outcome import BatchOutcome
-from grader.reports.attention import Attention, Kind
 from grader.reports.pages import page_name, render_html, summary_html
 from grader.reports.people import UNKNOWN, Person
-from grader.reports.summary import summarise
+from grader.reports.summary import Attention, Kind, summarise
 from grader.reports.whole_class import WholeClass
 
 SHOWN = "shown.json"

@@ -9,7 +9,7 @@ from grader.course.loading import Course
 from grader.exercise import Exercise
 from grader.exercise.declarations import judged_calls
 from grader.hardware import SMALL_SLICES
-from grader.hardware.topology import FLAT_SLICES
+from grader.hardware.times import FLAT_SLICES
 
 SLICES = tuple(
     f"{chip}:{'x'.join(map(str, shape))}"

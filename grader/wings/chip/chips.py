@@ -22,8 +22,8 @@ from grader.expect import Failure, laid_out
 from grader.intake.submission import Source
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered
+from grader.reports.explained_text import other_profile, profiles_text
 from grader.reports.points import counted
-from grader.reports.profiles import other_profile, profiles_text
 from grader.wings.chip.compiling import Shipped, name_of
 from grader.wings.chip.on_chip import OnChip
 from grader.wire.schedule import Instruction, Schedule

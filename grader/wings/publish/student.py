@@ -7,9 +7,9 @@ from pathlib import Path
 
 from grader import __version__
 from grader.authoring.leaks import leaks
+from grader.course.build import products
 from grader.course.config import CourseError
 from grader.course.loading import EXAMPLE_SEED, Course
-from grader.course.release import products
 from grader.course.sources import cell
 from grader.integrations.package import package_files, project_file
 

@@ -13,9 +13,9 @@ from grader.cli.console import print_json, progress, say, tell
 from grader.cli.options import AsJson, CourseOption, RosterOption, roster_in, solved_course_at
 from grader.common.files import write_atomic
 from grader.common.text import a_few
+from grader.course.build import handed_out_texts
 from grader.course.config import GRADING
 from grader.course.loading import Course
-from grader.course.release import handed_out_texts
 from grader.intake.parsers import Parsers
 from grader.intake.reading import read
 from grader.intake.students import find_submissions

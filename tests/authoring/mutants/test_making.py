@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from grader.authoring.mutants.making import _indices, differing, is_wrapped, variations
-from grader.authoring.mutants.nodes import TaskContext
+from grader.authoring.mutants.operators import TaskContext
 from tests.mutated import TRACED, made
 
 

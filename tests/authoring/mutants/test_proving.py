@@ -1,20 +1,32 @@
-"""Reports about a course with holes in its checks."""
+"""Reports about a course with holes in its checks, and mutants that are right solutions."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from grader.authoring.mutants.equivalents import Equivalent, key
 from grader.authoring.mutants.grading import judge_mutant
 from grader.authoring.mutants.making import mutants_of
-from grader.authoring.mutants.proving import course_problems, impatient, problems, prove
+from grader.authoring.mutants.proving import (
+    EQUIVALENT,
+    Equivalent,
+    course_problems,
+    equivalents,
+    impatient,
+    key,
+    problems,
+    prove,
+)
 from grader.batch.grade import Grader
 from grader.cli import app
-from grader.course.loading import Course
+from grader.course.config import CourseError
+from grader.course.loading import Course, load_course
 from tests.mutated import line_of, with_holes
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +113,27 @@ def test_the_mutants_command_exits_with_1_and_prints_the_survivors_line(holes):
     assert row["survived"] == 8 and row["mutants"] == row["killed"] + 8 and row["checks"] > 0
     line = line_of("if n < 0")
     assert f"line {line}, comparison: `if n < 0:` -> `if n <= 0:` passes every check of pairs" in row["problems"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1", "a list of entries is expected"),
+        ("- {exercise: two}", "entry 1: task: Field required"),
+        ("- {exercise: two, task: t, was: a, becomes: b, reason: ''}", "entry 1: reason"),
+        ("- [", "not YAML"),
+    ],
+)
+def test_an_unreadable_list_of_equivalents_gives_a_one_line_error(tmp_path, text, message):
+    course = with_holes(tmp_path)
+    (tmp_path / "solutions" / EQUIVALENT).write_text(text)
+    with pytest.raises(CourseError, match=message):
+        equivalents(course)
+
+
+def test_every_listed_equivalent_is_still_made_from_its_reference():
+    """The test checks that each listed mutant is still made. The command ``mutants`` checks that it survives."""
+    course = load_course(ROOT / "course.yaml")
+    listed = equivalents(course)
+    made_of = {name: {key(m) for m in mutants_of(course.exercise(name))} for name in {e.exercise for e in listed}}  # fmt: skip
+    assert [e for e in listed if key(e) not in made_of[e.exercise]] == []

@@ -21,9 +21,8 @@ import numpy as np
 from grader.batch.findings import outputs_of
 from grader.batch.grade import Grader
 from grader.common.observation import Observation, Sharded
-from grader.course.answers import answers
 from grader.course.finding import find_course
-from grader.course.reference import reference_source
+from grader.course.reference import answers, reference_source
 from grader.expect import values
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging.plan import Ask

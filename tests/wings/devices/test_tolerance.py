@@ -11,9 +11,8 @@ import pytest
 from grader.batch.grade import Grader
 from grader.common.observation import Sharded
 from grader.common.result import Result
-from grader.course.answers import answers
 from grader.course.finding import find_course
-from grader.course.reference import reference_source
+from grader.course.reference import answers, reference_source
 from grader.exercise import Misconception
 from grader.expect import Failure, expect_close, values
 from grader.intake.submission import Chunk, Source, Submission

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.course.answers import answers
 from grader.course.finding import find_course
-from grader.course.reference import reference_source
+from grader.course.reference import answers, reference_source
 from tests.commands import one_line, shardlings
 from tests.installing import needed_packages
 from tests.made_up import made_up

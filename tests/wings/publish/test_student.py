@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from grader.authoring.leaks import hidden_lines
+from grader.course.build import products
 from grader.course.config import CourseError
 from grader.course.finding import find_course
 from grader.course.loading import load_course
-from grader.course.release import products
 from grader.wings.publish import student
 from grader.wings.publish.student import leaking, student_files
 from tests.commands import ROOT

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from grader.course.answers import answers
 from grader.course.folders import write_folder
-from grader.course.reference import reference_source
+from grader.course.reference import answers, reference_source
 from grader.intake.students import find_submissions
 from grader.wings.publish.student import student_files
 from tests.commands import ROOT

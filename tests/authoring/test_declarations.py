@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from grader.authoring.rules import listed_rules, lost_points, rule_problems
+from grader.authoring.declarations import listed_rules, lost_points, rule_problems
 from grader.exercise import AuthorError, Exercise
 
 STATEMENT = """# X1 Means

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.authoring.released import released_problems
+from grader.authoring.whole_course import released_problems
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
 from grader.course.config import CourseError

@@ -1,4 +1,4 @@
-"""Arrows between the devices that communicate."""
+"""The grid of a mesh's devices: the parts of arrays that they hold, and arrows between those that communicate."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 
 from grader.common.intervals import Interval
 from grader.common.observation import Collective
-from grader.reports.arrows import CHAR, HEIGHT, draw_arrows, sent_to
-from grader.reports.explained import Explained
-from grader.reports.pages import render_arrows
+from grader.reports.explained import Explained, Placed
+from grader.reports.grids import CHAR, HEIGHT, draw_arrows, draw_held, sent_to
+from grader.reports.pages import render_arrows, render_held
 from tests.reports.example_reports import Nesting
 
 COLUMNS = ((0, 2, 4, 6), (1, 3, 5, 7))
 RING = tuple((i, (i + 1) % 8) for i in range(8))
+MESH = {"x": 2, "y": 2}
+A = Placed("a", (8, 6), "float32", ("x", None), ((4, 6),))
 
 
 def talk(kind: str, groups: tuple[tuple[int, ...], ...], **more: Any) -> Collective:
@@ -79,3 +81,32 @@ def test_a_page_describes_its_arrows_and_escapes_names() -> None:
 
 def test_a_program_without_communication_has_no_pictures() -> None:
     assert render_arrows(Explained("c1", "f", {"x": 8}, {})).strip() == ""
+
+
+def test_each_device_names_its_part_and_bytes_and_equal_parts_have_equal_colours() -> None:
+    grid = draw_held(A, MESH)
+    assert grid is not None and grid.title == "a: float32[8, 6] as P('x', None)"
+    assert [b.part for b in grid.boxes] == ["0:4, 0:6", "0:4, 0:6", "4:8, 0:6", "4:8, 0:6"]
+    assert grid.boxes[3].text == "device (x=1, y=1) holds a[4:8, 0:6], 96 bytes"
+    colours = [b.colour for b in grid.boxes]
+    assert colours[0] == colours[1] != colours[2] == colours[3]
+    assert [(b.x > 1, b.y > 1) for b in grid.boxes] == [(False, False), (True, False), (False, True), (True, True)]
+    assert all(b.text in grid.alt for b in grid.boxes)
+
+
+def test_a_scalar_is_whole_on_every_device() -> None:
+    grid = draw_held(Placed("loss", (), "float32", (), ((),)), MESH)
+    assert grid is not None and {b.part for b in grid.boxes} == {"all"}
+    assert grid.boxes[0].text == "device (x=0, y=0) holds loss[all], 4 bytes"
+
+
+def test_a_layout_without_a_spec_and_a_large_mesh_are_not_drawn() -> None:
+    assert draw_held(Placed("a", (8, 6), "float32", None, ((4, 6), (3, 6))), MESH) is None
+    assert draw_held(Placed("a", (130,), "float32", ("x",), ((1,),)), {"x": 65}) is None
+
+
+def test_a_fragment_shows_before_and_after_and_escapes_names() -> None:
+    result = Placed("<b>", (8, 6), "float32", (), ((8, 6),))
+    made = render_held(Explained("e", "t", MESH, {}, arguments=[A], results=[result]))
+    assert made.count("<svg") == 2 and "&lt;b&gt;" in made and "<b>" not in made
+    assert render_held(Explained("e", "t", MESH, {})) == ""

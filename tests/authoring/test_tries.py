@@ -8,8 +8,7 @@ from typing import Any, cast
 import pytest
 
 from grader.authoring import verify
-from grader.authoring.first_cases import first_cases, without_trials
-from grader.authoring.replaced import Replaced, alike, amounts, replaced_texts, submission_of
+from grader.authoring.tries import Replaced, alike, amounts, first_cases, replaced_texts, submission_of, without_trials
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
 from grader.common.observation import Observation

@@ -1,16 +1,27 @@
-"""Mutation operators for any program: names, constants, arithmetic, conditions, loops, operands.
+"""Mutation operators: each takes a syntax node and facts about its task, and yields the node's replacements.
 
-Each operator takes a syntax node and yields the node's replacements.
+The operators ``axis`` to ``relaid`` are for parallel programs: axes, specs, collectives, layouts. All other operators
+are for any program: names, constants, arithmetic, conditions, loops, operands.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
-from grader.authoring.mutants.nodes import TaskContext, called, looked_up, replaced, traded, transposed, with_args
+from grader.common import syntax
 
+COLLECTIVES = {
+    "psum", "pmean", "pmax", "pmin", "all_gather", "psum_scatter", "all_to_all", "ppermute", "pshuffle",
+    "pbroadcast", "ragged_all_to_all",
+}  # fmt: skip
+COUNTED = {"axis_index": 0, "axis_size": 1}  # The values of these functions on a single device.
+# For each collective: the name of the dimension argument, and this argument's position. The default dimension is 0.
+DIMENSION = {"all_gather": ("axis", 3), "psum_scatter": ("scatter_dimension", 2)}
 RENAMED = {
     "psum": ["pmean", "pmax"], "pmean": ["psum", "pmax"], "pmax": ["psum", "pmin"], "pmin": ["psum", "pmax"],
     "max": ["min"], "min": ["max"], "maximum": ["minimum"], "minimum": ["maximum"], "any": ["all"], "all": ["any"],
@@ -30,6 +41,152 @@ COMPUTED: dict[type[ast.operator], list[ast.operator]] = {
 EINSUM = re.compile(r"[a-zA-Z,. ]+->[a-zA-Z ]*")
 # Floats below EPSILON are safety margins, and floats above HUGE stand for infinity. Their exact values do not matter.
 EPSILON, HUGE = 1e-3, 1e3
+
+
+@dataclass(frozen=True)
+class TaskContext:
+    """The facts about a task that mutation operators use.
+
+    Attributes:
+        axes: names of mesh axes.
+        everywhere: the axes that every mesh of the task has.
+        plain: True if the task is plain Python, which JAX does not trace.
+        outer: the ``id`` of each ``return`` statement that is outside ``shard_map`` and so returns a global value.
+        out_specs: the source code of every ``out_specs`` in the task.
+        indices: the ``id`` of each index of the form ``(a - b) % n``, as in ``chunks[(me - 1) % n]``. Operators keep
+            this ``% n``: negative indices count from the end, so the program is also right without it.
+        keys: lookups by a string, such as ("params", "w1") for ``params["w1"]``.
+    """
+
+    axes: tuple[str, ...] = ("x", "y")
+    everywhere: tuple[str, ...] = ("x",)
+    plain: bool = False
+    outer: frozenset[int] = frozenset()
+    out_specs: frozenset[str] = frozenset()
+    indices: frozenset[int] = frozenset()
+    keys: tuple[tuple[str, str], ...] = ()
+
+
+def called(node: ast.AST) -> str:
+    """Return ``psum`` for ``psum(...)`` and ``jax.lax.psum(...)``; '' for nodes that are not calls."""
+    return last_name(node.func) if isinstance(node, ast.Call) else ""
+
+
+def last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def looked_up(node: ast.AST) -> tuple[str, str] | None:
+    """Return ("params", "w1") for ``params["w1"]``, else None."""
+    match node:
+        case ast.Subscript(value=value, slice=ast.Constant(value=str(key))):
+            return ast.unparse(value), key
+    return None
+
+
+def with_args(call: ast.Call, args: Iterable[ast.expr]) -> ast.Call:
+    return ast.Call(call.func, list(args), call.keywords)
+
+
+def traded(items: list[Any], i: int, j: int) -> list[Any]:
+    items = list(items)
+    items[i], items[j] = items[j], items[i]
+    return items
+
+
+def replaced(items: list[Any], i: int, new: Any) -> list[Any]:
+    return [*items[:i], new, *items[i + 1 :]]
+
+
+def transposed(node: ast.expr) -> ast.expr:
+    return ast.Attribute(node, "T", ast.Load())
+
+
+def is_none(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def axis(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
+    """Replace the name of a mesh axis by the name of another axis."""
+    if isinstance(node, ast.Constant) and node.value in context.axes:
+        yield from (ast.Constant(a) for a in context.axes if a != node.value)
+
+
+def spec(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
+    """Drop or add an entry of a PartitionSpec, or move an entry to another dimension."""
+    if called(node) not in ("P", "PartitionSpec"):
+        return
+    assert isinstance(node, ast.Call)
+    named = {n.value for n in ast.walk(node) if isinstance(n, ast.Constant)}
+    unused = [ast.Constant(a) for a in context.axes if a not in named]
+    for i, entry in enumerate(node.args):
+        for new in unused if is_none(entry) else [ast.Constant(None)]:
+            yield with_args(node, replaced(node.args, i, new))
+    for i, j in itertools.combinations(range(len(node.args)), 2):
+        yield with_args(node, traded(node.args, i, j))
+    if len(node.args) == 1:
+        yield with_args(node, [ast.Constant(None), *node.args])
+    if not node.args:
+        yield from (with_args(node, [new]) for new in unused)
+
+
+def collective(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
+    """Drop or repeat a collective, or replace ``axis_index`` and ``axis_size`` by their values on a single device."""
+    name = called(node)
+    if name in COUNTED:
+        yield ast.Constant(COUNTED[name])
+    if name in COLLECTIVES and isinstance(node, ast.Call) and node.args:
+        yield node.args[0]
+        yield with_args(node, [node, *node.args[1:]])
+
+
+def dimension(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
+    """Change how a collective splits or joins arrays, as with ``axis=1`` or ``tiled=True``."""
+    if not isinstance(node, ast.Call) or called(node) not in COLLECTIVES:
+        return
+    keywords = {k.arg: k for k in node.keywords}
+    name, position = DIMENSION.get(called(node), ("", 0))
+    if name and name not in keywords and len(node.args) <= position:
+        yield ast.Call(node.func, node.args, [*node.keywords, ast.keyword(name, ast.Constant(1))])
+    if name and "tiled" not in keywords:
+        yield ast.Call(node.func, node.args, [*node.keywords, ast.keyword("tiled", ast.Constant(True))])
+    if {"split_axis", "concat_axis"} <= set(keywords):
+        other = {"split_axis": "concat_axis", "concat_axis": "split_axis"}
+        swapped = [ast.keyword(k.arg, keywords[other.get(k.arg or "", k.arg)].value) for k in node.keywords]
+        yield ast.Call(node.func, node.args, swapped)
+
+
+def detour(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
+    """Make a task return the right values at a needless cost: with an all-gather or a pmax of each device's result."""
+    if isinstance(node, ast.Return) and node.value and not context.plain and id(node) not in context.outer:
+        for a in context.everywhere:
+            yield wrapped("jax.lax.all_gather(_, {0!r})[jax.lax.axis_index({0!r})]", a, node.value)
+            yield wrapped("jax.lax.pmax(_, {0!r})", a, node.value)
+
+
+def relaid(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
+    """Make a task return the right values in another layout: sharded over an axis, or replicated."""
+    if isinstance(node, ast.Return) and node.value and id(node) in context.outer:
+        for entry in ["", *(repr(a) for a in context.everywhere)]:
+            if not {f"P({entry})", f"P({entry}, None)"} & context.out_specs:
+                place = f"jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec({entry}))"
+                yield wrapped(f"jax.lax.with_sharding_constraint(_, {place})", "", node.value)
+
+
+def wrapped(template: str, a: str, value: ast.expr) -> ast.Return:
+    """Return the statement ``return TEMPLATE``, in which ``value`` replaces the name ``_``."""
+    tree = syntax.expression(template.format(a))
+    return ast.Return(_InPlaceOf(value).visit(tree).body)
+
+
+class _InPlaceOf(ast.NodeTransformer):
+    """Replace the name ``_`` by an expression."""
+
+    def __init__(self, value: ast.expr) -> None:
+        self.value = value
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.value if node.id == "_" else node
 
 
 def order(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
@@ -173,3 +330,9 @@ def operands(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
         left, right = node.value.split("->")
         yield ast.Constant(f"{left}->{right[::-1]}")
         yield ast.Constant(f"{','.join(left.split(',')[::-1])}->{right}")
+
+
+OPERATORS: list[Callable[[ast.AST, TaskContext], Iterator[ast.AST]]] = [
+    axis, spec, order, key, collective, dimension, name, constant, bounds, comparison, arithmetic, condition, result,
+    operands, detour, relaid,
+]  # fmt: skip

@@ -1,7 +1,8 @@
-"""The senders and receivers of a collective: the mesh as a grid of devices, with arrows between them.
+"""The devices of a mesh as a grid: the parts of an array that they hold, or the senders and receivers of a collective.
 
-For a reduction, gather or scatter, the arrows form a ring, because the grader counts the bytes of a ring algorithm. A
-permute has an arrow for each pair of sender and receiver. An all-to-all has a line between any two devices.
+Devices with equal parts of an array have equal colours. For a reduction, gather or scatter, arrows between the devices
+form a ring, because the grader counts the bytes of a ring algorithm. A permute has an arrow for each pair of sender and
+receiver. An all-to-all has a line between any two devices.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.common.layout import coordinates
+from grader.common.layout import coordinates, owner_slices, show_device, show_spec
 from grader.common.observation import Collective
-from grader.reports.svg import TINTS
+from grader.reports.explained import Placed
+from grader.reports.pictures import TINTS
 from grader.reports.untrusted import clean
+from grader.wire.frames import dtype_of
 
-CHAR, HEIGHT, GAP_X, GAP_Y = 6.7, 26.0, 40.0, 30.0
 MOST, ARROWS = 64, 256  # a picture of more devices or arrows would not be legible
+CHAR = 6.7  # the width of a character
+HEIGHT, GAP_X, GAP_Y = 26.0, 40.0, 30.0  # of boxes with arrows between them
+LINE, PAD, GAP = 15.0, 12.0, 6.0  # of boxes that show parts of an array
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ def draw_arrows(collective: Collective, mesh: Mapping[str, int], caption: str) -
         return None
     labels = [", ".join(map(str, point.values())) for point in coordinates(mesh)]
     box = round(max(map(len, labels)) * CHAR + 14, 1)
-    columns = count // next(iter(mesh.values())) if len(mesh) > 1 else count
+    columns = _columns(mesh)
     bend = max((_bend(_at(a, columns, box), _at(b, columns, box), box) for a, b in pairs), default=0.0)
     margin = round(4 + bend / 2, 1)
     places = [(round(x + margin, 1), round(y + margin, 1)) for x, y in (_at(d, columns, box) for d in range(count))]
@@ -71,6 +76,12 @@ def draw_arrows(collective: Collective, mesh: Mapping[str, int], caption: str) -
         file=collective.file,
         alt=clean(f"{caption}. Devices ({names}): {_in_words(pairs, labels)}", 2000),
     )
+
+
+def _columns(mesh: Mapping[str, int]) -> int:
+    """Return the grid's number of columns: a row for each index of the first mesh axis; one row for a single axis."""
+    count = math.prod(mesh.values())
+    return count // next(iter(mesh.values())) if len(mesh) > 1 else count
 
 
 def _in_words(pairs: Sequence[tuple[int, int]], labels: Sequence[str]) -> str:
@@ -124,3 +135,66 @@ def _rim(centre: tuple[float, float], towards: tuple[float, float], box: float) 
     scale = min(scale, 1.0) if math.isfinite(scale) else 0.0
     far = math.hypot(dx, dy) or 1.0
     return centre[0] + dx * scale + 2 * dx / far, centre[1] + dy * scale + 2 * dy / far
+
+
+@dataclass(frozen=True)
+class HeldBox:
+    """A device's box: its place, the device's name, the part of the array that it holds, and a text with all facts."""
+
+    x: float
+    y: float
+    name: str
+    part: str
+    text: str
+    colour: str
+
+
+@dataclass(frozen=True)
+class HeldSvg:
+    """A picture ready to draw. ``box``: width and height of a device."""
+
+    width: float
+    height: float
+    box: tuple[float, float]
+    boxes: list[HeldBox]
+    title: str
+    alt: str
+
+
+def draw_held(placed: Placed, mesh: Mapping[str, int]) -> HeldSvg | None:
+    """Return the grid of devices, with a row per index of the first mesh axis.
+
+    Return None if the array has no PartitionSpec, or if there are too many devices.
+    """
+    count = math.prod(mesh.values())
+    if placed.spec is None or count > MOST:
+        return None
+    held = owner_slices(placed.shape, placed.spec, mesh)
+    parts = [", ".join(f"{start}:{stop}" for start, stop in part) or "all" for part in held]
+    names = [show_device(point) for point in coordinates(mesh)]
+    colour = {part: TINTS[i % len(TINTS)] for i, part in enumerate(dict.fromkeys(parts))}
+    size = dtype_of(placed.dtype).itemsize
+    texts = [
+        f"device {name} holds {clean(placed.name, 60)}[{part}], "
+        f"{size * math.prod(stop - start for start, stop in device):,} bytes"
+        for name, part, device in zip(names, parts, held, strict=True)
+    ]
+    columns = _columns(mesh)
+    box = (round(max(map(len, (*parts, *names))) * CHAR + PAD, 1), 2 * LINE + PAD)
+    boxes = [
+        HeldBox(
+            round(1 + i % columns * (box[0] + GAP), 1), round(1 + i // columns * (box[1] + GAP), 1),
+            names[i], parts[i], texts[i], colour[parts[i]],
+        )
+        for i in range(count)
+    ]  # fmt: skip
+    shape = ", ".join(map(str, placed.shape))
+    title = clean(f"{placed.name}: {placed.dtype}[{shape}] as {show_spec(placed.spec)}", 200)
+    return HeldSvg(
+        width=round(boxes[-1].x + box[0] + 1, 1),
+        height=round(boxes[-1].y + box[1] + 1, 1),
+        box=box,
+        boxes=boxes,
+        title=title,
+        alt=clean(f"{title}. {'; '.join(texts)}", 4000),
+    )
