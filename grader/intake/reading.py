@@ -33,9 +33,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from grader.common.text import IS_EMPTY, NOTHING_TO_GRADE, PASSED_OVER, a_few, first_notes
-from grader.intake.disk import File, entries_of
+from grader.intake.disk import File, entries_of, listing
 from grader.intake.facts import is_untouched
-from grader.intake.listing import listing
 from grader.intake.names import OTHER_MODULE, Match, Quality, best_match, is_called_final, is_called_old, looked_for
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, Refused, Source, Submission, Unreadable, fingerprint, paths_of
