@@ -14,9 +14,8 @@ from inspect import Parameter
 from typing import Any, TypeVar
 
 from grader.clock import ASYNCHRONOUS, placed
-from grader.common.layout import entries
+from grader.common.layout import AxisSize, Size, entries, sizes_on
 from grader.common.observation import Timing
-from grader.common.sizes import AxisSize, Size, sizes_on
 from grader.common.text import nearest
 from grader.wire.frames import DTYPES, NotPlain, encode
 
