@@ -45,7 +45,7 @@ COMMANDS = {
     "watch": "watch.watch",
     "explain": "explain.explain",
     "grade": "staff.grade",
-    "appeal": "staff.appeal",
+    "appeal": "appealing.appeal",
     "build": "author.build",
     "verify": "author.verify",
     "new": "author.new",

@@ -14,7 +14,7 @@ from pathlib import Path
 from grader import wing
 from grader.batch import canary
 from grader.batch.grade import Grader
-from grader.cli.jax_version import OLDEST_JAX, UNTESTED_JAX, jax_problem, numbers
+from grader.cli.options import OLDEST_JAX, UNTESTED_JAX, jax_problem, numbers
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.reports.points import counted

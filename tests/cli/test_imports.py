@@ -15,8 +15,8 @@ import pytest
 from grader import wing
 from grader.batch.store import Folder
 from grader.cli import COMMANDS, MISTAKES, READERS, app, grading, is_mistake
-from grader.cli.grade_options import GradeOptions
 from grader.cli.grading import grade_batch
+from grader.cli.staff import GradeOptions
 from grader.course import exercises
 from grader.course.config import CourseError
 from grader.course.finding import find_course

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from grader.cli.console import tell
-from grader.cli.jax_version import jax_problem
 from grader.cli.machine import MachineCheck
+from grader.cli.options import jax_problem
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.sandbox.limits import Limits
