@@ -51,7 +51,7 @@ COMMANDS = {
     "new": "author.new",
     "doctor": "staff.doctor",
     "submit": "learner.submit",
-    "start": "start.start",
+    "start": "learner.start",
     "export": "staff.export",
     "drop": "staff.drop",
     "pages": "pages.pages",

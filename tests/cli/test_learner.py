@@ -1,4 +1,4 @@
-"""Output and exit codes of the learner's commands list, show and check."""
+"""Output and exit codes of the learner's commands start, list, show and check."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from grader.cli import app, learner
 from grader.course.finding import find_course
 from tests.commands import GOOD, ROOT, bad_line, one_line, shardlings
+from tests.made_up import made_up
 
 
 def test_list_shows_every_exercise() -> None:
@@ -203,3 +206,24 @@ def test_a_name_may_be_shortened_to_any_unique_beginning(words: tuple[str, ...],
         assert one_line(done).startswith(f"shardlings: {message}")
     else:
         assert "Question flops_per_device (1 point)" in done.stdout
+
+
+def test_start_copies_the_packaged_course_and_prints_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learner, "PACKAGED", tmp_path / "none")
+    assert (
+        "this installation of shardlings has no course to copy: go to the folder that you were given, or to your clone"
+        in str(CliRunner().invoke(app, ["start", "x"]).exception)
+    )
+    made_up(tmp_path / "course")
+    assert shardlings("build", cwd=tmp_path / "course").returncode == 0
+    monkeypatch.setattr(learner, "PACKAGED", tmp_path / "course" / "exercises")
+    monkeypatch.chdir(tmp_path)
+    said = CliRunner().invoke(app, ["start", "mine"]).output
+    assert re.match(
+        r"wrote the packaged course, small \d+\.\d+\S*, to mine/exercises\nnext: cd mine && shardlings show x1_g", said
+    )
+    assert "\nnext: cd 'my own' && shardlings show" in CliRunner().invoke(app, ["start", "my own"]).output
+    listed = shardlings("list", cwd=tmp_path / "mine")
+    assert "x1_gather" in listed.stdout and listed.stderr == ""
