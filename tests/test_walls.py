@@ -23,10 +23,10 @@ BROKEN = {
     "judging": ("grader/judging/judge.py", "import jax"),
     "reports": ("grader/reports/__init__.py", "from grader.course import loading"),
     "profiling": ("grader/wings/predict/journal.py", "from grader.judging import units"),
-    "similarity": ("grader/wings/similar/tokens.py", "from grader.common import result"),
+    "similarity": ("grader/wings/similar/inside/tokens.py", "from grader.common import result"),
     "nbgrader": ("grader/batch/store.py", "import nbgrader"),
     "core": ("grader/cli/staff.py", "from grader.wings.similar import tokens"),
-    "wings": ("grader/wings/similar/tokens.py", "from grader.wings.predict import cases"),
+    "wings": ("grader/wings/similar/inside/tokens.py", "from grader.wings.predict import cases"),
     "chip": ("grader/wings/chip/inside/tpu.py", "from grader.judging import units"),
     "dask": ("grader/wings/cluster/there.py", "import distributed"),
 }

@@ -80,10 +80,10 @@ class Imported(Mapping[str, Any]):
         return _imported(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*COMMANDS, *wing.commands()))
+        return iter((*COMMANDS, *wing.named("commands")))
 
     def __len__(self) -> int:
-        return len(COMMANDS) + len(wing.commands())
+        return len(COMMANDS) + len(wing.named("commands"))
 
 
 @cache
@@ -93,7 +93,7 @@ def _imported(name: str) -> Any:
         module, _, found = COMMANDS[name].partition(".")
         thing = getattr(importlib.import_module(f"grader.cli.{module}"), found)
     else:
-        thing = wing.load(wing.commands()[name])
+        thing = wing.load(wing.named("commands")[name])
     if not isinstance(thing, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(name, cls=Command)(thing)

@@ -112,7 +112,7 @@ def from_wing(name: str) -> Any:
     def missing(given: str) -> None:
         raise wing.missing(name, wing.WING_OF[name])
 
-    offered = wing.options()
+    offered = wing.named("options")
     return wing.load(offered[name]) if name in offered else typer.Option(name, hidden=True, parser=missing)
 
 

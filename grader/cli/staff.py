@@ -193,7 +193,7 @@ def export(
         known = roster_in(roster)
         if strangers := exports.write_canvas(exports.load(folder), path, extensions, known):
             tell("note", f"these students are not on the roster, so the file lacks them: {a_few(strangers)}")
-    elif to in (others := wing.exports()):
+    elif to in (others := wing.named("exports")):
         path = folder if folder.suffix == ".zip" else folder / "autograder.zip"
         found = course_at(course)
         say(wing.load(others[to])(found, path, found.select(only or []), isolation))

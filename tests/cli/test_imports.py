@@ -54,7 +54,7 @@ def test_every_registered_command_is_in_the_command_table() -> None:
 
     group: Any = typer.main.get_command(app)
     assert {name: command.name for name, command in group.commands.items()} == {
-        name: name for name in (*COMMANDS, *wing.commands())
+        name: name for name in (*COMMANDS, *wing.named("commands"))
     }
 
 

@@ -63,10 +63,10 @@ def test_without_wings_every_module_of_the_core_is_imported_and_the_help_names_i
     assert done.returncode == 0 and done.stdout.startswith(str(core)), done.stdout + done.stderr
     helped = python(core, "-m", "grader", "--help").stdout
     assert all(f" {name} " in helped for name in ("check", "grade", "explain", "start"))
-    assert not any(f" {name} " in helped for name in wing.commands())
+    assert not any(f" {name} " in helped for name in wing.named("commands"))
     helped = python(core, "-m", "grader", "grade", "--help").stdout
     assert "--backend" in helped
-    assert not any(name in helped for name in wing.options())
+    assert not any(name in helped for name in wing.named("options"))
 
 
 def test_without_wings_a_submission_is_graded(core: Path, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_without_its_wing_a_command_says_which_one_it_needs(core: Path, command:
 
 
 def test_the_table_of_commands_and_options_is_what_the_wings_offer() -> None:
-    places = wing.commands() | wing.options()
+    places = wing.named("commands") | wing.named("options")
     assert {name: place.split(".")[0] for name, place in places.items()} == wing.WING_OF
     assert wing.EXTRAS.keys() <= wing.wings().keys()
 
@@ -173,4 +173,4 @@ def test_with_one_wing_deleted_the_rest_is_imported_and_helps(tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     helped = python(place, "-m", "grader", "--help").stdout
     gone = set(wing.wings()["chip"].commands)
-    assert gone == {command for command in wing.commands() if f" {command} " not in helped}
+    assert gone == {command for command in wing.named("commands") if f" {command} " not in helped}
