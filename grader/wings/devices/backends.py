@@ -1,8 +1,8 @@
 """The kinds of devices that run programs, simulated or real, and what a process needs to use them.
 
-Only the process that runs compiled programs on an accelerator gets access to the accelerator's files and settings, never
-a process with learner Python. The process may read ``/proc`` and ``/sys``, because drivers read them. The process has no
-limit on its address space, because drivers reserve more address space than the machine has memory.
+Only the process that runs compiled programs on an accelerator gets access to the accelerator's files and settings,
+never a process with learner Python. The process may read ``/proc`` and ``/sys``, because drivers read them. The process
+has no limit on its address space, because drivers reserve more address space than the machine has memory.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 
 from grader.wings.predict import cases
 from grader.wings.predict.cases import SizedProgram, TimeModel, cases_on
-from grader.wings.predict.journal import Journal, Step, keep, predictions
+from grader.wings.predict.journal import STEPS, Journal, Step, keep, predictions
 from grader.wings.predict.measured import Fit, fit, learners_log, timed
 from grader.wings.predict.process import NotMeasured
 from grader.wings.predict.trace import CALLS, by_opcode, opcodes_of
