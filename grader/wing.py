@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from grader import Mistake
+
 WINGS = "grader.wings"
 WING_OF = {
     "--cluster": "cluster",
@@ -28,7 +30,7 @@ EXTRAS = {"browser": "[browser]", "chip": "[tpu]", "cluster": "[cluster]"}
 """The pip extra that installs each wing's optional dependencies."""
 
 
-class WingError(Exception):
+class WingError(Mistake):
     """A wing is not installed, or cannot do what the user asked for. The message is one line."""
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, SequenceNode
 
+from grader import Mistake
 from grader.common.files import write_atomic
 from grader.common.text import nearest
 from grader.course.config import CourseError
@@ -126,7 +127,7 @@ exercise.scenario(
 '''
 
 
-class ScaffoldError(Exception):
+class ScaffoldError(Mistake):
     """The exercise or course cannot be created. The message is one line with the reason."""
 
 

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from grader import __version__, stopping, wing
+from grader import Mistake, __version__, stopping, wing
 from grader.cli.console import UNUSABLE, err, tell
 from grader.reports.untrusted import clean
 from grader.sandbox.processes import end_all
@@ -30,44 +30,40 @@ FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 LONG = 1000  # Characters. Every command's summary is shorter, so --help shows each summary whole.
 VALUE_ERROR = "Value error, "
-# The groups of commands in --help, in order. Each group is for one kind of reader, and includes commands of wings.
+# The groups of commands in --help, in order, each for one kind of reader. A command has the module and the name of its
+# function, which is imported when the command runs; "" for a command of a wing (an optional part).
 READERS = {
-    "Students": ("start", "list", "show", "check", "watch", "explain", "submit", "predict", "profile"),
-    "Staff": ("grade", "appeal", "pages", "export", "drop", "nbgrader", "similar", "leaderboard"),
-    "Authors": ("new", "build", "verify", "mutants", "publish"),
-    "Machine": ("doctor", "docs", "chip"),
+    "Students": {
+        "start": "learner.start",
+        "list": "learner.list_",
+        "show": "learner.show",
+        "check": "learner.check",
+        "watch": "watch.watch",
+        "explain": "explain.explain",
+        "submit": "learner.submit",
+        "predict": "",
+        "profile": "",
+    },
+    "Staff": {
+        "grade": "staff.grade",
+        "appeal": "appealing.appeal",
+        "pages": "pages.pages",
+        "export": "staff.export",
+        "drop": "staff.drop",
+        "nbgrader": "nbgrader.nbgrader",
+        "similar": "",
+        "leaderboard": "",
+    },
+    "Authors": {
+        "new": "author.new",
+        "build": "author.build",
+        "verify": "author.verify",
+        "mutants": "author.mutants",
+        "publish": "",
+    },
+    "Machine": {"doctor": "staff.doctor", "docs": "docs.docs", "chip": ""},
 }
-# This package's commands. Wings (optional parts) add more. A command's function is imported when the command runs.
-COMMANDS = {
-    "list": "learner.list_",
-    "show": "learner.show",
-    "check": "learner.check",
-    "watch": "watch.watch",
-    "explain": "explain.explain",
-    "grade": "staff.grade",
-    "appeal": "appealing.appeal",
-    "build": "author.build",
-    "verify": "author.verify",
-    "new": "author.new",
-    "doctor": "staff.doctor",
-    "submit": "learner.submit",
-    "start": "learner.start",
-    "export": "staff.export",
-    "drop": "staff.drop",
-    "pages": "pages.pages",
-    "mutants": "author.mutants",
-    "nbgrader": "nbgrader.nbgrader",
-    "docs": "docs.docs",
-}
-# Users' mistakes, which are reported in one line. The errors are listed by name, so that nothing is imported here.
-MISTAKES = {
-    "grader.authoring.scaffold.ScaffoldError",
-    "grader.course.config.CourseError",
-    "grader.declared.AuthorError",
-    "grader.intake.submission.SubmissionError",
-    "grader.wing.WingError",
-    "grader.sandbox.tiers.NoIsolation",
-}
+COMMANDS = {name: place for commands in READERS.values() for name, place in commands.items() if place}
 
 
 class Imported(Mapping[str, Any]):
@@ -202,13 +198,6 @@ def run() -> None:
             soft_wrap=True,
         )
         sys.exit(UNUSABLE)
-    except Exception as error:
-        if not is_mistake(error):
-            raise
+    except Mistake as error:
         tell("shardlings", error)
         sys.exit(UNUSABLE)
-
-
-def is_mistake(error: Exception) -> bool:
-    """Return True if the error is a user's mistake, which is reported in one line."""
-    return any(f"{kind.__module__}.{kind.__qualname__}" in MISTAKES for kind in type(error).__mro__)
