@@ -84,9 +84,9 @@ def show(
     who = student_name(found, student)
 
     def work() -> int:
-        from grader.cli.listing import ToShow, show_one
+        from grader.cli.listing import show_one
 
-        show_one(found, ToShow(name, hint, more), who, as_json=as_json)
+        show_one(found, name, who, hint=hint, more=more, as_json=as_json)
         return 0
 
     raise typer.Exit(work() if as_json else printed(found, ("show", name, hint, more, who), work))

@@ -14,7 +14,7 @@ from grader.course.config import CourseError
 from grader.reports.untrusted import clean
 
 if TYPE_CHECKING:
-    from grader.integrations.nbgrader.outcome import BatchOutcome
+    from grader.integrations.nbgrader.class_page import BatchOutcome
 
 # Each command imports its implementation when it runs.
 nbgrader = typer.Typer(

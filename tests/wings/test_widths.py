@@ -79,7 +79,7 @@ def changes() -> str:
 def of_nbgrader() -> str:
     pytest.importorskip("nbgrader")
     from grader.integrations.nbgrader import class_page
-    from grader.integrations.nbgrader.outcome import BatchOutcome
+    from grader.integrations.nbgrader.class_page import BatchOutcome
 
     reports = {one.student: [one] for one in [*drawn(498), mixed(), mixed(student=LONG)]}
     outcome = BatchOutcome(

@@ -24,8 +24,8 @@ from nbconvert.exporters import NotebookExporter
 from nbgrader.api import Gradebook
 from nbgrader.exchange import ExchangeError
 from nbgrader.exchange.default import ExchangeCollect
-from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
 from nbgrader.preprocessors import ClearSolutions as NbgraderClearSolutions
+from nbgrader.preprocessors import NbGraderPreprocessor
 
 from grader.batch.canary import CanaryFailed
 from grader.common.result import Report
@@ -33,7 +33,7 @@ from grader.common.text import A_LINK
 from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import cells, handed_in
 from grader.integrations.nbgrader.autograder import Shardlings, StudentNotebook, stamp
-from grader.integrations.nbgrader.gradebook import annotate, in_order, known_cells
+from grader.integrations.nbgrader.gradebook import annotate, in_order, known_cells, late_plugin
 from grader.integrations.nbgrader.repair import ReleasedCell
 from grader.integrations.nbgrader.shown import plain_markdown as plain_markdown  # for nbgrader_config.py
 from grader.integrations.nbgrader.written import METADATA
@@ -142,9 +142,7 @@ class Session:
 
 def late_policy(parent: Any) -> list[str]:
     """Return the name, code and settings of the late penalty plugin, because scores depend on all three."""
-    late: Any = AssignLatePenalties(parent=parent)
-    late.init_plugin()
-    plugin = late.plugin_inst
+    plugin = late_plugin(parent)
     settings = [f"{name}={getattr(plugin, name)!r}" for name in sorted(plugin.trait_names(config=True))]
     try:
         code = inspect.getsource(type(plugin))

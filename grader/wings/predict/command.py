@@ -24,9 +24,8 @@ from grader.reports.loglog import MeasuredPoint, show_seconds
 from grader.reports.pages import loglog_svg
 from grader.reports.points import counted
 from grader.reports.untrusted import clean
-from grader.wings.predict.cases import LIMITS, TimeModel, cases_on, source
+from grader.wings.predict.cases import LIMITS, Fit, Timed, TimeModel, cases_on, fit, learners_log, source, timed
 from grader.wings.predict.journal import STEP_LIMITS, Journal, Prediction, Step, keep, predictions
-from grader.wings.predict.measured import Fit, Timed, fit, learners_log, timed
 from grader.wings.predict.process import ask
 
 PROFILED = "l2_predict_profile"

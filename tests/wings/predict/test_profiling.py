@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from grader.wings.predict import cases
-from grader.wings.predict.cases import SizedProgram, TimeModel, cases_on
+from grader.wings.predict.cases import Fit, SizedProgram, TimeModel, cases_on, fit, learners_log, timed
 from grader.wings.predict.journal import STEPS, Journal, Step, keep, predictions
-from grader.wings.predict.measured import Fit, fit, learners_log, timed
+from grader.wings.predict.measure import CALLS, by_opcode, opcodes_of
 from grader.wings.predict.process import NotMeasured
-from grader.wings.predict.trace import CALLS, by_opcode, opcodes_of
 
 LINE = TimeModel(3e-6, 2e9, 5e10)
 KEPT = {"alpha": 3e-6, "beta": 2e9, "flops": 5e10}
