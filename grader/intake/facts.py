@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import lru_cache
 
-from grader.intake.decoding import parsed
+from grader.common.syntax import parsed
 from grader.intake.submission import Chunk, CodeFacts, Source, fingerprint
 from grader.wire import limits
 
