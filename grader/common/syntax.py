@@ -46,7 +46,7 @@ def parsed(text: str, parse: Callable[[str], Tree] = parse) -> Tree | None:
     """
     try:
         with warnings.catch_warnings():
-            # Python would print warnings about a learner's code, for example about "\\d".
+            # Python would print warnings about a learner's code, for example about "\d".
             warnings.simplefilter("ignore")
             return parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
