@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -229,7 +230,7 @@ class Penalties:
                 penalty = self._plugin.late_submission_penalty(str(submission.student_id), score, late)
                 notebook.late_submission_penalty = None if penalty is None else min(max(penalty, 0), score)
             except Exception as error:  # the plugin may be the staff's own
-                written.forget(notebook)
+                written.write(notebook, replace(written.read(notebook), stamp=""))
                 name = type(self._plugin).__name__
                 return f"{name} cannot compute the late penalty: {type(error).__name__}: {error}"
         return ""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -152,15 +152,10 @@ def repair(
         _nodes(cells, known),
         submission,
         _digest([[c.kind, c.text, c.name] for c in cells]),
-        _untouched(known, texts),
+        frozenset(k.name for k in known if k.solution and texts.get(k.name) == k.source),
         frozenset(k.name for k in known) - texts.keys(),
         tuple(unread),
     )
-
-
-def _untouched(known: Sequence[ReleasedCell], texts: Mapping[str, str]) -> frozenset[str]:
-    """Return the names of solution cells whose text equals the released text."""
-    return frozenset(k.name for k in known if k.solution and texts.get(k.name) == k.source)
 
 
 def _digest(value: object) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -117,14 +117,10 @@ def render(session: WatchSession, shown: PageState) -> dict[str, str]:
             "statement.html.j2", text=statement(session.exercise), exercise=session.exercise,
             questions=questions(session.course, session.exercise, session.student),
         ),
-        "checks": _template("checks.html.j2", **about, failure=failure, audience="student", word=_word),
+        "checks": _template("checks.html.j2", **about, failure=failure, audience="student", word=partial(status_word, audience="student")),
         "hints": _template("hints.html.j2", session=session, failure=failure),
         "program": _program(session, shown, report, failure),
     }  # fmt: skip
-
-
-def _word(result: Result) -> str:
-    return status_word(result, "student")
 
 
 def _program(session: WatchSession, shown: PageState, report: ExerciseReport | None, failure: Result | None) -> str:
