@@ -117,7 +117,10 @@ def render(session: WatchSession, shown: PageState) -> dict[str, str]:
             "statement.html.j2", text=statement(session.exercise), exercise=session.exercise,
             questions=questions(session.course, session.exercise, session.student),
         ),
-        "checks": _template("checks.html.j2", **about, failure=failure, audience="student", word=partial(status_word, audience="student")),
+        "checks": _template(
+            "checks.html.j2", **about, failure=failure, audience="student",
+            word=partial(status_word, audience="student"),
+        ),
         "hints": _template("hints.html.j2", session=session, failure=failure),
         "program": _program(session, shown, report, failure),
     }  # fmt: skip
