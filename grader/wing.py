@@ -16,16 +16,6 @@ from typing import Any
 from grader import Mistake
 
 WINGS = "grader.wings"
-WING_OF = {
-    "--cluster": "cluster",
-    "chip": "chip",
-    "leaderboard": "leaderboard",
-    "predict": "predict",
-    "profile": "predict",
-    "publish": "publish",
-    "similar": "similar",
-}
-"""The wing of each command and option, for error messages about wings that are not installed."""
 EXTRAS = {"browser": "[browser]", "chip": "[tpu]", "cluster": "[cluster]"}
 """The pip extra that installs each wing's optional dependencies."""
 

@@ -31,7 +31,7 @@ FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 LONG = 1000  # Characters. Every command's summary is shorter, so --help shows each summary whole.
 VALUE_ERROR = "Value error, "
 # The groups of commands in --help, in order, each for one kind of reader. A command has the module and the name of its
-# function, which is imported when the command runs; "" for a command of a wing (an optional part).
+# function, which is imported when the command runs, or the wing (an optional part) that offers the command.
 READERS = {
     "Students": {
         "start": "learner.start",
@@ -41,8 +41,8 @@ READERS = {
         "watch": "watch.watch",
         "explain": "explain.explain",
         "submit": "learner.submit",
-        "predict": "",
-        "profile": "",
+        "predict": "wings.predict",
+        "profile": "wings.predict",
     },
     "Staff": {
         "grade": "staff.grade",
@@ -51,19 +51,21 @@ READERS = {
         "export": "staff.export",
         "drop": "staff.drop",
         "nbgrader": "nbgrader.nbgrader",
-        "similar": "",
-        "leaderboard": "",
+        "similar": "wings.similar",
+        "leaderboard": "wings.leaderboard",
     },
     "Authors": {
         "new": "author.new",
         "build": "author.build",
         "verify": "author.verify",
         "mutants": "author.mutants",
-        "publish": "",
+        "publish": "wings.publish",
     },
-    "Machine": {"doctor": "staff.doctor", "docs": "docs.docs", "chip": ""},
+    "Machine": {"doctor": "staff.doctor", "docs": "docs.docs", "chip": "wings.chip"},
 }
-COMMANDS = {name: place for commands in READERS.values() for name, place in commands.items() if place}
+_PLACES = {name: place for commands in READERS.values() for name, place in commands.items()}
+COMMANDS = {name: place for name, place in _PLACES.items() if not place.startswith("wings.")}
+WING_OF = {name: place.removeprefix("wings.") for name, place in _PLACES.items() if name not in COMMANDS}
 
 
 class Imported(Mapping[str, Any]):
@@ -122,8 +124,8 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
-        if name not in self.commands and name in wing.WING_OF:
-            raise wing.missing(f"shardlings {name}", wing.WING_OF[name])
+        if name not in self.commands and name in WING_OF:
+            raise wing.missing(f"shardlings {name}", WING_OF[name])
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: typer.Context) -> Any:

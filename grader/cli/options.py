@@ -103,20 +103,20 @@ class BackendChoice(NamedTuple):
 SIMULATED = BackendChoice("cpu", 1)  # the defaults: only simulated devices, all in one process
 
 
-def from_wing(name: str) -> Any:
+def from_wing(name: str, of: str) -> Any:
     """Return an option that a wing (an optional part of the project) adds.
 
     Without the wing, the option is not in ``--help``, and its use raises WingError.
     """
 
     def missing(given: str) -> None:
-        raise wing.missing(name, wing.WING_OF[name])
+        raise wing.missing(name, of)
 
     offered = wing.named("options")
     return wing.load(offered[name]) if name in offered else typer.Option(name, hidden=True, parser=missing)
 
 
-ElsewhereOption = Annotated[Any, from_wing("--cluster")]
+ElsewhereOption = Annotated[Any, from_wing("--cluster", "cluster")]
 
 
 def cores() -> int:

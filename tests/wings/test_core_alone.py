@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from grader import wing
+from grader.cli import WING_OF
 from tests.commands import ROOT
 
 ADA = ROOT / "examples" / "submissions" / "ada"
@@ -81,12 +82,11 @@ def test_without_wings_a_submission_is_graded(core: Path, tmp_path: Path) -> Non
 )
 def test_without_its_wing_a_command_says_which_one_it_needs(core: Path, command: str, extra: str) -> None:
     done = python(core, "-m", "grader", command, str(ADA))
-    assert (done.returncode, done.stderr) == (2, missing(f"shardlings {command}", wing.WING_OF[command], extra))
+    assert (done.returncode, done.stderr) == (2, missing(f"shardlings {command}", WING_OF[command], extra))
 
 
-def test_the_table_of_commands_and_options_is_what_the_wings_offer() -> None:
-    places = wing.named("commands") | wing.named("options")
-    assert {name: place.split(".")[0] for name, place in places.items()} == wing.WING_OF
+def test_the_table_of_commands_is_what_the_wings_offer() -> None:
+    assert {name: place.split(".")[0] for name, place in wing.named("commands").items()} == WING_OF
     assert wing.EXTRAS.keys() <= wing.wings().keys()
 
 
