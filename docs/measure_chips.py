@@ -30,7 +30,7 @@ from grader.common.files import write_atomic
 from grader.course.config import CourseError
 from grader.course.loading import Course, load_course
 from grader.wings.chip.compiling import Shipped, name_of
-from grader.wings.devices.backends import UnknownBackend, backend_of
+from grader.wings.devices.backends import backend_of
 from grader.wings.devices.devices import RealDevices
 from grader.wire.schedule import Schedule
 
@@ -98,7 +98,7 @@ def main(words: Sequence[str]) -> None:
         before = json.loads(ask.out.read_text(encoding="utf-8")) if ask.out.exists() else {}
         limits = course.config.limits
         devices = RealDevices(backend_of(ask.backend), "none", limits, course.config.devices, ask.processes)
-    except (CourseError, UnknownBackend, ValueError) as error:
+    except (CourseError, ValueError) as error:
         sys.exit(f"measure_chips: {error}")
     found = measured(course, programs, devices, Shipped.of(course).made)
     if not found:

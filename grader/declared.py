@@ -13,17 +13,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from inspect import Parameter
 from typing import Any, TypeVar
 
+from grader import Mistake
 from grader.clock import ASYNCHRONOUS, placed
-from grader.common.layout import entries
+from grader.common.layout import AxisSize, Size, entries, sizes_on
 from grader.common.observation import Timing
-from grader.common.sizes import AxisSize, Size, sizes_on
 from grader.common.text import nearest
 from grader.wire.frames import DTYPES, NotPlain, encode
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class AuthorError(Exception):
+class AuthorError(Mistake):
     """A declaration in an exercise is invalid. The message names the fault and its place."""
 
 

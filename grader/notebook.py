@@ -158,6 +158,6 @@ def graded(name: str, namespace: dict[str, Any]) -> Report:
 
 def __getattr__(name: str) -> Any:
     """Return a function that a wing (an optional part of the grader) offers to notebooks."""
-    if name.startswith("_") or name not in (places := wing.for_notebooks()):
+    if name.startswith("_") or name not in (places := wing.named("notebook")):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return wing.load(places[name])

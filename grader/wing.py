@@ -1,7 +1,7 @@
 """The parts that a wing (an optional part of the grader) may offer, and the installed wings.
 
-The core never imports a wing by name. The core finds the folders of ``grader.wings`` that have a ``wing.py``, and
-imports a wing's function when a command needs the function. Each ``wing.py`` holds one ``WING``.
+The core never imports a wing by name. The core finds the packages of ``grader.wings``, and imports a wing's function
+when a command needs the function. Each package holds one ``WING`` in its ``__init__.py``.
 """
 
 from __future__ import annotations
@@ -13,22 +13,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from grader import Mistake
+
 WINGS = "grader.wings"
-WING_OF = {
-    "--cluster": "cluster",
-    "chip": "chip",
-    "leaderboard": "leaderboard",
-    "predict": "predict",
-    "profile": "predict",
-    "publish": "publish",
-    "similar": "similar",
-}
-"""The wing of each command and option, for error messages about wings that are not installed."""
 EXTRAS = {"browser": "[browser]", "chip": "[tpu]", "cluster": "[cluster]"}
 """The pip extra that installs each wing's optional dependencies."""
 
 
-class WingError(Exception):
+class WingError(Mistake):
     """A wing is not installed, or cannot do what the user asked for. The message is one line."""
 
 
@@ -69,13 +61,16 @@ def wings() -> dict[str, Wing]:
     except ModuleNotFoundError:
         return {}
     names = sorted(found.name for found in pkgutil.iter_modules(folders) if found.ispkg)
-    return {name: importlib.import_module(f"{WINGS}.{name}.wing").WING for name in names}
+    return {name: importlib.import_module(f"{WINGS}.{name}").WING for name in names}
 
 
-def commands() -> dict[str, str]:
-    """Return the import path of each command's function, for ``load``."""
+def named(what: str) -> dict[str, str]:
+    """Return, by name, the import paths (for ``load``) that the installed wings offer in one field of ``Wing``.
+
+    ``what``: "commands", "options", "exports" or "notebook".
+    """
     return {
-        name: f"{wing}.{place}" for wing, offered in wings().items() for name, place in sorted(offered.commands.items())
+        name: f"{wing}.{place}" for wing, offered in wings().items() for name, place in getattr(offered, what).items()
     }
 
 
@@ -92,21 +87,6 @@ def offered(what: str) -> list[Any]:
     ``what``: the field's name, such as "doctor".
     """
     return [load(f"{name}.{place}") for name, wing in wings().items() if (place := getattr(wing, what))]
-
-
-def exports() -> dict[str, str]:
-    """Return the import path of each export format's function, for ``load``."""
-    return {form: f"{name}.{place}" for name, wing in wings().items() for form, place in wing.exports.items()}
-
-
-def options() -> dict[str, str]:
-    """Return the import path of each option, for ``load``."""
-    return {name: f"{wing}.{place}" for wing, offered in wings().items() for name, place in offered.options.items()}
-
-
-def for_notebooks() -> dict[str, str]:
-    """Return the import path of each function that notebooks import, for ``load``."""
-    return {name: f"{wing}.{place}" for wing, offered in wings().items() for name, place in offered.notebook.items()}
 
 
 def install(extra: str = "") -> str:

@@ -117,7 +117,7 @@ def read_verdicts() -> dict[str, dict[str, Any]]:
 
 def grade(paths: list[Path], out: Path, tmp: Path, isolation: str, jobs: int) -> subprocess.CompletedProcess[str]:
     """Run ``shardlings grade``, with its temporary files in ``tmp``."""
-    command = [sys.executable, "-m", "grader.cli", "grade", *map(str, paths), "--course", str(COURSE), "--out", str(out),
+    command = [sys.executable, "-m", "grader", "grade", *map(str, paths), "--course", str(COURSE), "--out", str(out),
                "-j", str(jobs), "--isolation", isolation, "--json"]  # fmt: skip
     env = os.environ | {"TMPDIR": str(tmp), "CANARY_ENVIRONMENT": "CANARY-of-the-environment",
                         "PYTHONPATH": str(CHECKOUT), "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip

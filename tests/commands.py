@@ -20,7 +20,7 @@ SECONDS = 300
 
 def shardlings(*words: str, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
     """Run a ``shardlings`` command. With ``env``, start a new Python, which reads some variables only at its start."""
-    command = [sys.executable, "-m", "grader.cli", *words]
+    command = [sys.executable, "-m", "grader", *words]
     clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS", "SHARDLINGS_STUDENT")}
     if env or not hasattr(os, "fork"):
         return subprocess.run(

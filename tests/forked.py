@@ -40,7 +40,7 @@ def main_of(program: str) -> Callable[[], Any]:
 
 
 def become(program: str, asked: dict[str, Any]) -> None:
-    """Make this process like ``python -m grader.cli`` or ``nbgrader``: set its folder, environment and streams."""
+    """Make this process like ``python -m grader`` or ``nbgrader``: set its folder, environment and streams."""
     os.setsid()
     os.chdir(asked["cwd"])
     os.environ.clear()

@@ -164,7 +164,7 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "course.yaml", folder)
     (tmp_path / "bin").mkdir()
     script = tmp_path / "bin" / "shardlings"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m grader.cli "$@"\n')
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m grader "$@"\n')
     script.chmod(0o755)
     return folder
 

@@ -44,7 +44,7 @@ def isolation() -> str:
 
 def command(out: Path, jobs: int, examples: Path = EXAMPLES) -> list[str]:
     words = ["grade", str(examples), "--out", str(out), "-j", str(jobs), "--isolation", isolation(), "--json"]
-    return [sys.executable, "-m", "grader.cli", *words]
+    return [sys.executable, "-m", "grader", *words]
 
 
 def grade(out: Path, jobs: int, examples: Path = EXAMPLES) -> subprocess.CompletedProcess[str]:

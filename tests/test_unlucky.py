@@ -182,7 +182,7 @@ mount -o remount,size=64m "$out"
 cp -a "$out" "$then"
 exit $code
 """
-    again = [sys.executable, "-m", "grader.cli", *command(grader.course, work, out)]
+    again = [sys.executable, "-m", "grader", *command(grader.course, work, out)]
     size = f"{int(pages * part) * 4}k"
     run = ["unshare", "-m", "bash", "-c", script, "bash", size, str(out), str(first), str(then), *again]
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=300)
@@ -204,7 +204,7 @@ def test_a_quota_on_the_size_of_files(course: Course, work: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 
     out = work.parent / "out"
-    again = [sys.executable, "-m", "grader.cli", *command(course, work, out)]
+    again = [sys.executable, "-m", "grader", *command(course, work, out)]
     done = subprocess.run(again, cwd=ROOT, capture_output=True, text=True, timeout=300, preexec_fn=limit)
     assert one_line(done).startswith(
         f"shardlings: cannot write {out}/grades.sqlite: the disk failed, or a quota is used up"
@@ -218,7 +218,7 @@ def test_a_quota_on_the_size_of_files(course: Course, work: Path) -> None:
 def test_a_terminal_log_on_a_full_disk(grader: Grader, work: Path) -> None:
     """Standard output goes to a full disk. The reports are on a different disk, and the grader completes them."""
     wanted, out = undisturbed(grader, work), work.parent / "out"
-    again = [sys.executable, "-m", "grader.cli", *command(grader.course, work, out)]
+    again = [sys.executable, "-m", "grader", *command(grader.course, work, out)]
     with open("/dev/full", "w") as full:
         done = subprocess.run(again, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
     assert "Traceback" not in done.stderr
@@ -703,7 +703,7 @@ def test_the_examples_keep_their_verdicts_in_a_second_tier(tmp_path: Path, tier:
     students = sorted(folder.name for folder in examples.OTHERS.iterdir())
     out = tmp_path / "out"
     words = ["grade", str(examples.OTHERS), "--out", str(out), "-j", "2", "--isolation", tier]
-    again = [sys.executable, "-m", "grader.cli", *words]
+    again = [sys.executable, "-m", "grader", *words]
     done = subprocess.run(again, cwd=ROOT, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     reports = {student: examples.read_report(out, student) for student in students}

@@ -23,10 +23,10 @@ BROKEN = {
     "judging": ("grader/judging/judge.py", "import jax"),
     "reports": ("grader/reports/__init__.py", "from grader.course import loading"),
     "profiling": ("grader/wings/predict/journal.py", "from grader.judging import units"),
-    "similarity": ("grader/wings/similar/tokens.py", "from grader.common import result"),
+    "similarity": ("grader/wings/similar/inside/tokens.py", "from grader.common import result"),
     "nbgrader": ("grader/batch/store.py", "import nbgrader"),
-    "core": ("grader/cli/staff.py", "from grader.wings.similar import tokens"),
-    "wings": ("grader/wings/similar/tokens.py", "from grader.wings.predict import cases"),
+    "core": ("grader/cli/staff.py", "from grader.wings.similar import comparing"),
+    "wings": ("grader/wings/similar/inside/tokens.py", "from grader.wings.predict import cases"),
     "chip": ("grader/wings/chip/inside/tpu.py", "from grader.judging import units"),
     "dask": ("grader/wings/cluster/there.py", "import distributed"),
 }
@@ -72,6 +72,8 @@ def test_the_picture_of_imports_is_current(tmp_path: Path) -> None:
 
 def test_the_picture_shows_a_core_that_imports_a_wing(copy: Path) -> None:
     path = copy / "grader" / "cli" / "staff.py"
-    path.write_text(path.read_text(encoding="utf-8") + "\nfrom grader.wings.similar import tokens\n", encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8") + "\nfrom grader.wings.similar import comparing\n", encoding="utf-8"
+    )
     found = drawn(copy, copy / "imports.svg")
     assert "<title>cli imports wings.similar</title>" in found and "the core imports no wing" not in found

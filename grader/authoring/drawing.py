@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.common.sizes import AxisSize
+from grader.common.layout import AxisSize
 from grader.course.loading import load_course
 from grader.exercise import AuthorError, Cases, Exercise, Question
 from grader.expect import show_outcome

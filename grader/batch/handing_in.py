@@ -12,8 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from grader.batch.late import EVERY, Handed
-from grader.common.lines import Line, lines_of
-from grader.common.text import A_LINK, a_few, printable
+from grader.common.text import A_LINK, Line, a_few, lines_of, printable
 from grader.course.config import CourseError, LatePolicy, Module
 from grader.course.loading import Course
 from grader.intake.disk import entries_of

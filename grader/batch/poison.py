@@ -14,7 +14,7 @@ from typing import Any
 
 from grader.batch.findings import run_fault
 from grader.batch.remembering import POISON, Matters, Store
-from grader.common import poison
+from grader.common import dependency
 from grader.common.observation import Fault, Observation, Sharded
 from grader.expect.values import lets_pass
 from grader.sandbox.worker import WorkerDied
@@ -92,9 +92,9 @@ class Poisoned:
 
     def _alive(self, what: str) -> list[bool]:
         if self.seen.operations is not None:
-            return poison.alive(self.seen.operations, what)
+            return dependency.alive(self.seen.operations, what)
         numbers = (
-            [c.number for c in self.seen.collectives if c.number is not None] if what == poison.COLLECTIVES else []
+            [c.number for c in self.seen.collectives if c.number is not None] if what == dependency.COLLECTIVES else []
         )
         return [True] * (max(numbers, default=-1) + 1)
 
@@ -121,4 +121,4 @@ def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters 
 
 def _bound(result: Sharded) -> float:
     """Return the bound for the change of a result (see the module), as a fraction of the result's largest value."""
-    return min(2 * lets_pass(result.dtype), poison.LARGEST_BOUND) if is_inexact(result.dtype) else 0.0
+    return min(2 * lets_pass(result.dtype), dependency.LARGEST_BOUND) if is_inexact(result.dtype) else 0.0

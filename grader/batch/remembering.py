@@ -17,7 +17,7 @@ The store does not keep values that may differ in a fresh run:
 
 - faults of the grader
 - replies that report a time limit, a memory limit, a signal or an operating-system error
-- replies of sources that did not load, or that could act differently in another run (``intake.chance``)
+- replies of sources that did not load, or that could act differently in another run (``intake.facts``)
 
 If a fresh run of a source gives a different value anyway, the store never keeps values of this source again.
 """

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from grader import __version__, stopping, wing
+from grader import Mistake, __version__, stopping, wing
 from grader.cli.console import UNUSABLE, err, tell
 from grader.reports.untrusted import clean
 from grader.sandbox.processes import end_all
@@ -30,43 +30,42 @@ FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 LONG = 1000  # Characters. Every command's summary is shorter, so --help shows each summary whole.
 VALUE_ERROR = "Value error, "
-# The groups of commands in --help, in order. Each group is for one kind of reader, and includes commands of wings.
+# The groups of commands in --help, in order, each for one kind of reader. A command has the module and the name of its
+# function, which is imported when the command runs, or the wing (an optional part) that offers the command.
 READERS = {
-    "Students": ("start", "list", "show", "check", "watch", "explain", "submit", "predict", "profile"),
-    "Staff": ("grade", "appeal", "pages", "export", "drop", "nbgrader", "similar", "leaderboard"),
-    "Authors": ("new", "build", "verify", "mutants", "publish"),
-    "Machine": ("doctor", "docs", "chip"),
+    "Students": {
+        "start": "learner.start",
+        "list": "learner.list_",
+        "show": "learner.show",
+        "check": "learner.check",
+        "watch": "watch.watch",
+        "explain": "explain.explain",
+        "submit": "learner.submit",
+        "predict": "wings.predict",
+        "profile": "wings.predict",
+    },
+    "Staff": {
+        "grade": "staff.grade",
+        "appeal": "appealing.appeal",
+        "pages": "pages.pages",
+        "export": "staff.export",
+        "drop": "staff.drop",
+        "nbgrader": "nbgrader.nbgrader",
+        "similar": "wings.similar",
+        "leaderboard": "wings.leaderboard",
+    },
+    "Authors": {
+        "new": "author.new",
+        "build": "author.build",
+        "verify": "author.verify",
+        "mutants": "author.mutants",
+        "publish": "wings.publish",
+    },
+    "Machine": {"doctor": "staff.doctor", "docs": "docs.docs", "chip": "wings.chip"},
 }
-# This package's commands. Wings (optional parts) add more. A command's function is imported when the command runs.
-COMMANDS = {
-    "list": "learner.list_",
-    "show": "learner.show",
-    "check": "learner.check",
-    "watch": "watch.watch",
-    "explain": "explain.explain",
-    "grade": "staff.grade",
-    "appeal": "staff.appeal",
-    "build": "author.build",
-    "verify": "author.verify",
-    "new": "author.new",
-    "doctor": "staff.doctor",
-    "submit": "learner.submit",
-    "start": "start.start",
-    "export": "staff.export",
-    "drop": "staff.drop",
-    "pages": "pages.pages",
-    "mutants": "author.mutants",
-    "nbgrader": "nbgrader.nbgrader",
-    "docs": "docs.docs",
-}
-# Users' mistakes, which are reported in one line. The errors are listed by name, so that nothing is imported here.
-MISTAKES = {
-    "grader.course.config.CourseError",
-    "grader.declared.AuthorError",
-    "grader.intake.submission.SubmissionError",
-    "grader.wing.WingError",
-    "grader.sandbox.tiers.NoIsolation",
-}
+_PLACES = {name: place for commands in READERS.values() for name, place in commands.items()}
+COMMANDS = {name: place for name, place in _PLACES.items() if not place.startswith("wings.")}
+WING_OF = {name: place.removeprefix("wings.") for name, place in _PLACES.items() if name not in COMMANDS}
 
 
 class Imported(Mapping[str, Any]):
@@ -79,10 +78,10 @@ class Imported(Mapping[str, Any]):
         return _imported(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*COMMANDS, *wing.commands()))
+        return iter((*COMMANDS, *wing.named("commands")))
 
     def __len__(self) -> int:
-        return len(COMMANDS) + len(wing.commands())
+        return len(COMMANDS) + len(wing.named("commands"))
 
 
 @cache
@@ -92,7 +91,7 @@ def _imported(name: str) -> Any:
         module, _, found = COMMANDS[name].partition(".")
         thing = getattr(importlib.import_module(f"grader.cli.{module}"), found)
     else:
-        thing = wing.load(wing.commands()[name])
+        thing = wing.load(wing.named("commands")[name])
     if not isinstance(thing, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(name, cls=Command)(thing)
@@ -125,8 +124,8 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
-        if name not in self.commands and name in wing.WING_OF:
-            raise wing.missing(f"shardlings {name}", wing.WING_OF[name])
+        if name not in self.commands and name in WING_OF:
+            raise wing.missing(f"shardlings {name}", WING_OF[name])
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: typer.Context) -> Any:
@@ -201,13 +200,6 @@ def run() -> None:
             soft_wrap=True,
         )
         sys.exit(UNUSABLE)
-    except Exception as error:
-        if not is_mistake(error):
-            raise
+    except Mistake as error:
         tell("shardlings", error)
         sys.exit(UNUSABLE)
-
-
-def is_mistake(error: Exception) -> bool:
-    """Return True if the error is a user's mistake, which is reported in one line."""
-    return any(f"{kind.__module__}.{kind.__qualname__}" in MISTAKES for kind in type(error).__mro__)

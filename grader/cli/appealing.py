@@ -1,18 +1,29 @@
-"""Implementation of ``shardlings appeal``: judge one check of one submission again, and show the evidence."""
+"""The command ``appeal``: judge one check of one submission again, and show the evidence."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from grader.batch import store
 from grader.batch import why as appeals
 from grader.batch.confined import parsing
 from grader.batch.grade import Grader
 from grader.batch.overrides import read_overrides
-from grader.cli.backend import beside_at
 from grader.cli.console import BROKEN, busy, print_json, say, tell
-from grader.cli.options import BackendChoice, roster_in, solved_course_at
+from grader.cli.options import (
+    AsJson,
+    BackendOption,
+    CourseOption,
+    Isolation,
+    Processes,
+    RosterOption,
+    beside_at,
+    roster_in,
+    solved_course_at,
+)
 from grader.cli.regrading import names_on_file, rosters
 from grader.common.files import write_atomic
 from grader.common.text import a_few, composed
@@ -26,41 +37,27 @@ from grader.reports.untrusted import clean
 from grader.sandbox.tiers import best_tier
 
 
-@dataclass(frozen=True)
-class AppealOptions:
-    """The arguments of one ``appeal`` command.
-
-    Attributes:
-        student, check: the student and the check to judge again.
-        to: the folder with the stored report to compare with, or None.
-        html: the HTML file to write the evidence to.
-        isolation: the value of ``--isolation``, which chooses the sandbox.
-        roster: the file that lists the students of the class.
-        beside: the values of ``--backend`` and ``--processes``, which can request real devices or a compiler.
-    """
-
-    student: str
-    check: str
-    paths: tuple[Path, ...]
-    to: Path | None
-    html: Path | None
-    isolation: str
-    roster: Path | None
-    beside: BackendChoice
-    course: Path | None
-    as_json: bool
-
-
-def decide_again(options: AppealOptions) -> int:
-    """Judge one check of a submission again, compare the verdict with the stored report, and return the exit code."""
-    check, to, html, paths = options.check, options.to, options.html, [*options.paths]
-    student = composed(options.student)
-    found = solved_course_at(options.course, paths)
+def appeal(
+    student: Annotated[str, typer.Argument(help="the student, as grades.csv names the student")],
+    check: Annotated[str, typer.Argument(help="a check or question, as the report names it")],
+    paths: Annotated[list[Path], typer.Argument(help="folders with one folder per student, or students' files")],
+    to: Annotated[Path | None, typer.Option("--out", help="the folder with the report to compare with")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="also write a page for the staff to this file")] = None,
+    isolation: Isolation = "auto",
+    roster: RosterOption = None,
+    backend: BackendOption = "cpu",
+    processes: Processes = 1,
+    course: CourseOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Decide one check of one student again from scratch, and show the evidence."""
+    student = composed(student)
+    found = solved_course_at(course, paths)
     if html is not None and not html.parent.is_dir():
         raise CourseError(f"there is no folder {html.parent} for {html.name}; make the folder first")
-    known = rosters(to, roster_in(options.roster))
+    known = rosters(to, roster_in(roster))
     login = known.named.login if known.named else str
-    tier = best_tier(options.isolation)
+    tier = best_tier(isolation)
     with parsing(tier) as parsers:
         names = names_on_file(to, login) if to else login
         students, _, cases = find_submissions(paths, found.module_of, names, parsers, known.lists)
@@ -72,15 +69,13 @@ def decide_again(options: AppealOptions) -> int:
     kept = store.on_file(to, student) if to else None
 
     def fresh() -> Grader:
-        beside = beside_at(*options.beside, found, tier, remember=False)
+        beside = beside_at(backend, processes, found, tier, remember=False)
         return Grader(found, tier, **beside._asdict())
 
     by_hand = read_overrides(to) if to else ()
-    with busy(
-        f"deciding {check} again from scratch, which takes some seconds for each function", quiet=options.as_json
-    ):
+    with busy(f"deciding {check} again from scratch, which takes some seconds for each function", quiet=as_json):
         decided = appeals.why(found, tier, submission, check, kept, fresh, by_hand)
-    if options.as_json:
+    if as_json:
         print_json(
             {"result": decided.result.model_dump(mode="json"), "lines": decided.lines, "differs": decided.differs}
         )
@@ -91,7 +86,7 @@ def decide_again(options: AppealOptions) -> int:
     if decided.differs:
         differences = counted(len(decided.differs), "difference")
         tell("shardlings", f"the verdict differs from the report on file: {differences}; grade {student} again")
-    return BROKEN if decided.differs else 0
+    raise typer.Exit(BROKEN if decided.differs else 0)
 
 
 def write_page(html: Path, decided: appeals.Why) -> None:

@@ -15,9 +15,8 @@ from grader.batch.confined import parsing
 from grader.batch.grade import Grader, graded_if_begun
 from grader.batch.in_process import InProcess
 from grader.batch.submit import Ready, nothing_of
-from grader.cli.backend import beside_at
 from grader.cli.console import FAILED, UNUSABLE, busy, exit_code, out, say, tell, tell_unusable
-from grader.cli.options import BackendChoice
+from grader.cli.options import BackendChoice, beside_at
 from grader.common.result import Report
 from grader.course.config import Module
 from grader.course.loading import Course

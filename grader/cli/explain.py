@@ -13,7 +13,6 @@ import typer
 from grader import wing
 from grader.authoring.budgets import check_lines
 from grader.batch import explaining
-from grader.cli.backend import devices_at
 from grader.cli.checking import begun_of, own_grader, read_own
 from grader.cli.console import BROKEN, FAILED, busy, out, print_json, say, tell
 from grader.cli.options import (
@@ -25,6 +24,7 @@ from grader.cli.options import (
     Student,
     Work,
     course_at,
+    devices_at,
     refuse_course_beside,
     sizes_of,
     student_name,

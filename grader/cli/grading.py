@@ -15,7 +15,6 @@ from grader.batch import handing_in, store
 from grader.batch.confined import parsing
 from grader.batch.grade import Grader
 from grader.batch.review import Suspicions, keep_cases, note_set_aside
-from grader.cli.backend import beside_at
 from grader.cli.console import (
     BROKEN,
     UNUSABLE,
@@ -29,9 +28,8 @@ from grader.cli.console import (
     tell_slow,
     tell_unusable,
 )
-from grader.cli.grade_options import GradeOptions
 from grader.cli.handed_in import HandedIn, handed_in
-from grader.cli.options import cores, has_reports, roster_in
+from grader.cli.options import beside_at, cores, has_reports, roster_in
 from grader.cli.regrading import (
     Rosters,
     StaffNotes,
@@ -42,6 +40,7 @@ from grader.cli.regrading import (
     names_on_file,
     rosters,
 )
+from grader.cli.staff import GradeOptions
 from grader.common.cache import user_cache
 from grader.common.result import Report
 from grader.common.text import a_few
@@ -128,7 +127,7 @@ def grader_for(course: Course, options: GradeOptions) -> Iterator[tuple[Grader, 
     """Yield a grader for these options, and a text about the isolation and the devices that it uses."""
     elsewhere = options.elsewhere
     tier = elsewhere.tier_of(options.isolation) if elsewhere else best_tier(options.isolation)
-    devices, compiler = beside_at(options.backend, options.processes, course, tier)
+    devices, compiler = beside_at(*options.beside, course, tier)
     where = tier if devices is None else f"{tier}; values on {devices.text}"
     with user_cache(options.remember and not elsewhere) as cache:
         grader = (

@@ -1,12 +1,18 @@
-"""The learner's commands: list, show, check and submit. A command imports its implementation when it runs."""
+"""The learner's commands: start, list, show, check and submit. A command imports its implementation when it runs."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from grader import __version__
+from grader.cli.console import err, going_to, out, say
 from grader.cli.options import (
     AsJson,
     BackendChoice,
@@ -19,12 +25,40 @@ from grader.cli.options import (
     begin_workers,
     course_at,
     names_beginning,
+    need_jax,
     refuse_course_beside,
     student_name,
+    usual_place,
     work_in,
 )
-from grader.cli.remembered import printed
+from grader.common.cache import user_cache
+from grader.course.config import CourseError
+from grader.course.finding import PACKAGED
+from grader.course.folders import write_folder
+from grader.course.loading import Course, load_course
+from grader.integrations.package import PACKAGE, files_below
 from grader.sandbox.tiers import best_tier
+
+
+def start(
+    folder: Annotated[Path, typer.Argument(help="a folder that is new or empty")],
+) -> None:
+    """Copy the exercises of the installed course into a folder to work in."""
+    need_jax()
+    if not (PACKAGED / "course.yaml").is_file():
+        raise CourseError(
+            "this installation of shardlings has no course to copy: go to the folder that you were given, or to your "
+            "clone of the course, and begin there with: shardlings list"
+        )
+    packaged = load_course(PACKAGED / "course.yaml")
+    files = {
+        f"exercises/{path.relative_to(PACKAGED).as_posix()}": path.read_text(encoding="utf-8")
+        for path in sorted(files_below(PACKAGED))
+    }
+    write_folder(folder, files)
+    first = packaged.asked([])[0]
+    say(f"wrote the packaged course, {packaged.config.name} {__version__}, to {folder}/exercises")
+    say(f"next: {going_to(folder)}shardlings show {first}, and write exercises/{packaged.module_of[first]}/{first}.py")
 
 
 def list_(course: CourseOption = None, as_json: AsJson = False) -> None:
@@ -55,9 +89,9 @@ def show(
     who = student_name(found, student)
 
     def work() -> int:
-        from grader.cli.listing import ToShow, show_one
+        from grader.cli.listing import show_one
 
-        show_one(found, ToShow(name, hint, more), who, as_json=as_json)
+        show_one(found, name, who, hint=hint, more=more, as_json=as_json)
         return 0
 
     raise typer.Exit(work() if as_json else printed(found, ("show", name, hint, more, who), work))
@@ -113,3 +147,48 @@ def submit(
     from grader.cli.checking import submit_module
 
     submit_module(found, listed, place, who, to, student, full=full)
+
+
+# -- cached output -----------------------------------------------------------------------------
+
+# The commands list and show take seconds, because they load every exercise and JAX. Their output depends only on the
+# course and the grader. After a change of any file of the course or of this package, the cached output is not used.
+
+
+def printed(course: Course, words: tuple[object, ...], work: Callable[[], int]) -> int:
+    """Print the output of ``work``, from the cache if possible. Return the exit code of ``work``.
+
+    Args:
+        words: the command and its arguments, which are part of the cache key.
+        work: prints the output on the consoles ``out`` and ``err``, and returns the exit code.
+    """
+    with user_cache() as cache:
+        if cache is None:
+            return work()
+        key = _key(course, words)
+        if (kept := cache.get(key)) is not None:
+            shown, beside, code = json.loads(kept)
+        else:
+            with out.capture() as results, err.capture() as notes:
+                code = work()
+            shown, beside = results.get(), notes.get()
+            cache.put(key, json.dumps([shown, beside, code]).encode())
+    for console, text in ((err, beside), (out, shown)):
+        console.file.write(text)
+        console.file.flush()
+    return code
+
+
+def _key(course: Course, words: tuple[object, ...]) -> bytes:
+    """Return a digest of the command, of the terminal's properties, and of all files that the output depends on."""
+    terminals = [(c.width, c.color_system, c.is_terminal, c.encoding) for c in (out, err)]
+    place = usual_place(course)
+    # The output depends on which files exist, because ``show`` prints their paths.
+    begun = [e for e, module in course.module_of.items() if (place / module / f"{e}.py").is_file()]
+    digest = hashlib.sha256(repr((words, terminals, version("jax"), str(Path.cwd()), begun)).encode())
+    folders = [course.root / "solutions"] if course.solved else [course.root / m.id for m in course.config.modules]
+    for folder in (PACKAGE, *folders):
+        for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"):
+            digest.update(f"{path}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    digest.update((course.root / "course.yaml").read_bytes())
+    return digest.digest()

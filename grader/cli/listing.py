@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rich.padding import Padding
@@ -23,15 +22,6 @@ from grader.reports.points import counted
 from grader.reports.statement import print_markdown
 
 LIST_WIDTH = 76
-
-
-@dataclass(frozen=True)
-class ToShow:
-    """The arguments of ``show``: a name, the number of hints to print, and whether to print only 'Going further'."""
-
-    name: str
-    hint: int = 0
-    more: bool = False
 
 
 def list_all(found: Course, *, as_json: bool) -> int:
@@ -86,13 +76,18 @@ def worth(row: Mapping[str, Any]) -> str:
     return amount.replace(" ", " bonus ") if row["extension"] else amount
 
 
-def show_one(found: Course, wanted: ToShow, student: str, *, as_json: bool) -> None:
-    """Print the module, exercise or question that ``wanted`` names, with the student's numbers."""
-    name, hint = wanted.name, wanted.hint
+def show_one(found: Course, name: str, student: str, *, hint: int, more: bool, as_json: bool) -> None:
+    """Print the module, exercise or question with this name, with the student's numbers.
+
+    Args:
+        hint: the number of hints to print; 0 to print everything else.
+        more: True to print only the text below 'Going further'.
+    """
     good, unusable = found.usable(found.module_of)
     if module := found.module_called(name):
+        found.asked([name])
         tell_unusable({e: reason for e, reason in unusable.items() if e in module.exercises}, "note")
-        show_module(found, module, good, wanted, as_json=as_json)
+        show_module(found, module, good, alone=bool(hint or more), as_json=as_json)
         return
     several, only = found.find(name, lambda exercise: [*exercise.questions, *exercise.tasks])
     if len(several) > 1:
@@ -114,17 +109,21 @@ def show_one(found: Course, wanted: ToShow, student: str, *, as_json: bool) -> N
                     "hints": hints})  # fmt: skip
     elif hint:
         print_hints(exercise, name, hints, hint)
-    elif wanted.more:
+    elif more:
         print_markdown(further(exercise) or f"{chosen} has no text below 'Going further'.", out)
     else:
         print_one(found, exercise, questions, whole=only is None)
 
 
-def show_module(found: Course, module: Module, good: Sequence[str], wanted: ToShow, *, as_json: bool) -> None:
-    """Print a module's notes and the list of its exercises. ``good``: the exercises that can be loaded."""
-    found.asked([wanted.name])
+def show_module(found: Course, module: Module, good: Sequence[str], *, alone: bool, as_json: bool) -> None:
+    """Print a module's notes and the list of its exercises. Raises CourseError if the user asked for hints or for more.
+
+    Args:
+        good: the exercises that can be loaded.
+        alone: whether the user asked for a part of a single exercise, such as a hint.
+    """
     rows = rows_of(found, module, good)
-    if wanted.hint or wanted.more:
+    if alone:
         one = rows[0]["exercise"] if rows else module.exercises[0]
         raise CourseError(f"{module.id} is a module: name one of its exercises, such as {one}")
     page = module_page(found, module.id)

@@ -14,7 +14,7 @@ from pathlib import Path
 from grader import wing
 from grader.batch import canary
 from grader.batch.grade import Grader
-from grader.cli.jax_version import OLDEST_JAX, UNTESTED_JAX, jax_problem, numbers
+from grader.cli.options import OLDEST_JAX, UNTESTED_JAX, jax_problem, numbers
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.reports.points import counted
@@ -65,11 +65,11 @@ def examine(devices: int, course: Course | None = None, isolation: str = "auto")
     for tier in TIERS[:2]:
         trouble = available(tier)
         lines.append(MachineCheck(f"isolation {tier}", not trouble, trouble or "works"))
-    for package, what in (("nbgrader", "to grade notebooks: pip install 'nbgrader>=0.9.5,<0.10'"),):
-        try:
-            lines.append(MachineCheck(package, True, importlib.metadata.version(package)))
-        except importlib.metadata.PackageNotFoundError:
-            lines.append(MachineCheck(package, False, f"not installed; {what}"))
+    try:
+        lines.append(MachineCheck("nbgrader", True, importlib.metadata.version("nbgrader")))
+    except importlib.metadata.PackageNotFoundError:
+        text = "not installed; to grade notebooks: pip install 'nbgrader>=0.9.5,<0.10'"
+        lines.append(MachineCheck("nbgrader", False, text))
     lines += [line for lines_of in wing.offered("doctor") for line in lines_of()]
     if shutil.which("git") is None:
         lines.append(MachineCheck("git", False, "not installed; only the course's authors need git"))

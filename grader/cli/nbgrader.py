@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from grader.cli.console import FAILED, going_to, out, say
-from grader.cli.grade_options import ElsewhereOption
-from grader.cli.options import AsJson, CourseOption, Isolation, NoStore, course_at
+from grader.cli.console import BROKEN, FAILED, going_to, out, print_json, progress, say, tell, tell_slow
+from grader.cli.options import AsJson, CourseOption, ElsewhereOption, Isolation, NoStore, course_at, need_jax
+from grader.common.text import a_few
 from grader.course.config import CourseError
 from grader.reports.untrusted import clean
+
+if TYPE_CHECKING:
+    from grader.integrations.nbgrader.class_page import BatchOutcome
 
 # Each command imports its implementation when it runs.
 nbgrader = typer.Typer(
@@ -92,7 +95,43 @@ def nbgrader_grade(
     as_json: AsJson = False,
 ) -> None:
     """Grade an assignment into nbgrader's gradebook, faster than nbgrader autograde and with equal grades."""
-    from grader.cli.grading_nbgrader import AssignmentOptions, grade_assignment
+    need_jax()
+    try:
+        from grader.integrations.nbgrader import batch
+    except ModuleNotFoundError as missing:
+        raise CourseError(f"{missing.name} is not installed; run: pip install 'nbgrader>=0.9.5,<0.10'") from None
+    done = batch.grade(
+        folder, assignment, lambda total, what: progress(total, what, quiet=as_json), jobs=jobs or 0,
+        isolation="" if isolation == "auto" else isolation, again=again, remember=not no_store, elsewhere=elsewhere,
+        slow=None if as_json else tell_slow,
+    )  # fmt: skip
+    if as_json:
+        print_json(vars(done) | {"late": {student: one.model_dump() for student, one in done.late.items()}})
+    else:
+        _print_outcome(done, folder, assignment)
+    for student in done.pending:
+        tell("shardlings", f"{student} needs review: the grader itself failed")
+    for student, error in done.failures.items():
+        tell("shardlings", f"{student} was not graded: {error}")
+    raise typer.Exit(BROKEN if done.failures or done.pending else 0)
 
-    options = AssignmentOptions(folder, assignment, jobs, again, isolation, not no_store, elsewhere, as_json)
-    raise typer.Exit(grade_assignment(options))
+
+def _print_outcome(done: BatchOutcome, folder: Path, assignment: str) -> None:
+    from grader.reports.people import Person
+    from grader.reports.summary import Attention
+    from grader.reports.terminal import print_attention
+
+    for warning in done.warnings:
+        say(warning, "bold yellow")
+    out.print(f"{len(done.graded)} graded, {len(done.kept)} unchanged  (isolation: {done.tier})", highlight=False)
+    out.print(f"class page, for the staff: {done.page}", highlight=False, soft_wrap=True)
+    out.print(f"next: {going_to(folder)}nbgrader generate_feedback {assignment}", style="dim", soft_wrap=True)
+    if done.no_secret:
+        outside = f"these students did not submit through nbgrader's exchange: {a_few(done.no_secret)}"
+        tell(
+            "note",
+            f"{outside}; release_feedback cannot reach these students: "
+            f"send them feedback/STUDENT/{assignment}/ yourself",
+        )
+    needed = [Attention(student=s, reason="; ".join(why)) for s, why in done.attention.items()]
+    print_attention(needed, out, {student: Person(name) for student, name in done.names.items()})

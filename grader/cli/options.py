@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -11,14 +13,18 @@ import typer
 
 from grader import __version__, wing
 from grader.cli.console import tell
-from grader.cli.jax_version import jax_problem
 from grader.course.config import CourseError
 from grader.course.finding import PACKAGED, find_course
 from grader.course.loading import Course
 from grader.sandbox.processes import begin_ahead
 
 if TYPE_CHECKING:
+    from grader.batch.backends import Beside, Devices
     from grader.integrations.roster import Roster
+
+# Both versions must agree with pyproject.toml.
+# The script .ci/run tests the oldest JAX, and the newest JAX for each Python version.
+OLDEST_JAX, UNTESTED_JAX = (0, 10, 2), (0, 13)
 
 CourseOption = Annotated[
     Path | None,
@@ -90,26 +96,47 @@ Processes = Annotated[
 class BackendChoice(NamedTuple):
     """The values of ``--backend`` and ``--processes``."""
 
-    backend: str = "cpu"
-    processes: int = 1
+    backend: str
+    processes: int
 
 
-def from_wing(name: str) -> Any:
+SIMULATED = BackendChoice("cpu", 1)  # the defaults: only simulated devices, all in one process
+
+
+def from_wing(name: str, of: str) -> Any:
     """Return an option that a wing (an optional part of the project) adds.
 
     Without the wing, the option is not in ``--help``, and its use raises WingError.
     """
 
     def missing(given: str) -> None:
-        raise wing.missing(name, wing.WING_OF[name])
+        raise wing.missing(name, of)
 
-    offered = wing.options()
+    offered = wing.named("options")
     return wing.load(offered[name]) if name in offered else typer.Option(name, hidden=True, parser=missing)
+
+
+ElsewhereOption = Annotated[Any, from_wing("--cluster", "cluster")]
 
 
 def cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def jax_problem(version: str | None = None) -> str:
+    """Return a line that says that JAX is missing or too old; '' for a usable version."""
+    oldest = ".".join(map(str, OLDEST_JAX))
+    try:
+        version = version or importlib.metadata.version("jax")
+    except importlib.metadata.PackageNotFoundError:
+        return f"JAX is not installed; pip install 'jax>={oldest}'"
+    return "" if numbers(version) >= OLDEST_JAX else f"JAX {version} is too old; pip install 'jax>={oldest}'"
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version: ``(0, 10, 2)`` for ``0.10.2``."""
+    return tuple(int(n) for n in re.findall(r"\d+", version)[:3])
 
 
 def need_jax() -> None:
@@ -208,3 +235,40 @@ def sizes_of(option: str, text: str) -> dict[str, int]:
             raise CourseError(f"{option} {text}: {name} appears twice; write each name once")
         sizes[name] = int(size)
     return sizes
+
+
+# -- devices and compilers in addition to the simulated devices -------------------------------------
+
+
+def beside_at(
+    name: str, processes: int, course: Course, tier: str, *, quiet: bool = False, remember: bool = True
+) -> Beside:
+    """Return the devices or the compiler that the two options request in addition to the simulated devices.
+
+    Raises CourseError, WingError.
+
+    Args:
+        quiet: True to print errors only.
+        remember: True to reuse earlier compilations.
+    """
+    from grader.batch.backends import Beside
+
+    if name.startswith("tpu:"):
+        return Beside(compiler=wing.needed("chip", f"--backend {name}")(name, processes, course, tier, remember))
+    return Beside(devices=devices_at(name, processes, course, tier, quiet=quiet))
+
+
+def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: bool = False) -> Devices | None:
+    """Return the devices that the options request; None if they request only simulated devices in one process.
+
+    Raises CourseError, WingError.
+    """
+    if (name, processes) == SIMULATED:
+        return None
+    if name.startswith("tpu:"):
+        raise CourseError(
+            f"this command cannot use --backend {name}; to see how the slice's compiler schedules a function: "
+            f"shardlings chip NAME --on {name[4:]}"
+        )
+    option = f"--backend {name}" if processes == 1 else f"--processes {processes}"
+    return wing.needed("devices", option)(name, processes, course, tier, quiet=quiet)

@@ -1,37 +1,88 @@
-"""The staff's commands: grade, appeal, export, doctor and drop."""
+"""The staff's commands: grade, export, doctor and drop. This module imports no module that takes long to import."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from grader import wing
 from grader.cli.console import FAILED, busy, only_problems, print_json, say, tell
-from grader.cli.grade_options import ElsewhereOption, GradeOptions, carry_out
 from grader.cli.options import (
+    SIMULATED,
     AsJson,
     AtATime,
     BackendChoice,
     BackendOption,
     CourseOption,
+    ElsewhereOption,
     Isolation,
     Jobs,
     NoStore,
     Processes,
     RosterOption,
+    begin_workers,
     course_at,
+    has_reports,
     roster_in,
+    solved_course_at,
 )
 from grader.common.text import a_few
 from grader.course.config import CourseError
 from grader.sandbox.tiers import best_tier
 
+if TYPE_CHECKING:
+    from grader.batch.backends import Elsewhere
+
 # Each command imports its implementation when it runs.
 ReportsTo = Annotated[
     Path | None, typer.Option("--out", help="the folder for reports; repeat the command to resume an interrupted run")
 ]
+
+
+@dataclass(frozen=True)
+class GradeOptions:
+    """The options of one ``grade`` command.
+
+    Attributes:
+        to: the folder for reports.
+        jobs: how many submissions to grade at a time; None for the default.
+        only: exercises or modules to grade; if empty, all modules that are due or handed in.
+        isolation: the value of ``--isolation``, which chooses the sandbox.
+        dry_run: True to report changes and write nothing.
+        remember: True to use the cache.
+        roster: the file that lists the students of the class.
+        beside: the values of ``--backend`` and ``--processes``.
+        elsewhere: the value of ``--cluster``, to grade on other machines; None to grade on this machine.
+        quiet: True to print only problems and the summary line.
+        verbose: True to print a line for each graded submission.
+    """
+
+    paths: tuple[Path, ...]
+    to: Path | None = None
+    jobs: int | None = None
+    only: tuple[str, ...] = ()
+    isolation: str = "auto"
+    dry_run: bool = False
+    remember: bool = True
+    roster: Path | None = None
+    beside: BackendChoice = SIMULATED
+    elsewhere: Elsewhere | None = None
+    course: Path | None = None
+    as_json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+
+    def refuse_what_does_not_go_together(self) -> None:
+        """Raise CourseError if the user gave two options that exclude each other."""
+        if self.elsewhere:
+            self.elsewhere.refuse(self.jobs, beside=self.beside != SIMULATED)
+        if self.quiet and (self.verbose or self.as_json):
+            raise CourseError(f"--quiet and {'--verbose' if self.verbose else '--json'} exclude each other; pass one")
+        if self.to is None:
+            raise CourseError("pass --out FOLDER, the folder to write the reports to")
 
 
 def grade(
@@ -63,8 +114,7 @@ def grade(
         dry_run=dry_run,
         remember=not no_store,
         roster=roster,
-        backend=backend,
-        processes=processes,
+        beside=BackendChoice(backend, processes),
         elsewhere=elsewhere,
         course=course,
         as_json=as_json,
@@ -75,25 +125,17 @@ def grade(
         raise typer.Exit(carry_out(options))
 
 
-def appeal(
-    student: Annotated[str, typer.Argument(help="the student, as grades.csv names the student")],
-    check: Annotated[str, typer.Argument(help="a check or question, as the report names it")],
-    paths: Annotated[list[Path], typer.Argument(help="folders with one folder per student, or students' files")],
-    to: Annotated[Path | None, typer.Option("--out", help="the folder with the report to compare with")] = None,
-    html: Annotated[Path | None, typer.Option("--html", help="also write a page for the staff to this file")] = None,
-    isolation: Isolation = "auto",
-    roster: RosterOption = None,
-    backend: BackendOption = "cpu",
-    processes: Processes = 1,
-    course: CourseOption = None,
-    as_json: AsJson = False,
-) -> None:
-    """Decide one check of one student again from scratch, and show the evidence."""
-    from grader.cli.appealing import AppealOptions, decide_again
+def carry_out(options: GradeOptions) -> int:
+    """Grade with these options, and return the exit code. Raises CourseError."""
+    options.refuse_what_does_not_go_together()
+    found = solved_course_at(options.course, options.paths)
+    # A wrong name raises CourseError here, before submissions are read.
+    found.select([*options.only])
+    if options.to is not None and options.elsewhere is None and not has_reports(options.to):
+        begin_workers(found, best_tier(options.isolation))
+    from grader.cli.grading import grade_batch
 
-    beside = BackendChoice(backend, processes)
-    options = AppealOptions(student, check, tuple(paths), to, html, isolation, roster, beside, course, as_json)
-    raise typer.Exit(decide_again(options))
+    return grade_batch(found, options)
 
 
 def doctor(
@@ -151,7 +193,7 @@ def export(
         known = roster_in(roster)
         if strangers := exports.write_canvas(exports.load(folder), path, extensions, known):
             tell("note", f"these students are not on the roster, so the file lacks them: {a_few(strangers)}")
-    elif to in (others := wing.exports()):
+    elif to in (others := wing.named("exports")):
         path = folder if folder.suffix == ".zip" else folder / "autograder.zip"
         found = course_at(course)
         say(wing.load(others[to])(found, path, found.select(only or []), isolation))

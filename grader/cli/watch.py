@@ -8,7 +8,6 @@ import typer
 
 from grader import wing
 from grader.batch.grade import Grader
-from grader.cli.backend import beside_at
 from grader.cli.checking import own_grader
 from grader.cli.console import out, tell_unusable
 from grader.cli.options import (
@@ -18,6 +17,7 @@ from grader.cli.options import (
     Processes,
     Student,
     Work,
+    beside_at,
     course_at,
     student_name,
     work_in,

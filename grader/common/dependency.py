@@ -10,12 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from grader.common.observation import Collective
+from grader.common.observation import Collective, Fault
+from grader.wire import operations
 from grader.wire.operations import Body, Operation, Operations
 
 MAX_PASSES = 64
 MATMUL = "matmul"  # name for every operation that multiplies matrices
+COLLECTIVES, MATMULS = "collectives", "matmuls"
+LARGEST_BOUND = 1e-3
+"""A result counts as changed if it moves by more than this fraction of its largest value, whatever its dtype. The
+fraction is small, because one training step changes parameters only a little."""
 
 
 @dataclass(frozen=True)
@@ -309,3 +315,34 @@ class _Surely:
             self.body(branch, under)
         for i, value in enumerate(op.results):
             self.waits[value] = under or all(self.of(branch.results[i]) for branch in op.bodies)
+
+
+# -- operations that matter --------------------------------------------------------------------
+
+# An operation matters if other values in place of its results change a result of the program. Collectives and matmuls
+# are numbered separately, both in the order of ``Operations.walk``. A trial run (``Poison``) shows whether an operation
+# matters. For a program that is never run, ``alive`` counts every operation on which a result depends, even a matmul
+# whose result is multiplied by 0.
+
+
+class Poison(Protocol):
+    """A trial: run a program again with other values in place of an operation's results."""
+
+    def matter(self, what: str) -> Sequence[bool] | Fault:
+        """Return, for each operation of the kind ``what``, whether it matters; a Fault if the trial runs failed."""
+        ...
+
+
+def numbers(program: Operations, what: str) -> list[int]:
+    """Return the positions in ``walk`` of a program's operations of the kind ``what`` (collectives or matmuls)."""
+    return [
+        n
+        for n, op in enumerate(program.walk())
+        if (op.name in operations.MATMULS if what == MATMULS else op.communication is not None)
+    ]
+
+
+def alive(program: Operations, what: str) -> list[bool]:
+    """Return, for each operation of the kind ``what``, whether a result of the program depends on it."""
+    needed = Dependency(program).needed
+    return [n in needed for n in numbers(program, what)]

@@ -12,13 +12,12 @@ import hashlib
 import keyword
 import math
 import unicodedata
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from grader.common.syntax import expression
+from grader.common.syntax import expression, parsed
 
 LONGEST, MOST_PARTS, POINTS = 500, 300, 32
 """Limits of a formula's characters and syntax nodes, and the number of points at which values are compared."""
@@ -103,12 +102,9 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parsed(text: str) -> ast.expr:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return expression(" ".join(text.split())).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        pass
+    tree = parsed(" ".join(text.split()), expression)
+    if tree is not None:
+        return tree.body
     if "=" in text:
         raise BadFormula("write only the right side of the formula, without =")
     raise BadFormula(f"this is not a formula: {SUCH_AS}")

@@ -2,7 +2,8 @@
 
 A spec is any iterable with one entry per array dimension: ``None``, an axis name, or a tuple of axis names (major axis
 first). Trailing dimensions may be left out, as in JAX. A mesh is an ordered mapping from axis name to size. Devices are
-numbered in row-major order of their coordinates, as in ``jax.make_mesh`` on simulated devices.
+numbered in row-major order of their coordinates, as in ``jax.make_mesh`` on simulated devices. A dimension's size may
+depend on the mesh (``AxisSize``).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 Mesh = Mapping[str, int]
 Slices = tuple[tuple[int, int], ...]
@@ -104,3 +106,39 @@ def show_device(point: Mapping[str, int]) -> str:
 def show_sizes(sizes: Mapping[str, int]) -> str:
     """Return the sizes as ``x=4, y=2``."""
     return ", ".join(f"{name}={size}" for name, size in sizes.items())
+
+
+# -- sizes that depend on the mesh -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AxisSize:
+    """A multiple of the product of some axes' sizes: ``4 * axis("x") * axis("y")`` is ``AxisSize(("x", "y"), 4)``."""
+
+    axes: tuple[str, ...]
+    times: int = 1
+
+    def __mul__(self, other: object) -> AxisSize:
+        if isinstance(other, AxisSize):
+            return AxisSize(tuple(sorted(self.axes + other.axes)), self.times * other.times)
+        if isinstance(other, int) and not isinstance(other, bool):
+            return AxisSize(self.axes, self.times * other)
+        return NotImplemented
+
+    __rmul__ = __mul__
+
+    def __str__(self) -> str:
+        factors = [] if self.times == 1 else [str(self.times)]
+        return " * ".join([*factors, *(f"axis({axis!r})" for axis in self.axes)])
+
+    def on(self, mesh: Mapping[str, int]) -> int:
+        """Return the size on this mesh. Raises KeyError for an axis that the mesh lacks."""
+        return self.times * math.prod(mesh[axis] for axis in self.axes)
+
+
+Size = int | AxisSize
+
+
+def sizes_on(mesh: Mapping[str, int], dims: Mapping[str, Size]) -> dict[str, int]:
+    """Return the size of every dimension on this mesh. Raises KeyError for an axis that the mesh lacks."""
+    return {name: size.on(mesh) if isinstance(size, AxisSize) else size for name, size in dims.items()}

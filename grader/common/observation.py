@@ -17,7 +17,7 @@ from grader.wire.operations import Operations
 from grader.wire.schedule import Schedule
 
 if TYPE_CHECKING:
-    from grader.common.poison import Poison
+    from grader.common.dependency import Poison
 
 
 class NotHere(Exception):
@@ -124,7 +124,7 @@ class Collective:
         partial: whether a group has only some of the devices along ``axes``, such as two of four; False for a permute.
         backward: whether the collective waits for the cotangent, in a call that asks for gradients; None if unknown.
         place: the collective's position among all operations (in the order of ``Operations.walk``); None if unknown.
-        number: the collective's position among the collectives of the learner's program (see ``common.poison``).
+        number: the collective's position among the collectives of the learner's program (see ``common.dependency``).
         transposed: whether JAX made the collective as the transpose of another collective, usually for a gradient.
     """
 

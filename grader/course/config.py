@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from grader import Mistake
 from grader.common.text import nearest
 from grader.sandbox.limits import Limits
 
@@ -18,7 +19,7 @@ GRADING = "grading"
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class CourseError(Exception):
+class CourseError(Mistake):
     """The course cannot be used. The message is one line: what is wrong, where, and what to do."""
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from grader import declared
-from grader.common.sizes import AxisSize
+from grader.common.layout import AxisSize
 from grader.declared import AuthorError
 from grader.wire.frames import dtype_of, is_inexact, wide
 from grader.wire.trees import branches, flat, is_tree, leaves, mapped

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from grader import declared
-from grader.common.sizes import Size
+from grader.common.layout import Size
 from grader.common.substitution import Ambiguous, substitution
 from grader.common.text import near
 from grader.declared import AuthorError

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from grader.common.layout import Size, sizes_on
 from grader.common.observation import Timing
-from grader.common.sizes import Size, sizes_on
 from grader.exercise.arguments import Array, CallResult, names_of
 from grader.exercise.questions import Question
 from grader.wire.frames import dtype_of, is_inexact

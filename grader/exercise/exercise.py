@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from grader import declared
-from grader.common.sizes import Size
+from grader.common.layout import Size
 from grader.declared import AuthorError
 from grader.exercise.asks import Asks
 from grader.exercise.calls import declared_call, related, timing_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from grader.common import poison
+from grader.common import dependency
 from grader.common.dependency import MATMUL
 from grader.common.intervals import Interval
 from grader.common.observation import Collective, Fault, Seen
@@ -24,29 +24,29 @@ class CannotSay(Exception):
 
 def collectives_that_matter(seen: Seen) -> list[Collective]:
     """Return the collectives whose values change a result, and all collectives that the compiler added."""
-    found = _matter(seen, poison.COLLECTIVES)
+    found = _matter(seen, dependency.COLLECTIVES)
     return [c for c in seen.collectives if c.number is None or found is None or found[c.number]]
 
 
 def those_that_matter(seen: Seen, what: str) -> set[int] | None:
     """Return the indices, in ``walk`` order, of the collectives or matmuls that matter; None if unknown.
 
-    ``what``: ``poison.COLLECTIVES``, or ``poison.MATMULS`` for matmuls.
+    ``what``: ``dependency.COLLECTIVES``, or ``dependency.MATMULS`` for matmuls.
     """
     found = _matter(seen, what)
     if found is None or seen.operations is None:
         return None
-    every = poison.numbers(seen.operations, what)
+    every = dependency.numbers(seen.operations, what)
     return {n for n, matters in zip(every, found, strict=True) if matters}
 
 
 def idle_ones(seen: Seen, name: str) -> set[int]:
     """Return the indices, in ``walk`` order, of the operations named ``name`` that do not matter."""
     found: set[int] = set()
-    for what, named in ((poison.MATMULS, (MATMUL, *MATMULS)), (poison.COLLECTIVES, KINDS)):
+    for what, named in ((dependency.MATMULS, (MATMUL, *MATMULS)), (dependency.COLLECTIVES, KINDS)):
         chosen = those_that_matter(seen, what) if name in named else None
         if chosen is not None and seen.operations is not None:
-            found |= set(poison.numbers(seen.operations, what)) - chosen
+            found |= set(dependency.numbers(seen.operations, what)) - chosen
     return found
 
 
@@ -55,7 +55,7 @@ def flops_that_matter(seen: Seen) -> Interval:
 
     A matmul written as multiplications and sums adds 0 FLOPs.
     """
-    chosen = those_that_matter(seen, poison.MATMULS)
+    chosen = those_that_matter(seen, dependency.MATMULS)
     if chosen is None or seen.operations is None:
         return seen.dot_flops
     done = matmul_flops(seen.operations, chosen)
@@ -72,7 +72,7 @@ def flops_that_matter(seen: Seen) -> Interval:
 
 def idle_note(seen: Seen) -> str:
     """Return text that names the first matmul whose values change no result; '' if there is none."""
-    chosen = those_that_matter(seen, poison.MATMULS)
+    chosen = those_that_matter(seen, dependency.MATMULS)
     if chosen is None or seen.operations is None:
         return ""
     for number, op in enumerate(seen.operations.walk()):
@@ -106,7 +106,7 @@ def matmul_flops(program: Operations, chosen: Collection[int] | None = None) -> 
 
 def _matter(seen: Seen, what: str) -> list[bool] | None:
     if seen.poison is None:
-        return None if seen.operations is None else poison.alive(seen.operations, what)
+        return None if seen.operations is None else dependency.alive(seen.operations, what)
     found = seen.poison.matter(what)
     if not isinstance(found, Fault):
         return list(found)

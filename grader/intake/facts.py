@@ -11,9 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import lru_cache
 
-from grader.intake.chance import could_differ
-from grader.intake.decoding import parsed
-from grader.intake.stubs import is_left, stubs_left
+from grader.common.syntax import parsed
 from grader.intake.submission import Chunk, CodeFacts, Source, fingerprint
 from grader.wire import limits
 
@@ -21,6 +19,21 @@ VARIABLE = "leaderboard_name"
 LONGEST = 80
 MOST_DEFINITIONS, LONGEST_NAME = 1_000, 100
 """Limits on one source in the page of an appeal: number of definitions, and length of a name."""
+# Names through which code can reach random numbers, the clock, the machine, addresses of objects, or any other name.
+CHANCE = frozenset({
+    "random", "randint", "shuffle", "urandom", "getrandbits", "secrets", "uuid", "uuid1", "uuid4", "default_rng",
+    "rand", "randn", "SystemRandom", "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
+    "process_time", "thread_time", "datetime", "today", "now", "clock", "sleep", "timeit", "resource", "id", "hash",
+    "repr", "__hash__", "__repr__", "tempfile", "open", "io", "pathlib", "Path", "os", "sys", "platform", "socket",
+    "subprocess", "signal", "gc", "weakref", "inspect", "traceback", "ctypes", "threading", "multiprocessing",
+    "concurrent", "asyncio", "atexit", "faulthandler", "tracemalloc", "psutil", "getattr", "vars", "globals", "locals",
+    "dir", "eval", "exec", "compile", "__import__", "importlib", "builtins", "operator", "attrgetter", "methodcaller",
+    "pickle", "breakpoint", "input", "process_index", "devices", "live_arrays", "memory_stats",
+})  # fmt: skip
+SEEDED = {"random"}  # allowed as ``jax.random``, whose numbers depend only on a key
+PLAIN = frozenset(
+    ["__name__", "__doc__", "__init__", "__call__", "__post_init__", "__enter__", "__exit__", "__wrapped__", "__file__"]
+)
 
 
 def look(text: str) -> CodeFacts:
@@ -34,9 +47,9 @@ def look(text: str) -> CodeFacts:
 
 def _facts(tree: ast.Module, length: int) -> CodeFacts:
     return CodeFacts(
-        repeatable=not could_differ(tree),
+        repeatable=not _could_differ(tree),
         pseudonym=_pseudonym(tree),
-        stubs=stubs_left(tree) if length <= limits.MAX_CELL else None,
+        stubs=_stubs_left(tree) if length <= limits.MAX_CELL else None,
         left=_left(tree),
         places=_places(tree),
     )
@@ -61,7 +74,7 @@ def looked_at(chunk: Chunk) -> CodeFacts:
 
 
 def repeatable(source: Source) -> bool:
-    """Return whether two runs of the source give equal answers, as far as its names show (see ``could_differ``).
+    """Return whether two runs of the source give equal answers, as far as its names show (see ``_could_differ``).
 
     Return False if Python cannot parse the source.
     """
@@ -154,7 +167,7 @@ def _places(tree: ast.Module) -> dict[str, tuple[int, int]]:
 def _left(tree: ast.Module) -> tuple[str, ...]:
     """Return the names of functions at top level that are still stubs (without content)."""
     last = {
-        node.name: is_left(node)
+        node.name: _is_left(node)
         for node in tree.body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and len(node.name) <= LONGEST_NAME
     }
@@ -166,3 +179,92 @@ def _names(node: ast.stmt) -> set[str]:
         return {node.name}
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
     return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+# -- whether code could give another answer in another run ------------------------------------------
+
+
+def _could_differ(tree: ast.Module) -> bool:
+    """Return whether the code uses a name, such as ``random``, that could give another answer in another run.
+
+    If not, the grader may reuse the answers of an earlier run. Code can hide such a name from this function.
+    """
+    return not _named(tree).isdisjoint(CHANCE)
+
+
+def _named(tree: ast.Module) -> set[str]:
+    """Return the names of variables, attributes and imports in the code.
+
+    If the code has a private name, such as ``__builtins__`` or ``x._y``, return all names that ``_could_differ`` looks
+    for. A private name may give access to any of these names.
+    """
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name):
+                found.add(name)
+                # A name with "__" may give access to all names, as in __builtins__["open"].
+                if name.startswith("__") and name not in PLAIN:
+                    return set(CHANCE)
+            case ast.Attribute(value=value, attr=name):
+                of_jax = isinstance(value, ast.Name) and value.id == "jax"
+                found.add("" if of_jax and name in SEEDED else name)
+                if name.startswith("_") and name not in PLAIN:
+                    return set(CHANCE)
+            case ast.Import() | ast.ImportFrom():
+                found |= _imported(node)
+            case ast.MatchClass(kwd_attrs=names):
+                found.update(names)
+    return found
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:
+    """Return the parts of the dotted names in an import. For ``jax.random``, leave out ``random``."""
+    module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+    found = set(module.split("."))
+    for alias in node.names:
+        parts = set(alias.name.split("."))
+        found |= parts - SEEDED if module == "jax" or alias.name.startswith("jax.") else parts
+    return found
+
+
+# -- stubs, in which the learner wrote nothing ------------------------------------------------------
+
+
+def _stubs_left(tree: ast.Module) -> int | None:
+    """Return the number of stubs in a file or cell; None if it has any other function, class or assigned value.
+
+    A stub is a function without code (see ``_is_left``), or a variable with the value None or no value. A class is no
+    stub: ``class MyError(Exception): pass`` is complete. All other statements are ignored, because the setup cells of
+    notebooks have such statements.
+    """
+    left = 0
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            return None
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if not _is_left(node):
+                return None
+            left += 1
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(_target(node), ast.Name):
+            if not (node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)):
+                return None
+            left += 1
+    return left
+
+
+def _target(node: ast.Assign | ast.AnnAssign) -> ast.expr:
+    return node.targets[0] if isinstance(node, ast.Assign) else node.target
+
+
+def _is_left(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether a function is empty: only docstrings, ``...``, ``pass`` and ``raise NotImplementedError``."""
+    return all(map(_is_empty, node.body))
+
+
+def _is_empty(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Raise):
+        raised = statement.exc.func if isinstance(statement.exc, ast.Call) else statement.exc
+        return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
+    is_constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return is_constant or isinstance(statement, ast.Pass)

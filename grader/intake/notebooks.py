@@ -16,8 +16,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from grader.common.syntax import parsed
 from grader.common.text import a_few, printable
-from grader.intake.decoding import parsed, unix_lines
 from grader.intake.submission import Chunk, Refused
 from grader.wire import limits
 
@@ -116,6 +116,10 @@ def cell_text(cell: Mapping[str, Any]) -> str | None:
     if not isinstance(text, str) or "\0" in text or re.search("[\ud800-\udfff]", text):
         return None
     return unix_lines(text.removeprefix("\ufeff"))
+
+
+def unix_lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 _CHECK = re.compile(r"""^check\(\s*["']([\w.-]+)["']""", re.MULTILINE)

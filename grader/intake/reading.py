@@ -33,9 +33,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from grader.common.text import IS_EMPTY, NOTHING_TO_GRADE, PASSED_OVER, a_few, first_notes
-from grader.intake.disk import File, entries_of
+from grader.intake.disk import File, entries_of, listing
 from grader.intake.facts import is_untouched
-from grader.intake.listing import listing
 from grader.intake.names import OTHER_MODULE, Match, Quality, best_match, is_called_final, is_called_old, looked_for
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Place, Refused, Source, Submission, Unreadable, fingerprint, paths_of
@@ -135,7 +134,8 @@ def _candidates(
     digest = hashlib.sha256()
     code_left, left = limits.MAX_TOTAL, limits.MAX_READ
     for file, match in sorted(_work_in(place, exercises, notes, parsers), key=lambda m: _rank(*m, exercises)):
-        remarks = _taken_for(file, match)
+        is_guess = match.quality in (Quality.BEGINS, Quality.NEAR)
+        remarks = [f"{file.shown} is graded as {match.targets[0]}{file.suffix}"] if is_guess else []
         try:
             data = file.read()
             left -= len(data)
@@ -181,12 +181,6 @@ def _work_in(
         is_empty = all(os.path.isdir(path) and not entries_of(Path(path), []) for path in paths_of(place))
         notes.append(f"{NOTHING_TO_GRADE}: {looked_for(exercises)}{f'; {IS_EMPTY}' if is_empty else ''}")
     return matched
-
-
-def _taken_for(file: File, match: Match) -> list[str]:
-    if match.quality in (Quality.BEGINS, Quality.NEAR):
-        return [f"{file.shown} is graded as {match.targets[0]}{file.suffix}"]
-    return []
 
 
 def _serves(match: Match, exercises: Mapping[str, str]) -> tuple[str, ...]:

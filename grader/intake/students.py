@@ -11,8 +11,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from grader.common.text import A_LINK, A_NAME, a_few, first_notes, is_a_name, looks, printable
-from grader.intake.disk import ARCHIVES, SUFFIXES, entries_of
-from grader.intake.listing import files_in_folder
+from grader.intake.disk import ARCHIVES, SUFFIXES, entries_of, files_in_folder
 from grader.intake.names import Quality, Signatures, best_match, is_called_final, is_called_old, looked_for
 from grader.intake.parsers import Parsers
 from grader.intake.submission import Case, NothingToGrade, Place, Unreadable, paths_of

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from grader import Mistake
+
 Place = Path | tuple[Path, ...]  # the path or paths of one submission
 
 
@@ -108,7 +110,7 @@ def reasons_of(cases: Iterable[Case], *, graded: bool = False) -> dict[str, str]
     return {student: "; ".join(found[student]) for student in sorted(found)}
 
 
-class SubmissionError(Exception):
+class SubmissionError(Mistake):
     """The paths to grade are not usable. The message is one line for the person who typed the paths."""
 
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from grader.batch.late import Extension, extension_of
-from grader.common.lines import Line, lines_of
-from grader.common.text import A_NAME, is_a_name, looks, readable
+from grader.common.text import A_NAME, Line, is_a_name, lines_of, looks, readable
 from grader.course.config import CourseError
 from grader.reports.people import Person
 

@@ -21,7 +21,7 @@ from jax.sharding import NamedSharding
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from grader.common.poison import COLLECTIVES, LARGEST_BOUND
+from grader.common.dependency import COLLECTIVES, LARGEST_BOUND
 from grader.runner import compiling, execution, others, ragged
 from grader.runner.admission import callee_of, kind_of, names_of, shaped
 from grader.runner.execution import Steps, run_steps, with_faults
@@ -48,7 +48,7 @@ def moved(
 
     Args:
         ask, code, inputs: the grader's request, the program and its inputs, as for ``execution.execute``.
-        what: the kind of operation: COLLECTIVES or MATMULS, of ``common.poison``.
+        what: the kind of operation: COLLECTIVES or MATMULS, of ``common.dependency``.
         numbers: the numbers of the operations to change, one at a time.
 
     Returns:

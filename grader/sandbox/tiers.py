@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from grader import Mistake
 from grader.sandbox import needs
 from grader.sandbox.calls import ARCHITECTURES
 from grader.wire.limits import (
@@ -70,7 +71,7 @@ class Extra:
 NOTHING = Extra()
 
 
-class NoIsolation(Exception):
+class NoIsolation(Mistake):
     """No sandbox works on this machine. The message says what to do."""
 
 

@@ -207,7 +207,7 @@ def test_the_commands_of_the_own_course_page_grade_a_submission(tmp_path: Path) 
     commands = "\n".join(re.findall(r"^```\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
     command = tmp_path / "bin" / "shardlings"
     command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m grader.cli "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m grader "$@"\n')
     command.chmod(0o755)
     (tmp_path / "empty").mkdir()
     clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}

@@ -13,8 +13,7 @@ import pytest
 from grader.batch import confined
 from grader.batch.confined import Confined, ParsingProcess, parsing
 from grader.batch.grade import Grader
-from grader.cli.appealing import AppealOptions, decide_again
-from grader.cli.options import BackendChoice
+from grader.cli.appealing import appeal
 from grader.intake.parsers import Parsers, Stamp
 from grader.intake.submission import Refused, Submission, Unreadable
 from grader.intake.times import ZIPPED, handed_in_at
@@ -304,8 +303,7 @@ def test_without_a_sandbox_nothing_is_parsed(way: str, tmp_path: Path, monkeypat
     monkeypatch.setattr(confined, "ParsingProcess", None)
     with pytest.raises(NoIsolation):
         if way == "appeal":
-            options = ("ada", "traffic", (place,), None, None, "auto", None, BackendChoice(), course.root, False)
-            decide_again(AppealOptions(*options))
+            appeal("ada", "traffic", [place], isolation="auto", course=course.root)
         else:
             autograder = pytest.importorskip("grader.integrations.nbgrader.autograder")
             settings = autograder.Shardlings(root=str(tmp_path))

@@ -15,8 +15,8 @@ from grader.batch.remembering import Keys, Store
 from grader.batch.running import collect
 from grader.batch.workers import Workers
 from grader.common.cache import Cache
+from grader.common.dependency import COLLECTIVES, MATMULS
 from grader.common.observation import Fault, Observation
-from grader.common.poison import COLLECTIVES, MATMULS
 from grader.course.loading import Course, load_course
 from grader.sandbox.worker import WorkerDied
 from tests.batch.test_workers import COURSE, TIER, array, source

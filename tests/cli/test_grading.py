@@ -134,7 +134,7 @@ def test_a_submission_without_read_permission_is_reported_and_not_graded(what: s
         shutil.copy(ROOT / GOOD, small / "class" / name / "work")
     hidden = small / "class" / "bob" / "work"
     (hidden if what == "folder" else hidden / "c1_no_communication.py").chmod(0)
-    mere = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", sys.executable, "-m", "grader.cli"]
+    mere = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", sys.executable, "-m", "grader"]
     words = [*mere, "grade", "class", "--out", "out", "--isolation", "none"]
     done = subprocess.run(words, cwd=small, capture_output=True, text=True, check=False)
     assert done.returncode == 3, done.stdout + done.stderr

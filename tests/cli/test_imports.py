@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import subprocess
 import sys
@@ -14,13 +13,11 @@ import pytest
 
 from grader import wing
 from grader.batch.store import Folder
-from grader.cli import COMMANDS, MISTAKES, READERS, app, grading, is_mistake
-from grader.cli.grade_options import GradeOptions
+from grader.cli import COMMANDS, READERS, app, grading
 from grader.cli.grading import grade_batch
+from grader.cli.staff import GradeOptions
 from grader.course import exercises
-from grader.course.config import CourseError
 from grader.course.finding import find_course
-from grader.sandbox.tiers import NoIsolation
 from tests.commands import ROOT
 
 HEAVY = ("jax", "numpy", "pint", "jinja2", "nbformat", "pandas", "matplotlib", "dask", "rich.progress", "rich.markdown")
@@ -54,22 +51,8 @@ def test_every_registered_command_is_in_the_command_table() -> None:
 
     group: Any = typer.main.get_command(app)
     assert {name: command.name for name, command in group.commands.items()} == {
-        name: name for name in (*COMMANDS, *wing.commands())
+        name: name for name in (*COMMANDS, *wing.named("commands"))
     }
-
-
-def test_every_name_in_mistakes_is_an_exception_class() -> None:
-    for name in MISTAKES:
-        place, _, kind = name.rpartition(".")
-        assert is_mistake(getattr(importlib.import_module(place), kind)("x"))
-
-
-def test_subclasses_of_a_users_mistake_are_mistakes_as_well() -> None:
-    class NoGpu(CourseError):
-        pass
-
-    assert is_mistake(NoGpu("x")) and is_mistake(NoIsolation("x"))
-    assert not is_mistake(ValueError("x"))
 
 
 def test_grade_loads_only_the_exercises_that_it_grades(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

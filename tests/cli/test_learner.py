@@ -1,4 +1,4 @@
-"""Output and exit codes of the learner's commands list, show and check."""
+"""Output and exit codes of the learner's commands start, list, show and check."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from grader.cli import app, learner
+from grader.cli.learner import printed
 from grader.course.finding import find_course
+from grader.course.loading import load_course
 from tests.commands import GOOD, ROOT, bad_line, one_line, shardlings
+from tests.made_up import made_up
 
 
 def test_list_shows_every_exercise() -> None:
@@ -203,3 +208,59 @@ def test_a_name_may_be_shortened_to_any_unique_beginning(words: tuple[str, ...],
         assert one_line(done).startswith(f"shardlings: {message}")
     else:
         assert "Question flops_per_device (1 point)" in done.stdout
+
+
+def test_start_copies_the_packaged_course_and_prints_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learner, "PACKAGED", tmp_path / "none")
+    assert (
+        "this installation of shardlings has no course to copy: go to the folder that you were given, or to your clone"
+        in str(CliRunner().invoke(app, ["start", "x"]).exception)
+    )
+    made_up(tmp_path / "course")
+    assert shardlings("build", cwd=tmp_path / "course").returncode == 0
+    monkeypatch.setattr(learner, "PACKAGED", tmp_path / "course" / "exercises")
+    monkeypatch.chdir(tmp_path)
+    said = CliRunner().invoke(app, ["start", "mine"]).output
+    assert re.match(
+        r"wrote the packaged course, small \d+\.\d+\S*, to mine/exercises\nnext: cd mine && shardlings show x1_g", said
+    )
+    assert "\nnext: cd 'my own' && shardlings show" in CliRunner().invoke(app, ["start", "my own"]).output
+    listed = shardlings("list", cwd=tmp_path / "mine")
+    assert "x1_gather" in listed.stdout and listed.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "words", [("list",), ("show", "c1_no_communication", "--hint", "1"), ("show", "c1")], ids=" ".join
+)
+def test_output_is_the_same_from_the_cache_and_without_it(small: Path, words: tuple[str, ...]) -> None:
+    kept = {"SHARDLINGS_CACHE": str(small / "cache")}
+    runs = [shardlings(*words, cwd=small, **env) for env in (kept, kept, {"SHARDLINGS_CACHE": "off"})]
+    assert len({(run.stdout, run.stderr, run.returncode) for run in runs}) == 1
+
+
+def test_a_change_of_the_course_changes_the_output_despite_the_cache(small: Path) -> None:
+    env = {"SHARDLINGS_CACHE": str(small / "cache")}
+    before = shardlings("list", cwd=small, **env)
+    path = small / "solutions" / "03_matmuls" / "c1_no_communication.py"
+    path.write_text(path.read_text().replace("# C1 A matmul", "# C1 New: a matmul", 1))
+    after = shardlings("list", cwd=small, **env)
+    assert before.stdout != after.stdout and "New: a matmul" in after.stdout
+
+
+def test_cached_output_is_printed_without_new_work(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SHARDLINGS_CACHE", str(tmp_path / "cache"))
+    course, made = load_course(small / "course.yaml"), []
+
+    def work() -> int:
+        made.append(1)
+        learner.out.print("seen")
+        learner.err.print("beside")
+        return 2
+
+    assert [printed(course, ("one",), work) for _ in range(3)] == [2, 2, 2] and len(made) == 1
+    assert capsys.readouterr() == ("seen\n" * 3, "beside\n" * 3)
+    assert printed(course, ("other",), work) == 2 and len(made) == 2

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from grader.common.dependency import COLLECTIVES, MATMULS
 from grader.common.intervals import Interval
 from grader.common.observation import Fault, Seen
-from grader.common.poison import COLLECTIVES, MATMULS
 from grader.exercise import normal
 from grader.expect import Failure, expect_beside, expect_bubble, expect_collectives, expect_flops, expect_traffic
 from grader.expect.mattering import CannotSay, flops_that_matter

@@ -547,7 +547,7 @@ def test_the_exchange_carries_submissions_and_feedback(course: Course, root: Pat
 
 def shardlings(where: Path, *args: str, fails: bool = False, env: dict[str, str] | None = None) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "grader.cli", *args], cwd=where, env=os.environ | {"COLUMNS": "200"} | (env or {}),
+        [sys.executable, "-m", "grader", *args], cwd=where, env=os.environ | {"COLUMNS": "200"} | (env or {}),
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode != 0) == fails, done.stdout + done.stderr
@@ -633,7 +633,7 @@ def test_a_killed_batch_resumes_with_equal_results(kills: int, course: Course, r
     rng = random.Random(1)
     for _ in range(kills):
         batch = subprocess.Popen(
-            [sys.executable, "-m", "grader.cli", "nbgrader", "grade", str(root), MODULE, "-j", "2"],
+            [sys.executable, "-m", "grader", "nbgrader", "grade", str(root), MODULE, "-j", "2"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         try:
@@ -670,7 +670,7 @@ rm "$disk/fill"
 cp -a "$disk/c" "$then"
 exit $code
 """
-    again = [sys.executable, "-m", "grader.cli", "nbgrader", "grade", str(disk / "c"), MODULE, "--isolation", "none"]
+    again = [sys.executable, "-m", "grader", "nbgrader", "grade", str(disk / "c"), MODULE, "--isolation", "none"]
     run = ["unshare", "-m", "bash", "-c", script, "bash", str(disk), str(root), str(room), str(then), *again]
     done = subprocess.run(run, capture_output=True, text=True, timeout=300)
     line = one_line(done)
@@ -809,7 +809,7 @@ def test_a_notebook_the_grader_may_not_read_is_not_graded(course: Course, root: 
     a_class(course, root)
     path = root / "submitted" / "bob" / MODULE / f"{MODULE}.ipynb"
     path.chmod(0)
-    mere = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", sys.executable, "-m", "grader.cli"]
+    mere = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", sys.executable, "-m", "grader"]
     done = subprocess.run([*mere, "nbgrader", "grade", str(root), MODULE], capture_output=True, text=True, check=False)
     assert done.returncode == 3 and "2 graded, 0 unchanged" in done.stdout, done.stdout + done.stderr
     assert "bob was not graded: " in done.stderr and "Permission denied; mend the cause and grade again" in done.stderr

@@ -13,7 +13,7 @@ import pytest
 
 from grader.integrations.nbgrader import folder
 from grader.integrations.nbgrader.autograder import Shardlings
-from grader.integrations.nbgrader.outcome import BatchOutcome
+from grader.integrations.nbgrader.class_page import BatchOutcome
 from tests import classroom
 from tests.integrations.test_nbgrader_by_hand import MODULE, exported, give, mixed
 from tests.reports.example_reports import Nesting

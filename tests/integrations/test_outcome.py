@@ -13,7 +13,7 @@ pytest.importorskip("nbgrader")
 
 from grader.common.result import HandIn
 from grader.integrations.nbgrader import class_page
-from grader.integrations.nbgrader.outcome import BatchOutcome
+from grader.integrations.nbgrader.class_page import BatchOutcome
 from tests.reports.example_reports import exercise, make_report, result
 
 

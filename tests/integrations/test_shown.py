@@ -9,7 +9,7 @@ pytest.importorskip("nbgrader")
 from nbconvert.filters.strings import strip_files_prefix
 
 from grader.integrations.nbgrader.plugin import plain_markdown
-from grader.integrations.nbgrader.shown import MAX_SHOWN, MAX_SHOWN_CELL, shortened
+from grader.integrations.nbgrader.repair import MAX_SHOWN, MAX_SHOWN_CELL, shortened
 from tests.reports.example_reports import Nesting
 
 TRAP = '<img src=x onerror="steal()">'

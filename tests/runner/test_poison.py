@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from grader.common.poison import COLLECTIVES, MATMULS
+from grader.common.dependency import COLLECTIVES, MATMULS
 from grader.exercise import normal
 from grader.runner import others
 from tests.poisoned import matter

@@ -33,7 +33,7 @@ class Person:
         hidden = ("XLA_FLAGS", "JAX_PLATFORMS", "SHARDLINGS_STUDENT", "COLUMNS", "LINES", "NO_COLOR")
         clean = {k: v for k, v in os.environ.items() if k not in hidden}
         self.command = subprocess.Popen(
-            [sys.executable, "-m", "grader.cli", *words], cwd=cwd, stdin=self.terminal, stdout=self.terminal,
+            [sys.executable, "-m", "grader", *words], cwd=cwd, stdin=self.terminal, stdout=self.terminal,
             stderr=self.terminal, start_new_session=True, preexec_fn=self._own,
             env=clean | {"TERM": "xterm-256color", "PYTHONPATH": str(ROOT), **env},
         )  # fmt: skip

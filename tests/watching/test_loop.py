@@ -185,7 +185,7 @@ def test_watch_checks_a_notebook(clone: Path) -> None:
 
 def test_watch_prints_line_by_line_without_a_terminal(clone: Path) -> None:
     file = work(clone)
-    command = [sys.executable, "-m", "grader.cli", "watch", "c1"]
+    command = [sys.executable, "-m", "grader", "watch", "c1"]
     with subprocess.Popen(
         command, cwd=clone, env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}, text=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from grader import wing
+from grader.cli import WING_OF
 from tests.commands import ROOT
 
 ADA = ROOT / "examples" / "submissions" / "ada"
 EVERY_MODULE = """
 import importlib, pkgutil, grader
 for found in pkgutil.walk_packages(grader.__path__, "grader."):
-    if not found.name.startswith(("grader.integrations.nbgrader", "grader.__main__", "grader.cli.__main__", "grader._course", "grader.authoring.new_course")):
+    if not found.name.startswith(("grader.integrations.nbgrader", "grader.__main__", "grader._course", "grader.authoring.new_course")):
         importlib.import_module(found.name)
 """
 # Tests of the core that grade, judge and write reports, in less than a minute.
@@ -63,10 +64,10 @@ def test_without_wings_every_module_of_the_core_is_imported_and_the_help_names_i
     assert done.returncode == 0 and done.stdout.startswith(str(core)), done.stdout + done.stderr
     helped = python(core, "-m", "grader", "--help").stdout
     assert all(f" {name} " in helped for name in ("check", "grade", "explain", "start"))
-    assert not any(f" {name} " in helped for name in wing.commands())
+    assert not any(f" {name} " in helped for name in wing.named("commands"))
     helped = python(core, "-m", "grader", "grade", "--help").stdout
     assert "--backend" in helped
-    assert not any(name in helped for name in wing.options())
+    assert not any(name in helped for name in wing.named("options"))
 
 
 def test_without_wings_a_submission_is_graded(core: Path, tmp_path: Path) -> None:
@@ -81,12 +82,11 @@ def test_without_wings_a_submission_is_graded(core: Path, tmp_path: Path) -> Non
 )
 def test_without_its_wing_a_command_says_which_one_it_needs(core: Path, command: str, extra: str) -> None:
     done = python(core, "-m", "grader", command, str(ADA))
-    assert (done.returncode, done.stderr) == (2, missing(f"shardlings {command}", wing.WING_OF[command], extra))
+    assert (done.returncode, done.stderr) == (2, missing(f"shardlings {command}", WING_OF[command], extra))
 
 
-def test_the_table_of_commands_and_options_is_what_the_wings_offer() -> None:
-    places = wing.commands() | wing.options()
-    assert {name: place.split(".")[0] for name, place in places.items()} == wing.WING_OF
+def test_the_table_of_commands_is_what_the_wings_offer() -> None:
+    assert {name: place.split(".")[0] for name, place in wing.named("commands").items()} == WING_OF
     assert wing.EXTRAS.keys() <= wing.wings().keys()
 
 
@@ -173,4 +173,4 @@ def test_with_one_wing_deleted_the_rest_is_imported_and_helps(tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     helped = python(place, "-m", "grader", "--help").stdout
     gone = set(wing.wings()["chip"].commands)
-    assert gone == {command for command in wing.commands() if f" {command} " not in helped}
+    assert gone == {command for command in wing.named("commands") if f" {command} " not in helped}

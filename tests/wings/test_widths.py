@@ -20,7 +20,7 @@ from grader.reports.summary import summarise
 from grader.reports.whole_class import WholeClass
 from grader.wings.chip.command import render as on_chip_page
 from grader.wings.leaderboard import command as leaderboard
-from grader.wings.leaderboard.board import Board, Place
+from grader.wings.leaderboard.command import Board, Place
 from grader.wings.similar import command as similar
 from grader.wings.similar.comparing import compare, words
 from tests.browser import CHROMIUM, OUTSIDE, Page, chromium
@@ -79,7 +79,7 @@ def changes() -> str:
 def of_nbgrader() -> str:
     pytest.importorskip("nbgrader")
     from grader.integrations.nbgrader import class_page
-    from grader.integrations.nbgrader.outcome import BatchOutcome
+    from grader.integrations.nbgrader.class_page import BatchOutcome
 
     reports = {one.student: [one] for one in [*drawn(498), mixed(), mixed(student=LONG)]}
     outcome = BatchOutcome(

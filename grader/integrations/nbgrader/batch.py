@@ -40,9 +40,16 @@ from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import by_hand, class_page, handed_in, written
 from grader.integrations.nbgrader import folder as course_folder
 from grader.integrations.nbgrader.autograder import KEPT, Elsewhere, StudentNotebook, stamp
-from grader.integrations.nbgrader.gradebook import annotate, empty, names_of, one_transaction, save, submissions_of
-from grader.integrations.nbgrader.outcome import BatchOutcome, not_understood
-from grader.integrations.nbgrader.penalties import Penalties
+from grader.integrations.nbgrader.class_page import BatchOutcome, not_understood
+from grader.integrations.nbgrader.gradebook import (
+    Penalties,
+    annotate,
+    empty,
+    names_of,
+    one_transaction,
+    save,
+    submissions_of,
+)
 from grader.integrations.nbgrader.plugin import Session, graded, rebuild
 from grader.integrations.nbgrader.repair import ReleasedCell
 from grader.reports.summary import ended_xla

@@ -87,7 +87,8 @@ def init(course: Course, folder: Path) -> list[str]:
     for module in course.config.modules:
         if module.exercises:
             made |= {f"source/{module.id}/{path}": text for path, text in _assignment(course, module.id).items()}
-    changed = [path for path, text in made.items() if _differs(folder / path, text)]
+    there = {path: (folder / path).read_text(encoding="utf-8") for path in made if (folder / path).is_file()}
+    changed = [path for path, text in made.items() if there.get(path) != text]
     for path in changed:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         write_atomic(folder / path, made[path])
@@ -106,10 +107,6 @@ def course_of(folder: Path) -> Path | None:
     app.initialize(["--log-level=ERROR"], root=str(folder.resolve()))
     named = app.config.Shardlings.get("course")
     return folder / str(named) if named else None
-
-
-def _differs(path: Path, text: str) -> bool:
-    return not path.is_file() or path.read_text(encoding="utf-8") != text
 
 
 def _assignment(course: Course, module: str) -> dict[str, str]:

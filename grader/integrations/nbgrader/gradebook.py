@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbgrader.api import Assignment, Gradebook, Student, SubmittedAssignment, SubmittedNotebook
+from nbgrader.preprocessors import AssignLatePenalties
 from sqlalchemy.orm import selectinload
 
 from grader.common.result import ExerciseReport, Report
@@ -193,3 +195,42 @@ def save(submitted: Any, nodes: list[Any], book: StudentNotebook) -> None:
         grade.needs_manual_grade = grade.manual_score is not None or grade.auto_score is None
     for comment in submitted.comments:
         comment.auto_comment = NO_RESPONSE if comment.name in book.repaired.untouched else None
+
+
+# -- late penalties ----------------------------------------------------------------------------
+
+
+def late_plugin(parent: Any) -> Any:
+    """Return the plugin that nbgrader_config.py names. ``parent`` is nbgrader's converter."""
+    late: Any = AssignLatePenalties(parent=parent)
+    late.init_plugin()
+    return late.plugin_inst
+
+
+class Penalties:
+    """Sets late penalties like nbgrader's AssignLatePenalties. ``parent`` is nbgrader's converter."""
+
+    def __init__(self, parent: Any) -> None:
+        self._plugin = late_plugin(parent)
+
+    def set(self, submission: Any) -> str:
+        """Set the penalties of a late submission, and return the reason why the plugin failed, or "".
+
+        After a failure the gradebook has no stamp of the notebook, so the next run tries again. The caller must commit
+        the changes.
+
+        Args:
+            submission: nbgrader's SubmittedAssignment, with current sums of scores.
+        """
+        for notebook in submission.notebooks:
+            if not written.read(notebook).stamp:
+                continue  # the student did not submit this notebook
+            score, late = notebook.score, submission.total_seconds_late
+            try:
+                penalty = self._plugin.late_submission_penalty(str(submission.student_id), score, late)
+                notebook.late_submission_penalty = None if penalty is None else min(max(penalty, 0), score)
+            except Exception as error:  # the plugin may be the staff's own
+                written.write(notebook, replace(written.read(notebook), stamp=""))
+                name = type(self._plugin).__name__
+                return f"{name} cannot compute the late penalty: {type(error).__name__}: {error}"
+        return ""

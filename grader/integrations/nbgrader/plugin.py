@@ -18,14 +18,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import bleach
 import nbformat
 import nbgrader.api
+from bleach.css_sanitizer import CSSSanitizer
 from nbconvert.exporters import NotebookExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbgrader.api import Gradebook
 from nbgrader.exchange import ExchangeError
 from nbgrader.exchange.default import ExchangeCollect
-from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
 from nbgrader.preprocessors import ClearSolutions as NbgraderClearSolutions
+from nbgrader.preprocessors import NbGraderPreprocessor
 
 from grader.batch.canary import CanaryFailed
 from grader.common.result import Report
@@ -33,9 +36,8 @@ from grader.common.text import A_LINK
 from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import cells, handed_in
 from grader.integrations.nbgrader.autograder import Shardlings, StudentNotebook, stamp
-from grader.integrations.nbgrader.gradebook import annotate, in_order, known_cells
+from grader.integrations.nbgrader.gradebook import annotate, in_order, known_cells, late_plugin
 from grader.integrations.nbgrader.repair import ReleasedCell
-from grader.integrations.nbgrader.shown import plain_markdown as plain_markdown  # for nbgrader_config.py
 from grader.integrations.nbgrader.written import METADATA
 
 # nbgrader opens the gradebook for each step of each notebook. Without this cache, each new SQLAlchemy engine would
@@ -45,6 +47,14 @@ nbgrader.api.create_engine = cache(nbgrader.api.create_engine)
 handed_in.guard()
 
 HERE = "grader.integrations.nbgrader.plugin"
+_ATTACHED = "attachment:"
+# After this module has checked a link, nbgrader's pages remove one such prefix from the link.
+_FILES = re.compile(r"(?:/?files/)+")
+_TAGS = frozenset([
+    "a", "blockquote", "br", "code", "dd", "del", "div", "dl", "dt", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr",
+    "img", "input", "li", "ol", "p", "pre", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+])  # fmt: skip
+_ATTRIBUTES = frozenset(["alt", "checked", "class", "disabled", "href", "id", "src", "start", "style", "title", "type"])
 
 
 def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) -> None:
@@ -142,9 +152,7 @@ class Session:
 
 def late_policy(parent: Any) -> list[str]:
     """Return the name, code and settings of the late penalty plugin, because scores depend on all three."""
-    late: Any = AssignLatePenalties(parent=parent)
-    late.init_plugin()
-    plugin = late.plugin_inst
+    plugin = late_plugin(parent)
     settings = [f"{name}={getattr(plugin, name)!r}" for name in sorted(plugin.trait_names(config=True))]
     try:
         code = inspect.getsource(type(plugin))
@@ -291,3 +299,44 @@ class ClearSolutions(NbgraderClearSolutions):
         except Exception:
             return set()
         return {c.source for c in given.cells}
+
+
+# -- students' text on nbgrader's pages --------------------------------------------------------
+
+# nbgrader's pages run in the session of the person who opens them, so no script in a student's text may run there. The
+# HTML of a Markdown cell may contain only the tags, attributes and kinds of links that are listed above.
+
+
+class _Renderer(IPythonRenderer):
+    """Shows HTML tags, diagrams and names of attached pictures as text, and leaves out links to scripts."""
+
+    def __init__(self) -> None:
+        super().__init__(escape=True, allow_harmful_protocols=False)
+
+    def block_mermaidjs(self, code: str) -> str:
+        return self.block_code(code)
+
+    def link(self, text: str, url: str, title: str | None = None) -> str:
+        return super().link(text, _without_files(url), title)
+
+    def image(self, text: str, url: str, title: str | None = None) -> str:
+        # A rebuilt notebook has no attachments. nbconvert would raise an error for a missing attachment.
+        if attached := [part for part in (text, url) if part.startswith(_ATTACHED)]:
+            return f"({self.escape_html(attached[0].removeprefix(_ATTACHED))}: a picture in the submitted notebook)"
+        return super().image(text, _without_files(url), title)
+
+
+def _without_files(url: str) -> str:
+    prefix = _FILES.match(url)
+    return url[prefix.end() :] if prefix else url
+
+
+def plain_markdown(source: str) -> str:
+    """Convert Markdown to HTML, with HTML tags as text: a script in a student's cell must not run in a browser."""
+    return bleach.clean(
+        MarkdownWithMath(renderer=_Renderer()).render(source),
+        tags=_TAGS,
+        attributes=lambda tag, name, value: name in _ATTRIBUTES and not _FILES.match(value),
+        protocols=["http", "https", "mailto"],
+        css_sanitizer=CSSSanitizer(allowed_css_properties=["text-align"]),
+    )

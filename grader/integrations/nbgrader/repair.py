@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from grader.intake.facts import look, looked_at, nothing_written
 from grader.intake.notebooks import checked_after, definitions_in
 from grader.intake.parsers import ParsedCell, Parsers
 from grader.intake.submission import Chunk, Refused, Source, Submission
-from grader.integrations.nbgrader.shown import shortened
 from grader.wire import limits
 
 # While grading, `check` does nothing, so that cells that call `check` do not fail.
@@ -33,6 +32,11 @@ _NO_CHECK = "def check(*args, **kwargs):\n    return None\n"
 NO_CHECK = Chunk("the check cells", _NO_CHECK, replace(look(_NO_CHECK), stubs=0))
 _IMPORT_CHECK = re.compile(r"^([ \t]*)from grader\.[\w.]+ import check\b[^\n]*", re.MULTILINE)
 PUT_BACK = "This cell was missing in the submission. It was restored, empty, to hold the comment."
+
+MAX_SHOWN_CELL = 20_000
+"""The largest number of characters of a submitted cell that nbgrader's pages show."""
+MAX_SHOWN = 200_000
+"""The largest number of characters of all submitted cells of a notebook that nbgrader's pages show."""
 
 
 @dataclass(frozen=True)
@@ -152,15 +156,10 @@ def repair(
         _nodes(cells, known),
         submission,
         _digest([[c.kind, c.text, c.name] for c in cells]),
-        _untouched(known, texts),
+        frozenset(k.name for k in known if k.solution and texts.get(k.name) == k.source),
         frozenset(k.name for k in known) - texts.keys(),
         tuple(unread),
     )
-
-
-def _untouched(known: Sequence[ReleasedCell], texts: Mapping[str, str]) -> frozenset[str]:
-    """Return the names of solution cells whose text equals the released text."""
-    return frozenset(k.name for k in known if k.solution and texts.get(k.name) == k.source)
 
 
 def _digest(value: object) -> str:
@@ -332,3 +331,18 @@ def _new(kind: str, text: str, ident: str, known: ReleasedCell | None) -> Notebo
     if kind == "code":
         node.outputs, node.execution_count = [], None
     return node
+
+
+def shortened(texts: Sequence[str]) -> list[str]:
+    """Return the texts of a notebook's submitted cells, cut to the lengths that nbgrader's pages show.
+
+    nbgrader's pages take time that grows with the square of a cell's length. ``submitted/`` has the whole texts.
+    """
+    left, shown = MAX_SHOWN, []
+    for text in texts:
+        most = min(left, MAX_SHOWN_CELL)
+        shown.append(
+            text if len(text) <= most else f"{text[:most]}\n# The rest of this cell is in the submitted notebook."
+        )
+        left -= min(len(text), most)
+    return shown

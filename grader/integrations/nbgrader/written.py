@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +53,6 @@ def write(submitted: Any, now: Written) -> None:
     session.execute(delete(_TABLE).where(_TABLE.c.notebook_id == submitted.id))
     extra = json.dumps(dict(now.extra_credit), sort_keys=True)
     session.execute(insert(_TABLE).values(notebook_id=submitted.id, stamp=now.stamp, extra_credit=extra))
-
-
-def forget(submitted: Any) -> None:
-    """Remove the stamp, so that the next run writes the results again. The caller must commit the change."""
-    write(submitted, replace(read(submitted), stamp=""))
 
 
 def stamps_of(gradebook: Any, assignment: str) -> dict[tuple[str, str], str]:

@@ -3,3 +3,9 @@
 The command ``watch`` checks an exercise whenever its file changes, and ``explain`` shows facts about a traced program.
 This wing shows the results of both commands as HTML, to one browser on this machine.
 """
+
+from __future__ import annotations
+
+from grader.wing import Wing
+
+WING = Wing(browser="command.page")

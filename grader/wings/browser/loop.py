@@ -21,10 +21,8 @@ from grader.watching.checker import Done, Work
 from grader.watching.loop import WatchLoop
 from grader.watching.screen import Screen
 from grader.watching.session import WatchSession
-from grader.wings.browser.regions import Regions
-from grader.wings.browser.server import Server
-from grader.wings.browser.slices import usual_slice
-from grader.wings.browser.view import PageState, render
+from grader.wings.browser.server import Regions, Server
+from grader.wings.browser.view import PageState, render, usual_slice
 
 PICTURES = "pictures"
 

@@ -6,16 +6,24 @@ The parts show the state of the command ``watch``, and the facts about programs 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
+from grader.clock import placed
 from grader.common.result import ExerciseReport, Result
+from grader.course.loading import Course
+from grader.exercise import Exercise
+from grader.exercise.declarations import judged_calls
+from grader.hardware import SMALL_SLICES
+from grader.hardware.times import FLAT_SLICES
 from grader.intake.submission import Source
+from grader.judging.answers import render_question
 from grader.reports.explained import Explained
 from grader.reports.pages import class_of, drawn_arrows, drawn_rounds, held_grids, render_template
 from grader.reports.points import counted
@@ -24,8 +32,6 @@ from grader.reports.timeline_svg import draw_chart
 from grader.reports.untrusted import clean, clean_code
 from grader.reports.wording import first_failure, passing_text, seen_by, status_word
 from grader.watching.session import WatchSession
-from grader.wings.browser.slices import fitting
-from grader.wings.browser.statements import questions, statement
 
 TEMPLATES = Path(__file__).parent / "templates"
 WIDTH = 680.0
@@ -111,14 +117,13 @@ def render(session: WatchSession, shown: PageState) -> dict[str, str]:
             "statement.html.j2", text=statement(session.exercise), exercise=session.exercise,
             questions=questions(session.course, session.exercise, session.student),
         ),
-        "checks": _template("checks.html.j2", **about, failure=failure, audience="student", word=_word),
+        "checks": _template(
+            "checks.html.j2", **about, failure=failure, audience="student",
+            word=partial(status_word, audience="student"),
+        ),
         "hints": _template("hints.html.j2", session=session, failure=failure),
         "program": _program(session, shown, report, failure),
     }  # fmt: skip
-
-
-def _word(result: Result) -> str:
-    return status_word(result, "student")
 
 
 def _program(session: WatchSession, shown: PageState, report: ExerciseReport | None, failure: Result | None) -> str:
@@ -169,3 +174,62 @@ def marked_lines(report: ExerciseReport | None) -> str:
 
 def _template(name: str, **data: Any) -> str:
     return render_template(name, TEMPLATES, look=class_of, **data)
+
+
+# -- slices ------------------------------------------------------------------------------------
+
+SLICES = tuple(
+    f"{chip}:{'x'.join(map(str, shape))}"
+    for chip, shapes in (("v5e", FLAT_SLICES), ("v5p", SMALL_SLICES))
+    for shape in shapes
+)
+
+
+def fitting(mesh: Mapping[str, int]) -> list[str]:
+    """Return the slices in SLICES whose devices can form a mesh with these axis sizes."""
+    return [name for name in SLICES if _fits(name, mesh)]
+
+
+def usual_slice(exercise: Exercise, course: Course) -> str:
+    """Return the slice to use until the learner chooses one; '' if no slice can form a mesh of the exercise."""
+    return next((name for mesh in _meshes(exercise) for name in fitting(mesh)), "")
+
+
+def _meshes(exercise: Exercise) -> Iterable[Mapping[str, int]]:
+    for call in judged_calls(exercise.checks.values()):
+        yield from call.meshes
+
+
+def _fits(name: str, mesh: Mapping[str, int]) -> bool:
+    try:
+        placed(name, mesh)
+    except ValueError:
+        return False
+    return True
+
+
+# -- statements --------------------------------------------------------------------------------
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+
+
+@lru_cache(64)
+def as_html(text: str) -> Markup:
+    """Return Markdown as HTML. Each table has its own box, so that a wide table scrolls."""
+    made = _MARKDOWN.render(text)
+    made = made.replace("<th></th>", "<td></td>")  # an empty <th> is no heading of a column
+    return Markup(made.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>"))
+
+
+def statement(exercise: Exercise) -> Markup:
+    """Return the exercise's statement as HTML, without the title, which the page shows elsewhere."""
+    first, _, rest = exercise.statement.partition("\n")
+    return as_html(rest if first.startswith("# ") else exercise.statement)
+
+
+def questions(course: Course, exercise: Exercise, student: str) -> list[tuple[str, str, Markup]]:
+    """Return (name, points, text) of each question. The text contains the numbers that this student gets."""
+    return [
+        (q.name, counted(q.points, "point"), as_html(render_question(q, course.params(q, student))))
+        for q in exercise.questions.values()
+    ]

@@ -24,8 +24,7 @@ from grader.reports.timeline_svg import draw_chart
 from grader.sandbox.tiers import best_tier
 from grader.wings.chip import chips
 from grader.wings.chip.compiling import Shipped, TpuCompiler, compiler_problem, name_of, slice_of
-from grader.wings.chip.on_chip import OnChip, as_data, differences, exposed_lines, facts
-from grader.wings.chip.on_chip_text import print_on_chip
+from grader.wings.chip.on_chip import OnChip, as_data, differences, exposed_lines, facts, print_on_chip
 
 TEMPLATES = Path(__file__).parent / "templates"
 Page = Annotated[Path | None, typer.Option("--html", help="write the pictures and facts as a page to a new file")]

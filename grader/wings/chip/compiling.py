@@ -143,17 +143,9 @@ def topology_of(place: Placement) -> dict[str, Any]:
     return {"name": f"{core.libtpu}:{'x'.join(str(shape[i]) for i in order)}", "options": options, "chips": chips}
 
 
-@dataclass(frozen=True)
-class Key:
-    """Everything that a compilation depends on. ``about``: a JSON text of all inputs other than the program."""
-
-    about: str
-    program: bytes
-
-    @property
-    def digest(self) -> bytes:
-        parts = self.about.encode(), self.program
-        return hashlib.sha256(b"".join(hashlib.sha256(p).digest() for p in parts)).digest()
+def key_of(about: str, program: bytes) -> bytes:
+    """Return a digest of all that a compilation depends on. ``about``: a JSON text of all inputs except the program."""
+    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in (about.encode(), program))).digest()
 
 
 @cache
@@ -233,7 +225,7 @@ class TpuCompiler:
         on = topology_of(placed(self.on, ask.mesh))
         asked = {k: request[k] for k in ("mesh", "args", "cotangents", "files")}
         about = json.dumps([FORM, list(ask.mesh.items()), asked, on, _versions(), reading_digest()])
-        key = Key(about, program).digest
+        key = key_of(about, program)
         with self._lock:
             answer = self._remembered(key)
             if answer is not None:

@@ -15,8 +15,7 @@ from grader.notebook import in_notebook, show_html
 from grader.reports.pages import render_timelines
 from grader.wings.chip import chips
 from grader.wings.chip.compiling import NoCompiler, TpuCompiler, compiler_problem, slice_of
-from grader.wings.chip.on_chip import OnChip
-from grader.wings.chip.on_chip_text import print_on_chip
+from grader.wings.chip.on_chip import OnChip, print_on_chip
 
 
 def chip(

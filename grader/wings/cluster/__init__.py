@@ -8,3 +8,9 @@ prove that it can grade, and then one submission per thread at a time. The modul
 ``dispatch`` assigns submissions to workers, and assigns a lost worker's submissions to other workers. Only the module
 ``link`` imports Dask.
 """
+
+from __future__ import annotations
+
+from grader.wing import Wing
+
+WING = Wing(options={"--cluster": "options.CLUSTER"})

@@ -87,27 +87,23 @@ class OnCluster:
             )
 
     def tier_of(self, asked: str) -> str:
-        return tier_of(asked)
+        """Return the workers' isolation tier (kind of sandbox): ``asked``, or for "auto" this machine's best tier.
+
+        Raises:
+            ClusterError: ``asked`` is "auto", and no sandbox works on this machine.
+            NoIsolation: ``asked`` is neither "auto" nor the name of a tier.
+        """
+        if asked in TIERS:
+            return asked
+        try:
+            return best_tier(asked)
+        except NoIsolation:
+            if asked != "auto":
+                raise
+            raise ClusterError(
+                "no sandbox works on this machine, so name the sandbox that the workers use: "
+                "--isolation sandlock, or --isolation bwrap"
+            ) from None
 
     def grader(self, course: Course, tier: str, *, remember: bool) -> Grader:
         return Spread(course, tier, self.address, self.tell, remember=remember)
-
-
-def tier_of(asked: str) -> str:
-    """Return the workers' isolation tier (kind of sandbox): ``asked`` itself, or for "auto" this machine's best tier.
-
-    Raises:
-        ClusterError: ``asked`` is "auto", and no sandbox works on this machine.
-        NoIsolation: ``asked`` is neither "auto" nor the name of a tier.
-    """
-    if asked in TIERS:
-        return asked
-    try:
-        return best_tier(asked)
-    except NoIsolation:
-        if asked != "auto":
-            raise
-        raise ClusterError(
-            "no sandbox works on this machine, so name the sandbox that the workers use: "
-            "--isolation sandlock, or --isolation bwrap"
-        ) from None

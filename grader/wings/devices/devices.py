@@ -26,8 +26,7 @@ from grader.judging.plan import Ask
 from grader.reports.points import counted
 from grader.sandbox.limits import Limits
 from grader.sandbox.worker import Worker, WorkerDied
-from grader.wings.devices.backends import CPU, Backend
-from grader.wings.devices.drivers import extra_of
+from grader.wings.devices.backends import CPU, Backend, extra_of
 from grader.wire.text import crash_reason
 
 WALL = 180.0  # Limit of wall time for a program in seconds, because devices may wait for each other forever.

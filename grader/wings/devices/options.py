@@ -5,22 +5,19 @@ from __future__ import annotations
 import os
 
 from grader.cli.console import tell
-from grader.cli.jax_version import jax_problem
 from grader.cli.machine import MachineCheck
+from grader.cli.options import jax_problem
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.sandbox.limits import Limits
-from grader.wings.devices import drivers
-from grader.wings.devices.backends import BACKENDS, CPU, Backend, UnknownBackend, backend_of
+from grader.wings.devices import backends
+from grader.wings.devices.backends import BACKENDS, CPU, Backend, backend_of
 from grader.wings.devices.devices import NoDevices, RealDevices
 
 
 def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: bool = False) -> RealDevices | None:
     """Return the requested devices, or None for simulated devices in one process. Raises CourseError."""
-    try:
-        backend = backend_of(name)
-    except UnknownBackend as error:
-        raise CourseError(str(error)) from None
+    backend = backend_of(name)
     if backend is CPU and processes == 1:
         return None
     if backend is not CPU and processes > 1:
@@ -41,11 +38,11 @@ def doctor() -> list[MachineCheck]:
 def accelerator(backend: Backend) -> MachineCheck:
     """Check that programs can run on devices of this backend. JAX starts slowly, so first look for a driver."""
     name = f"backend {backend.name}"
-    if not drivers.packages(backend):
+    if not backends.packages(backend):
         return MachineCheck(
             name, False, f"JAX has no driver for this device; on a machine with the device, run: {backend.install}"
         )
-    if not drivers.present(backend):
+    if not backends.present(backend):
         return MachineCheck(
             name, False, "JAX's driver for this device is installed, but this machine has no such device"
         )

@@ -24,10 +24,8 @@ from grader.reports.loglog import MeasuredPoint, show_seconds
 from grader.reports.pages import loglog_svg
 from grader.reports.points import counted
 from grader.reports.untrusted import clean
-from grader.wings.predict import steps
-from grader.wings.predict.cases import LIMITS, TimeModel, cases_on, source
-from grader.wings.predict.journal import Journal, Prediction
-from grader.wings.predict.measured import Fit, Timed, fit, learners_log, timed
+from grader.wings.predict.cases import LIMITS, Fit, Timed, TimeModel, cases_on, fit, learners_log, source, timed
+from grader.wings.predict.journal import STEP_LIMITS, Journal, Prediction, Step, keep, predictions
 from grader.wings.predict.process import ask
 
 PROFILED = "l2_predict_profile"
@@ -108,7 +106,7 @@ def predict_step(
     place = folder_of(course, exercise.id, work)
     command = f"{tasks[0]} --on {wanted.on}{option_text('mesh', mesh)}{option_text('dims', dims)}"
     if not numbers:
-        kept = [one for one in steps.predictions(place) if (one.task, one.on) == (tasks[0], wanted.on)]
+        kept = [one for one in predictions(place) if (one.task, one.on) == (tasks[0], wanted.on)]
         show_steps(kept, command, as_json=as_json)
         return
     name, equals, value = (part.strip() for part in numbers[0].partition("="))
@@ -116,7 +114,7 @@ def predict_step(
         raise CourseError(
             f"{clean(' '.join(numbers), 60)!r} is not a step time; write shardlings predict {command} step=9us"
         )
-    path = steps.keep(place, steps.Step(tasks[0], wanted.on, number_of("step", value), mesh, dims))
+    path = keep(place, Step(tasks[0], wanted.on, number_of("step", value), mesh, dims))
     if as_json:
         print_json({"kept": str(path)})
     else:
@@ -130,7 +128,7 @@ def option_text(name: str, sizes: Mapping[str, int]) -> str:
     return f" --{name} {','.join(f'{n}={size}' for n, size in sizes.items())}" if sizes else ""
 
 
-def show_steps(kept: Sequence[steps.Step], command: str, *, as_json: bool) -> None:
+def show_steps(kept: Sequence[Step], command: str, *, as_json: bool) -> None:
     """Show the predictions of a step. If there are none, show the command that makes one."""
     if as_json:
         print_json({"predictions": [vars(one) for one in kept]})
@@ -152,7 +150,7 @@ def predicted_text(folder: Path, program: Explained, wanted: Wanted) -> str:
 
     For example ``8 us (2026-03-02T10:00:00+01:00), 0.89 of the time by the course's clock; then 9 us (...), ...``.
     """
-    found = [p for p in steps.predictions(folder) if p.is_about(program.task, wanted.on, program.mesh, wanted.dims)]
+    found = [p for p in predictions(folder) if p.is_about(program.task, wanted.on, program.mesh, wanted.dims)]
     clock = program.timeline.step * 1e-12 if program.timeline else None
     ends = found[:1] if len(found) < 2 else [found[0], found[-1]]
     return "; then ".join(
@@ -244,7 +242,7 @@ def line_of(numbers: Sequence[str]) -> TimeModel:
 
 def number_of(name: str, text: str) -> float:
     """Return the number in ``text``, in SI units. Raises CourseError for a wrong unit or an implausible number."""
-    (unit, meaning), (least, most) = {**NUMBERS, "step": STEP}[name], {**LIMITS, "step": steps.LIMITS}[name]
+    (unit, meaning), (least, most) = {**NUMBERS, "step": STEP}[name], {**LIMITS, "step": STEP_LIMITS}[name]
     try:
         answer = parse(text, "")
     except BadAnswer as error:

@@ -69,8 +69,7 @@ def publish(
 
 
 def files_of(course: Course, branch: Branch) -> dict[str, str]:
-    from grader.wings.publish.reading import solution_files
-    from grader.wings.publish.student import student_files
+    from grader.wings.publish.student import solution_files, student_files
 
     with out.status(f"reading {counted(len(course.module_of), 'exercise')}"):
         return student_files(course) if branch is Branch.student else solution_files(course)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grader.wings.similar.tokens import Word, words
+from grader.wings.similar.inside.tokens import Word, words
 
 LENGTH = 12
 """The number of tokens in a passage."""

@@ -15,7 +15,7 @@ from grader.common.text import printable
 from grader.intake.submission import Refused
 from grader.sandbox.tiers import Extra
 from grader.wings.similar.comparing import StudentCode, WordsOf
-from grader.wings.similar.tokens import Word, words
+from grader.wings.similar.inside.tokens import Word, words
 from grader.wire.limits import READ_SECONDS
 
 WORDS = TypeAdapter(list[tuple[str, int, int]])
@@ -25,7 +25,7 @@ def access() -> Extra:
     """Return the access that the process needs in the sandbox: it reads this wing and the lexers of pygments."""
     spec = importlib.util.find_spec("pygments")
     lexers = tuple(spec.submodule_search_locations or ()) if spec else ()
-    return Extra(rooms=("wings/similar",), serves="grader.wings.similar.inside", readable=lexers)
+    return Extra(rooms=("wings/similar/inside",), serves="grader.wings.similar.inside.serve", readable=lexers)
 
 
 @contextmanager

@@ -11,8 +11,7 @@ from contextlib import closing
 import pytest
 
 from grader.wing import WingError
-from grader.wings.browser.regions import Regions
-from grader.wings.browser.server import HEADERS, Server
+from grader.wings.browser.server import HEADERS, Regions, Server
 
 PROXY = "https://hub.example/user/ada/proxy/8642/"
 
@@ -183,3 +182,27 @@ def test_a_port_in_use_is_reported() -> None:
 def test_an_invalid_address_is_reported(at: str) -> None:
     with pytest.raises(WingError, match=r"is not an address; write one such as https://hub\.example/"):
         Server(Regions(), lambda *_: True, lambda _: "", 0, at)
+
+
+def test_a_part_is_sent_again_only_after_a_change() -> None:
+    regions = Regions()
+    regions.put({"head": "one", "checks": "none"})
+    number, texts = regions.since(0)
+    assert texts == {"head": "one", "checks": "none"}
+    regions.put({"head": "two", "checks": "none"})
+    assert regions.since(number) == (number + 1, {"head": "two"})
+    regions.put({"head": "two"})
+    assert regions.since(number + 1) == (number + 1, {})
+
+
+def test_listeners_are_woken_by_changes_and_by_the_end() -> None:
+    regions, woken = Regions(), []
+    stop = regions.listen(lambda: woken.append(regions.closed))
+    regions.put({"head": "one"})
+    regions.put({"head": "one"})
+    assert woken == [False]
+    regions.close()
+    assert woken == [False, True]
+    stop()
+    regions.put({"head": "two"})
+    assert len(woken) == 2

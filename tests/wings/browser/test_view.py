@@ -12,10 +12,22 @@ from grader.common.intervals import Interval
 from grader.common.observation import Collective, Fault
 from grader.common.routes import Route
 from grader.course.loading import load_course
+from grader.exercise import Call
 from grader.intake.submission import Chunk, Source
 from grader.reports.explained import Explained, Placed
 from grader.watching.session import WatchSession
-from grader.wings.browser.view import MOST_LINES, WIDEST, PageState, marked_lines, render, whole_page
+from grader.wings.browser.view import (
+    MOST_LINES,
+    SLICES,
+    WIDEST,
+    PageState,
+    as_html,
+    fitting,
+    marked_lines,
+    render,
+    usual_slice,
+    whole_page,
+)
 from tests.made_up import made_up
 from tests.reports.example_reports import EVIL, Nesting, exercise, layout_failure, result
 
@@ -141,3 +153,43 @@ def test_the_source_names_a_marked_failure_only_if_the_failure_has_a_line(
     drawn = render(session, shown)["program"]
     assert ("Marked: the result is sharded" in drawn) is named
     assert ('data-marked=":3"' in drawn) is named
+
+
+def test_a_slice_fits_if_its_chips_are_the_mesh() -> None:
+    assert fitting({"x": 4, "y": 2})[0] == "v5e:2x4"
+    assert all(name in SLICES for name in fitting({"x": 8})) and fitting({"x": 8})
+    assert fitting({"x": 5}) == [] and fitting({"x": 2**20}) == []
+
+
+def test_the_usual_slice_fits_a_mesh_of_the_exercise(tmp_path: Path) -> None:
+    made_up(tmp_path)
+    course = load_course(tmp_path / "course.yaml")
+    exercise = course.exercise("x1_gather")
+    meshes = [
+        mesh
+        for check in exercise.checks.values()
+        for call in check.calls
+        if isinstance(call, Call)
+        for mesh in call.meshes
+    ]
+    assert any(usual_slice(exercise, course) in fitting(mesh) for mesh in meshes)
+
+
+def test_a_table_scrolls_in_its_own_box() -> None:
+    made = as_html("| a | b |\n|---|---|\n| `P('x')` | 2 |\n")
+    assert made.startswith('<div class="wide"><table>') and made.endswith("</table></div>\n")
+    assert "<code>P('x')</code>" in made
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
+        ('a <img src=x onerror="alert(1)">', "&lt;img src=x onerror=&quot;alert(1)&quot;&gt;"),
+        ("[here](javascript:alert(1))", "[here](javascript:alert(1))"),
+        ("![far](https://far.example/a.png)", '!<a href="https://far.example/a.png">far</a>'),
+    ],
+    ids=["a script", "an attribute", "a link that is a script", "a picture from elsewhere"],
+)
+def test_scripts_and_links_in_statements_are_only_text(text: str, shown: str) -> None:
+    assert shown in as_html(text)

@@ -18,11 +18,11 @@ from grader.wings.chip.compiling import (
     INSTALL,
     OLDEST,
     UNTESTED,
-    Key,
     Shipped,
     can_compile_for,
     code_of,
     compiler_problem,
+    key_of,
     reading_digest,
     slice_of,
     topology_of,
@@ -102,9 +102,9 @@ def test_libtpu_gets_its_own_names_with_axes_of_size_1_last() -> None:
 
 
 def test_a_cache_key_depends_on_program_and_settings() -> None:
-    keys = {Key(about, program).digest for about in ("a", "b") for program in (b"", b"x", b"y")}
+    keys = {key_of(about, program) for about in ("a", "b") for program in (b"", b"x", b"y")}
     assert len(keys) == 6
-    assert Key("a", b"bc").digest != Key("ab", b"c").digest
+    assert key_of("a", b"bc") != key_of("ab", b"c")
 
 
 def test_the_digest_of_code_ignores_docstrings_and_comments() -> None:

@@ -12,8 +12,7 @@ from grader.clock import Slice, Timeline, placed, replayed
 from grader.common.observation import Fault, Observation
 from grader.wings.chip.chips import earlier
 from grader.wings.chip.command import render
-from grader.wings.chip.on_chip import OnChip, as_data, counted, differences, exposed_lines, facts
-from grader.wings.chip.on_chip_text import print_on_chip
+from grader.wings.chip.on_chip import OnChip, as_data, counted, differences, exposed_lines, facts, print_on_chip
 from grader.wire.operations import Communication
 from grader.wire.schedule import Instruction, Schedule
 from tests.seen import collective

@@ -62,13 +62,13 @@ def test_isolation_defaults_to_what_this_machine_supports(monkeypatch: pytest.Mo
     from grader.sandbox.tiers import NoIsolation
     from grader.wings.cluster import spread
 
-    assert spread.tier_of("bwrap") == "bwrap"
+    assert spread.OnCluster("", print).tier_of("bwrap") == "bwrap"
     with pytest.raises(NoIsolation, match="unknown isolation 'bwarp'"):
-        spread.tier_of("bwarp")
+        spread.OnCluster("", print).tier_of("bwarp")
     monkeypatch.setattr("grader.sandbox.tiers.available", lambda tier: "not here")
-    assert spread.tier_of("sandlock") == "sandlock"
+    assert spread.OnCluster("", print).tier_of("sandlock") == "sandlock"
     with pytest.raises(ClusterError, match="so name the sandbox that the workers use: --isolation sandlock, or"):
-        spread.tier_of("auto")
+        spread.OnCluster("", print).tier_of("auto")
 
 
 @pytest.mark.parametrize(

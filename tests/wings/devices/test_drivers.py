@@ -10,7 +10,8 @@ import pytest
 from grader.sandbox.limits import Limits
 from grader.sandbox.tiers import TIERS, available, command, environment
 from grader.sandbox.worker import Worker
-from grader.wings.devices import drivers, options
+from grader.wings.devices import backends as drivers
+from grader.wings.devices import options
 from grader.wings.devices.backends import BACKENDS, CPU, Backend
 
 GPU = BACKENDS["gpu"]

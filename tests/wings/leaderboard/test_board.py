@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from grader.common.result import Evidence, Report
-from grader.wings.leaderboard.board import NoBoard, leaderboard
-from grader.wings.leaderboard.command import render
+from grader.course.config import CourseError
+from grader.wings.leaderboard.command import ranked, render
 from tests.reports.example_reports import EVIL, exercise, make_report, number, result
 
 
@@ -26,7 +26,7 @@ def of(student: str, name: str, step: int | None = 5_000_000_000, status: str = 
 
 
 def places(*reports: Report, **more) -> list[tuple[int, str, int]]:
-    return [(p.rank, p.name, p.step) for p in leaderboard(reports, **more).places]
+    return [(p.rank, p.name, p.step) for p in ranked(reports, **more).places]
 
 
 def test_the_quickest_is_first_and_equal_times_share_a_rank() -> None:
@@ -41,7 +41,7 @@ def test_the_quickest_is_first_and_equal_times_share_a_rank() -> None:
 
 
 def test_a_failed_check_costs_the_place_and_a_wrong_answer_does_not() -> None:
-    board = leaderboard([of("ada", "otter"), of("bob", "newt", status="failed"), of("cyd", "heron", status="broken")])
+    board = ranked([of("ada", "otter"), of("bob", "newt", status="failed"), of("cyd", "heron", status="broken")])
     assert [place.name for place in board.places] == ["otter"]
     assert board.left_out == dict.fromkeys(["bob", "cyd"], "some checks did not pass")
 
@@ -49,14 +49,14 @@ def test_a_failed_check_costs_the_place_and_a_wrong_answer_does_not() -> None:
 def test_a_time_is_that_of_the_sizes_that_learners_see() -> None:
     several = [timed(None), timed(3, secret=True), timed(8), timed(2)]
     assert places(of("ada", "otter", evidence=several)) == [(1, "otter", 8)]
-    assert leaderboard([of("ada", "otter", None)]).left_out == {"ada": "no program was timed"}
+    assert ranked([of("ada", "otter", None)]).left_out == {"ada": "no program was timed"}
 
 
 @pytest.mark.parametrize(
     "name", ["ada", "ADA", "a-d-a", "Ada Byron", "ada the great", "Byron", "bÿron", "LovelaceAda", "bob", "king"]
 )
 def test_no_pseudonym_is_a_name_of_the_class(name: str) -> None:
-    board = leaderboard([of("ada@uni.example", name), of("bob", "")], known=["Byron, Ada", "Lovelace, Ada", "King"])
+    board = ranked([of("ada@uni.example", name), of("bob", "")], known=["Byron, Ada", "Lovelace, Ada", "King"])
     assert not board.places
     assert "ada@uni.example" in board.left_out
 
@@ -67,7 +67,7 @@ def test_names_that_only_share_a_word_with_a_student_are_kept() -> None:
 
 @pytest.mark.parametrize("name", [EVIL, "<b>x</b>", "x" * 31, "-", "  ", "оtter", "=1+1", "ot\u202eter", "a\x1b[31m"])
 def test_names_that_are_not_plain_are_not_shown(name: str) -> None:
-    board = leaderboard([of("ada", name), of("bob", "newt")])
+    board = ranked([of("ada", name), of("bob", "newt")])
     assert [place.name for place in board.places] == ["newt"]
     assert len(name) < 3 or name not in render(board)
 
@@ -77,7 +77,7 @@ def test_a_name_chosen_by_two_students_is_numbered() -> None:
 
 
 def test_the_page_shows_no_student_and_fetches_nothing() -> None:
-    board = leaderboard([of("ada", "quiet  otter", 69_655_172_414), of("bob", "newt", status="failed")])
+    board = ranked([of("ada", "quiet  otter", 69_655_172_414), of("bob", "newt", status="failed")])
     page = render(board)
     assert "quiet otter" in page
     assert "69.655 ms" in page
@@ -87,8 +87,8 @@ def test_the_page_shows_no_student_and_fetches_nothing() -> None:
 
 def test_errors_explain_why_there_is_no_board() -> None:
     other = of("bob", "newt", exercise="f1_ag_matmul")
-    with pytest.raises(NoBoard, match="f1_ag_matmul, m2_train_step: choose one exercise with --exercise"):
-        leaderboard([of("ada", "otter"), other])
-    assert leaderboard([of("ada", "otter"), other], "f1_ag_matmul").places[0].name == "newt"
-    with pytest.raises(NoBoard, match="no student set a leaderboard_name"):
-        leaderboard([of("ada", "")])
+    with pytest.raises(CourseError, match="f1_ag_matmul, m2_train_step: choose one exercise with --exercise"):
+        ranked([of("ada", "otter"), other])
+    assert ranked([of("ada", "otter"), other], "f1_ag_matmul").places[0].name == "newt"
+    with pytest.raises(CourseError, match="no student set a leaderboard_name"):
+        ranked([of("ada", "")])

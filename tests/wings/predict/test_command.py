@@ -15,7 +15,7 @@ from grader.course.exercises import load_exercise
 from grader.reports.explained import Explained
 from grader.wings.predict.cases import TimeModel
 from grader.wings.predict.command import line_of, predicted_text
-from grader.wings.predict.steps import Step, keep
+from grader.wings.predict.journal import Step, keep
 from tests.commands import ROOT, one_line, shardlings
 
 NUMBERS = ("alpha=20us", "beta=3GB/s", "flops=20GFLOP/s")

@@ -28,7 +28,7 @@ def test_the_workflow_checks_reports_points_and_keeps_the_work(tmp_path: Path) -
     work = reference_source(exercise, answers(course, exercise, "ada"))
     (repository / "exercises" / "01_gather" / "x1_gather.py").write_text(work)
     commands.mkdir()
-    for name, words in (("shardlings", "-m grader.cli"), ("python", "")):
+    for name, words in (("shardlings", "-m grader"), ("python", "")):
         (commands / name).write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
         (commands / name).chmod(0o755)
     flow = yaml.safe_load((repository / ".github" / "workflows" / "classroom.yml").read_text())

@@ -14,7 +14,7 @@ from grader.batch.confined import OutOfTime, ParsingProcess
 from grader.sandbox.worker import Worker
 from grader.wings.similar.comparing import Part, StudentCode
 from grader.wings.similar.confined import access, confined_words
-from grader.wings.similar.tokens import words
+from grader.wings.similar.inside.tokens import words
 from tests.browser import CHROMIUM, CONTRAST, chromium
 from tests.reports.example_reports import Nesting
 from tests.sandbox.submissions import CONFINED, LIMITS

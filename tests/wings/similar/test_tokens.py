@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.wings.similar.tokens import words
+from grader.wings.similar.inside.tokens import words
 
 
 def read(text: str) -> list[str]:

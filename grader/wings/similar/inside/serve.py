@@ -6,7 +6,7 @@ Its sandbox allows as much as the sandbox that parses submissions, and also what
 from __future__ import annotations
 
 from grader.intake import serve
-from grader.wings.similar.tokens import words
+from grader.wings.similar.inside.tokens import words
 
 
 def answer(header: dict, blobs: list[bytes], send: serve.Send) -> None:

@@ -1,0 +1,1 @@
+"""The code of the confined process that splits submitted code into tokens."""
