@@ -13,7 +13,7 @@ from grader.batch.overrides import read_overrides
 from grader.cli.backend import beside_at
 from grader.cli.console import BROKEN, busy, print_json, say, tell
 from grader.cli.options import BackendChoice, roster_in, solved_course_at
-from grader.cli.regrading import names_on_file, rosters
+from grader.cli.regrading import known_students, names_on_file, rosters
 from grader.common.files import write_atomic
 from grader.common.text import a_few, composed
 from grader.course.config import CourseError
@@ -63,7 +63,8 @@ def decide_again(options: AppealOptions) -> int:
     tier = best_tier(options.isolation)
     with parsing(tier) as parsers:
         names = names_on_file(to, login) if to else login
-        students, _, cases = find_submissions(paths, found.module_of, names, parsers, known.lists)
+        in_class = known_students(to, known.named) if to else known.lists
+        students, _, cases = find_submissions(paths, found.module_of, names, parsers, known.lists, in_class)
         if student not in (there := dict(students)):
             where = ", ".join(map(str, paths))
             missing = f"no student {student!r} in {where}; the students there are {a_few(sorted(there))}"

@@ -139,6 +139,7 @@ class _Batch:
             self.gradebook = gradebook
             self._load_assignment()
             places = self._places(outcome)
+            outcome.note_look_alikes(places, (str(student.id) for student in gradebook.students))
             self._load_dates()
             if not all(self._graded_folder(name).is_dir() for name, notebooks in places.items() if notebooks):
                 # Some submissions need grading, so start workers now, while this thread reads submissions.

@@ -33,7 +33,7 @@ from grader.common.text import A_LINK
 from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import cells, handed_in
 from grader.integrations.nbgrader.autograder import Shardlings, StudentNotebook, stamp
-from grader.integrations.nbgrader.gradebook import annotate, in_order, known_cells
+from grader.integrations.nbgrader.gradebook import annotate, empty, in_order, known_cells
 from grader.integrations.nbgrader.repair import ReleasedCell
 from grader.integrations.nbgrader.shown import plain_markdown as plain_markdown  # for nbgrader_config.py
 from grader.integrations.nbgrader.written import METADATA
@@ -228,7 +228,10 @@ class Grade(NbGraderPreprocessor):
 
 
 class SaveComments(NbGraderPreprocessor):
-    """Writes reasons and hints as comments. Runs after ``SaveAutoGrades``, which resets comments."""
+    """Writes reasons and hints as comments, and sets the rows of notebooks that the submission lacks.
+
+    Runs after ``SaveAutoGrades``, which resets comments.
+    """
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         session = Session.of(self)
@@ -237,6 +240,10 @@ class SaveComments(NbGraderPreprocessor):
         with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
             submitted = gradebook.find_submission_notebook(notebook, assignment, student)
             annotate(submitted, session.shardlings, book, report, mark)
+            for other in submitted.assignment.notebooks:
+                place = session.path(session.coursedir.submitted_directory, student, assignment, other.name)
+                if not place.exists():
+                    empty(other)
             gradebook.db.commit()
         return nb, resources
 
