@@ -117,6 +117,27 @@ def test_a_bonus_that_a_person_set_survives_a_regrade(mixed: Path) -> None:
         assert "0.75 bonus points" in page_of(mixed, "ada") and exported(mixed) == {"ada": 1.75}
 
 
+@pytest.mark.slow
+def test_a_score_out_of_range_is_listed(mixed: Path) -> None:
+    """Earlier, a slip such as 10 for 1.0 counted in nbgrader's sums, and no page showed it."""
+    words = folder.cell_name("plain", "plain_words")
+    for who in ("bob", "cy"):
+        submit_again(mixed, who)
+    grade(mixed)
+    give(mixed, "ada", 10, cell=words)
+    give(mixed, "bob", -1, cell=PLAIN)
+    give(mixed, "cy", 2, cell=words)
+    with classroom.gradebook_of(mixed) as gradebook:
+        gradebook.find_grade(EXTRA, MODULE, MODULE, "cy").extra_credit = 4
+    found = {student: [why for why in of if "is not between" in why] for student, of in grade(mixed).attention.items()}
+    end = ": nbgrader counts this score, but the pages do not"
+    assert found == {
+        "ada": [f"the score 10 of plain/plain_words is not between 0 and 2{end}"],
+        "bob": [f"the score -1 of plain is not between 0 and 1{end}"],
+        "cy": [f"the score 4 of extra is not between 0 and 3{end}"],
+    }
+
+
 PLUGIN = """
 from nbgrader.plugins import BasePlugin
 

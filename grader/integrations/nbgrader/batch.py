@@ -261,8 +261,10 @@ class _Batch:
             for submission in submissions_of(self.gradebook, self.assignment, everybody[start : start + HELD]):
                 reports = self.reports.get(student := str(submission.student_id), [])
                 outcome.look_at(submission, checks, words, reports)
+                course = self.session.shardlings.loaded
+                for report in reports:
+                    outcome.needs_review(student, *by_hand.out_of_range(report, submission, course))
                 if reports:
-                    course = self.session.shardlings.loaded
                     self.reports[student] = [by_hand.laid_over(report, submission, course) for report in reports]
         outcome.attention = dict(sorted(outcome.attention.items()))
 
