@@ -45,7 +45,7 @@ def check(name: str, namespace: dict[str, Any] | None = None) -> None:
         return
     from rich.console import Console
 
-    print_report(report, Console())
+    print_report(report, Console(emoji=False))
 
 
 def explain(
@@ -73,7 +73,7 @@ def explain(
     space = sys._getframe(1).f_globals if namespace is None else namespace
     drawn = in_notebook()
     for program in explained(name, space, explaining.Wanted(mesh, dims or {}, on, profile)):
-        print_explained(program, Console(), drawn=not drawn)
+        print_explained(program, Console(emoji=False), drawn=not drawn)
         if drawn and program.fault is None:
             show_html(render_held(program))
         if drawn and program.collectives:

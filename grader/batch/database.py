@@ -98,7 +98,7 @@ def _sqlite(path: Path) -> Iterator[None]:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise CourseError(f"another program uses {path}; wait for it, then run the same command again") from error
-        if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+        if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_ERROR")):  # ERROR: for example, no such table
             raise CourseError(f"{path} is damaged, or is not a database of grades; {_DAMAGED}") from error
         for kind, said in _SAID.items():
             if name.startswith(kind):

@@ -6,6 +6,7 @@ A time is in the staff's file ``submitted.csv`` or, for students without a line,
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from grader.batch.late import EVERY, Handed
 from grader.common.text import A_LINK, Line, a_few, lines_of, printable
-from grader.course.config import CourseError, LatePolicy, Module
+from grader.course.config import YEARS, CourseError, LatePolicy, Module
 from grader.course.loading import Course
 from grader.intake.disk import entries_of
 from grader.intake.facts import is_untouched
@@ -214,17 +215,27 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
         module = row.get("module", "") or EVERY
         if module != EVERY and module not in modules:
             raise CourseError(f"{path}:{number}: no module {module!r} in the course")
-        try:
-            time = datetime.fromisoformat(row["time"]).astimezone()
-        except (LookupError, ValueError, OverflowError):
+        time = _time_in(row.get("time", ""))
+        if time is None:
             shown = row.get("time", "")
             raise CourseError(
                 f"{path}:{number}: {shown!r} is not a time; write 2026-11-02T23:59 or 2026-11-02 23:59+01:00"
-            ) from None
+            )
         if not row.get("student"):
             raise CourseError(f"{path}:{number}: no student")
         _add_latest(found, (login(row["student"]), module), Handed(time, STATED, for_all=module == EVERY))
     return found
+
+
+def _time_in(text: str) -> datetime | None:
+    """Return the time that a cell states; None if the cell has no date and time in the usual form."""
+    # ``datetime.fromisoformat`` reads 23.59 as 59 hundredths of a second after 23:00, and 20261102 as a date.
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?", text, re.ASCII) or int(text[:4]) not in YEARS:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except ValueError:
+        return None
 
 
 def _header_of(lines: Sequence[Line], path: Path, modules: Collection[str]) -> list[str]:

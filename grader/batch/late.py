@@ -56,6 +56,12 @@ def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
     return found
 
 
+def is_extension(cell: str) -> bool:
+    """Return whether a cell of the roster has the form of an extension, such as ``2d`` or ``m1=2d; m2=12h``."""
+    parts = [part.strip() for part in cell.split(";") if part.strip()]
+    return bool(parts) and all(map(_SPAN.fullmatch, parts))
+
+
 def days_late(handed: datetime, deadline: datetime, policy: LatePolicy) -> int:
     """Return how many days late a submission is, counted from the end of the policy's grace time and rounded up."""
     over = handed - deadline - timedelta(minutes=policy.grace_minutes)

@@ -24,7 +24,7 @@ from grader.cli.options import (
     roster_in,
     solved_course_at,
 )
-from grader.cli.regrading import names_on_file, rosters
+from grader.cli.regrading import known_students, names_on_file, rosters
 from grader.common.files import write_atomic
 from grader.common.text import a_few, composed
 from grader.course.config import CourseError
@@ -60,7 +60,8 @@ def appeal(
     tier = best_tier(isolation)
     with parsing(tier) as parsers:
         names = names_on_file(to, login) if to else login
-        students, _, cases = find_submissions(paths, found.module_of, names, parsers, known.lists)
+        in_class = known_students(to, known.named) if to else known.lists
+        students, _, cases = find_submissions(paths, found.module_of, names, parsers, known.lists, in_class)
         if student not in (there := dict(students)):
             where = ", ".join(map(str, paths))
             missing = f"no student {student!r} in {where}; the students there are {a_few(sorted(there))}"

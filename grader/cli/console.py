@@ -18,8 +18,8 @@ from grader.reports.untrusted import clean
 if TYPE_CHECKING:
     from grader.common.result import Report
 
-out = Console()
-err = Console(stderr=True)
+out = Console(emoji=False)
+err = Console(stderr=True, emoji=False)
 
 FAILED, UNUSABLE, BROKEN = 1, 2, 3
 EVERY = 60.0

@@ -53,7 +53,7 @@ def handed_in(
         is_known: returns whether a student without a submission in ``paths`` is in the class.
         on_roster: returns whether a student is on the roster (see ``find_submissions``).
     """
-    found, notes, cases = find_submissions(paths, course.module_of, login, parsers, on_roster)
+    found, notes, cases = find_submissions(paths, course.module_of, login, parsers, on_roster, is_known)
     given = course.handed_out
     names = Signatures(course.module_of, login, on_roster)
     places = dict(found)

@@ -16,6 +16,8 @@ from grader.sandbox.limits import Limits
 
 PUBLIC = "_public"
 GRADING = "grading"
+YEARS = range(2000, 2200)
+"""The years of deadlines and submission times. Any other year is a slip."""
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -42,6 +44,15 @@ class Module(Strict):
     @classmethod
     def _nothing_is_none(cls, listed: Any) -> Any:
         return () if listed is None else listed  # In course.yaml, "exercises:" may have no value.
+
+    @field_validator("deadline")
+    @classmethod
+    def _in_our_time(cls, deadline: datetime | None) -> datetime | None:
+        # Pydantic reads a number, such as 20261101, as seconds since 1970.
+        if deadline is not None and deadline.year not in YEARS:
+            years = f"from {YEARS.start} to {YEARS.stop - 1}"
+            raise ValueError(f"write a date {years}, as in 2026-11-01T23:59:00+01:00, or leave out the deadline")
+        return deadline
 
 
 class Variants(Strict):

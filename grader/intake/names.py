@@ -121,11 +121,13 @@ class Signatures:
         login: a function from a name in another system, such as Canvas, to the student's name.
         on_roster: returns whether the roster has a login, id or e-mail address. The roster may have the students Bak
             and nguyen_v2, although "bak" and "_v2" also mark versions.
+        in_class: returns whether a student is on the roster or has a report.
     """
 
     exercises: Mapping[str, str]
     login: Callable[[str], str] = str
     on_roster: Callable[[str], bool] = lambda _: False
+    in_class: Callable[[str], bool] = lambda _: False
 
     def student(self, name: str) -> str:
         """Return the student's name for a name in a file name."""

@@ -42,6 +42,7 @@ class FoundSubmissions(NamedTuple):
 def find_submissions(
     paths: Sequence[Path], exercises: Mapping[str, str], login: Callable[[str], str] = str,
     parsers: Parsers | None = None, on_roster: Callable[[str], bool] = lambda _: False,
+    in_class: Callable[[str], bool] = lambda _: False,
 ) -> FoundSubmissions:  # fmt: skip
     """Find the students and their submissions.
 
@@ -54,8 +55,9 @@ def find_submissions(
       submissions of several students;
     - two or more submitted files, all with one student's name, and no folders and zips.
 
-    A folder with the name of a student on the roster belongs to this student. If most of the folders in ``paths`` that
-    are beside each other belong to one student, each of them does.
+    A folder with the name of a student on the roster belongs to this student. So does a folder with the name of a
+    student who has a report, if it holds one submission, and this submission's name is not on the roster. If most of
+    the folders in ``paths`` that are beside each other belong to one student, each of them does.
 
     In any other folder, each folder, each ``.zip`` and each file with a student's name belongs to one student. A file
     beside the submissions of several students is graded only if its name has a student's name (see ``_strays``).
@@ -68,6 +70,7 @@ def find_submissions(
         parsers: parsers of archives; the default parsers run in this process.
         on_roster: returns whether a student is on the roster. Names on the roster are students' names, even if they are
             numbers, or words for versions such as "bak".
+        in_class: returns whether a student is on the roster or has a report.
 
     Raises:
         NothingToGrade: a path does not exist, or the paths hold no submission and no case.
@@ -75,7 +78,7 @@ def find_submissions(
     notes: list[str] = []
     cases: list[Case] = []
     others: list[Path] = []
-    names, parsers = Signatures(exercises, login, on_roster), parsers or Parsers()
+    names, parsers = Signatures(exercises, login, on_roster, in_class), parsers or Parsers()
     places = _places([*map(_expect_path, paths)], names, notes, cases, others, parsers)
     groups = _by_looks(places)
     unclear = _sort_others(others, groups, names, notes, cases)
@@ -184,7 +187,11 @@ def _is_students(path: Path, names: Signatures, parsers: Parsers) -> bool:
     if names.on_roster(path.resolve().name):
         return True
     entries = _sort_entries(path, names.exercises, [])
-    return _is_one_student(entries.without(_strays(path, entries, names, parsers)), names)
+    entries = entries.without(_strays(path, entries, names, parsers))
+    within = [_owner(file, names) for file in (*entries.zips, *entries.named)]
+    within += [folder.name for folder in entries.folders]
+    is_alone = len({looks(names.student(name)) for name in within}) == 1 and not any(map(names.on_roster, within))
+    return (is_alone and names.in_class(names.student(path.resolve().name))) or _is_one_student(entries, names)
 
 
 def _students_at(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from grader.batch.late import Extension, extension_of
+from grader.batch.late import Extension, extension_of, is_extension
 from grader.common.text import A_NAME, Line, is_a_name, lines_of, looks, readable
 from grader.course.config import CourseError
 from grader.reports.people import Person
@@ -36,6 +36,7 @@ class Roster:
         self.plain = not canvas and "id" in lowered
         self._extensions: list[tuple[int, str, str]] = []  # (line number, student's id, cell)
         if self.plain:
+            self._expect_columns(lowered, lines)
             header, lines = self._in_canvas_words(lowered, lines)
         elif not canvas:
             raise CourseError(
@@ -75,7 +76,6 @@ class Roster:
 
     def _in_canvas_words(self, header: list[str], lines: Iterable[Line]) -> tuple[list[str], list[Line]]:
         """Convert a plain roster to Canvas's columns and rows. Raises CourseError for an invalid line."""
-        self._expect_columns(header)
         rows: dict[str, Line] = {}
         for number, line in lines:
             row = {name: " ".join(cell.split()) for name, cell in zip(header, line, strict=False)}
@@ -99,9 +99,12 @@ class Roster:
             rows[looks(student)] = (number, [cells[0] or student, student, student, *cells[1:]])
         return ["Student", "ID", "SIS Login ID", "Email", "Section"], list(rows.values())
 
-    def _expect_columns(self, header: list[str]) -> None:
+    def _expect_columns(self, header: list[str], lines: Iterable[Line]) -> None:
         """Raise CourseError if a plain roster has a column twice, or an extension under another name."""
-        if unknown := [name for name in header if name not in PLAIN and "extension" in name]:
+        unknown = [name for name in header if name not in PLAIN and "extension" in name]
+        cells = ((name, cell) for _, line in lines for name, cell in zip(header, line, strict=False))
+        unknown += [name for name, cell in cells if name not in PLAIN and name[:3] == "ext" and is_extension(cell)]
+        if unknown:
             raise CourseError(
                 f"the roster {self.path} has a column {unknown[0]}, which the grader ignores; rename it to extension"
             )

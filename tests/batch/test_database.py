@@ -227,6 +227,15 @@ def test_a_damaged_database_gives_a_one_line_error(tmp_path: Path, data: bytes) 
     assert (tmp_path / FILE).read_bytes() == data
 
 
+@pytest.mark.parametrize("change", ["DROP TABLE made", "ALTER TABLE change RENAME COLUMN why TO reason"])
+def test_a_database_that_another_program_changed_gives_a_one_line_error(tmp_path: Path, change: str) -> None:
+    grade(tmp_path, BEFORE)
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as connection:
+        connection.execute(change)
+    with pytest.raises(CourseError, match=r"grades\.sqlite is damaged, or is not a database of grades; "):
+        grade(tmp_path, AFTER)
+
+
 def test_a_student_is_dropped_in_any_unicode_form(tmp_path: Path) -> None:
     grade(tmp_path, [BEFORE[0].model_copy(update={"student": name}) for name in ("Zo\u00eb", "bob")])
     drop(tmp_path, ["Zoe\u0308"])

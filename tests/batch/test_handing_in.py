@@ -239,6 +239,10 @@ def test_without_a_late_policy_no_submission_time_is_read(course: Course, tmp_pa
             r":2: 'monday' is not a time; write 2026-11-02T23:59 or 2026-11-02 23:59\+01:00",
         ),
         ("student,time\nada\n", r":2: '' is not a time"),
+        ("student,time\nada,2026-11-02 23.59\n", r":2: '2026-11-02 23.59' is not a time"),  # Python: 23:00:00.59
+        ("student,time\nada,20261102\n", r":2: '20261102' is not a time"),
+        ("student,time\nada,0226-11-02\n", r":2: '0226-11-02' is not a time"),
+        ("student,time\nada,9999-12-31 23:59\n", r":2: '9999-12-31 23:59' is not a time"),
         ("time,student\n2026-11-02\n", r":2: no student"),
         ("student,time\n,2026-11-02\n", r":2: no student"),
         (f"student,time,assignment\nada,2026-11-02,{MODULE}\n", ":1: the column assignment names modules; rename it"),

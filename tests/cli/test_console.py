@@ -28,6 +28,12 @@ def test_a_progress_bar_shows_the_counts_and_the_current_name() -> None:
     assert "grading the solutions first" in text and "2/2" in text and "c2" in text and "\x1b[31m" not in text
 
 
+def test_names_and_code_with_colons_become_no_emoji(capsys: pytest.CaptureFixture[str]) -> None:
+    console.say("a[:b:] of :x:")
+    console.tell("note", "a[:b:] of :x:")
+    assert tuple(capsys.readouterr()) == ("a[:b:] of :x:\n", "note: a[:b:] of :x:\n")
+
+
 def test_a_command_for_another_folder_begins_with_cd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert console.going_to(Path()) == "" == console.going_to(tmp_path)

@@ -103,3 +103,21 @@ def test_a_manifest_that_names_no_other_student_is_ignored(tmp_path: Path, manif
     (tmp_path / "z.zip").write_bytes(zipped({"manifest.json": manifest, "c1_one.py": "x = 1\n"}))
     assert others(tmp_path / "ada", "c1_one.py") == others(tmp_path / "z.zip", "c1_one.py") == []
     assert others(write(tmp_path / "broken.zip", b"PK"), "c1_one.py") == []
+
+
+@pytest.mark.parametrize("work", ["bob/x1_gather.py", "bob_x1_gather.py"])
+def test_a_folder_with_the_name_of_a_student_who_has_a_report_is_this_students(tmp_path: Path, work: str) -> None:
+    """Earlier, `grade class/ada` replaced bob's report by the file that ada had named after bob."""
+    course, ada = made_up(tmp_path / "course"), tmp_path / "class" / "ada"
+    write(ada / work, b"x = 1\n")
+    in_class = {"ada", "bob"}.__contains__
+    found = handed_in(course, [ada], str, Parsers(), in_class)
+    (case,) = found.cases
+    assert [*found.places] == ["ada"] and found.folders == []
+    assert (case.student, case.reason) == ("ada", f"check whose submission this is: {work.split('/')[0]} names bob")
+    write(ada / "cy" / "x1_gather.py", b"x = 1\n")
+    found = handed_in(course, [ada], str, Parsers(), in_class)
+    assert [*found.places] == ["bob", "cy"] and found.folders == []
+    assert all(" may be a student's folder; " in case.reason for case in found.cases)
+    listed = handed_in(course, [ada], str, Parsers(), in_class, {"cy"}.__contains__)
+    assert [*listed.places] == ["bob", "cy"] and listed.folders == [ada]

@@ -40,6 +40,8 @@ def test_defaults_fill_what_is_left_out(tmp_path: Path) -> None:
         ("name: small\n", f"name: {'[' * 5000}{']' * 5000}\n", "course.yaml cannot be read: it is nested too deeply"),
         ("title: Layout", "title: Layout\n    title: Shards", "course.yaml:5: title appears twice; keep one"),
         ("title: Layout", "title: Layout\n    deadline: 2026-13-01", "course.yaml: a value cannot be read: month must be in 1..12"),
+        ("title: Layout", "title: Layout\n    deadline: 20261101", "course.yaml:5: modules.0.deadline: write a date from 2000 to 2199, as in"),  # seconds since 1970
+        ("title: Layout", "title: Layout\n    deadline: 9999-12-31", "course.yaml:5: modules.0.deadline: write a date from 2000 to 2199, as in"),
         ("name: small\n", "name: small\nrepository: https://github.com/who/what\n", "course.yaml:2: repository: write the address of the folder"),
         ("name: small\n", 'name: small\nrepository: "https://github.com/a/b/tree/m)](x"\n', "course.yaml:2: repository: write the address"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from grader.integrations.nbgrader import folder
 from grader.integrations.nbgrader.autograder import Shardlings
 from grader.integrations.nbgrader.class_page import BatchOutcome
-from tests import classroom
+from tests import classroom, commands
 from tests.integrations.test_nbgrader_by_hand import MODULE, exported, give, mixed
 from tests.reports.example_reports import Nesting
 
@@ -116,6 +117,27 @@ def test_a_bonus_that_a_person_set_survives_a_regrade(mixed: Path) -> None:
         assert "0.75 bonus points" in page_of(mixed, "ada") and exported(mixed) == {"ada": 1.75}
 
 
+@pytest.mark.slow
+def test_a_score_out_of_range_is_listed(mixed: Path) -> None:
+    """Earlier, a slip such as 10 for 1.0 counted in nbgrader's sums, and no page showed it."""
+    words = folder.cell_name("plain", "plain_words")
+    for who in ("bob", "cy"):
+        submit_again(mixed, who)
+    grade(mixed)
+    give(mixed, "ada", 10, cell=words)
+    give(mixed, "bob", -1, cell=PLAIN)
+    give(mixed, "cy", 2, cell=words)
+    with classroom.gradebook_of(mixed) as gradebook:
+        gradebook.find_grade(EXTRA, MODULE, MODULE, "cy").extra_credit = 4
+    found = {student: [why for why in of if "is not between" in why] for student, of in grade(mixed).attention.items()}
+    end = ": nbgrader counts this score, but the pages do not"
+    assert found == {
+        "ada": [f"the score 10 of plain/plain_words is not between 0 and 2{end}"],
+        "bob": [f"the score -1 of plain is not between 0 and 1{end}"],
+        "cy": [f"the score 4 of extra is not between 0 and 3{end}"],
+    }
+
+
 PLUGIN = """
 from nbgrader.plugins import BasePlugin
 
@@ -125,12 +147,16 @@ class Half(BasePlugin):
 """
 
 
+def use_plugin(root: Path) -> None:
+    (root / "half.py").write_text(PLUGIN)
+    with open(root / "nbgrader_config.py", "a") as settings:
+        settings.write(f"import sys\nsys.path.insert(0, {str(root)!r})\n")
+        settings.write("c.AssignLatePenalties.plugin_class = 'half.Half'\n")
+
+
 @pytest.mark.slow
 def test_late_penalties_follow_scores_by_hand_and_a_failure_concerns_one_student(mixed: Path) -> None:
-    (mixed / "half.py").write_text(PLUGIN)
-    with open(mixed / "nbgrader_config.py", "a") as settings:
-        settings.write(f"import sys\nsys.path.insert(0, {str(mixed)!r})\n")
-        settings.write("c.AssignLatePenalties.plugin_class = 'half.Half'\n")
+    use_plugin(mixed)
     late = {"timestamp": "2026-11-02 10:00:00 UTC"}
     for who in ("bob", "cy", "ada"):
         submit_again(mixed, who, **late)
@@ -160,16 +186,75 @@ def test_cells_that_only_a_person_can_grade_are_listed(mixed: Path) -> None:
     assert again in grade(mixed).attention["ada"]
 
 
+def with_essay(root: Path) -> dict[str, Any]:
+    """Release the assignment again, with a second notebook that has no exercise. Return this notebook."""
+    book = json.loads((root / "source" / MODULE / f"{MODULE}.ipynb").read_text())
+    book["cells"] = [cell for cell in book["cells"] if cell["metadata"].get("nbgrader", {}).get("grade") is None][:1]
+    (root / "source" / MODULE / "essay.ipynb").write_text(json.dumps(book))
+    (root / "gradebook.db").unlink()
+    assert commands.nbgrader("generate_assignment", MODULE, "--force", cwd=root).returncode == 0
+    return book
+
+
 @pytest.mark.slow
 def test_a_submission_without_all_notebooks_is_listed(mixed: Path) -> None:
-    book = json.loads((mixed / "source" / MODULE / f"{MODULE}.ipynb").read_text())
-    book["cells"] = [cell for cell in book["cells"] if cell["metadata"].get("nbgrader", {}).get("grade") is None][:1]
-    (mixed / "source" / MODULE / "essay.ipynb").write_text(json.dumps(book))
-    from tests import commands
-
-    (mixed / "gradebook.db").unlink()
-    assert commands.nbgrader("generate_assignment", MODULE, "--force", cwd=mixed).returncode == 0
-    (mixed / "submitted" / "ada" / MODULE / "essay (1).ipynb").write_text(json.dumps(book))
+    (mixed / "submitted" / "ada" / MODULE / "essay (1).ipynb").write_text(json.dumps(with_essay(mixed)))
     reason = "essay.ipynb is missing; the grader did not read these notebooks: essay (1).ipynb"
     for _ in range(2):
         assert reason in grade(mixed).attention["ada"]
+
+
+@pytest.mark.slow
+def test_a_withdrawn_notebook_keeps_no_result(mixed: Path) -> None:
+    """Earlier, the rows kept the comments, and after `nbgrader autograde` also the penalty and the bonus points."""
+    essay = with_essay(mixed)
+    use_plugin(mixed)
+    with classroom.gradebook_of(mixed) as gradebook:
+        gradebook.update_or_create_assignment(MODULE, duedate="2026-11-01 10:00:00 UTC")
+    found = []
+    for way in ("grade", "autograde"):
+        submit_again(mixed, "ada", "plain_bytes = 16", "plain_bytes = 17", timestamp="2026-11-02 10:00:00 UTC")
+        own = mixed / "submitted" / "ada" / MODULE
+        (own / "essay.ipynb").write_text(json.dumps(essay))
+        grade(mixed)
+        rows = rows_of(mixed, "ada")
+        assert any(row[2:] == (1.0, 0.5) for row in rows) and any(row[0] == "comment" and row[2] for row in rows)
+        text = (own / f"{MODULE}.ipynb").read_text()
+        (own / f"{MODULE}.ipynb").unlink()
+        if way == "grade":
+            grade(mixed)
+        else:
+            assert commands.nbgrader("autograde", MODULE, "--force", cwd=mixed).returncode == 0
+        found.append(rows_of(mixed, "ada"))
+        assert [row for row in found[-1] if any(row[2:])] == [] and exported(mixed) == {"ada": 0}, way
+        (own / f"{MODULE}.ipynb").write_text(text.replace("plain_bytes = 17", "plain_bytes = 16"))
+    assert found[0] == found[1]
+
+
+def rows_of(root: Path, who: str) -> list[tuple[Any, ...]]:
+    """Return the results in the gradebook: kind and name of each row, and the values that the grader writes."""
+    found: list[tuple[Any, ...]] = []
+    with classroom.gradebook_of(root) as gradebook:
+        for book in gradebook.find_submission(MODULE, who).notebooks:
+            found.append(("notebook", book.name, book.score, book.late_submission_penalty))
+            found += [("grade", g.name, g.auto_score, g.extra_credit, g.needs_manual_grade) for g in book.grades]
+            found += [("comment", c.name, c.auto_comment) for c in book.comments]
+    return sorted(found, key=str)
+
+
+@pytest.mark.slow
+def test_students_with_names_that_look_alike_are_listed(mixed: Path) -> None:
+    """The staff imported a class list with composed names. A student's computer wrote a decomposed name."""
+    submit_again(mixed, "Ada")
+    decomposed = unicodedata.normalize("NFD", "Zoë")
+    submit_again(mixed, decomposed)
+    with classroom.gradebook_of(mixed) as gradebook:
+        gradebook.update_or_create_student("Zoë")
+    for _ in range(2):
+        done = grade(mixed)
+        for student, other in (("Ada", "ada"), ("ada", "Ada"), (decomposed, "Zoë")):
+            reason = f"the name looks like that of another student, {other}: are both one student?"
+            assert reason in done.attention[student]
+    removed = commands.nbgrader("db", "student", "remove", "Zoë", "--force", cwd=mixed)
+    assert removed.returncode == 0, removed.stderr
+    assert not any("looks like" in reason for reason in grade(mixed).attention[decomposed])

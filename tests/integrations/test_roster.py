@@ -126,6 +126,11 @@ def test_rosters_saved_by_spreadsheets_are_read(text: str, tmp_path: Path) -> No
         ("id,extension,extension\nada,1d,2d\n", "has two columns extension; keep one"),
         ("id,extensions\nada,2d\n", "has a column extensions, which the grader ignores; rename it to extension"),
         (
+            "id,extention\nada,\nbob,2d; 36h\n",
+            "has a column extention, which the grader ignores; rename it to extension",
+        ),
+        ("id,Extra time\nada,03_matmuls=2d\n", "has a column extra time, which the grader ignores; rename it"),
+        (
             "id;extension\nada;01_m=2d; 02_n=12h\n",
             r"r\.csv:2: more cells than columns; put quotes around cells that contain a separator",
         ),

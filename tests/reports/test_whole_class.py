@@ -189,6 +189,24 @@ def test_a_class_of_500_has_a_page_of_bounded_height(page: Page, large: Path) ->
         assert page.height() < most
 
 
+LINES = """[...document.querySelectorAll('th[scope=row]')].filter((t) => t.textContent === '10_experts_attention').map((t) => {
+    const range = document.createRange();
+    range.selectNodeContents(t);
+    return range.getClientRects().length;
+})"""
+
+
+@browser_only
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [400, 1280])
+def test_the_name_of_an_assignment_is_in_one_line(page: Page, tmp_path: Path, width: int) -> None:
+    """Earlier, the table cut "02_collectives" before its last letter."""
+    other = [e.model_copy(update={"module": "10_experts_attention"}) for e in mixed().exercises]
+    report = mixed().model_copy(update={"exercises": [*mixed().exercises, *other]})
+    page.open(write(tmp_path, [report], pages=0), width)
+    assert page.value(LINES) == [1]
+
+
 @browser_only
 @pytest.mark.slow
 def test_links_resolve_and_pictures_have_words(page: Page, small: Path) -> None:

@@ -146,6 +146,7 @@ class _Batch:
             self.gradebook = gradebook
             self._load_assignment()
             places = self._places(outcome)
+            outcome.note_look_alikes(places, (str(student.id) for student in gradebook.students))
             self._load_dates()
             if not all(self._graded_folder(name).is_dir() for name, notebooks in places.items() if notebooks):
                 # Some submissions need grading, so start workers now, while this thread reads submissions.
@@ -267,8 +268,10 @@ class _Batch:
             for submission in submissions_of(self.gradebook, self.assignment, everybody[start : start + HELD]):
                 reports = self.reports.get(student := str(submission.student_id), [])
                 outcome.look_at(submission, checks, words, reports)
+                course = self.session.shardlings.loaded
+                for report in reports:
+                    outcome.needs_review(student, *by_hand.out_of_range(report, submission, course))
                 if reports:
-                    course = self.session.shardlings.loaded
                     self.reports[student] = [by_hand.laid_over(report, submission, course) for report in reports]
         outcome.attention = dict(sorted(outcome.attention.items()))
 

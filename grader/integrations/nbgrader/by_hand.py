@@ -28,7 +28,7 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
     Args:
         submission: nbgrader's SubmittedAssignment.
     """
-    grades = {grade.name: grade for book in submission.notebooks for grade in book.grades}
+    grades = _grades_of(submission)
     comments = {comment.name: comment.manual_comment for book in submission.notebooks for comment in book.comments}
     found = [one for graded in report.exercises for one in _given(course, report.student, graded, grades, comments)]
     extra = _extra_credit(course, report, grades)
@@ -36,6 +36,31 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
         return report
     settled = overridden(report, None, found)[0]
     return with_sums(settled.model_copy(update={"exercises": [*settled.exercises, *extra]}))
+
+
+def out_of_range(report: Report, submission: Any, course: Course) -> list[str]:
+    """Return a reason for review for each score by hand below 0, or above the points of its cell.
+
+    The report cannot show such a score (``laid_over`` uses the nearest possible score), but nbgrader adds it up.
+    """
+    grades, found = _grades_of(submission), list[str]()
+    for graded in report.exercises:
+        exercise = course.exercise(graded.exercise)
+        words = to_read(course, [exercise.id])
+        worth = {f"{exercise.id}/{result.name}": result.points for result in graded.results}
+        in_words = 0.0 if exercise.extension else sum(worth[check] for check in words.values())
+        cells = {folder.check_cell(exercise.id): (exercise.id, graded.points - in_words)}
+        cells |= {cell: (check, worth[check]) for cell, check in words.items()}
+        for cell, (name, most) in cells.items():
+            points = _points(exercise, grades.get(cell))
+            if points is not None and not -1e-6 <= points <= most + 1e-6:
+                score = f"the score {tidy(points)} of {name} is not between 0 and {tidy(most)}"
+                found.append(f"{score}: nbgrader counts this score, but the pages do not")
+    return found
+
+
+def _grades_of(submission: Any) -> dict[str, Any]:
+    return {grade.name: grade for book in submission.notebooks for grade in book.grades}
 
 
 def _extra_credit(course: Course, report: Report, grades: dict[str, Any]) -> list[ExerciseReport]:

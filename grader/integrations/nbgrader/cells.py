@@ -65,7 +65,7 @@ def _drawn(shown: str) -> tuple[str, str]:
     """Return an exercise's report (JSON) as HTML and as text. Results are cached, because many reports are equal."""
     exercise = ExerciseReport.model_validate_json(shown)
     paper = io.StringIO()
-    print_exercise(exercise, Console(file=paper, width=100, color_system=None, force_terminal=False))
+    print_exercise(exercise, Console(file=paper, width=100, color_system=None, force_terminal=False, emoji=False))
     return _NO_TEX.format(render_fragment(exercise)), paper.getvalue().rstrip()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, timedelta
 from pathlib import Path
@@ -16,7 +16,7 @@ from grader.batch.late import span
 from grader.batch.overrides import as_graded, with_sums
 from grader.common.files import write_atomic
 from grader.common.result import HandIn, Report
-from grader.common.text import a_few
+from grader.common.text import a_few, looks, printable
 from grader.course.loading import Course
 from grader.integrations.nbgrader import handed_in
 from grader.integrations.nbgrader.autograder import StudentNotebook
@@ -172,6 +172,21 @@ class BatchOutcome:
     def needs_review(self, student: str, *reasons: str) -> None:
         if reasons:
             self.attention.setdefault(student, []).extend(reasons)
+
+    def note_look_alikes(self, submitted: Collection[str], known: Iterable[str]) -> None:
+        """Note each submission of a student if another student's name looks like the student's name.
+
+        Args:
+            submitted: the students with a submission.
+            known: the students in the gradebook.
+        """
+        groups: dict[str, set[str]] = {}
+        for name in (*submitted, *known):
+            groups.setdefault(looks(name), set()).add(name)
+        for name in submitted:
+            if others := groups[looks(name)] - {name}:
+                alike = a_few([printable(other) for other in sorted(others)])
+                self.needs_review(name, f"the name looks like that of another student, {alike}: are both one student?")
 
     def forget_blank(self, reports: Mapping[str, Sequence[Report]]) -> None:
         """Remove students who wrote nothing from ``late``, because an empty submission does not count as handed in.

@@ -133,6 +133,8 @@ def empty(submitted: Any) -> None:
     """Set the rows of a notebook that was not submitted. The caller must commit the changes."""
     for grade in submitted.grades:
         grade.auto_score, grade.needs_manual_grade = 0, False
+    for comment in submitted.comments:
+        comment.auto_comment = None
     submitted.late_submission_penalty = None
     _give_extra(submitted, dict.fromkeys(written.read(submitted).extra_credit, 0.0), "")
 

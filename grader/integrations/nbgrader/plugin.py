@@ -36,7 +36,7 @@ from grader.common.text import A_LINK
 from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import cells, handed_in
 from grader.integrations.nbgrader.autograder import Shardlings, StudentNotebook, stamp
-from grader.integrations.nbgrader.gradebook import annotate, in_order, known_cells, late_plugin
+from grader.integrations.nbgrader.gradebook import annotate, empty, in_order, known_cells, late_plugin
 from grader.integrations.nbgrader.repair import ReleasedCell
 from grader.integrations.nbgrader.written import METADATA
 
@@ -236,7 +236,10 @@ class Grade(NbGraderPreprocessor):
 
 
 class SaveComments(NbGraderPreprocessor):
-    """Writes reasons and hints as comments. Runs after ``SaveAutoGrades``, which resets comments."""
+    """Writes reasons and hints as comments, and sets the rows of notebooks that the submission lacks.
+
+    Runs after ``SaveAutoGrades``, which resets comments.
+    """
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         session = Session.of(self)
@@ -245,6 +248,10 @@ class SaveComments(NbGraderPreprocessor):
         with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
             submitted = gradebook.find_submission_notebook(notebook, assignment, student)
             annotate(submitted, session.shardlings, book, report, mark)
+            for other in submitted.assignment.notebooks:
+                place = session.path(session.coursedir.submitted_directory, student, assignment, other.name)
+                if not place.exists():
+                    empty(other)
             gradebook.db.commit()
         return nb, resources
 

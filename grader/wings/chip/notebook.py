@@ -42,7 +42,7 @@ def chip(
     space = sys._getframe(1).f_globals if namespace is None else namespace
     drawn = in_notebook()
     for one in compiled(name, space, on, mesh, dims or {}):
-        print_on_chip(one, Console(), drawn=not drawn)
+        print_on_chip(one, Console(emoji=False), drawn=not drawn)
         if drawn and one.lines:
             show_html(render_timelines(one.lines))
 
