@@ -23,6 +23,7 @@ from grader.common.result import QuestionKind, Result, RubricItem
 from grader.exercise import AuthorError, Choice, Misconception, Quantity, Question, Table, Written
 from grader.exercise.questions import ORDER, Answer
 from grader.hardware.chips import FIGURES, reading
+from grader.judging.causes import other_causes
 from grader.judging.kinds import KINDS
 from grader.judging.kinds.kind import AnswerKind, filled_in
 from grader.judging.named import MOST_NAMED, named
@@ -271,7 +272,8 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
     if found := nearest_misconceptions(question, params, misconceptions, given, want):
         reason_given = A_NUMBER if kind_name(question) == "number" else AN_ANSWER
         hint, name = named(found)
-        return verdict(reason=reason_given, hint=hint, misconception=name)
+        others = other_causes(hint, kind.factor(given, want), f"{render_text(question, params)} {question.model}")
+        return verdict(reason=reason_given, hint=hint + others, misconception=name)
     return verdict(reason=kind.why(given, want))
 
 

@@ -279,3 +279,20 @@ def test_a_failure_shows_the_shape_that_each_device_returns(got: Sharded, want: 
 def test_every_expect_function_reports_a_result_that_is_not_one_array(got: object, message: str) -> None:
     for word, asked in ((expect_close, A), (expect_equal, A), (expect_spec, P("x"))):
         assert reason(word, got, asked) == message
+
+
+@pytest.mark.parametrize(
+    ("shape", "want", "remark"),
+    [
+        ((8, 4, 3), (8, 12), "; dimension 1 has the size of axis x: did you leave out tiled=True?"),
+        ((4, 2, 12), (8, 12), "; dimension 0 has the size of axis x: did you leave out tiled=True?"),
+        ((8, 6, 2), (8, 12), "; dimension 2 has the size of axis y: did you leave out tiled=True?"),
+        ((8, 3, 3), (8, 9), ""),  # no axis has this size
+        ((1, 8, 12), (8, 12), ""),
+        ((4, 8, 12), (8, 12), ""),
+    ],
+)
+def test_a_failure_names_a_dimension_that_a_collective_added(shape: tuple, want: tuple, remark: str) -> None:
+    assert reason(expect_close, sharded(np.zeros(shape)), np.zeros(want)) == (
+        f"the result has shape {shape}, expected {want}{remark}"
+    )

@@ -181,3 +181,27 @@ def test_a_question_in_an_unknown_unit_is_broken():
     assert result.reason.startswith(
         "the grader cannot compute the answer of this question: BadAnswer: unknown unit 'elephants'"
     )
+
+
+@pytest.mark.parametrize(
+    ("factor", "due"),
+    [
+        (7 / 8, "check the number of parts or steps"),
+        (8 / 7, "check the number of parts or steps"),
+        (8, "check what the question asks for"),
+        (1 / 8, "check what the question asks for"),
+        (1 / 40, "check what the question asks for"),  # two of the drawn numbers
+        (7 / 9, "the size is plausible"),
+        (6 / 7, "the size is plausible"),  # 7 is not drawn
+        (1.5, "the size is plausible"),
+        (0.88, "the size is plausible"),  # near 7/8
+    ],
+)
+def test_a_mistake_in_a_count_is_recognised(factor: float, due: str) -> None:
+    kind = QuantityKind("us", 0.02, drawn=(8, 5, 1024, 2))
+    assert due in kind.why(kind.read(f"{559 * factor!r} us"), 559e-6)
+
+
+def test_a_misconception_of_a_factor_of_two_has_other_causes() -> None:
+    hint = verdict(279.5, model="W counts both directions of a link, of bfloat16 numbers").hint
+    assert hint == "You used both directions. Or another factor of two is wrong: check the bytes of a number."

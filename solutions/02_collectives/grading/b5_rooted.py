@@ -159,6 +159,12 @@ def gather_by_sum(a, *, root):
     return jnp.where(me == root, jax.lax.psum(placed, "x").reshape(a.shape[0], -1), 0)
 
 
+@exercise.misconception(of=rooted_gather, fails=rooted_gather_value, breaks="the root has all blocks")
+def gather_by_rows(a, *, root):
+    """You joined the blocks one below the other. Join them side by side: the result has the shape [I, N·K]."""
+    return jnp.where(jax.lax.axis_index("x") == root, jax.lax.all_gather(a, "x", tiled=True), 0)
+
+
 @exercise.misconception(
     of=rooted_reduce, fails=rooted_reduce_value, breaks="the root has the sum, the other devices have zeros"
 )

@@ -43,6 +43,18 @@ def centred_together(a, *, mesh):
     return without_means(a, mesh, lambda block: jax.lax.pmean(block.mean((0, 1)), "x"))
 
 
+@exercise.misconception(form_of=centred_together)
+def centred_all_together(a, *, mesh):
+    """Like `centred_together`, but with one mean over the matrices of all devices."""
+    return without_means(a, mesh, lambda block: jax.lax.pmean(block.mean((0, 1)), ("x", "y")))
+
+
+@exercise.misconception(fails=centre_batch_value, breaks="in each matrix the mean of each column is subtracted")
+def mapped_along_x(a, *, mesh):
+    """You named x as the axis that cuts the batch. x cuts the rows of each matrix. The axis that cuts the batch is y."""
+    return jax.vmap(partial(centre, mesh=mesh), spmd_axis_name="x")(a)
+
+
 @exercise.misconception(fails=centre_batch_value, breaks="in each matrix the mean of each column is subtracted")
 def centred_by_own_rows(a, *, mesh):
     """You subtracted the mean of the device's own rows. x cuts the rows of a matrix: average over x."""

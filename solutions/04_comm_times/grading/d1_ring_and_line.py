@@ -182,6 +182,20 @@ def scatter_thought_cheaper(kind, bytes, axis_size, one_way_bandwidth, wraps):
 
 
 @exercise.misconception(
+    of=axis_collective_time,
+    fails=[scatter_seconds, reduce_seconds],
+    breaks="the reduce-scatter's time, on rings and lines",
+)
+def scatter_of_a_shard(kind, bytes, axis_size, one_way_bandwidth, wraps):
+    """You counted only a shard in a reduce-scatter. Every chip starts with a partial sum of the whole array, so a reduce-scatter takes as long as an all-gather."""
+    gather = axis_collective_time("all_gather", bytes, axis_size, one_way_bandwidth, wraps)
+    if kind == "all_gather":
+        return gather
+    scatter = axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps) / passes_of(kind) / axis_size
+    return scatter if kind == "reduce_scatter" else gather + scatter
+
+
+@exercise.misconception(
     of=axis_collective_time, fails=unknown_kind_refused, breaks="an unknown collective raises `ValueError`"
 )
 def unknown_as_gather(kind, **rest):

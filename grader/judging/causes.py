@@ -1,0 +1,57 @@
+"""Other causes of a wrong number that a misconception explains.
+
+Many mistakes make a number twice or half as large as the right one. A misconception names only one of these mistakes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+EITHER = re.compile(
+    r"\b(either|factor of two|twice the right|half of the|half the right|twice the bytes|may have)\b", re.I
+)
+"""Matches a hint that already says that the factor can have several causes."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A possible cause of a factor of two.
+
+    Attributes:
+        text: what to check, for the learner.
+        asked: matches a question in which this mistake is possible.
+        named: matches a hint that names this mistake.
+    """
+
+    text: str
+    asked: re.Pattern[str]
+    named: re.Pattern[str]
+
+
+DTYPE = re.compile(r"\b(bfloat16|float32|int8)\b")
+CAUSES = (
+    Cause("the bytes of a number", DTYPE, re.compile(rf"{DTYPE.pattern}|\bbytes (a|per) |not (their )?bytes")),
+    Cause(
+        "the directions of a link",
+        re.compile(r"bandwidth|direction"),
+        re.compile(r"direction|one[- ]way|both ways|\bW1\b"),
+    ),
+    Cause("the passes of a collective", re.compile(r"reduce"), re.compile(r"all-reduce|all-gather|\bpass|\bphase")),
+    Cause("the FLOPs of a term", re.compile(r"FLOP"), re.compile(r"FLOP|multiplication")),
+)
+
+
+def other_causes(hint: str, factor: float | None, question: str) -> str:
+    """Return a sentence about other mistakes that lead to this wrong number; '' if the hint needs none.
+
+    Args:
+        hint: the hint of the misconception that leads to the number.
+        factor: the wrong number divided by the right one; None if the answer is no number.
+        question: the question's text and its model.
+    """
+    doubled = factor is not None and any(abs(factor / due - 1) < 1e-3 for due in (2, 0.5))
+    if not doubled or EITHER.search(hint):
+        return ""
+    texts = [cause.text for cause in CAUSES if cause.asked.search(question) and not cause.named.search(hint)]
+    return f" Or another factor of two is wrong: check {', '.join(texts)}." if texts else ""
