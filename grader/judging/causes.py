@@ -43,10 +43,10 @@ CAUSES = (
 
 
 def other_causes(hint: str, factor: float | None, question: str) -> str:
-    """Return a sentence about other mistakes that lead to this wrong number; '' if the hint needs none.
+    """Return what to check because of other mistakes that lead to this wrong number; '' if there are none.
 
     Args:
-        hint: the hint of the misconception that leads to the number.
+        hint: the hint of the misconception that leads to the number; '' if no misconception leads to it.
         factor: the wrong number divided by the right one; None if the answer is no number.
         question: the question's text and its model.
     """
@@ -54,4 +54,4 @@ def other_causes(hint: str, factor: float | None, question: str) -> str:
     if not doubled or EITHER.search(hint):
         return ""
     texts = [cause.text for cause in CAUSES if cause.asked.search(question) and not cause.named.search(hint)]
-    return f" Or another factor of two is wrong: check {', '.join(texts)}." if texts else ""
+    return f"factor of two is wrong: check {', '.join(texts)}" if texts else ""

@@ -205,3 +205,5 @@ def test_a_mistake_in_a_count_is_recognised(factor: float, due: str) -> None:
 def test_a_misconception_of_a_factor_of_two_has_other_causes() -> None:
     hint = verdict(279.5, model="W counts both directions of a link, of bfloat16 numbers").hint
     assert hint == "You used both directions. Or another factor of two is wrong: check the bytes of a number."
+    reason = verdict(1118, model="W counts both directions of a link").reason
+    assert reason == f"{UNKNOWN}; a factor of two is wrong: check the directions of a link"

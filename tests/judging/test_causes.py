@@ -17,6 +17,7 @@ QUESTION = "How long does the all-reduce of A, bfloat16[8, 8], take? W is the ba
         ("You used one direction of the link.", 2, "How long does a gather of bfloat16[4] take?", "check the bytes of a number"),
         ("You counted 4 bytes a number.", 2, "How many bytes has A, bfloat16[4]?", ""),
         ("You counted one pass.", 0.5, "2 FLOPs per term", "check the FLOPs of a term"),
+        ("", 2, "2 FLOPs per term", "check the FLOPs of a term"),
         ("You forgot y.", 3, QUESTION, ""),
         ("You forgot y.", 1.99, QUESTION, ""),  # another factor, near 2
         ("You forgot y.", None, QUESTION, ""),
@@ -25,4 +26,4 @@ QUESTION = "How long does the all-reduce of A, bfloat16[8, 8], take? W is the ba
     ],
 )  # fmt: skip
 def test_other_causes(hint: str, factor: float | None, question: str, more: str) -> None:
-    assert other_causes(hint, factor, question) == (f" Or another factor of two is wrong: {more}." if more else "")
+    assert other_causes(hint, factor, question) == (f"factor of two is wrong: {more}" if more else "")

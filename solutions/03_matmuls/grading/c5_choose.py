@@ -64,7 +64,7 @@ def gather_first_one_way(chip, B, L, **layer):
 
 @exercise.misconception(of=gather_first_total)
 def gather_first_communication(chip, B, L, D, F, X):
-    """You counted the communication only. With a large batch the arithmetic takes longer than the overlapped all-gather."""
+    """Either you counted the communication only, or you divided the arithmetic by X. With a large batch the arithmetic takes longer than the overlapped all-gather. In strategy 1 every chip computes all of `Out`."""
     return 2 * all_gather_time(2 * D * F, X, chip)
 
 
@@ -90,6 +90,12 @@ def reduce_last_once(**layers):
 def reduce_last_communication(chip, B, D, F, X):
     """You counted the communication only. The second matmul's arithmetic takes longer than the all-reduce of its small partial sum."""
     return all_reduce_time(2 * B * (D + F), X, chip)
+
+
+@exercise.misconception(of=reduce_last_total)
+def reduce_last_not_shared(chip, B, D, F, X):
+    """You did not divide the arithmetic by X. In strategy 2 a chip has 1/X of the summed dimension, and computes 1/X of the terms."""
+    return sum(max(matmul_time(2 * B * D * F, chip), all_reduce_time(2 * B * n, X, chip)) for n in (F, D))
 
 
 exercise.scenario(
