@@ -26,6 +26,7 @@ from grader.hardware.chips import FIGURES, reading
 from grader.judging.causes import other_causes
 from grader.judging.kinds import KINDS
 from grader.judging.kinds.kind import UNKNOWN, AnswerKind, filled_in
+from grader.judging.kinds.quantities import numbers_of
 from grader.judging.named import MOST_NAMED, named
 from grader.judging.units import BadAnswer, unit_of
 from grader.wire.limits import MAX_TEXT
@@ -272,7 +273,9 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
     hint, name = (
         named(found) if (found := nearest_misconceptions(question, params, misconceptions, given, want)) else ("", "")
     )
-    others = other_causes(hint, kind.factor(given, want), f"{render_text(question, params)} {question.model}")
+    others = other_causes(
+        hint, kind.factor(given, want), f"{render_text(question, params)} {question.model}", numbers_of(params)
+    )
     if name:
         reason_given = A_NUMBER if kind_name(question) == "number" else AN_ANSWER
         hint += f" Or another {others}." if others else ""

@@ -6,6 +6,7 @@ Many mistakes make a number twice or half as large as the right one. A misconcep
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 EITHER = re.compile(
@@ -42,16 +43,19 @@ CAUSES = (
 )
 
 
-def other_causes(hint: str, factor: float | None, question: str) -> str:
+def other_causes(hint: str, factor: float | None, question: str, drawn: Sequence[float] = ()) -> str:
     """Return what to check because of other mistakes that lead to this wrong number; '' if there are none.
 
     Args:
         hint: the hint of the misconception that leads to the number; '' if no misconception leads to it.
         factor: the wrong number divided by the right one; None if the answer is no number.
         question: the question's text and its model.
+        drawn: the numbers drawn for the question.
     """
     doubled = factor is not None and any(abs(factor / due - 1) < 1e-3 for due in (2, 0.5))
     if not doubled or EITHER.search(hint):
         return ""
     texts = [cause.text for cause in CAUSES if cause.asked.search(question) and not cause.named.search(hint)]
+    if 2 in drawn and not hint:
+        texts.append("the numbers of the question that are 2")
     return f"factor of two is wrong: check {', '.join(texts)}" if texts else ""

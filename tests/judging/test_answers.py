@@ -56,7 +56,7 @@ def test_right_answers_pass(raw):
         (-559, "the answer is positive, but you gave -559 us"),
         (0, "the answer is positive, but you gave 0 us"),
         (1600, PLAUSIBLE),
-        (559 * 5, PLAUSIBLE),
+        (559 * 4.5, PLAUSIBLE),
         (559 * 16, UNKNOWN),
         (559 / 100, UNKNOWN),
         ("77 s", "not right: off by a factor of 1000 or more, so look at the units first"),
@@ -191,6 +191,7 @@ def test_a_question_in_an_unknown_unit_is_broken():
         (8, "check what the question asks for"),
         (1 / 8, "check what the question asks for"),
         (1 / 40, "check what the question asks for"),  # two of the drawn numbers
+        (1 / 3, "check what the question asks for"),  # such as one of three layers
         (7 / 9, "the size is plausible"),
         (6 / 7, "the size is plausible"),  # 7 is not drawn
         (1.5, "the size is plausible"),

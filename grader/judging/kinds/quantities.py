@@ -22,6 +22,8 @@ PLAUSIBLE = 10.0
 """The size of a wrong answer is plausible if the answer is too large or too small by less than this factor."""
 ROUNDED = 1e-3
 """Relative tolerance to detect a mistake in a count. A learner may round an answer to four digits."""
+FEW = range(3, 8)
+"""Numbers of layers, steps or arrays in a question's text. 2 and 8 have other causes, such as bits taken for bytes."""
 MANY = 64
 """Of more than this number of parts, one part hardly changes an answer."""
 COUNTS = range(1, 9)
@@ -142,13 +144,13 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
     def _miscounted(self, factor: float) -> str:
         """Return what to check if a mistake in a count explains the factor of a wrong answer; '' for other factors.
 
-        The count is one of the whole numbers drawn for the question, or the product of two of them.
+        The count is 3 to 7, one of the whole numbers drawn for the question, or the product of two of them.
         """
         counts = {int(n) for n in self.drawn if n >= 3 and n == int(n)}
         near = functools.partial(is_close, factor, rtol=ROUNDED)
         if any(near((n - 1) / n) or near(n / (n - 1)) for n in counts if n <= MANY):
             return "check the number of parts or steps: all, or one less because a device keeps its own part"
-        made = counts | {a * b for a, b in itertools.combinations_with_replacement(counts, 2)}
+        made = set(FEW) | counts | {a * b for a, b in itertools.combinations_with_replacement(counts, 2)}
         if any(near(n) or near(1 / n) for n in made):
             return "check what the question asks for: one device or all, a part or the whole, one step or all"
         return ""

@@ -199,6 +199,12 @@ def reduce_time_one_way(chip, I, J, K, X):
     return 2 * all_reduce_time(2 * I * K, X, chip)
 
 
+@exercise.misconception(of=gather_first_time)
+def gather_time_of_c(chip, I, J, K, X):
+    """You gathered C. In `matmul_gather_first` every device computes all of C: only A is gathered."""
+    return all_gather_time(2 * I * K, X, chip)
+
+
 for asked in (gather_first_time, slice_first_time):
     exercise.scenario(
         asked,

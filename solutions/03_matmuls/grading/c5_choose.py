@@ -38,6 +38,21 @@ def choose_reduced_once(B, D, F, X, flops, bandwidth):
     return 1 if gather_first < max(2 * B * D * F / X / flops, 2 * B * F / bandwidth) else 2
 
 
+@exercise.misconception(
+    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="batches smaller than `flops` / `bandwidth`"
+)
+def choose_reduced_input(B, D, F, X, flops, bandwidth):
+    """You all-reduced `In`. Strategy 2 all-reduces the partial sums of `Out`, which has F columns."""
+    gather_first = max(2 * B * D * F / flops, 2 * D * F / bandwidth)
+    return 1 if gather_first < max(2 * B * D * F / X / flops, 4 * B * D / bandwidth) else 2
+
+
+@exercise.misconception(of=choose, fails=choose_large_batch, breaks="batches larger than `flops` / `bandwidth`")
+def choose_one_way(B, D, F, X, flops, bandwidth):
+    """You used half of the bandwidth. `bandwidth` is W, which counts both directions of a link."""
+    return choose(B, D, F, X, flops, bandwidth / 2)
+
+
 def gather_first(chip, batches, D, F, X, total=max, links=2):
     """Return the first strategy's time: ``total`` combines the arithmetic and communication of each batch."""
     gathered = all_gather_time(2 * D * F, X, chip) * 2 / links

@@ -198,6 +198,13 @@ def limit_longest_axis(sizes, wraps, hop_time, **rest):
     return slower(hops * hop_time, moving_time(sizes=sizes, wraps=wraps, **rest))
 
 
+@exercise.misconception(of=gather_and_limit, fails=limit_axes)
+def limit_hops_multiplied(sizes, wraps, hop_time, **rest):
+    """You multiplied the hops of the axes. A shard crosses the axes one after the other: add their hops."""
+    hops = math.prod(n // 2 if wraps else n - 1 for n in sizes)
+    return slower(hops * hop_time, moving_time(sizes=sizes, wraps=wraps, **rest))
+
+
 @exercise.misconception(of=gather_and_limit, fails=[*TIMES, limit_large])
 def limit_labels_swapped(**call):
     """You swapped the labels. Return "latency" if the hops take longer. Return "bandwidth" if the bytes take longer."""

@@ -483,6 +483,20 @@ def ag_time_of_hops_alone(Y, **rest):
     return sum((Y - 1) * hop for hop, _ in both(Y=Y, **rest))
 
 
+@exercise.misconception(of=ag_matmul_time)
+def ag_time_of_the_first_call(F, **rest):
+    """You counted one call. Add the times of both calls."""
+    (hop, matmul), _ = both(F=F, **rest)
+    return (rest["Y"] - 1) * max(hop, matmul) + matmul
+
+
+@exercise.misconception(of=ag_matmul_time)
+def ag_time_of_the_second_call(F, **rest):
+    """You counted the second call alone. Add the times of both calls."""
+    _, (hop, matmul) = both(F=F, **rest)
+    return (rest["Y"] - 1) * max(hop, matmul) + matmul
+
+
 exercise.scenario(
     ag_matmul_bytes, lambda B, D, X, Y: Scenario(mesh={"x": X, "y": Y}, arrays=[((B, D), ("x", "y"))])
 )  # fmt: skip

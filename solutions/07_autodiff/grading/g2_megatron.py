@@ -372,6 +372,16 @@ def types_summed_again(x, w_in, w_out, dy):
     fails=by_types_value,
     breaks="y and all three gradients equal the results of the uncut block on one device",
 )
+def types_never_summed(x, w_in, w_out, dy):
+    """You did not add the devices' outputs. Each device has computed its own units only, so y varies over tp, and dy does not: add the outputs with psum."""
+    return with_gradients(lambda x, w_in, w_out: jnp.tanh(x @ w_in) @ w_out, x, w_in, w_out, dy)
+
+
+@exercise.misconception(
+    of=block_by_types,
+    fails=by_types_value,
+    breaks="y and all three gradients equal the results of the uncut block on one device",
+)
 def types_of_mean(x, w_in, w_out, dy):
     """You took the mean of the devices' outputs. The block's output is their sum: add the outputs."""
     block = lambda x, w_in, w_out: jax.lax.pmean(jnp.tanh(x @ w_in) @ w_out, "tp")  # noqa: E731
