@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 EITHER = re.compile(
-    r"\b(either|factor of two|twice the right|half of the|half the right|twice the bytes|may have)\b", re.I
+    r"\b(either|factor of two|(twice|half|half of) the (right|answer|time|bytes)|may have)\b", re.IGNORECASE
 )
 """Matches a hint that already says that the factor can have several causes."""
 
