@@ -274,6 +274,16 @@ def block_without_f(x, w_in, w_out, dy):
     fails=by_hand_value,
     breaks="y and all three gradients equal the results of the uncut block on one device",
 )
+def block_without_g(x, w_in, w_out, dy):
+    """Your y is only one device's part of the sum. Apply g to the block's result: in the forward pass g adds the devices' parts."""
+    return with_gradients(lambda x, w_in, w_out: jnp.tanh(f(x) @ w_in) @ w_out, x, w_in, w_out, dy)
+
+
+@exercise.misconception(
+    of=block_by_hand,
+    fails=by_hand_value,
+    breaks="y and all three gradients equal the results of the uncut block on one device",
+)
 def block_summed_again(x, w_in, w_out, dy):
     """You summed dx again after f had summed it, so dx is N times too large. Reduce dx once, where x enters the block."""
     y, dx, dw_in, dw_out = block_by_hand(x, w_in, w_out, dy)
