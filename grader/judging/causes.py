@@ -35,7 +35,7 @@ CAUSES = (
     Cause("the bytes of a number", DTYPE, re.compile(rf"{DTYPE.pattern}|\bbytes (a|per) |not (their )?bytes")),
     Cause(
         "the directions of a link",
-        re.compile(r"bandwidth|direction"),
+        re.compile(r"\blink|direction|\bring"),
         re.compile(r"direction|one[- ]way|both ways|\bW1\b"),
     ),
     Cause("the passes of a collective", re.compile(r"reduce"), re.compile(r"all-reduce|all-gather|\bpass|\bphase")),

@@ -188,10 +188,10 @@ def test_a_question_in_an_unknown_unit_is_broken():
     [
         (7 / 8, "check the number of parts or steps"),
         (8 / 7, "check the number of parts or steps"),
-        (8, "check what the question asks for"),
-        (1 / 8, "check what the question asks for"),
-        (1 / 40, "check what the question asks for"),  # two of the drawn numbers
-        (1 / 3, "check what the question asks for"),  # such as one of three layers
+        (8, "check what counts"),
+        (1 / 8, "check what counts"),
+        (1 / 40, "check what counts"),  # two of the drawn numbers
+        (1 / 3, "check what counts"),  # such as one of three layers
         (7 / 9, "the size is plausible"),
         (6 / 7, "the size is plausible"),  # 7 is not drawn
         (1.5, "the size is plausible"),

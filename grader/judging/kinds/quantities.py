@@ -152,7 +152,7 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
             return "check the number of parts or steps: all, or one less because a device keeps its own part"
         made = set(FEW) | counts | {a * b for a, b in itertools.combinations_with_replacement(counts, 2)}
         if any(near(n) or near(1 / n) for n in made):
-            return "check what the question asks for: one device or all, a part or the whole, one step or all"
+            return "check what counts: which array, a part or the whole, one device or all, one step or all"
         return ""
 
     def _off_by(self, base: float, factor: float, rtol: float) -> bool:
