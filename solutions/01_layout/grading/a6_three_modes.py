@@ -123,7 +123,7 @@ def auto_by_hand(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_auto, fails=auto_budget, breaks=["at most (Y − 1) blocks", "1/XY of the FLOPs"])
 def auto_one_constraint(a, b, *, mesh):
-    """You constrained only the result to C[I_X, K]. The compiler gathered B, and every device along y computes the same rows. Constrain a @ b to C[I_X, K_Y] first."""
+    """B was gathered, so every device along y computes the same rows. Either you constrained only the result to C[I_X, K], or you asked for the whole B. Constrain a @ b to C[I_X, K_Y] first."""
     return jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P("x", None)))
 
 

@@ -80,7 +80,7 @@ def rows_gathered(a, *, mesh):
     breaks=["y still cuts the batch, and x still cuts the rows of its matrices", "the batch is not gathered"],
 )
 def mapped_without_axis(a, *, mesh):
-    """You did not tell vmap which axis cuts the batch. The specs then say that the batch is whole, and the compiler gathers the batch over y. Set spmd_axis_name."""
+    """The specs of your shard_map say that the batch is whole, so the compiler gathers the batch over y. vmap adds such specs if you do not tell it which axis cuts the batch: set spmd_axis_name."""
     return jax.vmap(partial(centre, mesh=mesh))(a)
 
 

@@ -225,7 +225,7 @@ def all_gradients_counted(gradients, sizes, devices):
 
 @exercise.misconception(of=gradient_bytes, fails=bytes_pending, breaks="2 (N−1)/N · 4 bytes per number")
 def one_way_round(gradients, sizes, devices):
-    """You counted half of an all-reduce. An all-reduce is a reduce-scatter and an all-gather, each of N - 1 hops."""
+    """Either you counted half of an all-reduce, or two bytes per number. An all-reduce is a reduce-scatter and an all-gather, each of N - 1 hops. A float32 has four bytes."""
     return gradient_bytes(gradients, sizes, devices) // 2
 
 
