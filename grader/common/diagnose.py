@@ -6,11 +6,15 @@ import itertools
 import math
 from collections.abc import Iterator
 
+import ml_dtypes
 import numpy as np
 
 from grader.common.layout import Slices, coordinates, show_device
 from grader.common.observation import Sharded
 from grader.wire.frames import wide
+
+ROUNDED = 2**-5
+"""Largest error of values that are rounded to bfloat16, as a fraction of the largest value."""
 
 
 def explain(got: Sharded, want: np.ndarray, bound: float) -> str:
@@ -24,7 +28,17 @@ def explain(got: Sharded, want: np.ndarray, bound: float) -> str:
         bound: the largest absolute difference between values that count as equal.
     """
     with np.errstate(all="ignore"):
-        for guess in (_not_finite, _zero, _scaled, _conjugate, _replicas_differ, _transposed, _moved, _reordered):
+        for guess in (
+            _not_finite,
+            _zero,
+            _scaled,
+            _conjugate,
+            _replicas_differ,
+            _transposed,
+            _moved,
+            _reordered,
+            _rounded,
+        ):
             if explanation := guess(got, want, bound):
                 return f"; {explanation}"
     return ""
@@ -62,6 +76,16 @@ def _conjugate(got: Sharded, want: np.ndarray, bound: float) -> str:
     if want.dtype.kind != "c" or not all(_close(shard, part.conj(), bound) for shard, part in _parts(got, want)):
         return ""
     return "the result is the complex conjugate of the expected one"
+
+
+def _rounded(got: Sharded, want: np.ndarray, bound: float) -> str:
+    """Detect float32 values that are rounded to bfloat16."""
+    coarse = ROUNDED * float(np.max(np.abs(want), initial=0.0))
+    if got.dtype.name != "float32" or not all(_close(shard, part, coarse) for shard, part in _parts(got, want)):
+        return ""
+    if not all((shard.astype(ml_dtypes.bfloat16).astype(shard.dtype) == shard).all() for shard in got.shards):
+        return ""
+    return "every value has the precision of bfloat16: is there a conversion to bfloat16?"
 
 
 def _axes_by_size(got: Sharded) -> dict[int, list[tuple[str, ...]]]:
@@ -218,3 +242,8 @@ def _index(where: Slices) -> tuple[slice, ...]:
 
 def _close(held: np.ndarray, due: np.ndarray, bound: float) -> bool:
     return bool(np.all(np.abs(wide(held) - due) <= bound))
+
+
+GUESSES = (
+    _not_finite, _zero, _scaled, _conjugate, _replicas_differ, _transposed, _moved, _reordered, _rounded,
+)  # fmt: skip

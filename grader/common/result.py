@@ -83,6 +83,7 @@ class Result(BaseModel):
         misconception: the matched misconception's name, else empty.
         where: the device, array index or source line where the check failed.
         expected, actual: values as JSON. Only the staff may see ``expected`` of hidden checks and of questions.
+        unit: the unit of the numbers in ``expected`` and ``actual``, such as "B"; else empty.
         staff: text that only staff may read. Empty if the check fails only on hidden inputs.
         pictures: layouts to draw (keys "title", "mesh", "shape", "slices") and timelines ("title", "timeline").
         by_hand: record of points that a person gave; ``status`` stays the grader's status.
@@ -106,6 +107,7 @@ class Result(BaseModel):
     where: str = ""
     expected: Any = None
     actual: Any = None
+    unit: str = Field(default="", exclude_if=lambda unit: not unit)
     staff: str = ""
     pictures: list[dict[str, Any]] = []
     by_hand: ByHand | None = None

@@ -184,6 +184,7 @@ def _expect_traffic_at_most(seen: Seen, at_most: float, axis: Axes) -> None:
             + (f"; the largest part is sent by {_line(worst)}{worst.kind} over {worst.over}" if worst else ""),
             expected=at_most,
             actual=sent.most,
+            unit="B",
             where=_line(worst).rstrip(": ") if worst else "",
             of=counts,
         )

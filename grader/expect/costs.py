@@ -53,6 +53,7 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
             expected=at_most,
             actual=seen.memory,
             spread=MEMORY_SPREAD,
+            unit="B",
         )
 
 
@@ -77,6 +78,7 @@ def _held_too_much(memory: LiveMemory, needed: float, at_most: float, arguments:
         expected=at_most,
         actual=needed,
         spread=MEMORY_SPREAD,
+        unit="B",
         where=f"line {memory.line}" if memory.line else "",
     )
 
@@ -101,6 +103,7 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
             f"but {_show_number(at_least)} are needed; is part of the work missing?",
             expected=at_least,
             actual=seen.dot_flops.least,
+            unit="FLOPs",
         )
     if at_least > 0:
         _expect_mattering(seen, at_least)
@@ -139,6 +142,7 @@ def _expect_at_most(spent: float, at_most: float, what: str) -> None:
             f"each device spends {_show_number(spent)} FLOPs {what}, the budget is {_show_number(at_most)}",
             expected=at_most,
             actual=spent,
+            unit="FLOPs",
             of=what,
         )
 
@@ -151,6 +155,7 @@ def _expect_mattering(seen: Seen, at_least: float) -> None:
             f"but {_show_number(at_least)} are needed{idle_note(seen)}",
             expected=at_least,
             actual=done.least,
+            unit="FLOPs",
         )
 
 

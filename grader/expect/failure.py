@@ -45,6 +45,7 @@ class Failure(Exception):
         compared: for checks of values, the compared values. Stored results and reports never contain these values.
         spread: if the numbers of two failures differ by more than this fraction of the larger number, the failures have
             different causes. The numbers are in ``expected`` and ``actual``, or if both are None, in ``reason``.
+        unit: the unit of the numbers in ``expected`` and ``actual``, such as "B".
         of: name of the result that failed, or of the part of the program that a budget limits, such as "over x in the
             backward pass". Two failures that differ in this name have different causes.
         others: the failures of other results, if one comparison checked several results.
@@ -63,13 +64,14 @@ class Failure(Exception):
         values: tuple[str, str] = ("", ""),
         compared: Compared | None = None,
         spread: float = 0.1,
+        unit: str = "",
         of: str = "",
     ) -> None:
         super().__init__(reason)
         self.staff = staff
         self.reason, self.expected, self.actual, self.where = reason, expected, actual, where
         self.layouts, self.values, self.compared = layouts, values, compared
-        self.spread, self.of = spread, of
+        self.spread, self.unit, self.of = spread, unit, of
         self.others: list[Failure] = []
         count = len(layouts[0][2]) if layouts else 0
         self.wrong = list(wrong) if len(wrong) < count else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import ml_dtypes
@@ -138,7 +138,7 @@ def _expect_array(got: Any, want: np.ndarray, dtype: str | None) -> tuple[np.dty
 def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
     """Describe a wrong shape. For the body of a ``shard_map``, describe the shape that each device returns."""
     if not got.per_device:
-        return f"the result has shape {got.shape}, expected {want}"
+        return f"the result has shape {got.shape}, expected {want}{_stacked(got.shape, want, got.mesh)}"
     local = got.shards[0].shape
     cuts = [whole // part if part else 0 for whole, part in zip(got.shape, local, strict=True)]
     pairs = list(itertools.zip_longest(want, cuts, fillvalue=1))
@@ -146,7 +146,20 @@ def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
         return f"each device returns shape {local}; the whole result has shape {got.shape}, expected {want}"
     due = tuple(n // cut for n, cut in pairs)[: len(want)]
     whole = "" if got.shape == local else f"; the whole result has shape {got.shape}, expected {want}"
-    return f"each device returns shape {local}, expected {due}{whole}"
+    return f"each device returns shape {local}, expected {due}{_stacked(local, due, got.mesh)}{whole}"
+
+
+def _stacked(shape: tuple[int, ...], due: tuple[int, ...], mesh: Mapping[str, int]) -> str:
+    """Return a remark if ``shape`` has one more dimension than ``due``, of the size of a mesh axis; else ''."""
+    if len(shape) != len(due) + 1 or math.prod(shape) != math.prod(due):
+        return ""
+    for axis, dim in itertools.product(mesh, range(len(shape))):
+        size, rest = mesh[axis], shape[:dim] + shape[dim + 1 :]
+        if shape[dim] == size > 1 and sorted(due) != sorted(rest):
+            grown = [d for d, (part, whole) in enumerate(zip(rest, due, strict=True)) if part != whole]
+            if len(grown) == 1 and rest[grown[0]] * size == due[grown[0]]:
+                return f"; dimension {dim} has the size of axis {axis}: did you leave out tiled=True?"
+    return ""
 
 
 def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: float, due: np.ndarray) -> None:

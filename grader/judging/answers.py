@@ -23,8 +23,10 @@ from grader.common.result import QuestionKind, Result, RubricItem
 from grader.exercise import AuthorError, Choice, Misconception, Quantity, Question, Table, Written
 from grader.exercise.questions import ORDER, Answer
 from grader.hardware.chips import FIGURES, reading
+from grader.judging.causes import other_causes
 from grader.judging.kinds import KINDS
-from grader.judging.kinds.kind import AnswerKind, filled_in
+from grader.judging.kinds.kind import UNKNOWN, AnswerKind, filled_in
+from grader.judging.kinds.quantities import numbers_of
 from grader.judging.units import BadAnswer, unit_of
 from grader.wire.limits import MAX_TEXT
 
@@ -269,10 +271,18 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
     if kind.distance(given, want) is not None:
         return verdict(status="passed", earned=question.points)
     verdict = functools.partial(verdict, earned=round(question.points * kind.share(given, want), 6))
-    if found := nearest_misconceptions(question, params, misconceptions, given, want):
+    hint, name = (
+        named(found) if (found := nearest_misconceptions(question, params, misconceptions, given, want)) else ("", "")
+    )
+    others = other_causes(
+        hint, kind.factor(given, want), f"{render_text(question, params)} {question.model}", numbers_of(params)
+    )
+    if name:
         reason_given = A_NUMBER if kind_name(question) == "number" else AN_ANSWER
-        hint, name = named(found)
+        hint += f" Or another {others}." if others else ""
         return verdict(reason=reason_given, hint=hint, misconception=name)
+    if others:
+        return verdict(reason=f"{UNKNOWN}; a {others}")
     return verdict(reason=kind.why(given, want))
 
 

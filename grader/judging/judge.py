@@ -265,6 +265,7 @@ def _failed(check: Check, failure: Failure, group: Together) -> Result:
         staff=failure.staff,
         expected=_plain(expected),
         actual=_plain(actual),
+        unit=failure.unit,
         pictures=_pictures(check, failure, group),
     )
 

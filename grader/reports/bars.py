@@ -57,7 +57,7 @@ def draw_bars(result: Result) -> Bars | None:
     most = max((max(due, got) for _, due, got in compared), default=0)
     if most == 0 or len(compared) > MOST_ROWS or all(due == got for _, due, got in compared):
         return None
-    rows = [_row(i, name, due, got, most) for i, (name, due, got) in enumerate(compared)]
+    rows = [_row(i, name, due, got, most, result.unit) for i, (name, due, got) in enumerate(compared)]
     left = round(max(len(row.name) for row in rows) * CHAR + 16, 1)
     ends = [left + row.length + 8 + len(row.number) * CHAR for row in rows]
     text = "; ".join(f"{row.name} {row.number}" for row in rows)
@@ -72,20 +72,20 @@ def _compared(due: Any, got: Any) -> list[tuple[str, Any, Any]]:
     return found if all(_is_amount(one) and _is_amount(other) for _, one, other in found) else []
 
 
-def _row(number: int, name: str, due: float, got: float, most: float) -> BudgetBar:
+def _row(number: int, name: str, due: float, got: float, most: float, unit: str) -> BudgetBar:
     limit, within, beyond = (
         round(max(LONGEST * (part / most), 1), 1) if part > 0 else 0.0 for part in (due, min(due, got), got - due)
     )
-    return BudgetBar(ROW * number, name, limit, within, beyond, _text(due, got))
+    return BudgetBar(ROW * number, name, limit, within, beyond, _text(due, got, f" {clean(unit, 20)}" if unit else ""))
 
 
-def _text(due: float, got: float) -> str:
-    """Return a text such as ``1 of 2``, or ``9,000: 5,000 over 4,000 (2.25 × as much)`` for an exceeded budget."""
+def _text(due: float, got: float, unit: str) -> str:
+    """Return a text such as ``1 of 2``, or ``9,000 B: 5,000 over 4,000 (2.25 × as much)`` for an exceeded budget."""
     if got <= due:
-        return f"{_shown(got)} of {_shown(due)}"
+        return f"{_shown(got)} of {_shown(due)}{unit}"
     if not due:
-        return f"{_shown(got)}: none expected"
-    return f"{_shown(got)}: {_shown(got - due)} over {_shown(due)} ({got / due:.3g} × as much)"
+        return f"{_shown(got)}{unit}: none expected"
+    return f"{_shown(got)}{unit}: {_shown(got - due)} over {_shown(due)} ({got / due:.3g} × as much)"
 
 
 def _is_amount(value: Any) -> bool:

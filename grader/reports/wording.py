@@ -67,7 +67,15 @@ def data_pairs(result: Result) -> list[tuple[str, str]]:
         named = zip(("a good answer", "yours", "for staff"), (data for _, data in pairs), strict=True)
         rubric = [("rubric", rubric_text(result))] if result.rubric else []
         return [*((name, show_data(data, 4000)) for name, data in named if data is not None), *rubric]
-    return [(name, show_data(data)) for name, data in pairs if result.status == "failed" and data is not None]
+    shown = [(name, data) for name, data in pairs if result.status == "failed" and data is not None]
+    return [(name, with_unit(data, result.unit if name != "for staff" else "")) for name, data in shown]
+
+
+def with_unit(data: object, unit: str) -> str:
+    """Return a value as one line of text. If it is a number with a unit, group its digits: ``266,820 B``."""
+    if unit and isinstance(data, int | float):
+        return f"{data:,.0f} {clean(unit, 20)}" if abs(data) >= 10 else f"{show_data(data)} {clean(unit, 20)}"
+    return show_data(data)
 
 
 def rubric_text(result: Result) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -275,3 +276,12 @@ def test_axes_in_the_wrong_order_are_reported_by_the_first_device_that_is_wrong(
 def test_a_shape_that_is_not_square_has_no_transpose() -> None:
     wide = RNG.standard_normal((8, 4))
     assert explain(sharded(RNG.standard_normal((8, 4))), wide, BOUND) == ""
+
+
+def test_float32_values_with_the_precision_of_bfloat16_are_reported() -> None:
+    rounded = A.astype(ml_dtypes.bfloat16).astype(np.float64)
+    assert explain(sharded(rounded), A, BOUND) == (
+        "; every value has the precision of bfloat16: is there a conversion to bfloat16?"
+    )
+    assert explain(sharded(A + 0.01), A, BOUND) == ""  # nearly right, but not rounded
+    assert explain(sharded(rounded + 1), A, BOUND) == ""  # rounded, but too far from the expected values

@@ -358,3 +358,20 @@ def test_a_reference_made_of_results_may_be_infinite() -> None:
     assert reason(expect_close, named(B, "step 2: b", step=2), expected) == told
     with pytest.raises(ValueError, match="the reference's result in this check has NaN or infinite values"):
         expect_close(named(B, "step 1: b", step=1), expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "want", "remark"),
+    [
+        ((8, 4, 3), (8, 12), "; dimension 1 has the size of axis x: did you leave out tiled=True?"),
+        ((4, 2, 12), (8, 12), "; dimension 0 has the size of axis x: did you leave out tiled=True?"),
+        ((8, 6, 2), (8, 12), "; dimension 2 has the size of axis y: did you leave out tiled=True?"),
+        ((8, 3, 3), (8, 9), ""),  # no axis has this size
+        ((1, 8, 12), (8, 12), ""),
+        ((4, 8, 12), (8, 12), ""),
+    ],
+)
+def test_a_failure_names_a_dimension_that_a_collective_added(shape: tuple, want: tuple, remark: str) -> None:
+    assert reason(expect_close, sharded(np.zeros(shape)), np.zeros(want)) == (
+        f"the result has shape {shape}, expected {want}{remark}"
+    )

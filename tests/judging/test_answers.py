@@ -56,7 +56,7 @@ def test_right_answers_pass(raw):
         (-559, "the answer is positive, but you gave -559 us"),
         (0, "the answer is positive, but you gave 0 us"),
         (1600, PLAUSIBLE),
-        (559 * 5, PLAUSIBLE),
+        (559 * 4.5, PLAUSIBLE),
         (559 * 16, UNKNOWN),
         (559 / 100, UNKNOWN),
         ("77 s", "not right: off by a factor of 1000 or more, so look at the units first"),
@@ -181,3 +181,30 @@ def test_a_question_in_an_unknown_unit_is_broken():
     assert result.reason.startswith(
         "the grader cannot compute the answer of this question: BadAnswer: unknown unit 'elephants'"
     )
+
+
+@pytest.mark.parametrize(
+    ("factor", "due"),
+    [
+        (7 / 8, "check the number of parts or steps"),
+        (8 / 7, "check the number of parts or steps"),
+        (8, "check what counts"),
+        (1 / 8, "check what counts"),
+        (1 / 40, "check what counts"),  # two of the drawn numbers
+        (1 / 3, "check what counts"),  # such as one of three layers
+        (7 / 9, "the size is plausible"),
+        (6 / 7, "the size is plausible"),  # 7 is not drawn
+        (1.5, "the size is plausible"),
+        (0.88, "the size is plausible"),  # near 7/8
+    ],
+)
+def test_a_mistake_in_a_count_is_recognised(factor: float, due: str) -> None:
+    kind = QuantityKind("us", 0.02, drawn=(8, 5, 1024, 2))
+    assert due in kind.why(kind.read(f"{559 * factor!r} us"), 559e-6)
+
+
+def test_a_misconception_of_a_factor_of_two_has_other_causes() -> None:
+    hint = verdict(279.5, model="W counts both directions of a link, of bfloat16 numbers").hint
+    assert hint == "You used both directions. Or another factor of two is wrong: check the bytes of a number."
+    reason = verdict(1118, model="W counts both directions of a link").reason
+    assert reason == f"{UNKNOWN}; a factor of two is wrong: check the directions of a link"

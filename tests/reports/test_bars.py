@@ -66,9 +66,9 @@ def test_values_that_are_not_amounts_are_not_drawn(due: Any, got: Any) -> None:
 
 
 def test_a_page_shows_bars_and_states_the_excess() -> None:
-    page = Nesting(render_html(make_report(exercise([result(3840.0, 7680)]))))
-    assert "7,680: 3,840 over 3,840 (2 × as much)" in page.text
-    assert ("aria-label", "bars: yours 7,680: 3,840 over 3,840 (2 × as much)") in page.attributes
+    page = Nesting(render_html(make_report(exercise([result(3840.0, 7680).model_copy(update={"unit": "FLOPs"})]))))
+    assert "7,680 FLOPs: 3,840 over 3,840 (2 × as much)" in page.text
+    assert ("aria-label", "bars: yours 7,680 FLOPs: 3,840 over 3,840 (2 × as much)") in page.attributes
 
 
 def test_students_see_no_budget_of_a_hidden_check() -> None:

@@ -7,6 +7,8 @@ import io
 import re
 from pathlib import Path
 
+import pytest
+
 from grader.common.result import HandIn, Report
 from grader.reports.pages import render_fragment, render_html
 from grader.reports.summary import summarise
@@ -18,6 +20,7 @@ from grader.reports.wording import (
     score_of,
     standing_of,
     unstated_pairs,
+    with_unit,
     worth_of,
 )
 from tests.reports.example_reports import (
@@ -152,3 +155,18 @@ def test_results_of_a_file_in_which_nothing_was_written_are_shown() -> None:
         page = render_html(make_report(one))
         assert ("not written yet" in page) is (one is blank)
         assert ("Nothing was handed in for this exercise." in page) is (one is none)
+
+
+@pytest.mark.parametrize(
+    ("data", "unit", "text"),
+    [
+        (266820, "B", "266,820 B"),
+        (154.4, "B", "154 B"),
+        (0.5, "s", "0.5 s"),
+        (266820, "", "266820"),
+        ("P('x')", "B", """P('x')"""),
+        ({"x": 2}, "B", "x: 2"),
+    ],
+)
+def test_numbers_have_units(data: object, unit: str, text: str) -> None:
+    assert with_unit(data, unit) == text

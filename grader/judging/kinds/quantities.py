@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,12 @@ The tolerance is small, because a mistake in a count can cause a factor (N + 1) 
 """
 PLAUSIBLE = 10.0
 """The size of a wrong answer is plausible if the answer is too large or too small by less than this factor."""
+ROUNDED = 1e-3
+"""Relative tolerance to detect a mistake in a count. A learner may round an answer to four digits."""
+FEW = range(3, 8)
+"""Numbers of layers, steps or arrays in a question's text. 2 and 8 have other causes, such as bits taken for bytes."""
+MANY = 64
+"""Of more than this number of parts, one part hardly changes an answer."""
 COUNTS = range(1, 9)
 """Numbers that occur in many formulas, in addition to the numbers drawn for the question."""
 
@@ -71,6 +78,9 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
             return None
         return abs(given.value - want) / want if want else 0.0
 
+    def factor(self, given: ParsedAnswer, want: float) -> float | None:
+        return given.value / want if want and given.dimension == unit_of(self.unit)[1] else None
+
     def are_close(self, one: float, other: float) -> bool:
         return abs(one - other) <= self.rtol * max(one, other)
 
@@ -121,6 +131,8 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
             return (
                 "this looks like kB and KiB mixed up: 1 kB is 1000 B, 1 KiB is 1024 B (MB and MiB, GB and GiB likewise)"
             )
+        if likely := self._miscounted(got / want):
+            return f"{UNKNOWN}; {likely}"
         if answer.dimension in COUNTED:
             return UNKNOWN
         if 1 / PLAUSIBLE < got / want < PLAUSIBLE:
@@ -128,6 +140,20 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
         if 1e-3 < got / want < 1e3:
             return UNKNOWN
         return "not right: off by a factor of 1000 or more, so look at the units first"
+
+    def _miscounted(self, factor: float) -> str:
+        """Return what to check if a mistake in a count explains the factor of a wrong answer; '' for other factors.
+
+        The count is 3 to 7, one of the whole numbers drawn for the question, or the product of two of them.
+        """
+        counts = {int(n) for n in self.drawn if n >= 3 and n == int(n)}
+        near = functools.partial(is_close, factor, rtol=ROUNDED)
+        if any(near((n - 1) / n) or near(n / (n - 1)) for n in counts if n <= MANY):
+            return "check the number of parts or steps: all, or one less because a device keeps its own part"
+        made = set(FEW) | counts | {a * b for a, b in itertools.combinations_with_replacement(counts, 2)}
+        if any(near(n) or near(1 / n) for n in made):
+            return "check what counts: which array, a part or the whole, one device or all, one step or all"
+        return ""
 
     def _off_by(self, base: float, factor: float, rtol: float) -> bool:
         """Return True if ``factor`` is close to a power of ``base`` and the question's numbers do not explain it."""

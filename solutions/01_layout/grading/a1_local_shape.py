@@ -77,6 +77,34 @@ def local_shape_rounded_up(shape, spec, mesh_shape):
     return tuple(local)
 
 
+@exercise.misconception(
+    fails=[local_shape_tuples, local_shape_uneven], breaks="every axis of a tuple cuts the tuple's dimension"
+)
+def local_shape_by_sum(shape, spec, mesh_shape):
+    """You added the sizes of a tuple's axes. Each axis cuts the parts of the axis before it: multiply the sizes."""
+    local = list(shape)
+    for dim, entry in enumerate(spec):
+        axes = () if entry is None else (entry,) if isinstance(entry, str) else entry
+        parts = sum(mesh_shape[axis] for axis in axes) or 1
+        if shape[dim] % parts:
+            raise ValueError("uneven")
+        local[dim] = shape[dim] // parts
+    return tuple(local)
+
+
+@exercise.misconception(
+    fails=[local_shape_axes, local_shape_tuples], breaks="an axis cuts only the dimension whose entry names it"
+)
+def local_shape_by_position(shape, spec, mesh_shape):
+    """You divided by the axes in the order of the mesh. An entry of the spec names the axes that cut its dimension."""
+    local = list(shape)
+    for dim, (entry, size) in enumerate(zip(spec, mesh_shape.values(), strict=False)):
+        if entry is not None and shape[dim] % size:
+            raise ValueError("uneven")
+        local[dim] = shape[dim] if entry is None else shape[dim] // size
+    return tuple(local)
+
+
 @exercise.misconception(of=local_load_time)
 def load_cut_by_z(chip, I, J, X, Y, Z):
     """You divided by Z too. The spec does not name z, so along z every chip holds a copy of the block."""

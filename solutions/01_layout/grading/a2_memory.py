@@ -49,6 +49,23 @@ def memory_four_bytes(shape, dtype, spec, mesh_shape):
     return per_device, per_device * math.prod(mesh_shape.values())
 
 
+@exercise.misconception(
+    fails=[memory_spread, memory_dtypes, memory_copies], breaks="bfloat16: 2 bytes for each element, int8: 1 byte"
+)
+def memory_in_bits(shape, dtype, spec, mesh_shape):
+    """You counted bits. A byte has 8 bits."""
+    per_device, total = memory(shape, dtype, spec, mesh_shape)
+    return 8 * per_device, 8 * total
+
+
+@exercise.misconception(
+    fails=[memory_spread, memory_dtypes, memory_copies], breaks="a float32 array that every axis of the mesh cuts"
+)
+def memory_by_first_of_tuple(shape, dtype, spec, mesh_shape):
+    """You divided by the first axis of a tuple only. Every axis of the tuple cuts the dimension."""
+    return memory(shape, dtype, [e if e is None or isinstance(e, str) else e[0] for e in spec], mesh_shape)
+
+
 @exercise.misconception(of=weights_in_all)
 def weights_one_copy(I, J, X, Y, Z):
     """You counted one copy. The spec does not name y and z, so the mesh holds Y·Z copies."""

@@ -59,6 +59,15 @@ def owner_dealt_round(shape, spec, mesh_shape):
     return {device: tuple(slices) for device, slices in owned.items()}
 
 
+@exercise.misconception(fails=[owner_axes, owner_tuples], breaks="one axis per dimension")
+def owner_stop_included(shape, spec, mesh_shape):
+    """Your slices end at the last row of a block. The stop of a slice is the row after the last one."""
+    return {
+        device: tuple(slice(s.start, s.stop - 1) for s in slices)
+        for device, slices in owner_slices(shape, spec, mesh_shape).items()
+    }
+
+
 @exercise.misconception(fails=owner_copies, breaks=["copies along the axes", "a start and a stop, also"])
 def owner_without_numbers(shape, spec, mesh_shape):
     """You returned slice(None) for a dimension that no axis cuts. Return slice(0, size): the task asks for both bounds."""

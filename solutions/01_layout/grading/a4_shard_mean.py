@@ -63,6 +63,46 @@ def means_gathered(a, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P(), check_vma=False)(a)
 
 
+@exercise.misconception(of=shard_mean, fails=shard_mean_value, breaks="the mean of the block")
+def sum_of_the_block(a, *, mesh):
+    """You returned the sum of each block. Divide it by the number of the block's elements."""
+
+    def local(block):
+        return jnp.sum(block, keepdims=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(a)
+
+
+@exercise.misconception(of=shard_mean, fails=shard_mean_value, breaks="the mean of the block of device (x=i, y=j)")
+def mean_of_each_column(a, *, mesh):
+    """You took a mean for each column, or for each row. Take one mean of all elements of a block, as an array of one element."""
+
+    def local(block):
+        return jnp.mean(block, 0, keepdims=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(a)
+
+
+@exercise.misconception(form_of=mean_of_each_column)
+def mean_of_each_row(a, *, mesh):
+    """Like `mean_of_each_column`, but with a mean for each row."""
+
+    def local(block):
+        return jnp.mean(block, 1, keepdims=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(a)
+
+
+@exercise.misconception(of=shard_roll_diff, fails=shard_roll_value, breaks="rolled by one row")
+def rolled_columns(a, *, mesh, shift):
+    """You rolled the columns. Roll the rows: axis=0."""
+
+    def local(block):
+        return jnp.roll(block, shift, axis=1) - block
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(a)
+
+
 @exercise.misconception(of=shard_roll_diff, fails=shard_roll_value, breaks="rolled by one row")
 def rolled_everything(a, *, mesh, shift):
     """You rolled the whole array: rows left one block and entered the next. Roll inside shard_map, where jnp.roll sees one block."""

@@ -123,7 +123,7 @@ def auto_by_hand(a, b, *, mesh):
 
 @exercise.misconception(of=matmul_auto, fails=auto_budget, breaks=["at most (Y − 1) blocks", "1/XY of the FLOPs"])
 def auto_one_constraint(a, b, *, mesh):
-    """You constrained only the result to C[I_X, K]. The compiler gathered B, and every device along y computes the same rows. Constrain a @ b to C[I_X, K_Y] first."""
+    """B was gathered, so every device along y computes the same rows. Either you constrained only the result to C[I_X, K], or you asked for the whole B. Constrain a @ b to C[I_X, K_Y] first."""
     return jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P("x", None)))
 
 
@@ -167,6 +167,12 @@ def explicit_gathered_b_too(a, b, *, mesh):
     return matmul_explicit(a, b, mesh=mesh)
 
 
+@exercise.misconception(of=matmul_explicit, fails=explicit_value, breaks="use `reshard` to move a value")
+def explicit_by_constraint(a, b, *, mesh):
+    """You used with_sharding_constraint. In Explicit mode it only compares the layout in the type with the given one. Use jax.sharding.reshard to move a value."""
+    return jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P("x", None)))
+
+
 @exercise.misconception(of=matmul_explicit, fails=explicit_value, breaks="C equals A @ B")
 def explicit_in_bfloat16(a, b, *, mesh):
     """You multiplied in bfloat16 and cast back. bfloat16 keeps 8 significant bits of each number, and a cast does not restore the other bits."""
@@ -208,6 +214,16 @@ def manual_without_gather(a, b, *, mesh):
 
     specs = (P("x", None), P(None, "y"))
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None), check_vma=False)(a, b)
+
+
+@exercise.misconception(of=matmul_manual, fails=manual_budget, breaks="one all-gather of C over y gives C[I_X, K]")
+def manual_left_cut(a, b, *, mesh):
+    """You left the columns of C cut over y. The result is C[I_X, K]: gather the columns over y, and leave y out of out_specs."""
+
+    def local(a, b):
+        return a @ b
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "y")), out_specs=P("x", "y"))(a, b)
 
 
 @exercise.misconception(

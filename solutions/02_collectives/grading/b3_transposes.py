@@ -178,6 +178,15 @@ def reduce_scatter_t_summed(y):
     return jax.numpy.concatenate([jax.lax.psum(y, "x")] * jax.lax.axis_size("x"))
 
 
+@exercise.misconception(
+    of=reduce_scatter_t, fails=reduce_scatter_t_value, breaks="the element gets the cotangent of the sum, unchanged"
+)
+def reduce_scatter_t_own_rows(y):
+    """You put your own cotangent into zeros. Your block has parts of the sums on all devices: gather the cotangents of all devices."""
+    full = jax.numpy.zeros((y.shape[0] * jax.lax.axis_size("x"), y.shape[1]))
+    return jax.lax.dynamic_update_slice_in_dim(full, y, jax.lax.axis_index("x") * y.shape[0], axis=0)
+
+
 @exercise.misconception(of=reduce_scatter_t, fails=reduce_scatter_t_traffic, breaks="of the right kind, and no other")
 def reduce_scatter_t_padded(y):
     """You put your cotangent into an array of zeros and all-reduced the array. An all-gather gives the same result with half the bytes."""

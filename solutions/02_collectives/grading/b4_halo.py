@@ -90,6 +90,41 @@ def stencil_of_blocks(a, *, mesh, weights):
     return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
 
 
+@exercise.misconception(of=stencil, fails=stencil_value, breaks="`stencil` | the weights (-1, 0, 1)")
+def stencil_ahead(a, *, mesh, weights):
+    """Your stencil begins at its own element. weights[k] belongs to a[i + k - w]: w elements before and w elements after."""
+
+    def local(block):
+        n, reach = jax.lax.axis_size("x"), len(weights) - 1
+        after = jax.lax.ppermute(block[:reach], "x", [(i, (i - 1) % n) for i in range(n)])
+        wide = jnp.concatenate([block, after])
+        return sum(weight * wide[k : k + len(block)] for k, weight in enumerate(weights))
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)(a)
+
+
+@exercise.misconception(form_of=stencil_ahead)
+def stencil_behind(a, *, mesh, weights):
+    """Like `stencil_ahead`, but the stencil ends at its own element."""
+
+    def local(block):
+        n, reach = jax.lax.axis_size("x"), len(weights) - 1
+        before = jax.lax.ppermute(block[-reach:], "x", [(i, (i + 1) % n) for i in range(n)])
+        wide = jnp.concatenate([before, block])
+        return sum(weight * wide[k : k + len(block)] for k, weight in enumerate(weights))
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)(a)
+
+
+@exercise.misconception(of=halo, fails=halo_wide, breaks="`halo` | three elements of each neighbour")
+def halo_of_copies(a, *, w):
+    """You sent one element of each neighbour and repeated it. Send the w elements at the edge."""
+    n = jax.lax.axis_size("x")
+    left = jax.lax.ppermute(a[-1:], "x", [(i, (i + 1) % n) for i in range(n)])
+    right = jax.lax.ppermute(a[:1], "x", [(i, (i - 1) % n) for i in range(n)])
+    return jnp.concatenate([jnp.repeat(left, w), a, jnp.repeat(right, w)])
+
+
 @exercise.misconception(of=stencil, fails=stencil_value, breaks="`a[i + 1] − a[i − 1]`")
 def stencil_mirrored(a, *, mesh, weights):
     """You reversed the weights. weights[0] belongs to a[i - w], the element w places to the left."""

@@ -159,12 +159,30 @@ def gather_by_sum(a, *, root):
     return jnp.where(me == root, jax.lax.psum(placed, "x").reshape(a.shape[0], -1), 0)
 
 
+@exercise.misconception(of=rooted_gather, fails=rooted_gather_value, breaks="the root has all blocks")
+def gather_to_0(a, *, root):
+    """You used device 0 as the root. Compare the device's number with `root`."""
+    return jnp.where(jax.lax.axis_index("x") == 0, jax.lax.all_gather(a, "x", axis=1, tiled=True), 0)
+
+
+@exercise.misconception(of=rooted_gather, fails=rooted_gather_value, breaks="the root has all blocks")
+def gather_by_rows(a, *, root):
+    """You joined the blocks one below the other. Join them side by side: the result has the shape [I, N·K]."""
+    return jnp.where(jax.lax.axis_index("x") == root, jax.lax.all_gather(a, "x", tiled=True), 0)
+
+
 @exercise.misconception(
     of=rooted_reduce, fails=rooted_reduce_value, breaks="the root has the sum, the other devices have zeros"
 )
 def reduce_on_every_device(a, *, root):
     """You left the sum on every device, as an all-reduce does. Only the root keeps it. The other devices return zeros."""
     return jax.lax.psum(a, "x")
+
+
+@exercise.misconception(of=rooted_reduce, fails=rooted_reduce_value, breaks="the root has the sum")
+def reduce_to_0(a, *, root):
+    """You used device 0 as the root. Compare the device's number with `root`."""
+    return jnp.where(jax.lax.axis_index("x") == 0, jax.lax.psum(a, "x"), 0)
 
 
 @exercise.misconception(of=rooted_reduce, fails=rooted_reduce_value, breaks="the root has the sum")

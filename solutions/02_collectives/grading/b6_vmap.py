@@ -43,6 +43,18 @@ def centred_together(a, *, mesh):
     return without_means(a, mesh, lambda block: jax.lax.pmean(block.mean((0, 1)), "x"))
 
 
+@exercise.misconception(form_of=centred_together)
+def centred_all_together(a, *, mesh):
+    """Like `centred_together`, but with one mean over the matrices of all devices."""
+    return without_means(a, mesh, lambda block: jax.lax.pmean(block.mean((0, 1)), ("x", "y")))
+
+
+@exercise.misconception(fails=centre_batch_value, breaks="in each matrix the mean of each column is subtracted")
+def mapped_along_x(a, *, mesh):
+    """You named x as the axis that cuts the batch. x cuts the rows of each matrix. The axis that cuts the batch is y."""
+    return jax.vmap(partial(centre, mesh=mesh), spmd_axis_name="x")(a)
+
+
 @exercise.misconception(fails=centre_batch_value, breaks="in each matrix the mean of each column is subtracted")
 def centred_by_own_rows(a, *, mesh):
     """You subtracted the mean of the device's own rows. x cuts the rows of a matrix: average over x."""
@@ -68,7 +80,7 @@ def rows_gathered(a, *, mesh):
     breaks=["y still cuts the batch, and x still cuts the rows of its matrices", "the batch is not gathered"],
 )
 def mapped_without_axis(a, *, mesh):
-    """You did not tell vmap which axis cuts the batch. The specs then say that the batch is whole, and the compiler gathers the batch over y. Set spmd_axis_name."""
+    """The specs of your shard_map say that the batch is whole, so the compiler gathers the batch over y. vmap adds such specs if you do not tell it which axis cuts the batch: set spmd_axis_name."""
     return jax.vmap(partial(centre, mesh=mesh))(a)
 
 

@@ -57,6 +57,28 @@ def cut_rows_of_b(a, b, *, mesh):
 
 
 @exercise.misconception(fails=local_value, breaks="C equals A @ B")
+def summed_without_need(a, b, *, mesh):
+    """You added blocks of different devices. Each device has all of the contracting dimension J, so its block of C is complete: leave out the sum."""
+
+    def local(a, b):
+        return jax.lax.psum(a @ b, "x")
+
+    specs = (P("x", None), P(None, "y"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", "y"), check_vma=False)(a, b)
+
+
+@exercise.misconception(form_of=summed_without_need)
+def summed_over_columns_without_need(a, b, *, mesh):
+    """Like `summed_without_need`, but with a sum over y."""
+
+    def local(a, b):
+        return jax.lax.psum(a @ b, "y")
+
+    specs = (P("x", None), P(None, "y"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", "y"), check_vma=False)(a, b)
+
+
+@exercise.misconception(fails=local_value, breaks="C equals A @ B")
 def multiplied_in_bfloat16(a, b, *, mesh):
     """You multiplied in bfloat16 and cast back. bfloat16 keeps 8 significant bits of each number, and a cast does not restore the other bits."""
 

@@ -115,6 +115,18 @@ def first_rows_on_every_device(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P()), out_specs=P())(a, b)
 
 
+@exercise.misconception(of=matmul_slice_first, fails=slice_first_value, breaks="both | C equals A @ B on every device")
+def scattered_the_sum(a, b, *, mesh):
+    """You reduce-scattered the partial sums, so each device keeps a part of C. Every device needs the whole C: use psum."""
+
+    def local(a, b):
+        size = a.shape[1]
+        part = a @ jax.lax.dynamic_slice_in_dim(b, jax.lax.axis_index("x") * size, size)
+        return jax.lax.psum_scatter(part, "x", tiled=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P()), out_specs=P("x"))(a, b)
+
+
 @exercise.misconception(of=matmul_gather_first, fails=gather_first_traffic, breaks="both | in `shard_map`")
 def gathered_by_compiler(a, b, *, mesh):
     """You left the gather to the compiler. With jax.shard_map you write every collective yourself."""
@@ -197,6 +209,12 @@ def gather_time_one_way(chip, I, J, K, X):
 def reduce_time_one_way(chip, I, J, K, X):
     """You used one direction of the link. On a ring data flows both ways."""
     return 2 * all_reduce_time(2 * I * K, X, chip)
+
+
+@exercise.misconception(of=gather_first_time)
+def gather_time_of_c(chip, I, J, K, X):
+    """You gathered C. In `matmul_gather_first` every device computes all of C: only A is gathered."""
+    return all_gather_time(2 * I * K, X, chip)
 
 
 for asked in (gather_first_time, slice_first_time):

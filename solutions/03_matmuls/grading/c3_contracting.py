@@ -76,6 +76,29 @@ def summed_in_two_steps(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
 
 
+@exercise.misconception(
+    of=matmul_all_reduce, fails=reduced_traffic, breaks="one all-reduce over x and no other collective"
+)
+def gathered_both_operands(a, b, *, mesh):
+    """You gathered both operands, so every device computes all of C. Each device has matching columns of A and rows of B: multiply them, then add the partial sums."""
+
+    def local(a, b):
+        return jax.lax.all_gather(a, "x", axis=1, tiled=True) @ jax.lax.all_gather(b, "x", tiled=True)
+
+    specs = (P(None, "x"), P("x", None))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
+
+
+@exercise.misconception(of=matmul_all_reduce, fails=reduced_value, breaks="C equals A @ B on every device")
+def averaged_the_parts(a, b, *, mesh):
+    """You took the mean of the partial sums. C is their sum: use psum."""
+
+    def local(a, b):
+        return jax.lax.pmean(a @ b, "x")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P())(a, b)
+
+
 @exercise.misconception(of=matmul_all_reduce, fails=reduced_traffic, breaks="C is whole on every device")
 def reduced_and_cut(a, b, *, mesh):
     """You reduce-scattered, so each device has only its own columns of C. Every device needs the whole C: all-reduce."""

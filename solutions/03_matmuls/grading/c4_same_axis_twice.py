@@ -19,6 +19,17 @@ from grader.exercise import Scenario, larger
 from grader.hardware import all_gather_time, latency
 
 
+@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_value, breaks="C equals A @ B")
+def diagonal_blocks_summed(a, b, *, mesh):
+    """You added the products of different devices. Each product is another block of C, on its diagonal: gather B, and add nothing."""
+
+    def local(a, b):
+        return jax.lax.psum(jax.numpy.tile(a @ b, (1, jax.lax.axis_size("x"))), "x")
+
+    specs = (P("x", None), P(None, "x"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None), check_vma=False)(a, b)
+
+
 @exercise.misconception(
     of=matmul_keep_rows, fails=keep_rows_value, breaks=["C equals A @ B", "devices must gather one operand"]
 )

@@ -130,6 +130,15 @@ def own_shard_sent_too(kind, bytes, axis_size, one_way_bandwidth, wraps):
     return passes_of(kind) * bytes / ((2 if wraps else 1) * one_way_bandwidth)
 
 
+@exercise.misconception(
+    of=axis_collective_time, fails=BANDWIDTH_CHECKS, breaks="must receive the (N − 1)/N of the array"
+)
+def fraction_upside_down(kind, bytes, axis_size, one_way_bandwidth, wraps):
+    """You used N/(N-1). A chip already has its own shard, so it receives less than V: (N-1)/N of V."""
+    seconds = axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps)
+    return seconds * (axis_size / (axis_size - 1)) ** 2 if axis_size > 1 else seconds
+
+
 @exercise.misconception(of=axis_collective_time, fails=lone_chip_seconds, breaks="on an axis of one chip nothing moves")
 def lone_chip_sends(kind, bytes, axis_size, one_way_bandwidth, wraps):
     """You let a lone chip send its shard. With N = 1 no other chip receives it: the time is 0."""
@@ -179,6 +188,20 @@ def scatter_thought_cheaper(kind, bytes, axis_size, one_way_bandwidth, wraps):
     """You made the reduce-scatter cheaper than the all-gather. A reduce-scatter sends one partial sum per hop, as large as a shard."""
     seconds = axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps)
     return seconds / 2 if kind == "reduce_scatter" else seconds
+
+
+@exercise.misconception(
+    of=axis_collective_time,
+    fails=[scatter_seconds, reduce_seconds],
+    breaks="the reduce-scatter's time, on rings and lines",
+)
+def scatter_of_a_shard(kind, bytes, axis_size, one_way_bandwidth, wraps):
+    """You counted only a shard in a reduce-scatter. Every chip starts with a partial sum of the whole array, so a reduce-scatter takes as long as an all-gather."""
+    gather = axis_collective_time("all_gather", bytes, axis_size, one_way_bandwidth, wraps)
+    if kind == "all_gather":
+        return gather
+    scatter = axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps) / passes_of(kind) / axis_size
+    return scatter if kind == "reduce_scatter" else gather + scatter
 
 
 @exercise.misconception(

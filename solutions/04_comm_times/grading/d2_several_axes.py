@@ -233,6 +233,13 @@ def axes_divided_by_all_cuts(spec, over, mesh_shape, **rest):
     return right / math.prod(mesh_shape[axis] for axis in cutting_axes(spec) if axis in over)
 
 
+@exercise.misconception(of=axes_time, fails=axes_reduced)
+def axes_of_reduced_shards(kind, over, mesh_shape, **rest):
+    """You counted one part of a reduction's result. Every device starts with a partial sum of its whole block: V counts this block."""
+    right = axes_time(kind=kind, over=over, mesh_shape=mesh_shape, **rest)
+    return right if kind == "all_gather" else right / math.prod(mesh_shape[axis] for axis in over)
+
+
 @exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
 def axes_divided_by_the_mesh(spec, over, mesh_shape, **rest):
     """You divided by every mesh axis that is not in `over`. Divide only by the axes that cut the array."""

@@ -93,6 +93,13 @@ def limit_ring_as_line(sizes, hop_time, **rest):
     return slower(hop_time * sum(n - 1 for n in sizes), moving_time(sizes=sizes, **rest))
 
 
+@exercise.misconception(of=gather_and_limit, fails=[limit_tiny_ring, limit_axes], breaks="small arrays on a ring")
+def limit_whole_turn(sizes, wraps, hop_time, **rest):
+    """You let a shard go all the way round a ring, N hops. A shard goes both ways round, so ⌊N/2⌋ hops reach every chip."""
+    hops = sum(n if wraps else n - 1 for n in sizes)
+    return slower(hops * hop_time, moving_time(sizes=sizes, wraps=wraps, **rest))
+
+
 @exercise.misconception(of=gather_and_limit, fails=[limit_tiny_line, limit_axes], breaks="small arrays on a line")
 def limit_line_as_ring(sizes, hop_time, **rest):
     """You let a shard go N/2 hops on a line. The ends have no link between them, so a shard goes N-1 hops from end to end."""
@@ -195,6 +202,13 @@ def limit_factors_multiplied(sizes, **rest):
 def limit_longest_axis(sizes, wraps, hop_time, **rest):
     """You counted the hops of the longest axis. A shard crosses the axes one after the other: add their hops."""
     hops = max(n // 2 if wraps else n - 1 for n in sizes)
+    return slower(hops * hop_time, moving_time(sizes=sizes, wraps=wraps, **rest))
+
+
+@exercise.misconception(of=gather_and_limit, fails=limit_axes)
+def limit_hops_multiplied(sizes, wraps, hop_time, **rest):
+    """You multiplied the hops of the axes. A shard crosses the axes one after the other: add their hops."""
+    hops = math.prod(n // 2 if wraps else n - 1 for n in sizes)
     return slower(hops * hop_time, moving_time(sizes=sizes, wraps=wraps, **rest))
 
 

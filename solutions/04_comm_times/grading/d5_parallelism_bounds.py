@@ -147,6 +147,13 @@ def mlp_lone_chips_send(backward, fsdp, D, Y, B, X, MX, MY, bandwidth, **rest):
     return arithmetic, weights, 4 * B * D / X / (MY * bandwidth)
 
 
+@exercise.misconception(of=mlp_times, fails=PASSES, breaks="the table")
+def mlp_not_shared(X, Y, **rest):
+    """You did not divide the arithmetic. x cuts the batch and y cuts F, so a chip computes 1/(X·Y) of it."""
+    arithmetic, weights, activations = mlp_times(X=X, Y=Y, **rest)
+    return arithmetic * X * Y, weights, activations
+
+
 @exercise.misconception(of=mlp_times, fails=PASSES)
 def mlp_whole_batch(X, **rest):
     """You moved the activations of the global batch. x has already cut them: 1/X of them travels."""

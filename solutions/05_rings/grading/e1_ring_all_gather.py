@@ -67,6 +67,16 @@ def gathered_in_order_of_arrival(a):
     return jnp.concatenate(held)
 
 
+@exercise.misconception(fails=ring_gather_value, breaks="every device holds the whole `A`")
+def gathered_own_shard_again(a):
+    """You send your own shard in every hop, so only your neighbour's shard arrives, N - 1 times. Send the shard that arrived last."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    for hop in range(1, n):
+        out = out.at[(me - hop) % n].set(jax.lax.ppermute(a, "x", [(d, (d + 1) % n) for d in range(n)]))
+    return out.reshape(-1, a.shape[1])
+
+
 @exercise.misconception(fails=ring_gather_value, breaks="a ring without its last pair, (N − 1, 0), gives wrong values")
 def gathered_along_a_line(a):
     """Your pairs end at the last device, so no device sends to device 0. A device without a sender receives zeros. Close the ring with the pair (N - 1, 0)."""

@@ -60,6 +60,28 @@ def scattered_along_a_line(a):
     return acc
 
 
+@exercise.misconception(fails=ring_scatter_value, breaks="device i holds chunk i of the sum")
+def scattered_own_parts_again(a):
+    """You send your own part of a chunk in each hop, not the sum that arrived. Add your part to the sum that arrived, and send the result."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = a.reshape(n, -1, a.shape[1])
+    acc = chunks[me]
+    for _ in range(1, n):
+        acc = acc + jax.lax.ppermute(chunks[(me + 1) % n], "x", [(d, (d + 1) % n) for d in range(n)])
+    return acc
+
+
+@exercise.misconception(form_of=scattered_own_parts_again)
+def scattered_all_own_parts(a):
+    """Like `scattered_own_parts_again`, but with the part of another chunk in each hop."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = a.reshape(n, -1, a.shape[1])
+    acc = chunks[me]
+    for far in range(1, n):
+        acc = acc + jax.lax.ppermute(chunks[(me + far) % n], "x", [(d, (d + 1) % n) for d in range(n)])
+    return acc
+
+
 @exercise.misconception(fails=ring_scatter_hops, breaks="N − 1 `ppermute`s")
 def scattered_from_zeros(a):
     """Your first hop sends zeros, so you need N hops. Start with one of your own chunks."""

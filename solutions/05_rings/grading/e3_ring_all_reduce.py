@@ -132,6 +132,43 @@ def reduced_and_added_again(a):
     return out.reshape(a.shape)
 
 
+@exercise.misconception(form_of=reduced_and_added_again)
+def reduced_and_added_in_place(a):
+    """Like `reduced_and_added_again`, with both phases in one array of chunks."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks, ring = a.reshape(n, -1, a.shape[1]), [(d, (d + 1) % n) for d in range(n)]
+    for hop in (*range(n - 1), *range(-1, n - 2)):
+        arrived = jax.lax.ppermute(chunks[(me - hop) % n], "x", ring)
+        chunks = chunks.at[(me - hop - 1) % n].add(arrived)
+    return chunks.reshape(a.shape)
+
+
+@exercise.misconception(fails=ring_reduce_value, breaks="every device holds the sum")
+def reduced_second_phase_mirrored(a):
+    """Your first phase is right, but the slots of your second phase run in the wrong direction. The chunk that arrives in hop t comes from the device t places before you: me - t."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    acc = summed_chunk(a.reshape(n, -1, a.shape[1]), me - 1)
+    out = jnp.zeros((n, *acc.shape), acc.dtype).at[me].set(acc)
+    for hop in range(1, n):
+        acc = jax.lax.ppermute(acc, "x", [(d, (d + 1) % n) for d in range(n)])
+        out = out.at[(me + hop) % n].set(acc)
+    return out.reshape(a.shape)
+
+
+@exercise.misconception(fails=[ring_reduce_hops, ring_reduce_traffic], breaks="2 (N − 1) `ppermute`s")
+def reduced_in_n_hops_each(a):
+    """You make N hops in each phase. N - 1 hops are enough: the first hop of a running sum carries a part, not zeros, and the last finished chunk goes nowhere."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks, ring = a.reshape(n, -1, a.shape[1]), [(d, (d + 1) % n) for d in range(n)]
+    acc, out = jnp.zeros_like(chunks[0]), jnp.zeros_like(chunks)
+    for hop in range(n):
+        acc = jax.lax.ppermute(acc, "x", ring) + chunks[(me - 1 - hop) % n]
+    for hop in range(n):
+        out = out.at[(me - hop) % n].set(acc)
+        acc = jax.lax.ppermute(acc, "x", ring)
+    return out.reshape(a.shape)
+
+
 @exercise.misconception(fails=ring_reduce_value, breaks="every device holds the sum")
 def reduced_but_not_gathered(a):
     """You stopped after the first phase. Each device has one finished chunk and does not get the other chunks. Add the second phase."""

@@ -62,6 +62,21 @@ def bidi_middle_missing(a):
     return out.reshape(-1, a.shape[1])
 
 
+@exercise.misconception(fails=bidi_gather_value, breaks="N may be odd or even")
+def bidi_odd_missing(a):
+    """With an odd N one shard never arrives. An odd N has (N - 1) / 2 rounds each way. Only with an even N is one round fewer enough in one direction."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    right = left = a
+    for hop in range(1, n // 2 + 1):
+        right = jax.lax.ppermute(right, "x", [(d, (d + 1) % n) for d in range(n)])
+        out = out.at[(me - hop) % n].set(right)
+        if hop < n // 2:
+            left = jax.lax.ppermute(left, "x", [(d, (d - 1) % n) for d in range(n)])
+            out = out.at[(me + hop) % n].set(left)
+    return out.reshape(-1, a.shape[1])
+
+
 @exercise.misconception(fails=bidi_gather_value, breaks="every device holds the whole `A`")
 def bidi_mirrored(a):
     """You swapped the two directions. A shard that travels forwards comes from device me - hop. A shard that travels backwards comes from device me + hop."""

@@ -78,6 +78,19 @@ def traded_by_number(a):
 
 
 @exercise.misconception(fails=ring_trade_value, breaks="the result is `A`, with its columns cut over x")
+def traded_in_order_of_arrival(a):
+    """You joined the chunks in order of arrival, so each device's result starts with its own chunk. Put each chunk into the slot of the device that it comes from."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = jnp.stack(jnp.split(a, n, axis=1))
+    bag = chunks[(me + jnp.arange(n)) % n]
+    held = [bag[0]]
+    for _ in range(1, n):
+        bag = jax.lax.ppermute(bag[1:], "x", [(d, (d + 1) % n) for d in range(n)])
+        held.append(bag[0])
+    return jnp.concatenate(held)
+
+
+@exercise.misconception(fails=ring_trade_value, breaks="the result is `A`, with its columns cut over x")
 def traded_with_wrong_sign(a):
     """Your slots run in the wrong direction. The chunk that you unload in hop t comes from the device t places before you: me - t."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")

@@ -287,7 +287,13 @@ def ag_own_shard_only(a, w):
     return a @ w.reshape(n, a.shape[1], -1)[me]
 
 
-@exercise.misconception(of=ag_matmul, fails=ag_value, breaks="C equals A @ W")
+def round_the_other_axis(seen):
+    """For `gives`: require permutes, and all of them over x."""
+    if {hop.axes for hop in seen.collectives if hop.kind == "permute"} != {("x",)}:
+        raise Failure("this mistake gives other permutes")
+
+
+@exercise.misconception(of=ag_matmul, fails=ag_value, gives=round_the_other_axis, breaks="C equals A @ W")
 def ag_round_the_other_axis(a, w):
     """You go round x, which cuts the rows of A, so you add up different rows of C. Go round y, which cuts the columns of A."""
     n, me, y = jax.lax.axis_size("x"), jax.lax.axis_index("x"), jax.lax.axis_size("y")
@@ -469,6 +475,26 @@ def ag_time_of_n_rounds(Y, **rest):
 def ag_time_without_the_last(Y, **rest):
     """You left out the last matmul, which multiplies the shard that the last hop brings."""
     return sum((Y - 1) * max(hop, matmul) for hop, matmul in both(Y=Y, **rest))
+
+
+@exercise.misconception(of=ag_matmul_time)
+def ag_time_of_hops_alone(Y, **rest):
+    """You counted hops only. With the wide W a matmul takes longer than a hop, and the last round has a matmul without a hop."""
+    return sum((Y - 1) * hop for hop, _ in both(Y=Y, **rest))
+
+
+@exercise.misconception(of=ag_matmul_time)
+def ag_time_of_the_first_call(F, **rest):
+    """You counted one call. Add the times of both calls."""
+    (hop, matmul), _ = both(F=F, **rest)
+    return (rest["Y"] - 1) * max(hop, matmul) + matmul
+
+
+@exercise.misconception(of=ag_matmul_time)
+def ag_time_of_the_second_call(F, **rest):
+    """You counted the second call alone. Add the times of both calls."""
+    _, (hop, matmul) = both(F=F, **rest)
+    return (rest["Y"] - 1) * max(hop, matmul) + matmul
 
 
 exercise.scenario(

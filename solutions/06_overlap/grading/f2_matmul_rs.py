@@ -362,6 +362,41 @@ def rs_forwards_its_matmul(t, w):
     return total
 
 
+@exercise.misconception(form_of=rs_wrong_sign)
+def rs_wrong_sign_to_the_left(t, w):
+    """Send to the previous device, and count down."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    columns = w.reshape(w.shape[0], n, -1)
+    total = t @ columns[:, (me - 1) % n]
+    for hop in range(1, n):
+        total = jax.lax.ppermute(total, "y", [(d, (d - 1) % n) for d in range(n)]) + t @ columns[:, (me - 1 - hop) % n]
+    return total
+
+
+@exercise.misconception(of=matmul_rs, fails=rs_value, breaks="Out equals T @ W")
+def rs_own_parts_again(t, w):
+    """You send your own part of a block in each hop, not the sum that arrived. Add your part to the sum that arrived, and send the result."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    columns = w.reshape(w.shape[0], n, -1)
+    total = t @ columns[:, me]
+    for _ in range(1, n):
+        part = t @ columns[:, (me + 1) % n]
+        total = total + jax.lax.ppermute(part, "y", [(d, (d + 1) % n) for d in range(n)])
+    return total
+
+
+@exercise.misconception(form_of=rs_own_parts_again)
+def rs_all_own_parts(t, w):
+    """Send the part of another block in each hop."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    columns = w.reshape(w.shape[0], n, -1)
+    total = t @ columns[:, me]
+    for far in range(1, n):
+        part = t @ columns[:, (me + far) % n]
+        total = total + jax.lax.ppermute(part, "y", [(d, (d + 1) % n) for d in range(n)])
+    return total
+
+
 @exercise.misconception(of=matmul_rs, fails=rs_value)
 def rs_own_part_only(t, w):
     """You returned your own part of your block. N - 1 other devices have parts of this block too. The block is a sum over F, which y cuts."""

@@ -561,6 +561,20 @@ def both_rs_swapped(t, w):
     return jnp.concatenate([out[half:], out[:half]])
 
 
+@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_value, breaks="(Out equals T @ W)")
+def both_rs_own_block_first(t, w):
+    """You started with your own block, so your sums end on the wrong devices. Sums that go forth start with block me - 1, and sums that go back with me + 1. Add your own block last."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    columns = w.reshape(w.shape[0], n, -1)
+    upper, lower = jnp.split(t, [t.shape[0] // 2])
+    up, down = upper @ columns[:, me], lower @ columns[:, me]
+    for hop in range(1, n):
+        up = jax.lax.ppermute(up, "y", forth) + upper @ columns[:, (me - hop) % n]
+        down = jax.lax.ppermute(down, "y", back) + lower @ columns[:, (me + hop) % n]
+    return jnp.concatenate([up, down])
+
+
 @exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_value)
 def both_rs_own_part_twice(t, w):
     """Both sums that arrive contain your own part, so your part counts twice. Add your part to only one of the two sums."""

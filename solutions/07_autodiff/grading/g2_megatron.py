@@ -274,6 +274,16 @@ def block_without_f(x, w_in, w_out, dy):
     fails=by_hand_value,
     breaks="y and all three gradients equal the results of the uncut block on one device",
 )
+def block_without_g(x, w_in, w_out, dy):
+    """Your y is only one device's part of the sum. Apply g to the block's result: in the forward pass g adds the devices' parts."""
+    return with_gradients(lambda x, w_in, w_out: jnp.tanh(f(x) @ w_in) @ w_out, x, w_in, w_out, dy)
+
+
+@exercise.misconception(
+    of=block_by_hand,
+    fails=by_hand_value,
+    breaks="y and all three gradients equal the results of the uncut block on one device",
+)
 def block_summed_again(x, w_in, w_out, dy):
     """You summed dx again after f had summed it, so dx is N times too large. Reduce dx once, where x enters the block."""
     y, dx, dw_in, dw_out = block_by_hand(x, w_in, w_out, dy)
@@ -365,6 +375,16 @@ def types_summed_again(x, w_in, w_out, dy):
     """You summed dx again. The type of dx says that dx is equal on all devices: the transpose of the cast has already summed it."""
     y, dx, dw_in, dw_out = block_by_types(x, w_in, w_out, dy)
     return y, jax.lax.psum(dx, "tp"), dw_in, dw_out
+
+
+@exercise.misconception(
+    of=block_by_types,
+    fails=by_types_value,
+    breaks="y and all three gradients equal the results of the uncut block on one device",
+)
+def types_never_summed(x, w_in, w_out, dy):
+    """You did not add the devices' outputs. Each device has computed its own units only, so y varies over tp, and dy does not: add the outputs with psum."""
+    return with_gradients(lambda x, w_in, w_out: jnp.tanh(x @ w_in) @ w_out, x, w_in, w_out, dy)
 
 
 @exercise.misconception(

@@ -163,6 +163,12 @@ def on_summed_again(w, rows, targets):
 
 
 @exercise.misconception(of=grad_vma_on, fails=on_value, breaks="the gradient of the mean loss over all rows")
+def on_cast_never_reduced(w, rows, targets):
+    """You cast w to varying and returned the gradient of the device's own loss, which varies over x. Take the mean of these gradients over the devices."""
+    return jax.grad(loss)(jax.lax.pcast(w, "x", to="varying"), rows, targets)
+
+
+@exercise.misconception(of=grad_vma_on, fails=on_value, breaks="the gradient of the mean loss over all rows")
 def on_not_divided(w, rows, targets):
     """JAX gives you the sum of the N devices' gradients. The gradient of the mean loss over all rows is 1/N of this sum."""
     return jax.grad(loss)(w, rows, targets)

@@ -305,8 +305,20 @@ def accumulated_summed_twice(ws, xs, *, mesh):
     of=accumulate, fails=accumulated_value, breaks="the gradient of the loss over all rows of all micro-batches"
 )
 def accumulated_mean(ws, xs, *, mesh):
-    """You took the mean over the devices. The loss is a sum over rows, so its gradient is a sum too."""
+    """You took a mean over the devices or over the micro-batches. The loss is a sum over rows, so its gradient is a sum too."""
     return _mapped(lambda ws, xs: jax.lax.pmean(_of_own_rows(ws, xs), "dp"), ws, xs, mesh, False)
+
+
+@exercise.misconception(form_of=accumulated_mean)
+def accumulated_mean_of_micro_batches(ws, xs, *, mesh):
+    """Like `accumulated_mean`, over the micro-batches."""
+    return _mapped(lambda ws, xs: jax.lax.psum(_of_own_rows(ws, xs) / len(xs), "dp"), ws, xs, mesh, False)
+
+
+@exercise.misconception(form_of=accumulated_mean)
+def accumulated_mean_of_all(ws, xs, *, mesh):
+    """Like `accumulated_mean`, over the devices and the micro-batches."""
+    return _mapped(lambda ws, xs: jax.lax.pmean(_of_own_rows(ws, xs) / len(xs), "dp"), ws, xs, mesh, False)
 
 
 @exercise.misconception(of=accumulate, fails=accumulated_value)

@@ -710,7 +710,7 @@ def exposed_in_float32(chip, M, T, N):
 
 @exercise.misconception(of=ddp_exposed)
 def exposed_yet_overlapped(chip, M, T, N):
-    """You took the longer of the two times. Here the devices send nothing before the backward pass ends, so the times add up."""
+    """Either you took the longer of the two times, or you left out the all-reduce. Here the devices send nothing before the backward pass ends, so the times add up."""
     return max(matmul_time(6e6 * M * T, chip), all_reduce_time(2e6 * M, N, chip))
 
 

@@ -651,7 +651,7 @@ def bucketed_under_idle_work(ws, x, y, *, plan):
 
 @exercise.misconception(of=best_bucket)
 def best_bucket_both_ways(chip, M, o):
-    """You counted V / W for an all-reduce. An all-reduce is a reduce-scatter and an all-gather and takes 2 V / W, so the rate is W / 2."""
+    """Either you counted V / W for an all-reduce, or 4 bytes for a gradient. An all-reduce is a reduce-scatter and an all-gather and takes 2 V / W. A bfloat16 gradient has 2 bytes."""
     return 2**0.5 * best_bucket.fn(chip, M, o)
 
 

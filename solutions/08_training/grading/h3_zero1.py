@@ -590,7 +590,7 @@ def held_with_one_moment(V, D, L, N):
 
 @exercise.misconception(of=zero1_held)
 def held_with_float32_weights(V, D, L, N):
-    """You counted four bytes for each weight. The weights are bfloat16, two bytes each."""
+    """Either you counted four bytes for each weight, or you counted the gradients as well. The weights are bfloat16, two bytes each, and the question leaves gradients out."""
     return 4 * parameters(V, D, L) + 8 * parameters(V, D, L) / N
 
 

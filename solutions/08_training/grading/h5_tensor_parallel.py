@@ -247,6 +247,32 @@ def copies_of_dy_summed(x, w1, w3, w2, b, dy):
     return written(x, w1, w3, w2, b, dy, seen_dy=total)
 
 
+@exercise.misconception(form_of=copies_of_dy_summed)
+def psum_differentiated(x, w1, w3, w2, b, dy):
+    """Like `copies_of_dy_summed`, by jax.vjp, and dx is left partial."""
+
+    def block(x, w1, w3, w2, b):
+        return jax.lax.psum((jax.nn.silu(x @ w1) * (x @ w3)) @ w2, "tp") + b
+
+    y, back = jax.vjp(block, x, w1, w3, w2, b)
+    return y, dict(zip(("x", "w1", "w3", "w2", "b"), back(dy), strict=True))
+
+
+@exercise.misconception(
+    of=gated_mlp, fails=[gated_dx, gated_forward, gated_weights], breaks="y and gradients equal those"
+)
+def sigmoid_for_silu(x, w1, w3, w2, b, dy):
+    """You used the sigmoid alone. silu(g) is g times the sigmoid of g."""
+
+    def part(x, w1, w3, w2):
+        return (jax.nn.sigmoid(x @ w1) * (x @ w3)) @ w2
+
+    y, back = jax.vjp(part, x, w1, w3, w2)
+    dx, *weights = back(dy)
+    grads = dict(zip(("w1", "w3", "w2"), weights, strict=True))
+    return total(y) + b, grads | {"x": total(dx), "b": dy.sum(axis=0)}
+
+
 @exercise.misconception(of=gated_mlp, fails=gated_weights, breaks="the gradients of x and b are whole")
 def bias_gradient_summed(x, w1, w3, w2, b, dy):
     """You summed the bias's gradient over tp. dy is whole on every device, so the sum of its rows is complete on every device."""
@@ -372,7 +398,22 @@ def one_key_for_all_devices(seed, *, D, F):
     return drawn_with(jax.random.split(jax.random.key(seed), 3), D, F)
 
 
-@exercise.misconception(of=init, fails=init_independent, breaks="no two devices, weights or seeds get equal numbers")
+def shared_by_seeds(*calls):
+    """For `gives`: require that numbers differ for each seed alone, and that different seeds share only some of them."""
+    of_seeds = [np.concatenate([seen.out[name].value.ravel() for name in CUT]) for seen in calls]
+    found = [np.unique(np.round(numbers.astype(np.float64), 6)) for numbers in of_seeds]
+    if any(len(own) < 0.99 * len(numbers) for own, numbers in zip(found, of_seeds, strict=True)):
+        raise Failure("this mistake gives other numbers")
+    if np.array_equal(found[-2], found[-1]):
+        raise Failure("this mistake gives numbers that depend on the seed")
+
+
+@exercise.misconception(
+    of=init,
+    fails=init_independent,
+    gives=shared_by_seeds,
+    breaks="no two devices, weights or seeds get equal numbers",
+)
 def device_added_to_the_seed(seed, *, D, F):
     """You computed the key's seed from the seed and the device's index, so a device has the weights that another device has for another seed. Fold the index into the key of the seed."""
     return drawn_with(jax.random.split(jax.random.key(seed + jax.lax.axis_index("tp")), 3), D, F)
@@ -418,6 +459,13 @@ def scaled_by_measured_variance(seed, *, D, F):
 def scaled_by_own_rows(seed, *, D, F):
     """You scaled w2 by the rows of one device. y is a sum over all F MLP units, so its variance is N times too large."""
     return drawn_with(jax.random.split(own_key(seed), 3), D, F, fan_in=F // jax.lax.axis_size("tp"))
+
+
+@exercise.misconception(of=init, fails=init_spread, breaks="variance as above")
+def scaled_by_the_variance(seed, *, D, F):
+    """You multiplied by the variance. Multiply by the standard deviation, its root: 1/√D for w1 and w3, 1/√F for w2."""
+    drawn = drawn_with(jax.random.split(own_key(seed), 3), D, F)
+    return {"w1": drawn["w1"] / D**0.5, "w3": drawn["w3"] / D**0.5, "w2": drawn["w2"] / F**0.5}
 
 
 @exercise.misconception(of=init, fails=init_spread, breaks="variance as above")

@@ -380,13 +380,37 @@ def left_to_the_compiler(a, w_in, w_out, *, mesh):
 
 @exercise.misconception(fails=mlp_layouts, breaks="gradients laid out as their arrays")
 def weights_gathered_before(a, w_in, w_out, *, mesh):
-    """Your in_specs do not cut the weights over x, so JAX gathers them before your function begins, and their gradients are not cut over x. Take the weights as they are, and gather them in the function."""
+    """Your in_specs leave out an axis of an array's layout: x of the weights, or y of A. JAX then gathers the array before your function begins, and its gradient is not cut over this axis. Take the arrays as they are, and gather them in the function."""
 
     def local(a, up, down):
         rows = jax.lax.all_gather(a, "y", axis=1, tiled=True)
         return jax.lax.psum_scatter(jnp.tanh(rows @ up) @ down, "y", scatter_dimension=1, tiled=True)
 
     specs = (P("x", "y"), P(None, "y"), P("y", None))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", "y"))(a, w_in, w_out)
+
+
+@exercise.misconception(form_of=weights_gathered_before)
+def all_gathered_before(a, w_in, w_out, *, mesh):
+    """Like `weights_gathered_before`, and A is gathered, too."""
+
+    def local(rows, up, down):
+        return jax.lax.psum_scatter(jnp.tanh(rows @ up) @ down, "y", scatter_dimension=1, tiled=True)
+
+    specs = (P("x", None), P(None, "y"), P("y", None))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", "y"))(a, w_in, w_out)
+
+
+@exercise.misconception(form_of=weights_gathered_before)
+def activations_gathered_before(a, w_in, w_out, *, mesh):
+    """Like `weights_gathered_before`, but A is gathered."""
+
+    def local(rows, up, down):
+        up = jax.lax.all_gather(up, "x", tiled=True)
+        down = jax.lax.all_gather(down, "x", axis=1, tiled=True)
+        return jax.lax.psum_scatter(jnp.tanh(rows @ up) @ down, "y", scatter_dimension=1, tiled=True)
+
+    specs = (P("x", None), P("x", "y"), P("y", "x"))
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", "y"))(a, w_in, w_out)
 
 

@@ -423,4 +423,10 @@ def time_of_the_longer(chip, M, R):
     return max(both(chip, M, R))
 
 
+@exercise.misconception(of=hsdp_time)
+def time_of_the_near_links(chip, M, R):
+    """You counted the reduce-scatter in the node alone. Then each GPU all-reduces its part of the gradients between the nodes."""
+    return both(chip, M, R)[0]
+
+
 exercise.scenario(hsdp_time, lambda chip, M, R: Scenario(mesh={"rep": R, "shard": 8}))

@@ -419,6 +419,12 @@ def step_back_as_there(chip, M, P, T, D):
     return (M + P - 1) * 2 * matmul_time(3 * 2 * T * D**2, chip)
 
 
+@exercise.misconception(of=gpipe_step_time)
+def step_with_one_tick_more(chip, M, P, T, D):
+    """You counted M + P ticks in each pass. The last device to start waits for P - 1 ticks and needs M ticks: M + P - 1 ticks in all."""
+    return (M + P) * 4 * matmul_time(3 * 2 * T * D**2, chip)
+
+
 exercise.scenario(gpipe_stash, lambda M, P, L, T, D: Scenario(mesh={"pp": P}, arrays=[((M, T, D), ())]))
 exercise.scenario(
     gpipe_step_time,

@@ -349,6 +349,12 @@ def time_of_one_matmul(chip, P, M, T, D):
     return (M + P - 1) * 3 * matmul_time(2 * T * D**2, chip)
 
 
+@exercise.misconception(of=in_flight_memory)
+def in_flight_on_one_device(P, M, T, D):
+    """You counted one device. Add the inputs of all devices."""
+    return min(P, M) * 2 * T * D
+
+
 exercise.scenario(
     in_flight_memory, lambda P, M, T, D: Scenario(mesh={"pp": P}, arrays=[((M, T, D), ())], branches=("P - s", "M"))
 )

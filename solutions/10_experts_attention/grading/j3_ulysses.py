@@ -140,12 +140,45 @@ def joined_before_the_texts(q, k, v):
     return to_rows(attention(*rotated(q, k), v))
 
 
+def rotated_first(q, k):
+    """Rotate a device's rows of q and k by their position in the text, before they are sent."""
+    position = jax.lax.axis_index("x") * q.shape[1] + jnp.arange(q.shape[1])
+    return rotate(q, position), rotate(k, position)
+
+
+@exercise.misconception(form_of=joined_before_the_texts)
+def rotated_and_joined_before_the_texts(q, k, v):
+    """Like `joined_before_the_texts`, but rotated before the all-to-all."""
+    q, k, v = (to_heads_untiled(a, concat_axis=0) for a in (*rotated_first(q, k), v))
+    return to_rows(attention(q, k, v))
+
+
 @exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")
 def rows_alternate(q, k, v):
     """You joined the received parts row by row, so rows of different devices alternate. Put all rows of device 0 first,
     then those of device 1: concat_axis=1."""
     q, k, v = (to_heads_untiled(a, concat_axis=2) for a in (q, k, v))
     return to_rows(attention(*rotated(q, k), v))
+
+
+@exercise.misconception(form_of=rows_alternate)
+def rotated_rows_alternate(q, k, v):
+    """Like `rows_alternate`, but rotated before the all-to-all."""
+    q, k, v = (to_heads_untiled(a, concat_axis=2) for a in (*rotated_first(q, k), v))
+    return to_rows(attention(q, k, v))
+
+
+@exercise.misconception(fails=ulysses_value, breaks="First rotate queries and keys")
+def never_rotated(q, k, v):
+    """You did not rotate queries and keys. Without rotation, scores do not depend on the distance between positions."""
+    return to_rows(attention(to_heads(q), to_heads(k), to_heads(v)))
+
+
+@exercise.misconception(fails=ulysses_value, breaks="First rotate queries and keys")
+def values_rotated_too(q, k, v):
+    """You rotated the values, too. Rotate only queries and keys: the result is a mean of values."""
+    q, k, v = to_heads(q), to_heads(k), to_heads(v)
+    return to_rows(attention(*rotated(q, k), rotated(v, v)[0]))
 
 
 @exercise.misconception(fails=ulysses_value, breaks="causal attention of whole texts")

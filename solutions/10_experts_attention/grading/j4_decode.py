@@ -159,6 +159,24 @@ def no_maximum(q, k, v, length):
     return sums / mass[..., None]
 
 
+@exercise.misconception(form_of=no_maximum)
+def no_maximum_before_the_mask(q, k, v, length):
+    """Like `no_maximum`, but masked after e^s, by a factor."""
+    rows = k.shape[1]
+    filled = jax.lax.axis_index("x") * rows + jnp.arange(rows) < length[:, None, None]
+    weights = jnp.exp(jnp.einsum("bkh,bskh->bks", q, k)) * filled
+    sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
+    return sums / mass[..., None]
+
+
+@exercise.misconception(fails=decode_value, breaks="weighted by the softmax")
+def never_divided_by_the_mass(q, k, v, length):
+    """You did not divide by the mass. Divide the sum of e^s v over all devices by the sum of e^s over all devices."""
+    scores = scored(q, k, length)
+    weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
+    return jax.lax.psum(jnp.einsum("bks,bskh->bkh", weights, v), "x")
+
+
 @exercise.misconception(fails=decode_value, breaks="the mean of v over the filled positions")
 def empty_part_is_nan(q, k, v, length):
     """A device without a filled position has the maximum -inf, and -inf - (-inf) is NaN. Give an empty part weight 0."""

@@ -301,6 +301,13 @@ def position_kept(equation, placements):
     return next(place for place in placements if place[0] == "S") if found[0] == "S" else found
 
 
+@exercise.misconception(of=einsum_rule, fails=[of_shards, of_graphs], breaks="whole and cut operands")
+def counted_from_one(equation, placements):
+    """You counted dimensions from 1. The first letter is dimension 0."""
+    found = einsum_rule(equation, placements)
+    return f"S({int(found[2:-1]) + 1})" if found[0] == "S" else found
+
+
 @exercise.misconception(of=einsum_rule, fails=of_graphs, breaks="cut along any dimension")
 def only_the_first_is_batch(equation, placements):
     """You allowed a cut only along dimension 0. Every letter of the output may be cut: b, n and e."""

@@ -150,11 +150,20 @@ def letters_not_swapped(equation, placements):
 
 @exercise.misconception(of=einsum_bwd, fails=bwd_equations, breaks="the equation of each gradient")
 def output_goes_first(equation, placements):
-    """You put the output's gradient first. Put it in the operand's place, so that the other operands keep their
+    """You put the output's gradient first or last. Put it in the operand's place, so that the other operands keep their
     order."""
     operands, out = equation.split("->")
     terms = operands.split(",")
     moved = [",".join([out, *terms[:i], *terms[i + 1 :]]) + "->" + term for i, term in enumerate(terms)]
+    return [(eq, place) for eq, (_, place) in zip(moved, einsum_bwd(equation, placements), strict=True)]
+
+
+@exercise.misconception(form_of=output_goes_first)
+def output_goes_last(equation, placements):
+    """Like `output_goes_first`, but the output's gradient comes last."""
+    operands, out = equation.split("->")
+    terms = operands.split(",")
+    moved = [",".join([*terms[:i], *terms[i + 1 :], out]) + "->" + term for i, term in enumerate(terms)]
     return [(eq, place) for eq, (_, place) in zip(moved, einsum_bwd(equation, placements), strict=True)]
 
 
@@ -216,8 +225,14 @@ def all_gradients_counted(gradients, sizes, devices):
 
 @exercise.misconception(of=gradient_bytes, fails=bytes_pending, breaks="2 (N−1)/N · 4 bytes per number")
 def one_way_round(gradients, sizes, devices):
-    """You counted half of an all-reduce. An all-reduce is a reduce-scatter and an all-gather, each of N - 1 hops."""
+    """Either you counted half of an all-reduce, or two bytes per number. An all-reduce is a reduce-scatter and an all-gather, each of N - 1 hops. A float32 has four bytes."""
     return gradient_bytes(gradients, sizes, devices) // 2
+
+
+@exercise.misconception(of=gradient_bytes, fails=bytes_pending, breaks="2 (N−1)/N · 4 bytes per number")
+def own_chunk_sent_too(gradients, sizes, devices):
+    """You let a device send all N chunks in each half of the all-reduce. Each half has N - 1 hops of one chunk."""
+    return gradient_bytes(gradients, sizes, devices) * devices // (devices - 1)
 
 
 @exercise.misconception(of=gradient_bytes, fails=bytes_pending, breaks="2 (N−1)/N · 4 bytes per number")

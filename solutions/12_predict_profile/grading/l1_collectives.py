@@ -254,6 +254,12 @@ def groups_by_columns(text):
     )
 
 
+@exercise.misconception(form_of=groups_by_columns)
+def groups_down_the_columns(text):
+    """Like `groups_by_columns`, but with as many rows as a group has devices."""
+    return grid(text, prod, lambda ids, dims, order, shape: ids.reshape(dims).transpose(order).reshape(shape[::-1]).T)
+
+
 @exercise.misconception(of=device_groups, fails=groups_read, breaks="grids that are transposed and cut")
 def groups_order_inverted(text):
     """You used the inverse permutation. T(1,2,0) puts dimension 1 of the grid first, as `np.transpose` does. With two

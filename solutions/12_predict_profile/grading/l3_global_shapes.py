@@ -209,6 +209,12 @@ def local_is_whole(hlo, mesh):
     return replaced(hlo, global_shapes(hlo, mesh), shape=lambda local, sharding, names: local)
 
 
+@exercise.misconception(form_of=local_is_whole)
+def local_and_uncut(hlo, mesh):
+    """Like `local_is_whole`, and no axis cuts a dimension."""
+    return [(shape, [[] for _ in shape]) for shape, _ in parameters(hlo)]
+
+
 @exercise.misconception(
     of=global_shapes,
     fails=[shapes_on_unequal_axes, shapes_on_equal_axes],

@@ -8,7 +8,16 @@ import numpy as np
 from jax.ad_checkpoint import checkpoint_name
 
 from grader.exercise import Scenario, array, larger, normal
-from grader.expect import between, expect_close, expect_flops, expect_shard_map, expect_spec, expect_traffic, needed
+from grader.expect import (
+    Failure,
+    between,
+    expect_close,
+    expect_flops,
+    expect_shard_map,
+    expect_spec,
+    expect_traffic,
+    needed,
+)
 from m1_block import PARAMS, ROWS, attention, block, block_bottleneck, block_times, exercise, norm, on_device, times_of
 
 # -- what is asked -----------------------------------------------------------------------------
@@ -1039,6 +1048,45 @@ def everything_in_a_checkpoint(params, x, *, mesh):
     backward pass sends again. Put the checkpoint around attention alone, or around nothing. Or: you use a norm's result
     in two computations, and JAX casts it for each. Cast it once, with `jax.lax.pcast`."""
     return mapped(jax.checkpoint(on_device), mesh)(params, x)
+
+
+def scattered_and_gathered(seen):
+    """For `gives`: require reduce-scatters over tp in the forward pass, and all-gathers over tp in the backward pass."""
+    scatters = seen.only(kind="reduce_scatter", axis="tp", backward=False).collectives
+    if not scatters or not seen.only(kind="all_gather", axis="tp", backward=True).collectives:
+        raise Failure("this mistake gives other collectives")
+
+
+@exercise.misconception(fails=block_backward, gives=scattered_and_gathered, breaks="at most the forward bytes")
+def rows_scattered_and_gathered(params, x, *, mesh):
+    """You sum rows over tp with a reduce-scatter and an all-gather. In the backward pass JAX turns each reduce-scatter into an all-gather, in addition to the sums that it needs. Use psum, which sends nothing in the backward pass."""
+
+    def in_two_steps(part):
+        own = jax.lax.psum_scatter(part, "tp", scatter_dimension=2, tiled=True)
+        return jax.lax.all_gather(own, "tp", axis=2, tiled=True, to="invarying")
+
+    return mapped(with_attention(attention, reduce=in_two_steps), mesh)(params, x)
+
+
+def summed_in_a_loop(seen):
+    """For `gives`: require an all-reduce over dp that runs in each round of a loop of the backward pass."""
+    sums = seen.only(kind="all_reduce", axis="dp", backward=True).collectives
+    if not any(one.rounds.most > 1 for one in sums):
+        raise Failure("this mistake gives other collectives")
+
+
+@exercise.misconception(
+    fails=block_backward, gives=summed_in_a_loop, breaks="one all-reduce of the block's parameter gradients"
+)
+def summed_for_each_text(params, x, *, mesh):
+    """You use parameters in a loop, such as `jax.lax.map` over the texts. JAX then sums their gradients over dp and sp in each round. Cast the parameters to vary over dp and sp once, before the loop."""
+
+    def local(params, x):
+        x = x + jax.lax.psum(jnp.einsum("bthk,hkd->btd", attention(*projected(params, x)), params["out"]), "tp")
+        mlp = lambda n: jax.nn.silu(n @ params["up"]) @ params["down"]  # noqa: E731
+        return x + jax.lax.psum(jax.lax.map(mlp, norm(x, params["between"])), "tp")
+
+    return mapped(local, mesh)(params, x)
 
 
 @exercise.misconception(fails=block_backward, breaks="at most the forward bytes")
