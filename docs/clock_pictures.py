@@ -26,7 +26,7 @@ from grader.intake.submission import Chunk, Source
 from grader.reports.pages import render
 from grader.reports.timeline_svg import draw_chart
 from grader.reports.timeline_text import draw_timelines
-from grader.reports.timelines import kinds, letter, show_us, word
+from grader.reports.timelines import bar_word, kinds, letter, show_us, word
 
 ROOT = Path(__file__).resolve().parents[1]
 ON, MESH = "v5e:2x4", {"x": 8}
@@ -228,7 +228,8 @@ def in_time(course: Course, grader: Grader, name: str, picture: Picture) -> str:
     The part has a sentence, and each timeline on one scale with the overlapped part of its longest collective.
     """
     shown = {heading: timeline_of(course, grader, name, one, picture) for heading, one in picture.shown.items()}
-    named = words(list(kinds(shown.values())))
+    pictures = draw_timelines(list(shown.values()), WIDTH)
+    named = words(list(kinds(shown.values())), "\n".join(line for drawn in pictures for line in drawn))
     first = next(iter(shown.values()))
     form = "which form a ring" if len(first.shape) == 2 else "with one mesh axis along each dimension of the slice"
     where = f"{'x'.join(map(str, first.shape))} {first.chip} chips, {form}"
@@ -238,7 +239,7 @@ def in_time(course: Course, grader: Grader, name: str, picture: Picture) -> str:
         f"the core. In the picture {named}; times are in us."
     )
     lines = [textwrap.fill(text, 118, break_on_hyphens=False), "", "```"]
-    for (heading, timeline), drawn in zip(shown.items(), draw_timelines(list(shown.values()), WIDTH), strict=True):
+    for (heading, timeline), drawn in zip(shown.items(), pictures, strict=True):
         kind, share = max(timeline.shares().items(), key=lambda item: item[1].total)
         runs = sum(c.runs for c in timeline.collectives if c.kind == kind)
         lines += [
@@ -259,10 +260,21 @@ WORDS = {
 }
 
 
-def words(shown: list[str]) -> str:
-    """Return the legend of the letters, such as `k` for the core's work and `P` for a permute."""
-    said = WORDS | ({"kernel": "other work of the core"} if "matmul" in shown else {})
-    *most, last = (f"`{letter(kind)}` is {said.get(kind, word(kind))}" for kind in shown)
+def words(shown: list[str], drawn: str) -> str:
+    """Return the legend of the labels in a picture, such as `k` for the core's work and `P` for a permute.
+
+    Args:
+        shown: the kinds of operations.
+        drawn: the picture. A kind has its word as label if the picture has only the word. A word that says what it
+            means, such as `matmul`, is left out.
+    """
+    lanes = re.sub(r"^(compute|link \S+)", "", drawn, flags=re.MULTILINE)
+    letters = re.sub("|".join(bar_word(kind) for kind in shown), "", lanes)
+    label = {kind: letter(kind) if letter(kind) in letters else bar_word(kind) for kind in shown}
+    other = "other work of the core" if label.get("matmul") == "D" else "work of the core other than a matmul"
+    said = WORDS | ({"kernel": other} if "matmul" in shown else {})
+    named = [(label[kind], said.get(kind, word(kind))) for kind in shown]
+    *most, last = (f"`{name}` is {meaning}" for name, meaning in named if meaning.split(" ", 1)[-1] != name)
     return f"{', '.join(most)} and {last}" if most else last
 
 

@@ -37,7 +37,7 @@ hops but smaller shards.
 These rules are *exact*. On a ring the *book* (*How To Scale Your Model*) drops the factor (N − 1)/N: its times are V/W,
 and 2·V/W for an all-reduce. Each question says which rule it uses. All times are ideal: they count bandwidth only.
 
-**Symbols.** V: bytes of the array that the chips of this axis hold together, not of a shard. If an axis y of Y chips
+**Symbols.** V: bytes of the array that the chips of this axis gather or reduce, not of a shard. If an axis y of Y chips
 cuts `A[I_X, J_Y]` too, a gather over x has V = (bytes of A) / Y. N: chips along the axis. W1: one-way bandwidth of a
 link. W = 2·W1: both-way bandwidth. `{U_X}`: partial sums over x.
 
@@ -58,7 +58,7 @@ def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
 
     Args:
         kind: "all_gather", "reduce_scatter" or "all_reduce"; anything else raises ValueError.
-        bytes: V, the bytes of the array that the chips of this axis hold together.
+        bytes: V, the bytes of the array that the chips of this axis gather or reduce.
         axis_size: N, chips along the axis; with 1 nothing moves and the time is 0.
         one_way_bandwidth: W1, bytes/s of one link in one direction.
         wraps: True when the axis is a ring, False when it is a line.

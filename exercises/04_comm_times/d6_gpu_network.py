@@ -9,9 +9,9 @@ nodes and between nodes, work at the same time. So the slower level sets the tim
          |                   |
          | 400 GB/s          | 400 GB/s = 8 cards of 400 Gb/s, one per GPU
    +- node 0 -+        +- node 1 -+
-   | switches |        | switches |   450 GB/s out of each GPU (18 links
-   | g g .. g |        | g g .. g |   of 25 GB/s) and as much in:
-   +----------+        +----------+   "900 GB/s of NVLink" counts both
+   | switches |        | switches |   each GPU has 18 links of 25 GB/s:
+   | g g .. g |        | g g .. g |   450 GB/s out and 450 GB/s in
+   +----------+        +----------+   ("900 GB/s of NVLink" adds the two)
 ```
 
 **Write** `cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k)`. It returns seconds.

@@ -28,7 +28,7 @@ last h, and the gradients of Σ(y · dy).
 | check | rule, per device | small case |
 |---|---|---|
 | y, dws, dx | y and gradients are those of one device | |
-| what is sent | over tp at most the bytes of L all-gathers, of L − 1 reduce-scatters and of one all-reduce, each of [B, D]; the check has L=2 | L=3: 7 · 216 = 1512 bytes |
+| what is sent | over tp at most the bytes of L all-gathers, of L − 1 reduce-scatters and of one all-reduce, each of [B, D] | L=3: 7 · 216 = 1512 bytes |
 
 Allowed: a reduce-scatter and an all-gather in place of the all-reduce; one gather for y and dx together. You may keep
 activations. dy is *equal* on all devices, so a sum over devices would count it N times.
@@ -37,7 +37,7 @@ activations. dy is *equal* on all devices, so a sum over devices would count it 
 
 **Small case.** B=6, D=12, L=3, tp=4, float32. [B, D] has 288 bytes, and a gather or scatter sends 216 bytes per device.
 The forward pass sends 3 · 216 = 648 bytes. The backward pass sends 2 · 216 bytes in the scatters and 2 · 216 bytes in
-the all-reduce, 864 bytes in all.
+the all-reduce, 864 bytes in all. The check has two layers.
 
 Check your work: shardlings check h10_gather_tp
 Notes on all exercises of this module: see README.md, or run shardlings show 08_training

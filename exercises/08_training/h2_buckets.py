@@ -14,7 +14,7 @@ their gradients become ready. Each bucket is sent as one flat array.
 | | |
 |---|---|
 | `buckets(tensors, cap)` | returns lists of names, in the order of sending |
-| tensors | a list: [name, bytes, trainable] for each use of a tensor, in forward order (bytes and trainable are equal for all uses of a tensor) |
+| tensors | a list: [name, bytes, trainable] for each use, in forward order; all uses of a tensor have equal entries |
 | cap | limit of a bucket's size, in bytes |
 | `bucketed_grads(ws, x, y, *, plan)` | returns the gradients, shaped as `ws`, whole |
 | ws | list of float32[D_l, D_(l+1)], whole |
@@ -30,10 +30,10 @@ differentiates the sum of (h − y)² over all devices' rows.
 | check | rule |
 |---|---|
 | `buckets`: order | every gradient once, in the order in which they become ready |
-| `buckets`: size | at most `cap` bytes per bucket (a tensor above `cap` is alone); at most one bucket more than the fewest possible |
+| `buckets`: size | at most `cap` bytes per bucket (a tensor above `cap` is alone); at most one bucket more than the fewest possible in this order |
 | `bucketed_grads`: value | gradients over all rows, for float32 and bfloat16 inputs |
 | what is sent | one all-reduce per bucket, of that bucket's gradients; at most 2 (N−1)/N bytes for each byte of gradient |
-| overlap | on v5e:2x4, profile *ideal*: all buckets but the last overlap matmuls, for at least 70% of these buckets' time |
+| overlap | on v5e:2x4, profile *ideal*: all buckets but the last overlap matmuls, for at least 70% of these buckets' time (reports count all buckets) |
 | | a step takes at most 1.2 times as long as its matmuls and the last all-reduce together |
 
 Allowed: a smaller first bucket; any order within a bucket.

@@ -34,7 +34,7 @@ and dropout only to its own rows.
 | `train`: work | on tp=8: a device normalizes only its own rows; at most one matmul of a layer runs twice; *what is sent* holds too | |
 | `train`: memory | on tp=8: for each layer a device keeps only its rows and its `hidden`; it holds gathered rows [S, D] of at most one layer | |
 | `drop`: value | a share of about `rate` becomes 0; devices along an axis dp hold copies; copies of a row stay equal; nothing is sent | |
-| `drop`: masks | masks depend on seed and place, not on values; two rows, seeds or devices along tp have independent masks (a shifted mask is not independent) | |
+| `drop`: masks | masks depend on seed and place, not on values; two rows, seeds or devices along tp have independent masks (a shifted copy is not independent) | |
 
 **Symbols.** S rows, D width, F MLP units, N devices along tp, L layers, AG all-gather, RS reduce-scatter;
 `hidden` = tanh(…), float32[S, F/N].

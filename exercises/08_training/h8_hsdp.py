@@ -70,8 +70,9 @@ def hsdp_grads(w, x, y, *, mesh):
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: Near: a GPU sends (8-1)/8 of the gradients through its egress. Far: each GPU all-reduces
-# with its partners in the other nodes, through an eighth of its node's egress. The far collective
-# starts after the near collective ends.
+# its part with the GPUs that hold this part in the other nodes. It sends 2 (R - 1)/R of the part,
+# for R nodes, through an eighth of its node's egress. The far collective starts after the near
+# collective ends.
 # Hardware: B200: 900 GB/s out of each GPU into its node's switch (8 GPUs per node); 400 GB/s out
 # of a node; table 2026-11, from How To Scale Your Model of 2025-08-18.
 hsdp_time = None  # TODO: your answer

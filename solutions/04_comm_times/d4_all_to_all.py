@@ -31,7 +31,7 @@ V/N² / W1. For several axes see the last check.
 | all-to-alls on rings that send one way, even and odd N | N·(N − 1) / 2 | about V / (2·W1) | |
 | all-to-alls on lines | ⌊N/2⌋·⌈N/2⌉ | V / (4·W1) | 93 µs |
 | all-to-alls behind a switch | N − 1 | about V / (N·W1) | 4.1 µs |
-| all-to-alls over two and three unequal axes | for each axis its rule above, with n for N and V·n/N for V; the slowest axis sets the time | rings: V·n / (4·N·W) | |
+| all-to-alls over two and three unequal axes | for each axis take its rule above, with n in place of N and V·n/N in place of V; the slowest axis sets the time | rings: V·n / (4·N·W) | |
 
 **Symbols.** V: bytes of the array that these chips hold together. N: chips in the exchange. n, X, Y: chips along an axis. W1:
 one-way bandwidth of a wire. W = 2·W1: both-way bandwidth.

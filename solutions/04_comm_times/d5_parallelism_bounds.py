@@ -29,7 +29,7 @@ longer than arithmetic.
 | the forward pass with FSDP, with tensor parallelism, and with both | the table; 0 along an axis of one chip |
 | the backward pass with FSDP, with tensor parallelism, and with both | the table |
 | plain data parallelism, with and without tensor parallelism | the table, row DP |
-| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F/(Y·MX), B/(X·MY)), the forward times of weights (FSDP) and activations divided by 4·D/W; X, Y, N are powers of two, X·Y=N; no test has two best splits |
+| `best_split`: X and Y for small and large batches, widths and meshes | minimize max(F/(Y·MX), B/(X·MY)). In units of 4·D/W these are the forward times of weights (FSDP) and activations. X, Y and N are powers of two, X·Y=N. No test has two best splits |
 
 **Symbols.** B: tokens in the *global* batch. D, F: model and hidden dimension. X, Y: chips along x (cuts the batch),
 y (cuts F). N = X·Y. MX, MY (M): number of torus axes that x and y use. C: FLOP/s of a chip (`flops`). W: both-way

@@ -45,7 +45,7 @@ chunk i. If chunk i starts on device i instead of device i + 1, the sums are rig
 
 **In time.** The grader's clock computes the times of this picture for blocks of float32[8192, 512] on 2x4 v5e chips,
 which form a ring. It uses the profile *ideal*: every collective can run beside the core. In the picture `k` is work
-of the core and `P` is a hop; times are in us.
+of the core and `permute` is a hop; times are in us.
 
 ```
 one way: 385.046 us, 7 permutes, 0% of their time overlapped

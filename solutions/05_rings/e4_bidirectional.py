@@ -45,7 +45,7 @@ equally many bytes, but in N − 1 rounds.
 
 **In time.** The grader's clock computes the times of this picture for float32[8192, 512] on 2x4 v5e chips, which form
 a ring. It uses the profile *ideal*: every collective can run beside the core. In the picture `k` is work of the core
-and `P` is a hop; times are in us.
+and `permute` is a hop; times are in us.
 
 ```
 one way (E1): 333.896 us, 7 permutes, 23% of their time overlapped

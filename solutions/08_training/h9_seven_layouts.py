@@ -39,7 +39,7 @@ cut into hops, the hops overlap its own matmul (exercises F1, F2). Hops of W sti
 | `stack`: value | the result, laid out as A |
 | `stack`: what is sent | (X−1)/X or (Y−1)/Y of the arrays under *sent in each layer*, nothing else |
 | | no matmul runs twice; in schemes 2, 3 and 7 no gather of W waits for a matmul |
-| `overlaps_with` | the right list, also for other axis names, and for layouts 1 to 3 on one axis, 5 or 6 on another |
+| `overlaps_with` | the right list, also for other axis names, and for layout 5 or 6 joined with 1, 2 or 3 on another axis |
 
 Allowed: permutes in place of a collective.
 
@@ -52,7 +52,7 @@ Allowed: permutes in place of a collective.
 
 **In time.** The grader's clock computes the times of this picture for three layers of float32[16384, 16384] and
 32,768 rows on 2x4 v5e chips, which form a ring. It uses the profile *ideal*: every collective can run beside the
-core. In the picture `D` is a matmul, `k` is other work of the core, `G` is an all-gather and `S` is a reduce-scatter;
+core. In the picture `k` is work of the core other than a matmul, `G` is an all-gather and `S` is a reduce-scatter;
 times are in us.
 
 ```
@@ -150,7 +150,7 @@ def overlaps_with(act, weight, hops):
     Args:
         act, weight: layouts of A (and C) and of W. A layout is a pair such as (None, "x"): each entry is an axis's name
             or None. The axis that cuts the batch may cut either dimension of W. At most one other axis cuts A or W,
-            as in one of the layouts 4 to 7.
+            as x or y does in one of the layouts 4 to 6.
         hops: True: each collective is cut into hops; False: it is whole.
     Returns: a list of (kind, array, axis, place): kind "all_gather" or "reduce_scatter"; array "W", "A" or "C"; place
         "other layers", "own matmul" or "nothing". "own matmul" means the collective's own matmul. W comes first; [] if

@@ -34,7 +34,8 @@ clipping. New parameters are p − RATE·g·min(1, LIMIT/‖g‖).
 | tp=4, dp=1 | the four rules above |
 | bfloat16 arguments | parameters, loss and norm as above, in the dtype of x |
 | sent | the forward and backward budgets of M1 together, and single numbers, all in the dtype of x |
-| work | the programs for real ("Going further") and small sizes have equal operations; at most the matmul FLOPs of four forward passes (necessary: three), also on sp=6 |
+| work | at most the matmul FLOPs of four forward passes (necessary: three), also on sp=6 |
+| | the programs for real ("Going further") and small sizes have equal operations |
 | memory | a device holds parameters, gradients, rows and at most three arrays of its scores, in the dtype of x |
 | time | v5p:2x2x2, profile *ideal*: at most the collectives' time plus twice the matmuls' time |
 

@@ -86,7 +86,7 @@ def hsdp_grads(w, x, y, *, mesh):
     points=1,
     unit="ms",
     params={"chip": ["H100", "B200"], "M": [3, 7, 13], "R": [2, 8, 16]},
-    model="Near: a GPU sends (8-1)/8 of the gradients through its egress. Far: each GPU all-reduces with its partners in the other nodes, through an eighth of its node's egress. The far collective starts after the near collective ends",
+    model="Near: a GPU sends (8-1)/8 of the gradients through its egress. Far: each GPU all-reduces its part with the GPUs that hold this part in the other nodes. It sends 2 (R - 1)/R of the part, for R nodes, through an eighth of its node's egress. The far collective starts after the near collective ends",
     hints=[
         "Which bytes does a GPU send inside its node, and which does it send to other nodes?",
         "Near: each GPU sends 7 / 8 of the gradients' V bytes through its egress. Far: each GPU all-reduces its V / 8 bytes, so it sends 2 · (R − 1) / R · V / 8 bytes through an eighth of its node's egress.",

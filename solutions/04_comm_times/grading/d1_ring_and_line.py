@@ -150,7 +150,7 @@ def lone_chip_sends(kind, bytes, axis_size, one_way_bandwidth, wraps):
 @exercise.misconception(
     of=axis_collective_time,
     fails=BANDWIDTH_CHECKS,
-    breaks="V: bytes of the array that the chips of this axis hold together, not of a shard",
+    breaks="V: bytes of the array that the chips of this axis gather or reduce, not of a shard",
 )
 def shard_for_array(kind, bytes, axis_size, one_way_bandwidth, wraps):
     """You divided by N once too often. `bytes` is the full array: each chip receives N-1 whole shards."""
@@ -167,8 +167,8 @@ def reduce_counted_once(kind, bytes, axis_size, one_way_bandwidth, wraps):
 
 @exercise.misconception(of=axis_collective_time, fails=reduce_seconds)
 def reduced_both_ways_on_line(kind, bytes, axis_size, one_way_bandwidth, wraps):
-    """You gave an all-reduce on a line the links of a ring. In both of its passes the chip at an end has one link: W1, not
-    W."""
+    """Either you gave an all-reduce on a line the links of a ring, or you counted one pass of it. An all-reduce has two
+    passes. In both passes the chip at an end has one link: W1, not W."""
     return axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps or kind == "all_reduce")
 
 

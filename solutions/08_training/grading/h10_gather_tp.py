@@ -145,7 +145,7 @@ def all_reduced_then_cut(x, ws, dy):
 
 @exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")
 def equal_cotangents_summed(x, ws, dy):
-    """You reduce-scattered dy, or the transpose of the last all_gather did. dy is not a partial sum: this adds N equal copies and makes everything N times too large. Cut a device's columns out of dy, and differentiate only the part before the last gather."""
+    """You summed dy over the devices, or the transpose of the last all_gather did. dy is not a partial sum: this adds N equal copies and makes everything N times too large. Cut a device's columns out of dy, and differentiate only the part before the last gather."""
     y, back = jax.vjp(lambda x, ws: gather(columns_of(x, ws)), x, ws)
     dx, dws = back(dy)
     return y, total(dx), dws

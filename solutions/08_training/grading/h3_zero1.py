@@ -409,7 +409,7 @@ def zero1_corrected_as_at_first(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_sum_of_means(params, opt, x, y, *, mesh):
-    """Your gradient has norm 1 in every step, even where it should be smaller. There are two possible causes. You may have summed the gradients of the devices' own means. The sum is N times the gradient of the mean over all rows: divide by the number of all rows. Or you may divide by the norm even if the norm is below 1: divide by max(1, norm)."""
+    """Your gradient has norm 1 in every step, even where it should be smaller. Either your gradient is too large: you summed the gradients of the devices' own means, or divided by the number of rows alone. The mean is over the rows of all devices, and over the columns. Or you divide by the norm even if the norm is below 1: divide by max(1, norm)."""
     return zero1(mesh, scale=mesh.shape["dp"])(params, opt, x, y)
 
 

@@ -579,7 +579,7 @@ def gated_mlp_time_one_way(chip, B, D, F, N):
 
 @exercise.misconception(of=gated_mlp_time)
 def gated_mlp_time_matmuls_only(chip, B, D, F, N):
-    """You left the all-reduces out. Here they are exposed, because the next operation waits for them."""
+    """You left the all-reduces out, or you overlapped them. Here they are exposed, because the next operation waits for them."""
     return time_of(chip, B, D, F, N, reduces=0)
 
 

@@ -623,7 +623,7 @@ def one_mask_moved(moved):
 @exercise.misconception(
     of=drop,
     fails=drop_rows,
-    breaks="two rows, seeds or devices along tp have independent masks (a shifted mask is not independent)",
+    breaks="two rows, seeds or devices along tp have independent masks (a shifted copy is not independent)",
 )
 def dropped_by_shifted_rows(x, seed, *, rate):
     """You drew one mask for all devices, and each device moves it by its index. Moved copies of a mask drop numbers in the same pattern. Fold the index into the key, and draw a new mask on each device."""
