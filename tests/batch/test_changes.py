@@ -150,7 +150,7 @@ def test_changes_of_points_by_hand_and_penalties_give_their_reasons() -> None:
         LATE, times={"alice": {"03_matmuls": Handed(datetime(2026, 11, 2, tzinfo=UTC), "submitted.csv")}}
     )
     words = "handed in 24 h late: 1 x 10 % of 2 = 0.2 points off (time from submitted.csv)"
-    assert lines(one(PASSED), late(one(PASSED), None)) == [
+    assert lines(one(PASSED), late.settle(one(PASSED), None)) == [
         f"alice: late 03_matmuls 0 -> -0.2 of 0: no penalty -> {words}",
         f"alice: score 2 -> 1.8 of 2: no penalty -> {words}",
     ]
