@@ -53,7 +53,7 @@ class Explained:
         measured: a text about the program's time on the real devices, if the program has a timeline.
         predicted: a text about the time that the learner predicted.
         compiled: a text about the TPU compiler's schedule of this program, if known.
-        profiles: a text about the step times with two profiles, if they differ (see ``reports.profiles``).
+        profiles: a text about the step times with two profiles, if they differ (see ``explained_text.profiles_text``).
         program: SHA-256 of the program's canonical form.
         timeline: the program's timeline, if the user asked for one.
         untimed: the reason why the program has no timeline.
