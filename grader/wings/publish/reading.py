@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from grader.course.build import products
-from grader.course.copying import undecorated
 from grader.course.loading import Course
 from grader.course.reference import answers, reference_source
 from grader.course.sources import cell
-from grader.course.statements import Statement, statements
+from grader.course.statements import Statement, statements, undecorated
 from grader.course.stubs import further, question_text
 from grader.exercise import Check, Exercise, Misconception, Quantity, Question, Table
 from grader.wings.publish.student import EXERCISES, common_files, page, refuse_leaks, seeds
