@@ -25,6 +25,7 @@ PICTURE_WIDTH = 76
 GRADIENTS = {"grad", "value_and_grad", "vjp", "linear_transpose", "jacrev", "hessian"}
 HEADING = "**What is checked**"
 FENCED = re.compile(r"^[ \t]*```.*?^[ \t]*```", re.MULTILINE | re.DOTALL)
+"""A block of code or a picture in a statement."""
 DIVIDER = re.compile(r"\|[-| :]+\|?")
 SENTENCE_END = re.compile(r"(?<=[.:;?!])(?:\*\*)? ")
 MUST = re.compile(r"\bmust\b")
@@ -64,8 +65,7 @@ def _task_problems(exercise: Exercise, task: Task) -> Iterator[str]:
 
 def words_in(statement: str) -> int:
     """Return the number of words in a statement, without fenced blocks."""
-    prose = re.sub(r"^[ \t]*```.*?^[ \t]*```", "", statement, flags=re.MULTILINE | re.DOTALL)
-    return sum(any(map(str.isalnum, word)) for word in prose.split())
+    return sum(any(map(str.isalnum, word)) for word in FENCED.sub("", statement).split())
 
 
 def wide_lines(statement: str) -> list[str]:

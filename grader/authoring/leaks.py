@@ -11,9 +11,8 @@ from contextlib import suppress
 from grader.authoring.learners_texts import Text, learners_texts
 from grader.authoring.shown_keys import ASCII, shown_formulas, shown_values
 from grader.common import syntax
-from grader.course.copying import copied
 from grader.course.loading import Course
-from grader.course.statements import Statement, statements
+from grader.course.statements import Statement, copied, statements
 from grader.exercise import Exercise, Question, Task
 
 LEAST_LINE = 16  # The shortest line to search for, in characters. Shorter lines may occur in any file.

@@ -129,11 +129,6 @@ class Config(Strict):
         return modules
 
 
-def read_config(path: Path) -> Config:
-    """Read course.yaml. Raises CourseError with the file, the line and the field."""
-    return read_yaml(path, Config)
-
-
 class _KeyTwice(yaml.YAMLError):
     """A YAML mapping has the key ``key`` twice."""
 

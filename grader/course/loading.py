@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grader.common.text import near, nearest
-from grader.course.config import PUBLIC, Config, CourseError, Module, read_config
+from grader.course.config import PUBLIC, Config, CourseError, Module, read_yaml
 
 if TYPE_CHECKING:
     from grader.exercise import Exercise, Question
@@ -270,4 +270,4 @@ class Course:
 
 def load_course(path: Path) -> Course:
     """Load a course. Raises CourseError with the file, the line and the field."""
-    return Course(path.parent, read_config(path))
+    return Course(path.parent, read_yaml(path, Config))

@@ -9,9 +9,8 @@ from types import ModuleType
 from typing import Any
 
 from grader.common.schemas import without_uris
-from grader.course.copying import undecorated
 from grader.course.loading import Course
-from grader.course.statements import statements
+from grader.course.statements import statements, undecorated
 from grader.course.stubs import (
     answer_line,
     further,

@@ -6,19 +6,22 @@ import ast
 import json
 
 from grader.course.config import CourseError
-from grader.course.copying import (
+from grader.course.statements import (
+    Statement,
     alone,
     called,
     copied,
     expect_bound_once,
     expect_complete,
+    names_reached,
     quotable,
     reworded,
     specification,
+    statements,
     uncommented,
     undecorated,
+    word_of,
 )
-from grader.course.statements import Statement, names_reached, statements, word_of
 from grader.course.stubs import whole
 from grader.exercise import Cases, Exercise
 from grader.judging.answers import figures_of, names_a_chip

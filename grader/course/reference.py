@@ -8,9 +8,16 @@ from typing import Any
 
 from grader.common.syntax import parse
 from grader.course.config import CourseError
-from grader.course.copying import expect_bound_once, expect_complete, undecorated
 from grader.course.loading import Course
-from grader.course.statements import Statement, names_reached, needed_imports, statements
+from grader.course.statements import (
+    Statement,
+    expect_bound_once,
+    expect_complete,
+    names_reached,
+    needed_imports,
+    statements,
+    undecorated,
+)
 from grader.exercise import Alternative, Exercise, Misconception, Question, Task
 from grader.judging.answers import kind_of, wanted
 

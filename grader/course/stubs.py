@@ -11,10 +11,17 @@ from typing import Any
 import jinja2
 
 from grader.course.config import CourseError
-from grader.course.copying import expect_complete, quotable, specification, undecorated
 from grader.course.exercises import FURTHER
 from grader.course.loading import Course
-from grader.course.statements import Statement, needed_imports, statements
+from grader.course.statements import (
+    Statement,
+    expect_complete,
+    needed_imports,
+    quotable,
+    specification,
+    statements,
+    undecorated,
+)
 from grader.exercise import Choice, Code, Exercise, Question
 from grader.judging.answers import heading, render_question, render_text
 

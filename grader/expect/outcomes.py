@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cmath
+from collections.abc import Sequence
 from typing import Any
 
 from grader.common.layout import show_spec
@@ -67,8 +68,7 @@ def same_outcome(got: Outcome, want: Outcome, rtol: float = 0.0, ints: bool = Fa
 def _same(got: Any, want: Any, rtol: float, ints: bool) -> bool:
     match want:
         case list() | tuple():
-            same_length = isinstance(got, list | tuple) and len(got) == len(want)
-            return same_length and all(_same(g, w, rtol, ints) for g, w in zip(got, want, strict=True))
+            return _are_sequences(got, want) and all(_same(g, w, rtol, ints) for g, w in zip(got, want, strict=True))
         case dict():
             same_keys = isinstance(got, dict) and got.keys() == want.keys()
             return same_keys and all(_same(got[k], want[k], rtol, ints) for k in want)
@@ -79,6 +79,10 @@ def _same(got: Any, want: Any, rtol: float, ints: bool) -> bool:
     if is_spec(want):
         return is_spec(got) and _trimmed(got) == _trimmed(want) and got.unreduced == want.unreduced
     return _same_number(got, want, rtol, ints)
+
+
+def _are_sequences(got: Any, want: Sequence[Any]) -> bool:
+    return isinstance(got, list | tuple) and len(got) == len(want)
 
 
 def _same_number(got: Any, want: complex, rtol: float, ints: bool) -> bool:

@@ -53,7 +53,7 @@ class Explained:
         measured: a text about the program's time on the real devices, if the program has a timeline.
         predicted: a text about the time that the learner predicted.
         compiled: a text about the TPU compiler's schedule of this program, if known.
-        profiles: a text about the step times with two profiles, if they differ (see ``reports.profiles``).
+        profiles: a text about the step times with two profiles, if they differ (see ``explained_text.profiles_text``).
         program: SHA-256 of the program's canonical form.
         timeline: the program's timeline, if the user asked for one.
         untimed: the reason why the program has no timeline.
@@ -134,11 +134,7 @@ def as_data(explained: Explained) -> dict[str, Any]:
             "results": [_array(r) for r in explained.results],
             "collectives": [_collective(c) for c in explained.collectives],
             "traffic": {axes: _interval(sent) for axes, sent in explained.traffic.items()},
-            "memory": {
-                "xla": explained.memory if explained.ran else None,
-                "live": dataclasses.asdict(explained.live) if explained.live else None,
-                "stored": explained.stored or None,
-            },
+            "memory": _memory(explained),
             "flops": {"matmuls": _interval(explained.dot_flops), "others": _interval(explained.other_flops)},
             "routes": [dataclasses.asdict(route) for route in explained.routes],
             "pipelines": [dataclasses.asdict(pipeline) for pipeline in explained.pipelines],
@@ -148,6 +144,14 @@ def as_data(explained: Explained) -> dict[str, Any]:
         }
         | {name: text for name in ("elsewhere", "compiled", "profiles") if (text := getattr(explained, name))}
     )
+
+
+def _memory(explained: Explained) -> dict[str, Any]:
+    return {
+        "xla": explained.memory if explained.ran else None,
+        "live": dataclasses.asdict(explained.live) if explained.live else None,
+        "stored": explained.stored or None,
+    }
 
 
 def _timeline(timeline: Timeline) -> dict[str, Any]:

@@ -143,6 +143,8 @@ def fault_line(fault: Fault) -> str:
 def profiles_text(one: Timeline, other: Timeline) -> str:
     """Return a text with both step times and the reason why they differ; '' if the step times are equal.
 
+    A profile says which kinds of collectives can run beside the compute of a core.
+
     Args:
         one, other: timelines of one program on one slice, with the profile "ideal" and with the chip's own profile, in
             any order.

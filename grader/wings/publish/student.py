@@ -15,11 +15,10 @@ from grader import __version__
 from grader.authoring.leaks import leaks
 from grader.course.build import products
 from grader.course.config import CourseError
-from grader.course.copying import undecorated
 from grader.course.loading import EXAMPLE_SEED, Course
 from grader.course.reference import answers, reference_source
 from grader.course.sources import cell
-from grader.course.statements import Statement, statements
+from grader.course.statements import Statement, statements, undecorated
 from grader.course.stubs import further, question_text
 from grader.exercise import Check, Exercise, Misconception, Quantity, Question, Table
 from grader.integrations.package import package_files, project_file
