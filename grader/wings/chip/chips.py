@@ -24,7 +24,7 @@ from grader.judging.plan import Ask
 from grader.judging.seen import Answered
 from grader.reports.points import counted
 from grader.reports.profiles import other_profile, profiles_text
-from grader.wings.chip.compiling import Shipped, name_of
+from grader.wings.chip.compiling import Compilations, name_of
 from grader.wings.chip.on_chip import OnChip
 from grader.wire.schedule import Instruction, Schedule
 
@@ -90,7 +90,7 @@ def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call
 
 
 def on_chips(
-    grader: Grader, source: Source, asks: Sequence[Ask], on: Slice, shipped: Shipped | None = None
+    grader: Grader, source: Source, asks: Sequence[Ask], on: Slice, shipped: Compilations | None = None
 ) -> tuple[list[OnChip], list[str]]:
     """Return the compiled program of each request, and notes on errors from loading the source.
 
@@ -104,7 +104,7 @@ def on_chips(
     return [on_chip(answer, on, shipped) for answer in answered], notes
 
 
-def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnChip:
+def on_chip(answer: Answered, on: Slice, shipped: Compilations | None = None) -> OnChip:
     ask, seen = answer.ask, answer.finding.observation
     about = OnChip(ask.exercise, ask.task, ask.mesh, ask.dims, str(on), on.chip)
     if seen is None:
@@ -112,7 +112,7 @@ def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnCh
     assert isinstance(ask.of, Call)
     made: Schedule | Fault | None = seen.compiled
     if made is None and shipped is not None:
-        made = earlier(shipped.made.get(name_of(ask, on)), seen)
+        made = earlier(shipped.get(name_of(ask, on)), seen)
     clock, untimed = _clock(seen, ask.of.timing)
     profiles = _profiles(seen, ask.of.timing, clock) if clock else ""
     about = replace(about, clock=clock, untimed=untimed, profiles=profiles, source=tuple(seen.collectives))
