@@ -225,7 +225,7 @@ def timed(course: Course) -> Iterator[Asked]:
     for name in REFERENCES:
         exercise = course.exercise(name)
         for on in dict.fromkeys(c.timing.on for c in judged_calls(exercise.checks.values()) if c.timing):
-            for ask in chips.asked(course, exercise, None, slice_of(on), None, {}).asks:
+            for ask in chips.asked(course, exercise, None, slice_of(on), None, {})[0]:
                 yield Asked(name_of(ask, on), source_of(exercise), ask, on)
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from grader.batch.explaining import Wanted, asks_of, calls_of
@@ -29,19 +29,6 @@ from grader.wings.chip.on_chip import OnChip
 from grader.wire.schedule import Instruction, Schedule
 
 
-@dataclass(frozen=True)
-class CompilePlan:
-    """The programs to compile.
-
-    Attributes:
-        asks: the requests. Each request is for one call on one mesh that the slice's chips can form.
-        left_out: lines for the user about calls and meshes for which there is no request.
-    """
-
-    asks: list[Ask]
-    left_out: list[str]
-
-
 def asked(
     course: Course,
     exercise: Exercise,
@@ -49,11 +36,12 @@ def asked(
     on: Slice,
     mesh: Mapping[str, int] | None,
     dims: Mapping[str, int],
-) -> CompilePlan:
-    """Return requests to compile calls for a slice: the calls that an exercise, or one of its tasks, declares.
+) -> tuple[list[Ask], list[str]]:
+    """Return requests to compile the calls that an exercise, or one of its tasks, declares, and lines on other calls.
 
-    If the exercise declares timing calls (``exercise.timing``), return only requests for these calls. Raises
-    CourseError if no call fits, or if ``mesh`` does not fit the slice.
+    Each request is for one call on one mesh that the slice's chips can form. If the exercise declares timing calls
+    (``exercise.timing``), return only requests for these calls. Raises CourseError if no call fits, or if ``mesh`` does
+    not fit the slice.
 
     Args:
         mesh: a mesh in place of the declared meshes, or None.
@@ -72,7 +60,7 @@ def asked(
             placed(on, mesh)  # raises ValueError if the mesh does not fit the slice
         except ValueError as error:
             raise CourseError(str(error)) from None
-    return CompilePlan(list({ask.same: ask for ask in asks}.values()), left_out)
+    return list({ask.same: ask for ask in asks}.values()), left_out
 
 
 def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call]:

@@ -54,17 +54,17 @@ def chip(
     found, tier = course_at(course, [work] if work else [], packaged=True), best_tier(isolation)
     expect_new(html)
     exercise, task = explaining.chosen(found, name.rpartition(".")[2] if "." in name else name)
-    asked = chips.asked(found, exercise, task, place, sizes_of("--mesh", mesh) or None, sizes_of("--shape", shape))
-    tell_all([f"left out {line}" for line in asked.left_out])
+    asks, left_out = chips.asked(
+        found, exercise, task, place, sizes_of("--mesh", mesh) or None, sizes_of("--shape", shape)
+    )
+    tell_all([f"left out {line}" for line in left_out])
     solution = explains_solution(found, exercise, work, solution)
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier, course)
-    shipped = shipped_of(found, asked.asks, place, solution)
+    shipped = shipped_of(found, asks, place, solution)
     compiler = None if shipped is not None else TpuCompiler(found, tier, place)
-    doing = (
-        f"compiling {counted(len(asked.asks), 'program')} for {on}; a program takes seconds, or a minute if it is large"
-    )
+    doing = f"compiling {counted(len(asks), 'program')} for {on}; a program takes seconds, or a minute if it is large"
     with Grader(found, tier, compiler=compiler) as grader, busy(doing, quiet=as_json):
-        made, notes = chips.on_chips(grader, source, asked.asks, place, shipped)
+        made, notes = chips.on_chips(grader, source, asks, place, shipped)
     tell_all([f"this is {whose(found, exercise, source, solution)}", *notes])
     if as_json:
         print_json([as_data(one) for one in made])
