@@ -56,11 +56,12 @@ from grader.sandbox.worker import Worker
 from grader.wings.chip import chips
 from grader.wings.chip.compiling import (
     SHIPPED,
-    Shipped,
+    Compilations,
     TpuCompiler,
     compiler_problem,
     compiler_version,
     name_of,
+    shipped_in,
     slice_of,
 )
 from grader.wings.chip.on_chip import OnChip, counted
@@ -224,7 +225,7 @@ def timed(course: Course) -> Iterator[Asked]:
     for name in REFERENCES:
         exercise = course.exercise(name)
         for on in dict.fromkeys(c.timing.on for c in judged_calls(exercise.checks.values()) if c.timing):
-            for ask in chips.asked(course, exercise, None, slice_of(on), None, {}).asks:
+            for ask in chips.asked(course, exercise, None, slice_of(on), None, {})[0]:
                 yield Asked(name_of(ask, on), source_of(exercise), ask, on)
 
 
@@ -320,7 +321,7 @@ class Compiled:
         frozen: True compiles no program; False compiles the programs that differ from the shipped programs.
     """
 
-    def __init__(self, course: Course, shipped: Shipped, *, frozen: bool = True) -> None:
+    def __init__(self, course: Course, shipped: Compilations, *, frozen: bool = True) -> None:
         self.course, self.shipped, self.frozen = course, shipped, frozen
         self.graders: dict[str, Grader] = {"": Grader(course, "none")}
         self.worker: Worker | None = None
@@ -347,7 +348,7 @@ class Compiled:
 
     def one(self, asked: Asked) -> Answered:
         answer = self.answered(asked, "")
-        seen, made = answer.finding.observation, self.shipped.made.get(asked.name)
+        seen, made = answer.finding.observation, self.shipped.get(asked.name)
         if seen is None:
             return answer
         if not self.frozen and not (isinstance(made, Schedule) and (made.program, made.by) == (seen.program, BY)):
@@ -554,7 +555,7 @@ def memory_table(course: Course, compiled: Compiled) -> str:
         clock, due = line.memory.peak if line else None, seen.compiled.held
         program, on_tpu = (live_memory(seen.operations, on_tpu=how).peak for how in (False, True))
         for of, (plain, stored) in errors.items():
-            made = compiled.shipped.made.get(asked.name.replace(SLICES[0], of[1]))
+            made = compiled.shipped.get(asked.name.replace(SLICES[0], of[1]))
             if isinstance(made, Schedule) and (of == everything or asked.ask.exercise in REFERENCES):
                 plain.append(program / made.held - 1)
                 stored.append(on_tpu / made.held - 1)
@@ -631,9 +632,9 @@ def main(what: str = "") -> None:
     course, frozen = load_course(ROOT / "course.yaml"), what == "tables"
     if not frozen and (problem := compiler_problem()):
         sys.exit(f"{problem}; python docs/make_chip_tables.py tables makes the tables from what is shipped")
-    shipped = Shipped.of(course)
+    shipped = shipped_in(course)
     if what and not frozen:
-        shipped = Shipped({name: made for name, made in shipped.made.items() if not re.search(what, name)})
+        shipped = {name: made for name, made in shipped.items() if not re.search(what, name)}
     with Compiled(course, shipped, frozen=frozen) as compiled:
         tables = {name: table(course, compiled) for name, table in TABLES.items()}
         if not frozen:

@@ -29,7 +29,7 @@ from grader.batch.running import collect
 from grader.common.files import write_atomic
 from grader.course.config import CourseError
 from grader.course.loading import Course, load_course
-from grader.wings.chip.compiling import Shipped, name_of
+from grader.wings.chip.compiling import name_of, shipped_in
 from grader.wings.devices.backends import backend_of
 from grader.wings.devices.devices import RealDevices
 from grader.wire.schedule import Schedule
@@ -100,7 +100,7 @@ def main(words: Sequence[str]) -> None:
         devices = RealDevices(backend_of(ask.backend), "none", limits, course.config.devices, ask.processes)
     except (CourseError, ValueError) as error:
         sys.exit(f"measure_chips: {error}")
-    found = measured(course, programs, devices, Shipped.of(course).made)
+    found = measured(course, programs, devices, shipped_in(course))
     if not found:
         sys.exit("measure_chips: nothing was measured, nothing is written")
     write_atomic(ask.out, json.dumps(dict(sorted((before | found).items())), indent=1) + "\n")

@@ -225,6 +225,10 @@ def sums_text(changes: Sequence[Change]) -> str:
     return "; ".join(f"{BONUS} {text}" if c.what == BONUS else text for c, text in zip(sums, texts, strict=True))
 
 
+def _timed(report: Report) -> set[str]:
+    return {h.module for h in report.hand_ins}
+
+
 class StaffNotes:
     """Collects notes for the staff from reports: unknown students, double reports, missing modules, missing times."""
 
@@ -253,7 +257,7 @@ class StaffNotes:
         handed_in = self._shared(e.module for e in report.exercises if e.handed_in)
         self._modules.append((report.student, graded, handed_in))
         earning = {e.module for e in report.exercises if e.handed_in and e.earned > 0}
-        if earning & self._due - {hand_in.module for hand_in in report.hand_ins}:
+        if earning & self._due - _timed(report):
             self._untimed.append(report.student)
 
     def _shared(self, modules: Iterable[str]) -> frozenset[str]:

@@ -156,10 +156,15 @@ def repair(
         _nodes(cells, known),
         submission,
         _digest([[c.kind, c.text, c.name] for c in cells]),
-        frozenset(k.name for k in known if k.solution and texts.get(k.name) == k.source),
+        _untouched(known, texts),
         frozenset(k.name for k in known) - texts.keys(),
         tuple(unread),
     )
+
+
+def _untouched(known: Sequence[ReleasedCell], texts: Mapping[str, str]) -> frozenset[str]:
+    """Return the names of solution cells whose text equals the released text."""
+    return frozenset(k.name for k in known if k.solution and texts.get(k.name) == k.source)
 
 
 def _digest(value: object) -> str:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from grader.batch.explaining import Wanted, asks_of, calls_of
@@ -24,22 +24,9 @@ from grader.judging.plan import Ask
 from grader.judging.seen import Answered
 from grader.reports.explained_text import other_profile, profiles_text
 from grader.reports.points import counted
-from grader.wings.chip.compiling import Shipped, name_of
+from grader.wings.chip.compiling import Compilations, name_of
 from grader.wings.chip.on_chip import OnChip
 from grader.wire.schedule import Instruction, Schedule
-
-
-@dataclass(frozen=True)
-class CompilePlan:
-    """The programs to compile.
-
-    Attributes:
-        asks: the requests. Each request is for one call on one mesh that the slice's chips can form.
-        left_out: lines for the user about calls and meshes for which there is no request.
-    """
-
-    asks: list[Ask]
-    left_out: list[str]
 
 
 def asked(
@@ -49,11 +36,12 @@ def asked(
     on: Slice,
     mesh: Mapping[str, int] | None,
     dims: Mapping[str, int],
-) -> CompilePlan:
-    """Return requests to compile calls for a slice: the calls that an exercise, or one of its tasks, declares.
+) -> tuple[list[Ask], list[str]]:
+    """Return requests to compile the calls that an exercise, or one of its tasks, declares, and lines on other calls.
 
-    If the exercise declares timing calls (``exercise.timing``), return only requests for these calls. Raises
-    CourseError if no call fits, or if ``mesh`` does not fit the slice.
+    Each request is for one call on one mesh that the slice's chips can form. If the exercise declares timing calls
+    (``exercise.timing``), return only requests for these calls. Raises CourseError if no call fits, or if ``mesh`` does
+    not fit the slice.
 
     Args:
         mesh: a mesh in place of the declared meshes, or None.
@@ -72,7 +60,7 @@ def asked(
             placed(on, mesh)  # raises ValueError if the mesh does not fit the slice
         except ValueError as error:
             raise CourseError(str(error)) from None
-    return CompilePlan(list({ask.same: ask for ask in asks}.values()), left_out)
+    return list({ask.same: ask for ask in asks}.values()), left_out
 
 
 def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call]:
@@ -90,7 +78,7 @@ def _calls_on(on: Slice, exercise: Exercise, calls: Sequence[Call]) -> list[Call
 
 
 def on_chips(
-    grader: Grader, source: Source, asks: Sequence[Ask], on: Slice, shipped: Shipped | None = None
+    grader: Grader, source: Source, asks: Sequence[Ask], on: Slice, shipped: Compilations | None = None
 ) -> tuple[list[OnChip], list[str]]:
     """Return the compiled program of each request, and notes on errors from loading the source.
 
@@ -104,7 +92,7 @@ def on_chips(
     return [on_chip(answer, on, shipped) for answer in answered], notes
 
 
-def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnChip:
+def on_chip(answer: Answered, on: Slice, shipped: Compilations | None = None) -> OnChip:
     ask, seen = answer.ask, answer.finding.observation
     about = OnChip(ask.exercise, ask.task, ask.mesh, ask.dims, str(on), on.chip)
     if seen is None:
@@ -112,7 +100,7 @@ def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnCh
     assert isinstance(ask.of, Call)
     made: Schedule | Fault | None = seen.compiled
     if made is None and shipped is not None:
-        made = earlier(shipped.made.get(name_of(ask, on)), seen)
+        made = earlier(shipped.get(name_of(ask, on)), seen)
     clock, untimed = _clock(seen, ask.of.timing)
     profiles = _profiles(seen, ask.of.timing, clock) if clock else ""
     about = replace(about, clock=clock, untimed=untimed, profiles=profiles, source=tuple(seen.collectives))

@@ -23,7 +23,7 @@ from grader.reports.points import counted
 from grader.reports.timeline_svg import draw_chart
 from grader.sandbox.tiers import best_tier
 from grader.wings.chip import chips
-from grader.wings.chip.compiling import Shipped, TpuCompiler, compiler_problem, name_of, slice_of
+from grader.wings.chip.compiling import Compilations, TpuCompiler, compiler_problem, name_of, shipped_in, slice_of
 from grader.wings.chip.on_chip import OnChip, as_data, differences, exposed_lines, facts, print_on_chip
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -54,17 +54,17 @@ def chip(
     found, tier = course_at(course, [work] if work else [], packaged=True), best_tier(isolation)
     expect_new(html)
     exercise, task = explaining.chosen(found, name.rpartition(".")[2] if "." in name else name)
-    asked = chips.asked(found, exercise, task, place, sizes_of("--mesh", mesh) or None, sizes_of("--shape", shape))
-    tell_all([f"left out {line}" for line in asked.left_out])
+    asks, left_out = chips.asked(
+        found, exercise, task, place, sizes_of("--mesh", mesh) or None, sizes_of("--shape", shape)
+    )
+    tell_all([f"left out {line}" for line in left_out])
     solution = explains_solution(found, exercise, work, solution)
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier, course)
-    shipped = shipped_of(found, asked.asks, place, solution)
-    compiler = None if shipped else TpuCompiler(found, tier, place)
-    doing = (
-        f"compiling {counted(len(asked.asks), 'program')} for {on}; a program takes seconds, or a minute if it is large"
-    )
+    shipped = shipped_of(found, asks, place, solution)
+    compiler = None if shipped is not None else TpuCompiler(found, tier, place)
+    doing = f"compiling {counted(len(asks), 'program')} for {on}; a program takes seconds, or a minute if it is large"
     with Grader(found, tier, compiler=compiler) as grader, busy(doing, quiet=as_json):
-        made, notes = chips.on_chips(grader, source, asked.asks, place, shipped)
+        made, notes = chips.on_chips(grader, source, asks, place, shipped)
     tell_all([f"this is {whose(found, exercise, source, solution)}", *notes])
     if as_json:
         print_json([as_data(one) for one in made])
@@ -78,7 +78,7 @@ def chip(
     raise typer.Exit(code_of(one.fault for one in made))
 
 
-def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -> Shipped | None:
+def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -> Compilations | None:
     """If this machine has no TPU compiler, return the compiled programs in the course's files, otherwise None.
 
     The course's files have compiled programs only of solutions. Raises CourseError if this machine has no TPU compiler,
@@ -87,8 +87,8 @@ def shipped_of(course: Course, asks: Sequence[Ask], on: Slice, solution: bool) -
     problem = compiler_problem()
     if not problem:
         return None
-    shipped = Shipped.of(course) if solution else Shipped()
-    if not all(name_of(ask, on) in shipped.made for ask in asks):
+    shipped = shipped_in(course) if solution else {}
+    if not all(name_of(ask, on) in shipped for ask in asks):
         raise CourseError(problem)
     tell("note", f"{problem}; this command shows an earlier compilation of the unchanged solution")
     return shipped

@@ -14,7 +14,6 @@ import math
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -295,25 +294,20 @@ def _readable(answer: Any) -> bool:
 # -- compilations in the course's files -------------------------------------------------------
 
 
-@dataclass
-class Shipped:
-    """Compilations of the course's own solutions, which ``docs/make_chip_tables.py`` writes into the course's files.
+Compilations = Mapping[str, Schedule | Fault]
+"""The schedule, or the error, of each compilation, by name (see ``name_of``)."""
 
-    Attributes:
-        made: the schedule, or the error, of each compilation, by name (see ``name_of``).
+
+def shipped_in(course: Course) -> Compilations:
+    """Return the compilations of the course's own solutions, which ``docs/make_chip_tables.py`` writes.
+
+    Return {} if the course's files have no compilations, or if the file cannot be read.
     """
-
-    made: dict[str, Schedule | Fault] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, course: Course) -> Shipped:
-        """Return the compilations in the course's files; empty if there are none or the file cannot be read."""
-        path = course.root / SHIPPED
-        try:
-            data = json.loads(lzma.decompress(path.read_bytes()))
-            return cls({name: compiled_of(answer) for name, answer in data.items()})
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, lzma.LZMAError, BadFrame):
-            return cls()
+    try:
+        data = json.loads(lzma.decompress((course.root / SHIPPED).read_bytes()))
+        return {name: compiled_of(answer) for name, answer in data.items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, lzma.LZMAError, BadFrame):
+        return {}
 
 
 def name_of(ask: Ask, on: Slice | str) -> str:

@@ -14,7 +14,7 @@ import pytest
 from grader.common.observation import Fault
 from grader.course.loading import Course, load_course
 from grader.judging.units import parse
-from grader.wings.chip.compiling import Shipped
+from grader.wings.chip.compiling import Compilations, shipped_in
 from tests.commands import ROOT
 
 PAGE = (ROOT / "docs" / "wings" / "chip.md").read_text(encoding="utf-8")
@@ -35,8 +35,8 @@ def course() -> Course:
 
 
 @pytest.fixture(scope="module")
-def shipped(course: Course) -> Shipped:
-    return Shipped.of(course)
+def shipped(course: Course) -> Compilations:
+    return shipped_in(course)
 
 
 def rows(name: str) -> list[list[str]]:
@@ -47,18 +47,18 @@ def rows(name: str) -> list[list[str]]:
 
 @pytest.mark.slow
 def test_the_table_of_the_matmul_is_as_the_command_would_write_it(
-    tables: ModuleType, course: Course, shipped: Shipped
+    tables: ModuleType, course: Course, shipped: Compilations
 ) -> None:
     with tables.Compiled(course, shipped) as compiled:
         assert tables.overlap_table(course, compiled) in PAGE, "run python docs/make_chip_tables.py"
 
 
-def test_every_program_is_shipped_and_nothing_else(tables: ModuleType, course: Course, shipped: Shipped) -> None:
+def test_every_program_is_shipped_and_nothing_else(tables: ModuleType, course: Course, shipped: Compilations) -> None:
     due = [one.name for one in (*tables.references(course), *tables.timed(course), *tables.held(course))]
     due += [one.name for _, _, asked in tables.variants(course) for one in asked]
     due += [one.name for _, _, one in tables.matmuls(course)]
     due += [one.name for _, asked, _ in tables.small(course) for one in asked]
-    assert sorted(set(due)) == sorted(shipped.made), "run python docs/make_chip_tables.py"
+    assert sorted(set(due)) == sorted(shipped), "run python docs/make_chip_tables.py"
     assert (ROOT / "solutions" / "compiled.json.xz").stat().st_size < 200_000
 
 
@@ -136,11 +136,11 @@ def test_cpu_and_tpu_compilers_add_the_same_collectives(course: Course) -> None:
 
 
 def test_added_collectives_are_recorded_for_every_small_program(
-    tables: ModuleType, course: Course, shipped: Shipped
+    tables: ModuleType, course: Course, shipped: Compilations
 ) -> None:
     for _, asked, _ in tables.small(course):
         for one in asked:
-            made = shipped.made[one.name]
+            made = shipped[one.name]
             assert isinstance(made, Fault) or made.added is not None, one.name
 
 
@@ -171,7 +171,7 @@ def test_times_are_measured_by_one_command_on_the_devices_of_the_machine(measuri
 
 
 def test_the_measured_column_has_only_times_of_tpus(
-    tables: ModuleType, course: Course, shipped: Shipped, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tables: ModuleType, course: Course, shipped: Compilations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = list(tables.references(course))[:2]
     about = {"seconds": 0.0125, "low": 0.012, "high": 0.013, "jax": "0.10.2"}
@@ -213,8 +213,6 @@ def test_a_failed_measurement_is_reported_and_writes_nothing(
     assert not out.exists() and not (ROOT / "docs" / "measured.json").exists()
 
 
-def test_shipped_data_contain_no_grader_fault(shipped: Shipped) -> None:
-    faults = {
-        name: one.message for name, one in shipped.made.items() if isinstance(one, Fault) and one.kind == "broken"
-    }
+def test_shipped_data_contain_no_grader_fault(shipped: Compilations) -> None:
+    faults = {name: one.message for name, one in shipped.items() if isinstance(one, Fault) and one.kind == "broken"}
     assert faults == {}

@@ -167,7 +167,7 @@ def test_a_chip_of_two_devices_has_a_mesh_of_its_cores(course: Course, graders: 
 def test_a_slice_of_several_hosts_is_compiled_like_one(course: Course, graders: dict[str, Grader]) -> None:
     exercise, on = course.exercise("c3_contracting"), slice_of("v5e:4x8")
     sizes = {"I": 512, "J": 512, "K": 512}
-    asks = chips.asked(course, exercise, "matmul_all_reduce", on, {"x": 4, "y": 8}, sizes).asks
+    asks, _ = chips.asked(course, exercise, "matmul_all_reduce", on, {"x": 4, "y": 8}, sizes)
     (found,), _ = chips.on_chips(graders["v5e:4x8"], explaining.reference(exercise), asks, on)
     assert found.schedule is not None and found.timeline is not None, found.fault
     (sent,) = {i.communication for i in found.schedule.walk() if i.communication}
@@ -280,7 +280,7 @@ def test_only_the_slice_of_a_call_decides_about_overlapped_time(course: Course, 
 def test_programs_are_compiled_in_every_tier(course: Course, tier: str, tmp_path: Path) -> None:
     compiler = TpuCompiler(course, tier, slice_of("v5e:2x2"), Cache(tmp_path, MOST))
     exercise = course.exercise("c1_no_communication")
-    asks = chips.asked(course, exercise, None, compiler.on, {"x": 2, "y": 2}, {"I": 512, "J": 512, "K": 512}).asks
+    asks, _ = chips.asked(course, exercise, None, compiler.on, {"x": 2, "y": 2}, {"I": 512, "J": 512, "K": 512})
     with Grader(course, tier, compiler=compiler) as grader:
         (found,), _ = chips.on_chips(grader, explaining.reference(exercise), asks, compiler.on)
     assert found.timeline is not None, found.fault
@@ -295,7 +295,7 @@ def test_a_tpu_that_another_process_holds_does_not_matter(course: Course, tmp_pa
         pytest.skip("somebody holds a TPU here")
     compiler = TpuCompiler(course, "none", slice_of("v5e:2x2"), Cache(tmp_path, MOST))
     exercise = course.exercise("c1_no_communication")
-    asks = chips.asked(course, exercise, None, compiler.on, {"x": 2, "y": 2}, {"I": 512, "J": 512, "K": 256}).asks
+    asks, _ = chips.asked(course, exercise, None, compiler.on, {"x": 2, "y": 2}, {"I": 512, "J": 512, "K": 256})
     with lock, Grader(course, "none", compiler=compiler) as grader:
         (found,), _ = chips.on_chips(grader, explaining.reference(exercise), asks, compiler.on)
     assert not isinstance(found.fault, Fault)

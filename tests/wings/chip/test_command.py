@@ -10,7 +10,7 @@ import pytest
 from grader.course.loading import load_course
 from grader.course.reference import reference_source
 from grader.wings.chip import compiling
-from grader.wings.chip.compiling import Shipped
+from grader.wings.chip.compiling import shipped_in
 from tests.cli.test_explain import run
 from tests.commands import ROOT
 
@@ -100,7 +100,7 @@ def test_a_learners_program_is_not_taken_for_the_solution(
 
 
 def test_the_shipped_data_are_loaded() -> None:
-    assert len(Shipped.of(load_course(ROOT / "course.yaml")).made) > 100
+    assert len(shipped_in(load_course(ROOT / "course.yaml"))) > 100
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,12 @@ from grader.wings.chip.compiling import (
     INSTALL,
     OLDEST,
     UNTESTED,
-    Shipped,
     can_compile_for,
     code_of,
     compiler_problem,
     key_of,
     reading_digest,
+    shipped_in,
     slice_of,
     topology_of,
 )  # fmt: skip
@@ -139,4 +139,4 @@ def test_damaged_shipped_data_are_ignored(tmp_path: Path, content: bytes | None)
     if content is not None:
         (tmp_path / "solutions" / "compiled.json.xz").write_bytes(content)
     course: Course = At()  # type: ignore[assignment]
-    assert Shipped.of(course).made == {}
+    assert shipped_in(course) == {}

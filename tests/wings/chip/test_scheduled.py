@@ -10,7 +10,7 @@ import pytest
 from grader.common.intervals import Interval
 from grader.common.observation import Collective
 from grader.runner.hlo_text import MARK
-from grader.wings.chip.inside.scheduled import Scheduled, TooLarge, read
+from grader.wings.chip.inside.scheduled import Scheduled, TooLarge
 from grader.wire.schedule import Instruction
 
 TEXTS = Path(__file__).parent / "scheduled"
@@ -24,7 +24,7 @@ def text_of(name: str) -> str:
 
 
 def read_plain(text: str) -> tuple[Instruction, ...]:
-    return read(text, MESH, [], [])
+    return Scheduled.of(text, MESH, [], []).instructions
 
 
 def ops(found: tuple[Instruction, ...]) -> list[str]:
@@ -102,13 +102,15 @@ def test_a_loop_that_the_text_counts_is_not_followed() -> None:
 
 def test_places_are_those_of_the_last_operation_that_has_one() -> None:
     text = text_of("v6e-permute").replace('op_name="ppermute"', f'op_name="{MARK}_0_/{MARK}_2_/{MARK}_1_"')
-    (start, *_) = read(text, MESH, [("mine.py", 3), None, ("mine.py", 14)], ["func", "call", "collective_permute"])
+    (start, *_) = Scheduled.of(
+        text, MESH, [("mine.py", 3), None, ("mine.py", 14)], ["func", "call", "collective_permute"]
+    ).instructions
     assert (start.file, start.line) == ("mine.py", 14)
 
 
 def test_marks_with_unknown_operation_numbers_give_no_line() -> None:
     text = text_of("v6e-permute").replace('op_name="ppermute"', f'op_name="{MARK}_99_"')
-    (start, *_) = read(text, MESH, [], [])
+    (start, *_) = Scheduled.of(text, MESH, [], []).instructions
     assert start.line is None
 
 

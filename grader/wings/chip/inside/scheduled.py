@@ -45,13 +45,6 @@ class TooLarge(Exception):
     """The scheduled program has too many instructions for a ``Schedule``."""
 
 
-def read(
-    hlo: str, mesh: Mapping[str, int], places: Sequence[tuple[str, int] | None], names: Sequence[str]
-) -> tuple[Instruction, ...]:
-    """Return the instructions of a scheduled program. ``Scheduled.of`` describes the arguments."""
-    return Scheduled.of(hlo, mesh, places, names).instructions
-
-
 @dataclass(frozen=True)
 class Origin:
     """A compiled collective. ``marks``: numbers of the source operations. ``arrays``: types of the operands."""
