@@ -208,6 +208,11 @@ class Workers:
         one.store = self.store.afresh()
         return one
 
+    def close(self) -> None:
+        """End all processes."""
+        for worker in self.processes:
+            worker.kill()
+
     def replies(self, source: Source, asks: Sequence[Ask], seconds: float, hung: int) -> Replies:
         """Return the replies of a source (a file or notebook), from confined child processes that run it.
 
