@@ -38,8 +38,8 @@ KINDS = {
     "branch on the number of calls", "more kept than needed",
 }  # fmt: skip
 
-# To grade one program of these exercises takes 10 to 30 s of CPU time.
-BY_HAND = {"h4_fsdp", "h6_sequence_parallel", "i1_gpipe_forward", "m1_block", "m2_train_step"}
+# To grade one program of these exercises takes 10 to 40 s of CPU time.
+HEAVY = {"h4_fsdp", "h6_sequence_parallel", "i1_gpipe_forward", "j2_ring_attention", "m1_block", "m2_train_step"}
 
 
 @dataclass(frozen=True)
@@ -83,18 +83,20 @@ def programs(*, honest: bool) -> list[Program]:
 
 
 def first_of_each_kind() -> list[Program]:
-    """Return the first attack of each kind. The tests of the other attacks are slow tests, or run by hand."""
+    """Return the first attack of each kind."""
     return list({attack.header["kind"]: attack for attack in reversed(programs(honest=False))}.values())
 
 
 def params(*, honest: bool) -> list[Any]:
+    """Return parameters of a test. Other attacks than the first of a kind are slow tests. For HEAVY exercises, the
+    first attacks are slow tests, and the other attacks run by hand."""
     first = first_of_each_kind()
     attacked = {attack.exercise for attack in first}
 
     def marks(program: Program) -> list[pytest.MarkDecorator]:
-        if program.exercise in attacked if honest else program in first:
-            return []
-        return [pytest.mark.slow, *([pytest.mark.by_hand] if program.exercise in BY_HAND else [])]
+        further = program.exercise not in attacked if honest else program not in first
+        slow = [pytest.mark.slow] * (further or program.exercise in HEAVY)
+        return [*slow, *[pytest.mark.by_hand] * (further and program.exercise in HEAVY)]
 
     return [pytest.param(program, marks=marks(program)) for program in programs(honest=honest)]
 
