@@ -122,8 +122,8 @@ step = exercise.call(
     fsdp_loss,
     ws=array("L", "D", "D", spec=P(None, "dp"), draw=layers),
     x=array("B", "D", spec=P("dp"), draw=lambda rng, shape: 3 * rng.standard_normal(shape)),
-    dims={"L": 6, "D": 40, "B": 8},
-    hidden_dims={"L": 7, "D": 88, "B": 24},
+    dims={"L": 6, "D": 40, "B": 64},
+    hidden_dims={"L": 7, "D": 88, "B": 72},
     wrt=["ws"],
     returns="loss",
 )
