@@ -563,13 +563,13 @@ def mixed_small_alone(chip, B, L, E, X, Y):
 
 @exercise.misconception(of=mixed_layer_time)
 def mixed_all_overlapped(**draw):
-    """You overlapped the reduce-scatter as well. A whole reduce-scatter waits for its matmul, and the next matmul waits for the reduce-scatter: add both times."""
+    """Either you overlapped the reduce-scatter as well, or you left it out. A whole reduce-scatter waits for its matmul, and the next matmul waits for the reduce-scatter: add both times."""
     return mixed(max, **draw)
 
 
 @exercise.misconception(of=mixed_layer_time)
 def mixed_all_bare(**draw):
-    """You added all three times. The gather of W waits for nothing and uses the links of x, so it runs beside the matmul and the reduce-scatter of the layer before."""
+    """Either you added all three times, or you left out the gather of W. The gather waits for nothing and uses the links of x, so it runs beside the matmul and the reduce-scatter of the layer before."""
     return mixed(lambda g, m, r: g + m + r, **draw)
 
 
