@@ -11,6 +11,7 @@ import contextlib
 import os
 import stat
 import tempfile
+import time
 from threading import Lock
 
 from grader.sandbox.scratch import empty
@@ -18,6 +19,7 @@ from grader.sandbox.scratch import empty
 PREFIX, LOCK = "shardlings-", "lock"
 _folders: dict[int, str] = {}  # the key is the process's number, because a forked process inherits this table
 _lock = Lock()
+_STARTING = 60.0  # Seconds after which an empty folder belongs to no process that is about to make its lock.
 
 
 def home() -> str:
@@ -52,10 +54,16 @@ def remove_left_behind() -> None:
 
 
 def _remove_if_dead(folder: str, owner: int) -> None:
-    """Remove a folder of this user if the folder's lock is free. Raises OSError if the lock is held."""
+    """Remove a folder of this user if its lock is free, or if it is old and empty.
+
+    Raises OSError if the lock is held, or if the folder has other files but no lock.
+    """
     import fcntl
 
     if owner != os.geteuid():
+        return
+    if not os.path.lexists(os.path.join(folder, LOCK)) and time.time() - os.lstat(folder).st_mtime > _STARTING:
+        os.rmdir(folder)
         return
     lock = os.open(os.path.join(folder, LOCK), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:

@@ -153,6 +153,13 @@ def test_entries_over_a_limit_are_reported_and_not_copied(tmp_path: Path, monkey
     assert handed_in.odd_files(folder)[-1] == "more than 3 files and folders were submitted; the rest was not copied"
 
 
+@pytest.mark.parametrize("zone", ["+03", "+0300", "+03:00", "Europe/Istanbul"])
+def test_a_timestamp_may_have_its_zone_as_a_number(zone: str, tmp_path: Path) -> None:
+    """nbgrader writes +03 if it is configured for Istanbul. Its own parser reads +03 as 3 s, and ignores +03:00."""
+    (tmp_path / "timestamp.txt").write_text(f"2026-11-01 12:00:00.5 {zone}")
+    assert handed_in.time_in(tmp_path) == (datetime(2026, 11, 1, 9, 0, 0, 500_000), [])
+
+
 def test_a_timestamp_that_holds_no_time_is_a_note_and_ends_no_batch(tmp_path: Path) -> None:
     """nbgrader would wait forever for a pipe and fail on other text. Then it would grade no later student."""
     made = {

@@ -65,6 +65,20 @@ def test_folders_without_a_lock_of_the_grader_are_kept(tmp_path: Path) -> None:
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_an_old_empty_folder_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process was killed before it made its lock, or after it had removed its lock."""
+    from grader.sandbox import temporary
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for name in ("shardlings-old", "shardlings-new", "shardlings-full"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "shardlings-full" / "file").touch()
+    for name in ("shardlings-old", "shardlings-full"):
+        os.utime(tmp_path / name, (0, 0))
+    temporary.remove_left_behind()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["shardlings-full", "shardlings-new"]
+
+
 def test_a_folder_of_another_user_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from grader.sandbox import temporary
 
