@@ -1,4 +1,4 @@
-"""Limits on the CPU time and idle time of a process. Time that a process waits for a core or a disk does not count."""
+"""Limits on the CPU time and idle time of a process. Waiting for a core, a disk or the sandbox does not count."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def backstop(seconds: float) -> float:
 
 
 class IdleTime:
-    """The seconds in which no thread of a process runs or waits for a core or a disk.
+    """The seconds in which no thread of a process runs or waits for a core, a disk or the sandbox.
 
     ``look`` samples at random moments whether the process is asleep. A process cannot predict these moments, so it
     cannot wake up only for the samples. Each sample estimates the idle time since the previous sample: (wall time - CPU

@@ -173,16 +173,16 @@ def tell_states(requests: int, results: int) -> None:
 def share_asleep(pid: int) -> float:
     """Return the share of this call's time (0 to 1) in which a process slept, judged by the states of its threads.
 
-    Return 0 if a thread runs or waits for a core or a disk, or if the system shows no threads. Otherwise return
-    1 - c / d, where c is the CPU time of the process during this call, and d is the duration of this call. The CPU time
-    reveals threads that wake each other in turn, although each may look asleep when its state is read.
+    Return 0 if a thread runs or waits for a core, a disk or the sandbox, or if the system shows no threads. Otherwise
+    return 1 - c / d, where c is the CPU time of the process during this call, and d is the duration of this call. The
+    CPU time reveals threads that wake each other in turn, although each may look asleep when its state is read.
     """
     began, cpu = time.monotonic(), cpu_seconds(pid)
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return 0.0
-    if any(thread_state(pid, thread) in "RD" for thread in threads):
+    if any(thread_state(pid, thread) in "RD" or waits_for_sandbox(pid, thread) for thread in threads):
         return 0.0
     return max(0.0, 1 - (cpu_seconds(pid) - cpu) / max(time.monotonic() - began, 1e-9))
 
@@ -194,6 +194,16 @@ def thread_state(pid: int, thread: str) -> str:
             return chr(file.read().rpartition(b") ")[2][0])  # the thread's name, in parentheses, may contain any text
     except (OSError, IndexError):
         return "X"
+
+
+def waits_for_sandbox(pid: int, thread: str) -> bool:
+    """Return True if a thread made a system call and waits until the sandbox allows the call.
+
+    The process that allows the calls waits for a core, too. So on a busy machine, this can take a second.
+    """
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/wchan", "rb") as file:
+        return file.read().startswith(b"seccomp_do_user_notification")
+    return False
 
 
 def cpu_seconds(pid: int) -> float:

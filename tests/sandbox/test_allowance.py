@@ -22,6 +22,7 @@ from grader.sandbox.allowance import (
     share_asleep,
     share_reader,
 )
+from grader.sandbox.launcher import thread_state, waits_for_sandbox
 from grader.sandbox.limits import Limits
 from grader.sandbox.worker import Worker
 from tests.commands import ROOT
@@ -167,6 +168,32 @@ def test_a_process_that_waits_for_a_core_is_not_idle(how: str) -> None:
         cpu = cpu_seconds(pid) - cpu
     assert idle < 0.1 * wall
     assert cpu < 0.6 * wall
+
+
+# The process asks a filter about each getppid, as sandlock's filter asks about each open. No process answers.
+ASKS = """
+import ctypes, os, platform, struct
+from grader.sandbox.filters import ALLOW, ANSWER, ARCHITECTURES, EQUAL, LOAD
+libc = ctypes.CDLL(None)
+number = {"x86_64": 110, "aarch64": 173}[platform.machine()]
+lines = [(LOAD, 0, 0, 0), (EQUAL, 0, 1, number), (ANSWER, 0, 0, 0x7FC00000), ALLOW]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in lines), 8 * len(lines))
+about = struct.pack("HxxxxxxQ", len(lines), ctypes.addressof(code))
+libc.prctl(38, 1, 0, 0, 0)
+assert libc.syscall(ARCHITECTURES[platform.machine()][2], 1, 8, about) > 0  # 8: a listener gets the calls
+print(1, flush=True)
+libc.getppid()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs seccomp")
+def test_a_process_that_waits_for_the_sandbox_is_not_idle() -> None:
+    with running(ASKS) as pid:
+        while not waits_for_sandbox(pid, str(pid)):
+            time.sleep(0.01)
+        idle, wall = watched(pid, 5)
+        state = thread_state(pid, str(pid))
+    assert (idle, state) == (0.0, "S") and wall > 0
 
 
 def test_a_process_that_has_ended_is_not_idle() -> None:
