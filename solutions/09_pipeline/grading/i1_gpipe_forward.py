@@ -123,7 +123,19 @@ def _pipeline(
     return returned(out, me, n)[None]
 
 
-@exercise.misconception(fails=forward_value, breaks="the last device has the outputs")
+def alike(found, due):
+    return np.allclose(found, due, rtol=0, atol=1e-3)
+
+
+def stored_by_tick(seen):
+    """For `gives`: require that the last device stores the output of micro-batch i in the place i + P - 1."""
+    late = seen.mesh["pp"] - 1
+    found, due = seen.out.value[-1, late:], all_layers(seen.ws, seen.x)
+    if not len(found) or not alike(found, due[: len(found)]):
+        raise Failure("this mistake returns other outputs")
+
+
+@exercise.misconception(fails=forward_value, gives=stored_by_tick, breaks="the last device has the outputs")
 def outputs_from_tick_0(ws, x):
     """You keep outputs from tick 0 on. Before tick P - 1 the last device has only junk. In tick t it has the output of micro-batch t - (P - 1)."""
 
@@ -131,18 +143,6 @@ def outputs_from_tick_0(ws, x):
         return jnp.minimum(tick, m - 1)
 
     return _pipeline(ws, x, slot=slot, keep=lambda tick, n, m, made, old: jnp.where(tick < m, made, old))
-
-
-@exercise.misconception(form_of=outputs_from_tick_0, breaks="the last device has the outputs")
-def outputs_from_tick_0_after_ones(ws, x):
-    """Like `outputs_from_tick_0`, but the buffer between the stages starts with ones."""
-    return _pipeline(
-        ws,
-        x,
-        begin=lambda x: jnp.ones_like(x[0]),
-        slot=lambda tick, n, m: jnp.minimum(tick, m - 1),
-        keep=lambda tick, n, m, made, old: jnp.where(tick < m, made, old),
-    )
 
 
 @exercise.misconception(fails=forward_value, breaks="the last device has the outputs")
@@ -187,6 +187,12 @@ def all_work_at_once(ws, x):
 
 
 @exercise.misconception(fails=forward_value, breaks="the last device has the outputs")
+def every_stage_takes_x(ws, x):
+    """Every device takes its input from x. Only the first device does. The other devices take the array that arrives from the device before them."""
+    return _pipeline(ws, x, takes=lambda tick, me, n, x, held: x[jnp.minimum(tick, len(x) - 1)])
+
+
+@exercise.misconception(fails=forward_value, breaks="the last device has the outputs")
 def first_eats_the_last(ws, x):
     """Your first device takes the output of the last device. Give it a new micro-batch in each tick, and ignore the array that arrives over the ring."""
 
@@ -194,10 +200,6 @@ def first_eats_the_last(ws, x):
         return jnp.where((me == 0) & (tick == 0), x[0], held)
 
     return _pipeline(ws, x, takes=takes, hand_on=lambda made, n: jax.lax.ppermute(made, "pp", pairs(n, wrap=True)))
-
-
-def alike(found, due):
-    return np.allclose(found, due, rtol=0, atol=1e-3)
 
 
 def own_outputs_elsewhere(seen):
@@ -242,8 +244,16 @@ def outputs_a_tick_late(ws, x):
     return _pipeline(ws, x, slot=slot, keep=lambda tick, n, m, made, old: jnp.where(tick >= n, made, old))
 
 
+def not_finite(seen):
+    """For `gives`: require NaN or infinite numbers in a gradient."""
+    if all(np.isfinite(seen.grads[name].value).all() for name in ("ws", "x")):
+        raise Failure("this mistake gives NaN")
+
+
 @exercise.misconception(
-    fails=forward_gradients, breaks="JAX's gradients of `ws` and `x` through your ticks equal those of one device"
+    fails=forward_gradients,
+    gives=not_finite,
+    breaks="JAX's gradients of `ws` and `x` through your ticks equal those of one device",
 )
 def zeros_in_the_bubble(ws, x):
     """Your bubble begins with zeros, and stage divides by their norm, which gives NaN. The NaN shows only in the gradient, because 0 · NaN is NaN. Give idle devices an array with a norm above 0, or choose with jnp.where before stage."""
