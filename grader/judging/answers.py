@@ -271,19 +271,30 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
     if kind.distance(given, want) is not None:
         return verdict(status="passed", earned=question.points)
     verdict = functools.partial(verdict, earned=round(question.points * kind.share(given, want), 6))
-    hint, name = (
-        named(found) if (found := nearest_misconceptions(question, params, misconceptions, given, want)) else ("", "")
-    )
-    others = other_causes(
-        hint, kind.factor(given, want), f"{render_text(question, params)} {question.model}", numbers_of(params)
-    )
+    found = nearest_misconceptions(question, params, misconceptions, given, want)
+    return verdict(**_explained(question, params, found, kind, given, want))
+
+
+def _explained(
+    question: Question,
+    params: Mapping[str, Any],
+    found: Sequence[Misconception],
+    kind: AnswerKind,
+    given: Any,
+    want: Any,
+) -> dict[str, Any]:
+    """Return the reason of a wrong answer, and the hint and name of the misconceptions that explain it, if any."""
+    hint, name = named(found) if found else ("", "")
+    text = f"{render_text(question, params)} {question.model}"
+    others = other_causes(hint, kind.factor(given, want), text, numbers_of(params))
     if name:
-        reason_given = A_NUMBER if kind_name(question) == "number" else AN_ANSWER
         hint += f" Or another {others}." if others else ""
-        return verdict(reason=reason_given, hint=hint, misconception=name)
-    if others:
-        return verdict(reason=f"{UNKNOWN}; a {others}")
-    return verdict(reason=kind.why(given, want))
+        return {
+            "reason": A_NUMBER if kind_name(question) == "number" else AN_ANSWER,
+            "hint": hint,
+            "misconception": name,
+        }
+    return {"reason": f"{UNKNOWN}; a {others}" if others else kind.why(given, want)}
 
 
 def _for_a_person(answer: Answer, given: str, raw: str) -> dict[str, Any]:

@@ -47,6 +47,15 @@ def choose_reduced_input(B, D, F, X, flops, bandwidth):
     return 1 if gather_first < max(2 * B * D * F / X / flops, 4 * B * D / bandwidth) else 2
 
 
+@exercise.misconception(
+    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="a strategy takes the longer of the two times"
+)
+def choose_by_sums(B, D, F, X, flops, bandwidth):
+    """You added arithmetic and communication. The two overlap: a strategy takes the longer of the two times."""
+    gather_first = 2 * B * D * F / flops + 2 * D * F / bandwidth
+    return 1 if gather_first < 2 * B * D * F / X / flops + 4 * B * F / bandwidth else 2
+
+
 @exercise.misconception(of=choose, fails=choose_large_batch, breaks="batches larger than `flops` / `bandwidth`")
 def choose_one_way(B, D, F, X, flops, bandwidth):
     """You used half of the bandwidth. `bandwidth` is W, which counts both directions of a link."""

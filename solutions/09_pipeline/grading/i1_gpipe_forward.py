@@ -187,6 +187,12 @@ def all_work_at_once(ws, x):
 
 
 @exercise.misconception(fails=forward_value, breaks="the last device has the outputs")
+def every_stage_takes_x(ws, x):
+    """Every device takes its input from x. Only the first device does. The other devices take the array that arrives from the device before them."""
+    return _pipeline(ws, x, takes=lambda tick, me, n, x, held: x[jnp.minimum(tick, len(x) - 1)])
+
+
+@exercise.misconception(fails=forward_value, breaks="the last device has the outputs")
 def first_eats_the_last(ws, x):
     """Your first device takes the output of the last device. Give it a new micro-batch in each tick, and ignore the array that arrives over the ring."""
 
@@ -242,8 +248,16 @@ def outputs_a_tick_late(ws, x):
     return _pipeline(ws, x, slot=slot, keep=lambda tick, n, m, made, old: jnp.where(tick >= n, made, old))
 
 
+def not_finite(seen):
+    """For `gives`: require NaN or infinite numbers in a gradient."""
+    if all(np.isfinite(seen.grads[name].value).all() for name in ("ws", "x")):
+        raise Failure("this mistake gives NaN")
+
+
 @exercise.misconception(
-    fails=forward_gradients, breaks="JAX's gradients of `ws` and `x` through your ticks equal those of one device"
+    fails=forward_gradients,
+    gives=not_finite,
+    breaks="JAX's gradients of `ws` and `x` through your ticks equal those of one device",
 )
 def zeros_in_the_bubble(ws, x):
     """Your bubble begins with zeros, and stage divides by their norm, which gives NaN. The NaN shows only in the gradient, because 0 · NaN is NaN. Give idle devices an array with a norm above 0, or choose with jnp.where before stage."""
