@@ -72,6 +72,8 @@ def test_the_picture_of_imports_is_current(tmp_path: Path) -> None:
 
 def test_the_picture_shows_a_core_that_imports_a_wing(copy: Path) -> None:
     path = copy / "grader" / "cli" / "staff.py"
-    path.write_text(path.read_text(encoding="utf-8") + "\nfrom grader.wings.similar import comparing\n", encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8") + "\nfrom grader.wings.similar import comparing\n", encoding="utf-8"
+    )
     found = drawn(copy, copy / "imports.svg")
     assert "<title>cli imports wings.similar</title>" in found and "the core imports no wing" not in found
