@@ -140,7 +140,7 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
         )
 
     header, blobs = _executed.get(key, lambda: outputs_of(compiled(), inputs, steps))
-    collectives = [*map(dataclasses.asdict, found.collectives), *header["added"]]
+    collectives = [*(dataclasses.asdict(c) for c in found.collectives), *header["added"]]
     if len(collectives) > MAX_COLLECTIVES:
         raise ProgramRefused(
             f"the program has more than {MAX_COLLECTIVES:,} collectives "
