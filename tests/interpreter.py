@@ -1,4 +1,4 @@
-"""An interpreter of StableHLO in NumPy, on simulated devices. It derives the facts of `grader.facts` in a second way.
+"""An interpreter of StableHLO in NumPy, on simulated devices. It derives the facts of `grader.runner.facts` in a second way.
 
 The interpreter uses no code of `grader`. A value is a list with one entry per device. All devices that reach an
 operation execute the operation before any device continues. The interpreter counts each device's sent bytes,

@@ -173,7 +173,7 @@ def test_a_process_that_waits_for_a_core_is_not_idle(how: str) -> None:
 # The process asks a filter about each getppid, as sandlock's filter asks about each open. No process answers.
 ASKS = """
 import ctypes, os, platform, struct
-from grader.sandbox.filters import ALLOW, ANSWER, ARCHITECTURES, EQUAL, LOAD
+from grader.sandbox.calls import ALLOW, ANSWER, ARCHITECTURES, EQUAL, LOAD
 libc = ctypes.CDLL(None)
 number = {"x86_64": 110, "aarch64": 173}[platform.machine()]
 lines = [(LOAD, 0, 0, 0), (EQUAL, 0, 1, number), (ANSWER, 0, 0, 0x7FC00000), ALLOW]
