@@ -73,9 +73,8 @@ def appeal(
         beside = beside_at(backend, processes, found, tier, remember=False)
         return Grader(found, tier, **beside._asdict())
 
-    by_hand = read_overrides(to) if to else ()
     with busy(f"deciding {check} again from scratch, which takes some seconds for each function", quiet=as_json):
-        decided = appeals.why(found, tier, submission, check, kept, fresh, by_hand)
+        decided = appeals.why(found, tier, submission, check, kept, fresh, read_overrides(to) if to else ())
     if as_json:
         print_json(
             {"result": decided.result.model_dump(mode="json"), "lines": decided.lines, "differs": decided.differs}

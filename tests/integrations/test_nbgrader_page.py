@@ -43,6 +43,8 @@ def problem(line: str) -> str:
     if "DEPRECATED" in about:
         return f"{name} is deprecated"
     made = command()
+    while words and words[0] in made.subcommands:  # as in `nbgrader db student remove`
+        made = made.subcommands[words.pop(0)][0]()
     known = {
         f"--{key}" for keys in (*made.flags, *made.aliases) for key in (keys if isinstance(keys, tuple) else [keys])
     }

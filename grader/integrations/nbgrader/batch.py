@@ -56,8 +56,7 @@ from grader.reports.summary import ended_xla
 
 FROM_EXCHANGE = (handed_in.TIMESTAMP, "submission_secret.txt")  # Files that `nbgrader submit` writes.
 HELD = 256  # The largest number of submissions that are in memory with their gradebook rows.
-MOST_AT_ONCE = 32
-"""The largest number of students per transaction. nbgrader's formgrader has to wait until a transaction ends."""
+MOST_AT_ONCE = 32  # The largest number of students per transaction. nbgrader's formgrader waits for its end.
 Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 
 
@@ -348,16 +347,15 @@ class _Batch:
                 empty(submitted)
                 continue
             save(submitted, nodes[submitted.name].cells, book)
-            mark = student.stamps[submitted.name]
-            annotate(submitted, self.session.shardlings, book, student.reports[submitted.name], mark)
+            name = submitted.name
+            annotate(submitted, self.session.shardlings, book, student.reports[name], student.stamps[name])
             submitted.late_submission_penalty = None
 
     def _penalise_kept(self, outcome: BatchOutcome) -> None:
         """Compute the late penalties of unchanged submissions again, because a person may have changed their scores."""
         for start in range(0, len(outcome.kept), HELD):
-            names = outcome.kept[start : start + HELD]
             with one_transaction(self.gradebook):
-                for found in submissions_of(self.gradebook, self.assignment, names):
+                for found in submissions_of(self.gradebook, self.assignment, outcome.kept[start : start + HELD]):
                     if found.total_seconds_late > 0 and (reason := self.penalties.set(found)):
                         outcome.failures[str(found.student_id)] = reason
 
@@ -370,7 +368,7 @@ class _Batch:
         for student in students:
             self.gradebook.update_or_create_student(student.name)
         held = submissions_of(self.gradebook, self.assignment, [s.name for s in students])
-        found: list[tuple[_Student, Any]] = []
+        found = list[tuple[_Student, Any]]()
         for student in students:
             dated = {"timestamp": student.timestamp} if student.timestamp else {}
             found.append((student, self.gradebook.update_or_create_submission(self.assignment, student.name, **dated)))
@@ -388,8 +386,7 @@ class _Batch:
     # files
 
     def _write(self, name: str, nodes: dict[str, Any]) -> None:
-        target = self._graded_folder(name)
-        if target.is_dir():
+        if (target := self._graded_folder(name)).is_dir():
             utils.rmtree(str(target))
         target.mkdir(parents=True)
         handed_in.copy(str(self._folder(name)), str(target), self.coursedir.ignore, self.converter.log, self.given)
