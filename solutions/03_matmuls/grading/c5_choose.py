@@ -38,30 +38,6 @@ def choose_reduced_once(B, D, F, X, flops, bandwidth):
     return 1 if gather_first < max(2 * B * D * F / X / flops, 2 * B * F / bandwidth) else 2
 
 
-@exercise.misconception(
-    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="batches smaller than `flops` / `bandwidth`"
-)
-def choose_reduced_input(B, D, F, X, flops, bandwidth):
-    """You all-reduced `In`. Strategy 2 all-reduces the partial sums of `Out`, which has F columns."""
-    gather_first = max(2 * B * D * F / flops, 2 * D * F / bandwidth)
-    return 1 if gather_first < max(2 * B * D * F / X / flops, 4 * B * D / bandwidth) else 2
-
-
-@exercise.misconception(
-    of=choose, fails=[choose_small_batch, choose_large_batch], breaks="a strategy takes the longer of the two times"
-)
-def choose_by_sums(B, D, F, X, flops, bandwidth):
-    """You added arithmetic and communication. The two overlap: a strategy takes the longer of the two times."""
-    gather_first = 2 * B * D * F / flops + 2 * D * F / bandwidth
-    return 1 if gather_first < 2 * B * D * F / X / flops + 4 * B * F / bandwidth else 2
-
-
-@exercise.misconception(of=choose, fails=choose_large_batch, breaks="batches larger than `flops` / `bandwidth`")
-def choose_one_way(B, D, F, X, flops, bandwidth):
-    """You used half of the bandwidth. `bandwidth` is W, which counts both directions of a link."""
-    return choose(B, D, F, X, flops, bandwidth / 2)
-
-
 def gather_first(chip, batches, D, F, X, total=max, links=2):
     """Return the first strategy's time: ``total`` combines the arithmetic and communication of each batch."""
     gathered = all_gather_time(2 * D * F, X, chip) * 2 / links
@@ -88,7 +64,7 @@ def gather_first_one_way(chip, B, L, **layer):
 
 @exercise.misconception(of=gather_first_total)
 def gather_first_communication(chip, B, L, D, F, X):
-    """Either you counted the communication only, or you divided the arithmetic by X. With a large batch the arithmetic takes longer than the overlapped all-gather. In strategy 1 every chip computes all of `Out`."""
+    """You counted the communication only. With a large batch the arithmetic takes longer than the overlapped all-gather."""
     return 2 * all_gather_time(2 * D * F, X, chip)
 
 
@@ -114,12 +90,6 @@ def reduce_last_once(**layers):
 def reduce_last_communication(chip, B, D, F, X):
     """You counted the communication only. The second matmul's arithmetic takes longer than the all-reduce of its small partial sum."""
     return all_reduce_time(2 * B * (D + F), X, chip)
-
-
-@exercise.misconception(of=reduce_last_total)
-def reduce_last_not_shared(chip, B, D, F, X):
-    """You did not divide the arithmetic by X. In strategy 2 a chip has 1/X of the summed dimension, and computes 1/X of the terms."""
-    return sum(max(matmul_time(2 * B * D * F, chip), all_reduce_time(2 * B * n, X, chip)) for n in (F, D))
 
 
 exercise.scenario(
