@@ -155,20 +155,6 @@ def reduced_second_phase_mirrored(a):
     return out.reshape(a.shape)
 
 
-@exercise.misconception(fails=[ring_reduce_hops, ring_reduce_traffic], breaks="2 (N − 1) `ppermute`s")
-def reduced_in_n_hops_each(a):
-    """You make N hops in each phase. N - 1 hops are enough: the first hop of a running sum carries a part, not zeros, and the last finished chunk goes nowhere."""
-    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
-    chunks, ring = a.reshape(n, -1, a.shape[1]), [(d, (d + 1) % n) for d in range(n)]
-    acc, out = jnp.zeros_like(chunks[0]), jnp.zeros_like(chunks)
-    for hop in range(n):
-        acc = jax.lax.ppermute(acc, "x", ring) + chunks[(me - 1 - hop) % n]
-    for hop in range(n):
-        out = out.at[(me - hop) % n].set(acc)
-        acc = jax.lax.ppermute(acc, "x", ring)
-    return out.reshape(a.shape)
-
-
 @exercise.misconception(fails=ring_reduce_value, breaks="every device holds the sum")
 def reduced_but_not_gathered(a):
     """You stopped after the first phase. Each device has one finished chunk and does not get the other chunks. Add the second phase."""
