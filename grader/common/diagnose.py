@@ -28,17 +28,7 @@ def explain(got: Sharded, want: np.ndarray, bound: float) -> str:
         bound: the largest absolute difference between values that count as equal.
     """
     with np.errstate(all="ignore"):
-        for guess in (
-            _not_finite,
-            _zero,
-            _scaled,
-            _conjugate,
-            _replicas_differ,
-            _transposed,
-            _moved,
-            _reordered,
-            _rounded,
-        ):
+        for guess in GUESSES:
             if explanation := guess(got, want, bound):
                 return f"; {explanation}"
     return ""
