@@ -15,6 +15,7 @@ from grader.batch.workers import Workers
 from grader.course.build import build
 from grader.course.loading import Course, load_course
 from grader.exercise import Exercise
+from tests.proved import problems_of
 
 DOCS = Path(__file__).parents[1] / "docs"
 FENCED = re.compile(r"^```python\n# an exercise\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -51,7 +52,7 @@ def test_an_example_is_proved(workers: Workers, tmp_path: Path, name: str, text:
     course = course_of(tmp_path, name, text, more)
     build(course)
     grader = Grader(course, "none", here=cast(Any, workers))
-    assert list(verify.exercise_problems(course, grader, name)) == []
+    assert problems_of(grader, name) == []
     assert list(verify.course_problems(course)) == []
 
 

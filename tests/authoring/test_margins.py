@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from grader.authoring import verify
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
 from grader.course.loading import load_course
 from tests.made_up import made_up
+from tests.proved import problems_of
 
 CHECK = '''\
 @exercise.check(call, points=1, after=traffic)
@@ -144,7 +144,7 @@ def declared(workers: Workers, tmp_path: Path) -> Problems:
             text = text.replace(was, becomes)
         path.write_text(text)
         grader = Grader(load_course(tmp_path / "course.yaml"), "none", here=cast(Any, workers))
-        return list(verify.exercise_problems(grader.course, grader, "x1_gather"))
+        return problems_of(grader)
 
     return declared
 

@@ -10,7 +10,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from grader.authoring import verify
 from grader.authoring.timed_values import _moved, timed_problems
 from grader.batch.findings import RunReply, observed
 from grader.batch.grade import Grader
@@ -24,6 +23,7 @@ from grader.judging.seen import Answered
 from grader.learner.answering import lower
 from grader.runner import execution
 from tests.made_up import COURSE
+from tests.proved import problems_of
 
 TEXT = '''\
 """# X1 Gather
@@ -127,7 +127,7 @@ def test_a_check_of_a_timed_program_must_come_after_a_check_of_values(tmp_path: 
 
 def test_verify_reports_a_timed_program_without_judged_values(workers: Workers, tmp_path: Path) -> None:
     course = course_of(tmp_path, SENT)
-    found = verify.exercise_problems(course, Grader(course, "none", here=cast(Any, workers)), "x1_gather")
+    found = problems_of(Grader(course, "none", here=cast(Any, workers)))
     assert {WHERE.format(88, 13, problem) for problem in UNJUDGED} <= {*found}
 
 

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import pytest
 
-from grader.authoring import verify
 from grader.authoring.tries import Replaced, alike, amounts, first_cases, replaced_texts, submission_of, without_trials
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
@@ -17,6 +16,7 @@ from grader.exercise import Exercise, normal
 from grader.judging.plan import plan
 from grader.judging.seen import Answered, Finding
 from tests.made_up import made_up
+from tests.proved import problems_of
 
 SIZES: dict[str, Any] = {"dims": {"I": 8}, "hidden_dims": {"I": 1012}}
 
@@ -87,7 +87,7 @@ TWICE = "return jax.shard_map(local, mesh=mesh"
 def problems(workers: Workers, folder: Path, was: str, becomes: str, seeds: int = 1) -> list[str]:
     course = made_up(folder, was, becomes)
     grader = Grader(course, "none", here=cast(Any, workers))
-    return list(verify.exercise_problems(course, grader, "x1_gather", seeds))
+    return problems_of(grader, seeds=seeds)
 
 
 @pytest.mark.parametrize(("first", "count"), [(True, 1), (False, 6)])

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import pytest
 
-from grader.authoring import verify
 from grader.authoring.trivial import (
     CONSTANTS,
     RAISES_VALUE_ERROR,
@@ -26,6 +25,7 @@ from grader.exercise import Cases, Exercise
 from grader.judging.plan import plan
 from grader.judging.seen import Answered, Finding, reference_outcome
 from tests.made_up import COURSE, made_up
+from tests.proved import problems_of
 
 FUNCTION = '''\
 """# X1 Halves
@@ -138,7 +138,7 @@ def functions(folder: Path, was: str = "", becomes: str = "") -> Course:
 
 def problems(course: Course, workers: Workers) -> list[str]:
     grader = Grader(course, "none", here=cast(Any, workers))
-    return list(verify.exercise_problems(course, grader, "x1_gather"))
+    return problems_of(grader)
 
 
 def test_checks_that_only_a_working_function_passes_are_no_problem(workers: Workers, tmp_path: Path) -> None:

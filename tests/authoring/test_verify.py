@@ -21,6 +21,7 @@ from grader.course.loading import Course, load_course
 from grader.course.reference import reference_source
 from grader.exercise import Call
 from tests.made_up import in_two_files, made_up
+from tests.proved import problems_of
 
 Problems = Callable[..., list[str]]
 WRONG = ("fails=traffic)", "fails=[value, traffic])")
@@ -32,7 +33,7 @@ def problems(workers: Workers) -> Problems:
     def problems(folder: Path, was: str = "", becomes: str = "") -> list[str]:
         course = made_up(folder, was, becomes)
         grader = Grader(course, "none", here=cast(Any, workers))
-        return list(verify.exercise_problems(course, grader, "x1_gather"))
+        return problems_of(grader)
 
     return problems
 
@@ -44,9 +45,7 @@ def test_a_sound_exercise_has_no_problem(problems: Problems, tmp_path: Path) -> 
 def test_misconceptions_in_a_file_of_their_own_are_proved(workers: Workers, tmp_path: Path) -> None:
     course = in_two_files(tmp_path, "fails=traffic)", "fails=[value, traffic])")
     grader = Grader(course, "none", here=cast(Any, workers))
-    assert list(verify.exercise_problems(course, grader, "x1_gather")) == [
-        "the misconception gathered_twice fails traffic, but fails= names traffic, value"
-    ]
+    assert problems_of(grader) == ["the misconception gathered_twice fails traffic, but fails= names traffic, value"]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +173,7 @@ def test_a_misconception_that_fails_with_only_some_seeds_is_reported(workers: Wo
     by_seed = seeds.results_by_seed(grader, exercise, text, seeds.SEEDS[:20], "gather")
     lucky = seeds.luck(by_seed, {"value"})
     assert 0 < len(lucky["value"]) < 20
-    found = list(verify.exercise_problems(course, grader, "x1_gather", seeds=20))
+    found = problems_of(grader, seeds=20)
     assert (
         f"the misconception zeroed fails value by luck: the misconception passes with {len(lucky['value'])} of 20 seeds"
         in found
@@ -218,7 +217,7 @@ def zeroed_again(a, *, mesh):
 def test_a_check_after_another_tasks_check_is_tried_with_many_seeds(workers: Workers, tmp_path: Path) -> None:
     course = made_up(tmp_path, "@exercise.number(", AGAIN)
     grader = Grader(course, "none", here=cast(Any, workers))
-    assert list(verify.exercise_problems(course, grader, "x1_gather", seeds=3)) == []
+    assert problems_of(grader, seeds=3) == []
 
 
 def test_tasks_reaching_returns_a_task_and_the_tasks_that_call_it(tmp_path: Path) -> None:
