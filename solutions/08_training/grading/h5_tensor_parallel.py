@@ -55,6 +55,7 @@ HIDDEN = {"D": 75, "F": 132}
 drawn = exercise.call(init, seed=integers(0, 2**30), **NEW, hidden_static=HIDDEN)
 one_seed = exercise.call(init, seed=exactly(20_240), **NEW, hidden_static=HIDDEN)
 next_seed = exercise.call(init, seed=exactly(20_241), **NEW, hidden_static=HIDDEN)
+far_seed = exercise.call(init, seed=exactly(21_240), **NEW, hidden_static=HIDDEN)
 cases = exercise.cases(
     fused_columns,
     public=[{"F": 4, "N": 2}, {"F": 6, "N": 3}, {"F": 6, "N": 4}],
@@ -156,7 +157,7 @@ def places_of_equal_numbers(parts):
     return " and ".join(places) or "in many places"
 
 
-@exercise.check([drawn, one_seed, next_seed], points=0.5, after=init_spread)
+@exercise.check([drawn, one_seed, far_seed, next_seed], points=0.5, after=init_spread)
 def init_independent(one, *others):
     """init: no two devices, weights or seeds get equal numbers"""
     fan_in = {"w1": one.D, "w3": one.D, "w2": one.F}
@@ -444,6 +445,12 @@ def shared_by_seeds(*calls):
 def device_added_to_the_seed(seed, *, D, F):
     """You computed the key's seed from the seed and the device's index, so a device has the weights that another device has for another seed. Fold the index into the key of the seed."""
     return drawn_with(jax.random.split(jax.random.key(seed + jax.lax.axis_index("tp")), 3), D, F)
+
+
+@exercise.misconception(of=init, fails=init_independent, form_of=device_added_to_the_seed)
+def thousand_per_device_added_to_the_seed(seed, *, D, F):
+    """Seeds that differ by 1000 have equal numbers."""
+    return drawn_with(jax.random.split(jax.random.key(seed + 1000 * jax.lax.axis_index("tp")), 3), D, F)
 
 
 @exercise.misconception(of=init, fails=init_independent, breaks="no two devices, weights or seeds get equal numbers")
