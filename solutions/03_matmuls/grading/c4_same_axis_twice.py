@@ -97,6 +97,17 @@ def gathered_along_the_contraction(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None))(a, b)
 
 
+@exercise.misconception(form_of=gathered_along_the_contraction)
+def exchanged_for_the_gather(a, b, *, mesh):
+    """Like `gathered_along_the_contraction`, with an all-to-all, which cuts the rows of B."""
+
+    def local(a, b):
+        return a @ jax.lax.all_to_all(b, "x", split_axis=0, concat_axis=1, tiled=True)
+
+    specs = (P("x", None), P(None, "x"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None))(a, b)
+
+
 @exercise.misconception(of=matmul_keep_rows, fails=keep_rows_layout, breaks='C is sharded `P("x", None)`')
 def gathered_rows_for_rows(a, b, *, mesh):
     """You gathered A, so C came out cut by columns. To keep the rows of A, gather B."""

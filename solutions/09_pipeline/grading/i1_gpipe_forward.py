@@ -239,9 +239,12 @@ def next_outputs(seen):
 
 
 def rotated_outputs(seen):
-    """For `gives`: require all outputs on the last device, each the same number of places away from its own place."""
+    """For `gives`: require all outputs on the last device, each the same number of places away from its own place.
+
+    The number may be 0 in some runs, as for the place t % M if M divides P - 1.
+    """
     last, due = seen.out.value[-1], all_layers(seen.ws, seen.x)
-    if not any(alike(last, np.roll(due, places, axis=0)) for places in range(1, len(due))):
+    if not any(alike(last, np.roll(due, places, axis=0)) for places in range(len(due))):
         raise Failure("this mistake rotates the outputs")
 
 
