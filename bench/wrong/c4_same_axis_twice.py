@@ -34,3 +34,125 @@ def constrained(a, b, *, mesh):
 def constrained_columns(a, b, *, mesh):
     """matmul_keep_columns: columns_by_compiler"""
     return jax.lax.with_sharding_constraint(jnp.matmul(a, b), NamedSharding(mesh, P(None, "x")))
+
+
+def _mapped(local, mesh, out):
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=out, check_vma=False)
+
+
+def untiled_then_reshaped(a, b, *, mesh):
+    """matmul_keep_rows: blocks_out_of_order"""
+
+    def local(a, b):
+        return a @ jax.lax.all_gather(b, "x").reshape(b.shape[0], -1)
+
+    return _mapped(local, mesh, P("x", None))(a, b)
+
+
+def untiled_products_reshaped(a, b, *, mesh):
+    """matmul_keep_rows: blocks_out_of_order"""
+
+    def local(a, b):
+        return (a @ jax.lax.all_gather(b, "x")).reshape(a.shape[0], -1)
+
+    return _mapped(local, mesh, P("x", None))(a, b)
+
+
+def untiled(a, b, *, mesh):
+    """matmul_keep_rows: gathered_along_the_contraction"""
+
+    def local(a, b):
+        return a @ jax.lax.all_gather(b, "x", axis=1)
+
+    return _mapped(local, mesh, P("x", None))(a, b)
+
+
+def untiled_stack(a, b, *, mesh):
+    """matmul_keep_rows: gathered_untiled"""
+
+    def local(a, b):
+        return a @ jax.lax.all_gather(b, "x")
+
+    return _mapped(local, mesh, P("x", None))(a, b)
+
+
+def tiled_along_the_rows(a, b, *, mesh):
+    """matmul_keep_rows: gathered_along_the_contraction"""
+
+    def local(a, b):
+        return a @ jax.lax.all_gather(b, "x", tiled=True)
+
+    return _mapped(local, mesh, P("x", None))(a, b)
+
+
+def products_gathered(a, b, *, mesh):
+    """matmul_keep_rows: diagonal_blocks_gathered"""
+
+    def local(a, b):
+        return jax.lax.all_gather(a @ b, "x", axis=1, tiled=True)
+
+    return _mapped(local, mesh, P("x", None))(a, b)
+
+
+def exchanged(a, b, *, mesh):
+    """matmul_keep_rows: gathered_along_the_contraction"""
+
+    def local(a, b):
+        return a @ jax.lax.all_to_all(b, "x", split_axis=0, concat_axis=1, tiled=True)
+
+    return _mapped(local, mesh, P("x", None))(a, b)
+
+
+def products_exchanged(a, b, *, mesh):
+    """matmul_keep_rows: none"""
+
+    def local(a, b):
+        return jax.lax.all_to_all(a @ b, "x", split_axis=0, concat_axis=1, tiled=True)
+
+    return _mapped(local, mesh, P("x", None))(a, b)
+
+
+def tiles_of_the_diagonal_exchanged(a, b, *, mesh):
+    """matmul_keep_rows: diagonal_blocks_gathered"""
+
+    def local(a, b):
+        n = jax.lax.axis_size("x")
+        return jax.lax.all_to_all(jnp.tile(a @ b, (1, n)), "x", split_axis=1, concat_axis=1, tiled=True)
+
+    return _mapped(local, mesh, P("x", None))(a, b)
+
+
+def untiled_stack_of_rows(a, b, *, mesh):
+    """matmul_keep_columns: none"""
+
+    def local(a, b):
+        return jax.lax.all_gather(a, "x") @ b
+
+    return _mapped(local, mesh, P(None, "x"))(a, b)
+
+
+def tiled_along_the_columns(a, b, *, mesh):
+    """matmul_keep_columns: rows_gathered_along_the_contraction"""
+
+    def local(a, b):
+        return jax.lax.all_gather(a, "x", axis=1, tiled=True) @ b
+
+    return _mapped(local, mesh, P(None, "x"))(a, b)
+
+
+def untiled_rows_in_the_wrong_order(a, b, *, mesh):
+    """matmul_keep_columns: rows_out_of_order"""
+
+    def local(a, b):
+        return jax.lax.all_gather(a, "x", axis=1).reshape(-1, a.shape[1]) @ b
+
+    return _mapped(local, mesh, P(None, "x"))(a, b)
+
+
+def products_of_rows_gathered(a, b, *, mesh):
+    """matmul_keep_columns: diagonal_blocks_of_columns_gathered"""
+
+    def local(a, b):
+        return jax.lax.all_gather(a @ b, "x", tiled=True)
+
+    return _mapped(local, mesh, P(None, "x"))(a, b)

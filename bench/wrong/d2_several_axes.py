@@ -103,3 +103,86 @@ def one_ring_at_a_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_ba
         return 0.0
     v = math.prod(shape) * itemsize / math.prod(mesh_shape[a] for a in cutting if a not in over)
     return (2 if kind == "all_reduce" else 1) * v / (2 * one_way_bandwidth)
+
+
+def _group(kind, shape, itemsize, spec, over, mesh_shape):
+    cutting = _checked(kind, spec, over)
+    v = math.prod(shape) * itemsize / math.prod(mesh_shape[a] for a in cutting if a not in over)
+    return v, [mesh_shape[a] for a in over if mesh_shape[a] > 1]
+
+
+def all_reduces_in_turn(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
+    """axes_time: axes_all_reduced_in_turn"""
+    v, rings = _group(kind, shape, itemsize, spec, over, mesh_shape)
+    w = 2 * one_way_bandwidth
+    if kind == "all_reduce":
+        return float(sum(2 * v / w for _ in rings))
+    return v / (len(rings) * w) if rings else 0.0
+
+
+def all_reduce_on_one_ring(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
+    """axes_time: axes_all_reduced_on_one_ring"""
+    v, rings = _group(kind, shape, itemsize, spec, over, mesh_shape)
+    if not rings:
+        return 0.0
+    w = 2 * one_way_bandwidth
+    return 2 * v / w if kind == "all_reduce" else v / (len(rings) * w)
+
+
+def two_passes_for_each_axis(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
+    """axes_time: axes_all_reduced_on_one_ring"""
+    v, rings = _group(kind, shape, itemsize, spec, over, mesh_shape)
+    passes = 2 * len(rings) if kind == "all_reduce" else 1
+    return passes * v / (len(rings) * 2 * one_way_bandwidth) if rings else 0.0
+
+
+def reductions_in_turn(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
+    """axes_time: axes_one_after_another"""
+    v, rings = _group(kind, shape, itemsize, spec, over, mesh_shape)
+    passes = 2 if kind == "all_reduce" else 1
+    return float(sum(passes * v / (2 * one_way_bandwidth) for _ in rings))
+
+
+def reductions_on_one_ring(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
+    """axes_time: axes_reduced_on_one_ring"""
+    v, rings = _group(kind, shape, itemsize, spec, over, mesh_shape)
+    if not rings:
+        return 0.0
+    if kind == "all_gather":
+        return v / (len(rings) * 2 * one_way_bandwidth)
+    return (2 if kind == "all_reduce" else 1) * v / (2 * one_way_bandwidth)
+
+
+def cut_by_z(chip, X, Y, Z, I, J):
+    """gather_cut_elsewhere_time: gather_cut_by_z_alone"""
+    return 2 * I * J / Z / CHIPS[chip].ici_both
+
+
+def cut_by_y_not_z(chip, X, Y, Z, I, J):
+    """gather_two_axes_time: gather_two_by_y"""
+    return 4 * I * J / Y / (2 * CHIPS[chip].ici_both)
+
+
+def cut_by_x_not_z(chip, X, Y, Z, I, J):
+    """gather_two_axes_time: gather_two_by_x"""
+    return 4 * I * J / X / (2 * CHIPS[chip].ici_both)
+
+
+def cut_by_x_and_z(chip, X, Y, Z, I, J):
+    """reduce_cut_elsewhere_time: reduce_cut_by_x_and_z"""
+    return 2 * 4 * I * J / (X * Z) / CHIPS[chip].ici_both
+
+
+def cut_by_y_and_z(chip, X, Y, Z, I, J):
+    """reduce_cut_elsewhere_time: reduce_cut_by_y_and_z"""
+    return 2 * 4 * I * J / (Y * Z) / CHIPS[chip].ici_both
+
+
+def one_axis_and_then_the_next(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
+    """axes_time: axes_one_after_another"""
+    v, rings = _group(kind, shape, itemsize, spec, over, mesh_shape)
+    total = 0.0
+    for ring in rings:
+        total += (2 if kind == "all_reduce" else 1) * v / (2 * one_way_bandwidth)
+        v /= ring
+    return total

@@ -83,3 +83,54 @@ def rounded_optimum(B, F, N, MX, MY):
     while 2 * x <= min(best, N):
         x *= 2
     return x, N // x
+
+
+def times_the_axes(chip, N, F):
+    """mixed_least_batch: mixed_not_overlapped"""
+    return 2 * (CHIPS[chip].bf16 / CHIPS[chip].ici_both) ** 2 / F
+
+
+def three_axes_for_each(chip, N, F):
+    """mixed_least_batch: mixed_three_axes_each"""
+    return (CHIPS[chip].bf16 / CHIPS[chip].ici_both / 3) ** 2 / F
+
+
+def chips_for_axes(chip, N, F):
+    """mixed_least_batch: mixed_chips_for_axes"""
+    return (CHIPS[chip].bf16 / CHIPS[chip].ici_both) ** 2 / (N * F)
+
+
+def one_chips_bound_of_fsdp(chip, N, F):
+    """mixed_least_batch: mixed_as_fsdp"""
+    return CHIPS[chip].bf16 / CHIPS[chip].ici_both / 2
+
+
+def all_three_axes(B, F, N):
+    """best_fsdp_chips: best_fsdp_three_axes"""
+    return math.sqrt(3 * B * N / F)
+
+
+def axes_outside_the_root(B, F, N):
+    """best_fsdp_chips: best_fsdp_four"""
+    return 2 * math.sqrt(B * N / F)
+
+
+def chips_of_one_axis(B, F, N):
+    """best_fsdp_chips: best_fsdp_of_one_axis"""
+    return math.sqrt(math.sqrt(2 * B * N / F))
+
+
+def chips_in_place_of_axes(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth):
+    """mlp_times: mlp_chips_for_axes"""
+    return _times(backward, fsdp, B, D, F, X, Y, X, Y, flops, bandwidth)
+
+
+def times_the_axes_of_the_torus(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth):
+    """mlp_times: mlp_times_axes"""
+    return _times(backward, fsdp, B, D, F, X, Y, 1 / MX, 1 / MY, flops, bandwidth)
+
+
+def split_times_the_axes(B, F, N, MX, MY):
+    """best_split: split_axes_swapped"""
+    splits = [(2**i, N // 2**i) for i in range(N.bit_length())]
+    return min(splits, key=lambda s: max(F * MX / s[1], B * MY / s[0]))

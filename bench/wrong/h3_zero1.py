@@ -208,3 +208,65 @@ def a_single_moment(V, D, L, N):
 def moments_on_every_chip(V, D, L, N):
     """zero1_held: held_without_cutting"""
     return (2 + 4 + 4) * (V * D + L * 12 * D * D)
+
+
+def _updated(p, g, m, v, t, *, first=None, second=None, decay=0.1):
+    m = 0.9 * m + 0.1 * (g if first is None else first)
+    v = 0.99 * v + 0.01 * (g if second is None else second) ** 2
+    u = m / (1 - 0.9**t) / (jnp.sqrt(v / (1 - 0.99**t)) + 0.01)
+    return p - 0.05 * (u + decay * p), m, v
+
+
+def decay_in_the_first_moment(params, opt, x, y, *, mesh):
+    """zero1_step: zero1_decays_in_the_first_moment"""
+    return _step(
+        mesh, params, opt, x, y, update=lambda p, g, m, v, t: _updated(p, g, m, v, t, first=g + 0.1 * p, decay=0)
+    )
+
+
+def decay_in_both_and_in_the_weights(params, opt, x, y, *, mesh):
+    """zero1_step: zero1_decays_in_both"""
+    return _step(mesh, params, opt, x, y, update=lambda p, g, m, v, t: _updated(p, g + 0.1 * p, m, v, t))
+
+
+def decay_before_the_clip(params, opt, x, y, *, mesh):
+    """zero1_step: zero1_decays_in_the_gradient"""
+
+    def local(params, opt, x, y):
+        part = opt["m"].shape[0]
+        size = part * jax.lax.axis_size("dp")
+        loss, grad = jax.value_and_grad(_loss)(params, x, y)
+        p, t = _mine(_vec(params, size), part), opt["t"] + 1
+        grad = _clipped(_mean_part(_vec(grad, size)) + 0.1 * p)
+        new, m, v = _updated(p, grad, opt["m"], opt["v"], t, decay=0)
+        return _tree(jax.lax.all_gather(new, "dp", tiled=True), params), {"m": m, "v": v, "t": t}, _mean(loss)
+
+    specs = (P(), OPT, P("dp"), P("dp"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=(P(), OPT, P()), check_vma=False)(
+        params, opt, x, y
+    )
+
+
+def decay_times_the_rate_twice(params, opt, x, y, *, mesh):
+    """zero1_step: zero1_decay_scaled_twice"""
+    return _step(mesh, params, opt, x, y, update=lambda p, g, m, v, t: _updated(p, g, m, v, t, decay=0.1 * 0.05))
+
+
+def decay_without_the_rate(params, opt, x, y, *, mesh):
+    """zero1_step: zero1_decay_unscaled"""
+    return _step(mesh, params, opt, x, y, update=lambda p, g, m, v, t: _updated(p, g, m, v, t, decay=0.1 / 0.05))
+
+
+def decay_left_out(params, opt, x, y, *, mesh):
+    """zero1_step: zero1_without_decay"""
+    return _step(mesh, params, opt, x, y, update=lambda p, g, m, v, t: _updated(p, g, m, v, t, decay=0))
+
+
+def square_of_the_norm(params, opt, x, y, *, mesh):
+    """zero1_step: zero1_clipped_by_the_square"""
+    return step_with(mesh, lambda g: g / jnp.maximum(1, jax.lax.psum(jnp.sum(g**2), "dp")))(params, opt, x, y)
+
+
+def square_of_the_own_norm(params, opt, x, y, *, mesh):
+    """zero1_step: zero1_clipped_by_the_square"""
+    return step_with(mesh, lambda g: g / jnp.maximum(1, jnp.vdot(g, g)))(params, opt, x, y)

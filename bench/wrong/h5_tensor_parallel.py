@@ -196,3 +196,73 @@ def links_one_way(chip, B, D, F, N):
     """gated_mlp_time: gated_mlp_time_one_way"""
     c = CHIPS[chip]
     return 18 * B * D * F / N / c.bf16 + 2 * 2 * (2 * B * D) / c.ici
+
+
+def up_drawn_first_with_one_key(seed, *, D, F):
+    """init: one_key_for_gate_and_up"""
+    units = F // jax.lax.axis_size("tp")
+    key2, key = jax.random.split(jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp")))
+    w3 = jax.random.normal(key, (D, units)) / D**0.5
+    w1 = jax.random.normal(key, (D, units)) / D**0.5
+    return {"w1": w1, "w3": w3, "w2": jax.random.normal(key2, (units, D)) / F**0.5}
+
+
+def up_drawn_first_on_all_devices(seed, *, D, F):
+    """init: one_key_for_all_devices"""
+    units, key = F // jax.lax.axis_size("tp"), jax.random.key(seed)
+    key, sub = jax.random.split(key)
+    w3 = jax.random.normal(sub, (D, units)) / D**0.5
+    key, sub = jax.random.split(key)
+    w1 = jax.random.normal(sub, (D, units)) / D**0.5
+    return {"w1": w1, "w3": w3, "w2": jax.random.normal(key, (units, D)) / F**0.5}
+
+
+def up_drawn_first_by_adding(seed, *, D, F):
+    """init: device_added_to_the_seed"""
+    units = F // jax.lax.axis_size("tp")
+    k3, k1, k2 = jax.random.split(jax.random.key(seed + jax.lax.axis_index("tp")), 3)
+    w3, w1 = (jax.random.normal(key, (D, units)) / D**0.5 for key in (k3, k1))
+    return {"w1": w1, "w3": w3, "w2": jax.random.normal(k2, (units, D)) / F**0.5}
+
+
+def up_before_gate(F, N):
+    """fused_columns: up_before_gate"""
+    if F % N:
+        raise ValueError("N does not divide F")
+    order = []
+    for device in range(N):
+        own = range(device * F // N, (device + 1) * F // N)
+        order += [F + i for i in own] + list(own)
+    return order
+
+
+def gate_from_w3(x, w1, w3, w2, b, dy):
+    """gated_mlp: silu_of_the_other"""
+    y, pull = jax.vjp(lambda x, w1, w3, w2: (jax.nn.silu(x @ w3) * (x @ w1)) @ w2, x, w1, w3, w2)
+    dx, dw1, dw3, dw2 = pull(dy)
+    grads = {"x": jax.lax.psum(dx, "tp"), "w1": dw1, "w3": dw3, "w2": dw2, "b": dy.sum(0)}
+    return jax.lax.psum(y, "tp") + b, grads
+
+
+def gate_from_w3_forward(x, w1, w3, w2, b, dy):
+    """gated_mlp: silu_of_the_other_forward"""
+    *_, h = _fwd(x, w3, w1, w2)
+    da, dc, grads = _bwd(x, w1, w3, w2, dy)
+    grads["x"] = jax.lax.psum(da @ w1.T + dc @ w3.T, "tp")
+    return jax.lax.psum(h @ w2, "tp") + b, grads
+
+
+def names_of_gate_and_up_exchanged(x, w1, w3, w2, b, dy):
+    """gated_mlp: gate_and_up_exchanged"""
+    *_, h = _fwd(x, w1, w3, w2)
+    da, dc, grads = _bwd(x, w1, w3, w2, dy)
+    grads |= {"w1": grads["w3"], "w3": grads["w1"], "x": jax.lax.psum(da @ w1.T + dc @ w3.T, "tp")}
+    return jax.lax.psum(h @ w2, "tp") + b, grads
+
+
+def weights_of_gate_and_up_exchanged(x, w1, w3, w2, b, dy):
+    """gated_mlp: gate_and_up_exchanged_for_dx"""
+    *_, h = _fwd(x, w1, w3, w2)
+    da, dc, grads = _bwd(x, w1, w3, w2, dy)
+    grads["x"] = jax.lax.psum(da @ w3.T + dc @ w1.T, "tp")
+    return jax.lax.psum(h @ w2, "tp") + b, grads

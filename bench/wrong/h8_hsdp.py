@@ -2,6 +2,8 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
+from grader.hardware import GPUS
+
 BATCH = P(None, ("rep", "shard"))
 
 
@@ -193,3 +195,22 @@ def far_sum_in_a_loop(w, x, y, *, mesh):
         return g, jnp.sqrt(jax.lax.psum((g**2).sum(), "shard"))
 
     return _run(local, mesh, w, x, y)
+
+
+def _far(chip, M, R):
+    return 2 * (R - 1) / R * (2e9 * M / 8) / (GPUS[chip].node_egress / 8)
+
+
+def near_as_if_sent_whole(chip, M, R):
+    """hsdp_time: time_near_whole"""
+    return 2e9 * M / GPUS[chip].egress + _far(chip, M, R)
+
+
+def near_of_one_part(chip, M, R):
+    """hsdp_time: time_near_of_one_part"""
+    return 2e9 * M / 8 / GPUS[chip].egress + _far(chip, M, R)
+
+
+def near_and_far_whole(chip, M, R):
+    """hsdp_time: time_near_and_far_whole"""
+    return 2e9 * M / GPUS[chip].egress + 2 * (2e9 * M / 8) / (GPUS[chip].node_egress / 8)

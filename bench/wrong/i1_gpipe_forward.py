@@ -227,3 +227,40 @@ def sends_are_free(chip, P, M, T, D):
 def junk_of_one_device(P, M, T, D):
     """bubble_flops: bubble_of_one"""
     return (P - 1) * 3 * 2 * T * D * D
+
+
+def _modulo(ws, x, take, place, begin=1.0):
+    n, s, M = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+    arrived, outs = jnp.full_like(x[0], begin), jnp.zeros_like(x)
+    for t in range(M + n - 1):
+        out = stage(ws, take(t, s, M, x, arrived))
+        outs = outs.at[place(t, n, M)].set(out)
+        arrived = jax.lax.ppermute(out, "pp", on(n))
+    return jnp.where(s == n - 1, outs, 0)[None]
+
+
+def outputs_modulo_m(ws, x):
+    """gpipe_forward: outputs_in_other_places"""
+    return _modulo(ws, x, lambda t, s, M, x, came: jnp.where(s == 0, x[t % M], came), lambda t, n, M: t % M)
+
+
+def outputs_modulo_m_from_the_last_tick(ws, x):
+    """gpipe_forward: outputs_in_other_places"""
+    return _modulo(ws, x, lambda t, s, M, x, came: jnp.where(s == 0, x[t % M], came), lambda t, n, M: (t - n) % M)
+
+
+def inputs_modulo_m_everywhere(ws, x):
+    """gpipe_forward: every_stage_takes_x"""
+    return _modulo(ws, x, lambda t, s, M, x, came: x[t % M], lambda t, n, M: (t - n + 1) % M)
+
+
+def own_micro_batch_from_x(ws, x):
+    """gpipe_forward: every_stage_takes_x"""
+    return _modulo(ws, x, lambda t, s, M, x, came: x[(t - s) % M], lambda t, n, M: (t - n + 1) % M)
+
+
+def inputs_of_the_next_tick(ws, x):
+    """gpipe_forward: outputs_in_other_places"""
+    return _modulo(
+        ws, x, lambda t, s, M, x, came: jnp.where(s == 0, x[(t + 1) % M], came), lambda t, n, M: (t - n + 1) % M
+    )

@@ -158,3 +158,37 @@ def as_long_as_gpipe(chip, M, P, T, D):
     """lock_step_time: time_of_own_programs"""
     f = 2 * 2 * T * D * D / CHIPS[chip].bf16
     return (M + P - 1) * 4 * f
+
+
+def _forward(chip, T, D):
+    return 2 * 2 * T * D * D / CHIPS[chip].bf16
+
+
+def both_in_each_tick(chip, M, P, T, D):
+    """lock_step_time: ticks_of_both"""
+    return 2 * (M + P - 1) * (1 + 3) * _forward(chip, T, D)
+
+
+def fewer_ticks_of_both(chip, M, P, T, D):
+    """lock_step_time: fewer_ticks_of_both"""
+    return (M + 2 * P - 2) * 4 * _forward(chip, T, D)
+
+
+def ticks_of_a_forward(chip, M, P, T, D):
+    """lock_step_time: ticks_of_a_forward"""
+    return 2 * (M + P - 1) * _forward(chip, T, D)
+
+
+def one_layer(chip, M, P, T, D):
+    """lock_step_time: time_of_half_the_ticks"""
+    return 2 * (M + P - 1) * 3 * _forward(chip, T, D) / 2
+
+
+def two_ticks_more(chip, M, P, T, D):
+    """lock_step_time: two_ticks_more"""
+    return 2 * (M + P) * 3 * _forward(chip, T, D)
+
+
+def fills_twice(chip, M, P, T, D):
+    """lock_step_time: fills_twice"""
+    return 2 * (M + 2 * (P - 1)) * 3 * _forward(chip, T, D)

@@ -42,7 +42,7 @@ def renormalised_after_drops(x, route, w, *, k, cap):
 
 
 def rescaled_after_drops(x, route, w, *, k, cap):
-    """moe: none"""
+    """moe: gates_renormalised_after_drops"""
 
     def weigh(top, slot):
         served = top * slot.sum((2, 3))
@@ -344,3 +344,34 @@ def one_exchange(chip, N, matrices):
     """moe_overlaps_from: overlaps_one_of_the_two"""
     c = CHIPS[chip]
     return N * 2 / 4 / (2 * c.ici) * c.bf16 / (2 * matrices)
+
+
+def divided_by_nothing_after_drops(x, route, w, *, k, cap):
+    """moe: gates_renormalised_after_drops"""
+
+    def weigh(top, slot):
+        served = top * slot.sum((2, 3))
+        return served / served.sum(-1, keepdims=True)
+
+    return routed(x, route, w, k, cap, weigh=weigh)
+
+
+def softmax_of_the_served(x, route, w, *, k, cap):
+    """moe: gates_renormalised_after_drops"""
+
+    def weigh(top, slot):
+        scores = jax.lax.top_k(route, k)[0]
+        return jnp.nan_to_num(jax.nn.softmax(jnp.where(slot.sum((2, 3)) > 0, scores, -jnp.inf)))
+
+    return routed(x, route, w, k, cap, weigh=weigh)
+
+
+def share_of_the_dropped_added(x, route, w, *, k, cap):
+    """moe: gates_renormalised_after_drops"""
+
+    def weigh(top, slot):
+        served = slot.sum((2, 3))
+        lost = (top * (1 - served)).sum(-1, keepdims=True)
+        return served * (top + lost / jnp.maximum(served.sum(-1, keepdims=True), 1))
+
+    return routed(x, route, w, k, cap, weigh=weigh)

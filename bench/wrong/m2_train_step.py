@@ -402,3 +402,40 @@ def scores_left_out(chip, T, D):
     """block_overlaps_from: overlaps_with_parameters"""
     c = CHIPS[chip]
     return (2 * 12 * D * D * 2 / (4 * c.ici)) * c.bf16 / (2 * 2 * 12 * D * D)
+
+
+def _with(time, chip, dp, sp, tp, short, long, D):
+    return {name: time(*_times(chip, dp, sp, tp, T, D)) for name, T in (("short", short), ("long", long))}
+
+
+def all_communication_beside_matmuls(chip, dp, sp, tp, short, long, D):
+    """block_step: step_all_overlapped"""
+    return _with(lambda matmuls, rows, keys, grads: max(matmuls, rows + keys + grads), chip, dp, sp, tp, short, long, D)
+
+
+def all_communication_beside_backward_matmuls(chip, dp, sp, tp, short, long, D):
+    """block_step: step_with_gradients_always"""
+
+    def time(matmuls, rows, keys, grads):
+        return matmuls / 3 + max(matmuls * 2 / 3, rows + keys + grads)
+
+    return _with(time, chip, dp, sp, tp, short, long, D)
+
+
+def the_longest_time(chip, dp, sp, tp, short, long, D):
+    """block_step: step_of_the_longest"""
+    return _with(lambda *times: max(times), chip, dp, sp, tp, short, long, D)
+
+
+def each_pass_overlaps_its_own(chip, dp, sp, tp, short, long, D):
+    """block_step: step_all_overlapped"""
+
+    def time(matmuls, rows, keys, grads):
+        return max(matmuls / 3, (rows + keys) / 2) + max(matmuls * 2 / 3, (rows + keys) / 2 + grads)
+
+    return _with(time, chip, dp, sp, tp, short, long, D)
+
+
+def matmuls_alone(chip, dp, sp, tp, short, long, D):
+    """block_step: step_matmuls_alone"""
+    return _with(lambda matmuls, rows, keys, grads: matmuls, chip, dp, sp, tp, short, long, D)

@@ -77,13 +77,13 @@ def axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
 
 
 # Question gather_cut_elsewhere_time [us]
-# `A` is bfloat16[9216, 18432], sharded `A[I_X, J_Y]` on a v4p slice with x=16, y=12, z=4. How
+# `A` is bfloat16[9216, 18432], sharded `A[I_X, J_Y]` on a v5p slice with x=16, y=12, z=4. How
 # long does the all-gather over x to `A[I, J_Y]` take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: every axis is a ring; bandwidth only: a collective over n axes takes V / (n·W), and an
 # all-reduce takes twice as long; W counts both directions of a link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, an axis wraps
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, an axis wraps
 # only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; table 2026-11, from How
 # To Scale Your Model of 2025-02-04.
 gather_cut_elsewhere_time = None  # TODO: your answer
@@ -103,13 +103,13 @@ gather_two_axes_time = None  # TODO: your answer
 
 
 # Question reduce_cut_elsewhere_time [us]
-# `C` is float32[3072, 12288], sharded `C[I_X, J_Y]` and unreduced over z, `{U_Z}`, on a v5p slice
-# with x=12, y=4, z=16. How long does the all-reduce over z take?
+# `C` is float32[3072, 12288], sharded `C[I_X, J_Y]` and unreduced over z, `{U_Z}`, on a v4p slice
+# with x=4, y=12, z=16. How long does the all-reduce over z take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: every axis is a ring; bandwidth only: a collective over n axes takes V / (n·W), and an
 # all-reduce takes twice as long; W counts both directions of a link.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways); 3D torus, an axis wraps
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways); 3D torus, an axis wraps
 # only if its size is a multiple of 4 and the slice is full 4x4x4 cubes; table 2026-11, from How
 # To Scale Your Model of 2025-02-04.
 reduce_cut_elsewhere_time = None  # TODO: your answer

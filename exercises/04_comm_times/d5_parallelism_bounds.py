@@ -117,7 +117,7 @@ mixed_least_batch = None  # TODO: your answer
 
 # Question best_fsdp_chips [chip]
 # A model with F=28672 trains on 4096 chips, with FSDP over two torus axes and tensor parallelism
-# over the third. The global batch has 600000 tokens. Which X (chips along the FSDP axis, not
+# over the third. The global batch has 500000 tokens. Which X (chips along the FSDP axis, not
 # rounded) is best?
 #
 # Answer with a bare number.

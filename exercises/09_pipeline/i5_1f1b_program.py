@@ -81,7 +81,7 @@ stash_saved = None  # TODO: your answer
 
 
 # Question lock_step_time [ms]
-# Your program runs on 8 v4p chips with 12 micro-batches of 2048 tokens, in the order of the grid
+# Your program runs on 8 v4p chips with 16 micro-batches of 2048 tokens, in the order of the grid
 # above. Each stage has two layers whose `w` is bfloat16[8192, 8192]. How long does the program
 # take?
 #

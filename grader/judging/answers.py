@@ -23,10 +23,8 @@ from grader.common.result import QuestionKind, Result, RubricItem
 from grader.exercise import AuthorError, Choice, Misconception, Quantity, Question, Table, Written
 from grader.exercise.questions import ORDER, Answer
 from grader.hardware.chips import FIGURES, reading
-from grader.judging.causes import other_causes
 from grader.judging.kinds import KINDS
-from grader.judging.kinds.kind import UNKNOWN, AnswerKind, filled_in
-from grader.judging.kinds.quantities import numbers_of
+from grader.judging.kinds.kind import AnswerKind, filled_in
 from grader.judging.units import BadAnswer, unit_of
 from grader.wire.limits import MAX_TEXT
 
@@ -272,29 +270,11 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
         return verdict(status="passed", earned=question.points)
     verdict = functools.partial(verdict, earned=round(question.points * kind.share(given, want), 6))
     found = nearest_misconceptions(question, params, misconceptions, given, want)
-    return verdict(**_explained(question, params, found, kind, given, want))
-
-
-def _explained(
-    question: Question,
-    params: Mapping[str, Any],
-    found: Sequence[Misconception],
-    kind: AnswerKind,
-    given: Any,
-    want: Any,
-) -> dict[str, Any]:
-    """Return the reason of a wrong answer, and the hint and name of the misconceptions that explain it, if any."""
-    hint, name = named(found) if found else ("", "")
-    text = f"{render_text(question, params)} {question.model}"
-    others = other_causes(hint, kind.factor(given, want), text, numbers_of(params))
-    if name:
-        hint += f" Or another {others}." if others else ""
-        return {
-            "reason": A_NUMBER if kind_name(question) == "number" else AN_ANSWER,
-            "hint": hint,
-            "misconception": name,
-        }
-    return {"reason": f"{UNKNOWN}; a {others}" if others else kind.why(given, want)}
+    if not found:
+        return verdict(reason=kind.why(given, want))
+    hint, name = named(found)
+    reason = A_NUMBER if kind_name(question) == "number" else AN_ANSWER
+    return verdict(reason=reason, hint=hint, misconception=name)
 
 
 def _for_a_person(answer: Answer, given: str, raw: str) -> dict[str, Any]:

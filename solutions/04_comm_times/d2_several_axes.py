@@ -115,7 +115,7 @@ question = {
 
 @exercise.number(
     points=0.25,
-    **question,
+    **question | {"where": lambda X, Y, Z, **_: len({X, Y, Z}) == 3 and (Y, Z) != (12, 16)},  # 12/16 is (4 - 1)/4
     hints=[
         "Which part of A does one ring along x gather?",
         "y cuts the columns, so each ring gathers only its own part of the columns.",
@@ -145,7 +145,7 @@ def gather_two_axes_time(chip, X, Y, Z, I, J):
 
 @exercise.number(
     points=0.5,
-    **question,
+    **question | {"where": lambda X, Y, Z, **_: len({X, Y, Z}) == 3 and Z != 12},  # 4/12 is 1/3, a mistake of its own
     hints=[
         "Which part of C do the devices of one ring along z add up?",
         "x and y cut C, so the devices of a ring along z add up one block of C, with I / X rows and J / Y columns.",

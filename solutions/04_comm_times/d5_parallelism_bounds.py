@@ -163,7 +163,7 @@ def mixed_least_batch(chip, N, F):
 @exercise.number(
     points=0.4,
     unit="chip",
-    params={"B": [48_000, 600_000, 2_400_000], "F": [14336, 28672, 32768], "N": [128, 1024, 4096]},
+    params={"B": [48_000, 500_000, 2_600_000], "F": [14336, 28672, 32768], "N": [128, 1024, 4096]},
     where=lambda B, F, N: 4 < math.sqrt(2 * B * N / F) < N / 3,
     model=BOOK + "; the best X makes weights and activations take equally long",
     hints=[

@@ -153,7 +153,7 @@ def stash_saved(M, P, T, D):
 @exercise.number(
     points=0.5,
     unit="ms",
-    params={"chip": ["v4p", "v5p"], "M": [12, 20, 32], "P": [4, 8], "T": [2048, 4096], "D": [6144, 8192]},
+    params={"chip": ["v4p", "v5p"], "M": [16, 20, 32], "P": [4, 8], "T": [2048, 4096], "D": [6144, 8192]},
     model="Only arithmetic counts, at the peak rate. A tick takes as long as a B, which computes the stage again",
     hints=[
         "How many ticks does the program have, and how long does a tick take?",

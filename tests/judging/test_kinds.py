@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercise import AuthorError, Exercise, Misconception, Question
 from grader.judging.answers import OfAClass, heading, judge, kind_of, params_for, read_back, render_question
 from grader.judging.kinds.choices import ChoiceKind
-from grader.judging.kinds.quantities import QuantityKind
+from grader.judging.kinds.quantities import TWICE, QuantityKind
 from grader.judging.kinds.specs import SpecKind
 from grader.judging.kinds.tables import TableKind
 from grader.judging.problems import question_problems
@@ -342,7 +342,8 @@ def test_numbers_with_names_are_a_table_without_rows(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ([[2, 3], [0, 5]], "3 of 4 are right; bytes of all_gather: not right, and not the result of a known misconception; the size is plausible, so check the formula first, then the units"),
+        ([[2.2, 3], [0, 5]], "3 of 4 are right; bytes of all_gather: not right, and not the result of a known misconception; the size is plausible, so check the formula first, then the units"),
+        ([[2, 3], [0, 5]], f"3 of 4 are right; bytes of all_gather: not right, and not the result of a known misconception; {TWICE}"),
         ([["1 us", 3], [0, 5]], "3 of 4 are right; bytes of all_gather: the question asks for an amount of data, but you gave a time"),
         ([[1, 3000], [1, 5]], "2 of 4 are right; time of all_gather: the digits are right but the unit is not: you are off by a power of 1000"),
         ([[1, 3], [1, 5]], "3 of 4 are right; bytes of left over: not right, and not the result of a known misconception"),

@@ -108,7 +108,7 @@ question = {
 
 @exercise.number(
     points=0.25,
-    **question,
+    **question | {"where": lambda X, Y, Z, **_: len({X, Y, Z}) == 3 and (Y, Z) != (12, 16)},
     hints=[
         "Which part of A does one ring along x gather?",
         "y cuts the columns, so each ring gathers only its own part of the columns.",
@@ -138,7 +138,7 @@ def gather_two_axes_time(chip, X, Y, Z, I, J):
 
 @exercise.number(
     points=0.5,
-    **question,
+    **question | {"where": lambda X, Y, Z, **_: len({X, Y, Z}) == 3 and Z != 12},
     hints=[
         "Which part of C do the devices of one ring along z add up?",
         "x and y cut C, so the devices of a ring along z add up one block of C, with I / X rows and J / Y columns.",

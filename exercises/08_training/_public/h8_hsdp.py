@@ -85,7 +85,7 @@ def hsdp_grads(w, x, y, *, mesh):
 @exercise.number(
     points=1,
     unit="ms",
-    params={"chip": ["H100", "B200"], "M": [3, 7, 13], "R": [2, 8, 16]},
+    params={"chip": ["H100", "B200"], "M": [3, 7, 13], "R": [2, 8, 12]},
     model="Near: a GPU sends (8-1)/8 of the gradients through its egress. Far: each GPU all-reduces its part with the GPUs that hold this part in the other nodes. It sends 2 (R - 1)/R of the part, for R nodes, through an eighth of its node's egress. The far collective starts after the near collective ends",
     hints=[
         "Which bytes does a GPU send inside its node, and which does it send to other nodes?",

@@ -93,10 +93,6 @@ class AnswerKind(ABC, Generic[Want, Given]):
         """Return the fraction, from 0 to 1, of the points that the wrong answer ``given`` earns."""
         return 0.0
 
-    def factor(self, given: Given, want: Want) -> float | None:
-        """Return ``given`` divided by ``want``; None if the answer is no number."""
-        return None
-
     def are_close(self, one: Want, other: Want) -> bool:
         """Return True if a learner's answer could count as equal to both ``one`` and ``other``."""
         return one == other

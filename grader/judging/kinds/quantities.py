@@ -23,7 +23,12 @@ PLAUSIBLE = 10.0
 ROUNDED = 1e-3
 """Relative tolerance to detect a mistake in a count. A learner may round an answer to four digits."""
 FEW = range(3, 8)
-"""Numbers of layers, steps or arrays in a question's text. 2 and 8 have other causes, such as bits taken for bytes."""
+"""Numbers of layers, steps or arrays in a question's text. 8 has other causes, such as bits taken for bytes."""
+TWICE = (
+    "off by a factor of two: check what counts once or twice (bytes of the dtype, directions of a link, forward and "
+    "backward pass, reduce-scatter and all-gather, send and receive, multiply and add)"
+)
+"""What to check if an answer is twice or half the right one: the general causes of this factor."""
 MANY = 64
 """Of more than this number of parts, one part hardly changes an answer."""
 COUNTS = range(1, 9)
@@ -77,9 +82,6 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
         if given.dimension != unit_of(self.unit)[1] or not is_close(given.value, want, self.rtol):
             return None
         return abs(given.value - want) / want if want else 0.0
-
-    def factor(self, given: ParsedAnswer, want: float) -> float | None:
-        return given.value / want if want and given.dimension == unit_of(self.unit)[1] else None
 
     def are_close(self, one: float, other: float) -> bool:
         return abs(one - other) <= self.rtol * max(one, other)
@@ -144,10 +146,12 @@ class QuantityKind(AnswerKind[float, ParsedAnswer]):
     def _miscounted(self, factor: float) -> str:
         """Return what to check if a mistake in a count explains the factor of a wrong answer; '' for other factors.
 
-        The count is 3 to 7, one of the whole numbers drawn for the question, or the product of two of them.
+        The count is 2 to 7, one of the whole numbers drawn for the question, or the product of two of them.
         """
         counts = {int(n) for n in self.drawn if n >= 3 and n == int(n)}
         near = functools.partial(is_close, factor, rtol=ROUNDED)
+        if near(2) or near(1 / 2):
+            return TWICE
         if any(near((n - 1) / n) or near(n / (n - 1)) for n in counts if n <= MANY):
             return "check the number of parts or steps: all, or one less because a device keeps its own part"
         made = set(FEW) | counts | {a * b for a, b in itertools.combinations_with_replacement(counts, 2)}

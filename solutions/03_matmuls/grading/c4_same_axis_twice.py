@@ -42,6 +42,72 @@ def diagonal_blocks(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P("x", None))(a, b)
 
 
+@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_value, breaks="C equals A @ B")
+def diagonal_blocks_gathered(a, b, *, mesh):
+    """You gathered products of local blocks. Each of these products is a block of C's diagonal, in other rows: gather B before you multiply."""
+
+    def local(a, b):
+        return jax.lax.all_gather(a @ b, "x", axis=1, tiled=True)
+
+    specs = (P("x", None), P(None, "x"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None))(a, b)
+
+
+@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_value, breaks="C equals A @ B")
+def blocks_out_of_order(a, b, *, mesh):
+    """The blocks of B or C are joined in the wrong order. Without tiled=True, all_gather adds a first dimension for the devices, and a reshape then mixes rows and columns. Gather B with axis=1, tiled=True."""
+
+    def local(a, b):
+        return a @ jax.lax.all_gather(b, "x").reshape(b.shape[0], -1)
+
+    specs = (P("x", None), P(None, "x"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None))(a, b)
+
+
+@exercise.misconception(form_of=blocks_out_of_order)
+def products_out_of_order(a, b, *, mesh):
+    """Like `blocks_out_of_order`, but the products are reshaped."""
+
+    def local(a, b):
+        return (a @ jax.lax.all_gather(b, "x")).reshape(a.shape[0], -1)
+
+    specs = (P("x", None), P(None, "x"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None))(a, b)
+
+
+@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_value, breaks="C equals A @ B")
+def gathered_untiled(a, b, *, mesh):
+    """You gathered B without tiled=True. all_gather then adds a dimension for the devices, and so your result has three dimensions. Gather B with axis=1, tiled=True."""
+
+    def local(a, b):
+        return a @ jax.lax.all_gather(b, "x")
+
+    specs = (P("x", None), P(None, "x"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None))(a, b)
+
+
+@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_value, breaks="C equals A @ B")
+def gathered_along_the_contraction(a, b, *, mesh):
+    """After your collective, B does not have J rows, so a device cannot multiply its rows of A by B. Join the blocks of B along their columns, in one array of two dimensions: all_gather with axis=1, tiled=True."""
+
+    def local(a, b):
+        return a @ jax.lax.all_gather(b, "x", tiled=True)
+
+    specs = (P("x", None), P(None, "x"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None))(a, b)
+
+
+@exercise.misconception(form_of=gathered_along_the_contraction)
+def exchanged_for_the_gather(a, b, *, mesh):
+    """Like `gathered_along_the_contraction`, with an all-to-all, which cuts the rows of B."""
+
+    def local(a, b):
+        return a @ jax.lax.all_to_all(b, "x", split_axis=0, concat_axis=1, tiled=True)
+
+    specs = (P("x", None), P(None, "x"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None))(a, b)
+
+
 @exercise.misconception(of=matmul_keep_rows, fails=keep_rows_layout, breaks='C is sharded `P("x", None)`')
 def gathered_rows_for_rows(a, b, *, mesh):
     """You gathered A, so C came out cut by columns. To keep the rows of A, gather B."""
@@ -60,6 +126,39 @@ def diagonal_blocks_of_columns(a, b, *, mesh):
         return a @ b
 
     return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P(None, "x"))(a, b)
+
+
+@exercise.misconception(of=matmul_keep_columns, fails=keep_columns_value, breaks="C equals A @ B")
+def diagonal_blocks_of_columns_gathered(a, b, *, mesh):
+    """You gathered products of local blocks. Each of these products is a block of C's diagonal, in other columns: gather A before you multiply."""
+
+    def local(a, b):
+        return jax.lax.all_gather(a @ b, "x", axis=0, tiled=True)
+
+    specs = (P("x", None), P(None, "x"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(None, "x"))(a, b)
+
+
+@exercise.misconception(of=matmul_keep_columns, fails=keep_columns_value, breaks="C equals A @ B")
+def rows_out_of_order(a, b, *, mesh):
+    """The rows of A are joined in the wrong order. Without tiled=True, all_gather adds a dimension for the devices, and a reshape joins them in order only if this dimension is the first. Gather A with axis=0, tiled=True."""
+
+    def local(a, b):
+        return jax.lax.all_gather(a, "x", axis=1).reshape(-1, a.shape[1]) @ b
+
+    specs = (P("x", None), P(None, "x"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(None, "x"))(a, b)
+
+
+@exercise.misconception(of=matmul_keep_columns, fails=keep_columns_value, breaks="C equals A @ B")
+def rows_gathered_along_the_contraction(a, b, *, mesh):
+    """After your collective, A does not have J columns, so a device cannot multiply A by its columns of B. Join the blocks of A along their rows, in one array of two dimensions: all_gather with axis=0, tiled=True."""
+
+    def local(a, b):
+        return jax.lax.all_gather(a, "x", axis=1, tiled=True) @ b
+
+    specs = (P("x", None), P(None, "x"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(None, "x"))(a, b)
 
 
 @exercise.misconception(of=matmul_keep_columns, fails=keep_columns_layout, breaks='or `P(None, "x")`')

@@ -204,6 +204,20 @@ def scatter_of_a_shard(kind, bytes, axis_size, one_way_bandwidth, wraps):
     return scatter if kind == "reduce_scatter" else gather + scatter
 
 
+@exercise.misconception(of=axis_collective_time, fails=scatter_seconds)
+def scatter_result(kind, axis_size, **rest):
+    """You computed the reduce-scatter from its result, one shard. Every chip starts with a partial sum of the whole array and receives N-1 parts of it, as in an all-gather."""
+    right = axis_collective_time(kind, axis_size=axis_size, **rest)
+    return right / (axis_size if kind == "reduce_scatter" else 1)
+
+
+@exercise.misconception(form_of=scatter_result)
+def scatter_one_part(kind, axis_size, **rest):
+    """Like `scatter_result`, but the shard is not multiplied by (N-1)/N."""
+    right = axis_collective_time(kind, axis_size=axis_size, **rest)
+    return right / (max(axis_size - 1, 1) if kind == "reduce_scatter" else 1)
+
+
 @exercise.misconception(
     of=axis_collective_time, fails=unknown_kind_refused, breaks="an unknown collective raises `ValueError`"
 )
@@ -332,6 +346,12 @@ def ring_scatter_shard(chip, X, Y, I, K):
 
 
 @exercise.misconception(of=ring_scatter_time)
+def ring_scatter_one_shard(X, **rest):
+    """You moved one shard of the result. Each chip receives X-1 parts of this size: one from each of the other chips."""
+    return ring_scatter_time(X=X, **rest) / (X - 1)
+
+
+@exercise.misconception(of=ring_scatter_time)
 def ring_scatter_book(chip, X, Y, I, K):
     """You used V/W. This question's model is exact: only (N-1)/N of V has to move."""
     return reduce_scatter_time(2 * I * K / Y, X, chip, topology="ring", model="book")
@@ -419,6 +439,12 @@ def line_scatter_whole_rows(**params):
 def line_scatter_shard(**params):
     """You took the result's shard as V. V is the array before the scatter cuts it over z."""
     return line_scatter_time(**params) / 4
+
+
+@exercise.misconception(of=line_scatter_time)
+def line_scatter_one_shard(**params):
+    """You moved one shard of the result. The chip at the end receives three parts of this size: one from each of the other chips along z."""
+    return line_scatter_time(**params) / 3
 
 
 @exercise.misconception(of=line_reduce_time)

@@ -201,6 +201,20 @@ def axes_reduced_on_one_ring(kind, over, mesh_shape, **rest):
     return right * (1 if kind == "all_gather" else sum(mesh_shape[axis] > 1 for axis in over))
 
 
+@exercise.misconception(of=axes_time, fails=axes_reduced)
+def axes_all_reduced_on_one_ring(kind, over, mesh_shape, **rest):
+    """Either you used the links of one axis for an all-reduce, or you counted two passes for each axis. All axes in `over` carry data at the same time, and an all-reduce over several axes is two passes: 2·V / (n·W)."""
+    right = axes_time(kind=kind, over=over, mesh_shape=mesh_shape, **rest)
+    return right * (sum(mesh_shape[axis] > 1 for axis in over) if kind == "all_reduce" else 1)
+
+
+@exercise.misconception(of=axes_time, fails=axes_reduced)
+def axes_all_reduced_in_turn(kind, over, mesh_shape, **rest):
+    """You added the time of an all-reduce over each axis. All axes in `over` carry data at the same time: divide by n·W once."""
+    right = axes_time(kind=kind, over=over, mesh_shape=mesh_shape, **rest)
+    return right * (sum(mesh_shape[axis] > 1 for axis in over) ** 2 if kind == "all_reduce" else 1)
+
+
 @exercise.misconception(of=axes_time, fails=axes_reduced, breaks="an all-reduce takes twice as long")
 def axes_reduced_once(kind, **rest):
     """You counted the all-reduce as one pass. An all-reduce is a reduce-scatter and an all-gather."""
@@ -260,6 +274,14 @@ def axes_one_after_another(over, mesh_shape, **rest):
     """You added the time of each axis. All axes in `over` carry data at the same time: divide by n·W once."""
     right = axes_time(over=over, mesh_shape=mesh_shape, **rest)
     return right * sum(mesh_shape[axis] > 1 for axis in over) ** 2
+
+
+@exercise.misconception(form_of=axes_one_after_another)
+def axes_one_after_another_on_parts(over, mesh_shape, **rest):
+    """Like `axes_one_after_another`, but each axis cuts V for the next axis."""
+    right = axes_time(over=over, mesh_shape=mesh_shape, **rest)
+    rings = [mesh_shape[axis] for axis in over if mesh_shape[axis] > 1]
+    return right * len(rings) * sum(1 / math.prod(rings[:n]) for n in range(len(rings)))
 
 
 @exercise.misconception(of=axes_time, fails=axes_reduced)
@@ -406,6 +428,12 @@ def gather_cut_by_z(Z, **rest):
 
 
 @exercise.misconception(of=gather_cut_elsewhere_time)
+def gather_cut_by_z_alone(Y, Z, **rest):
+    """You divided by z in place of y. y cuts A. z does not: chips along z hold equal copies."""
+    return Y / Z * gather_cut_elsewhere_time(Y=Y, Z=Z, **rest)
+
+
+@exercise.misconception(of=gather_cut_elsewhere_time)
 def gather_cut_exact(X, **rest):
     """You used (N-1)/N of V. This question's model is V/W."""
     return (X - 1) / X * gather_cut_elsewhere_time(X=X, **rest)
@@ -423,6 +451,18 @@ def gather_two_on_one_whole(Z, **rest):
     return 2 * Z * gather_two_axes_time(Z=Z, **rest)
 
 
+@exercise.misconception(of=gather_two_axes_time)
+def gather_two_by_x(X, Z, **rest):
+    """You divided by x in place of z. The all-gather joins the parts along x and y. z cuts the columns, and does not communicate."""
+    return Z / X * gather_two_axes_time(X=X, Z=Z, **rest)
+
+
+@exercise.misconception(of=gather_two_axes_time)
+def gather_two_by_y(Y, Z, **rest):
+    """You divided by y in place of z. The all-gather joins the parts along x and y. z cuts the columns, and does not communicate."""
+    return Z / Y * gather_two_axes_time(Y=Y, Z=Z, **rest)
+
+
 @exercise.misconception(of=reduce_cut_elsewhere_time)
 def reduce_cut_by_x(Y, **rest):
     """You divided by x only. y cuts C too: each ring along z adds 1/(X·Y) of C."""
@@ -433,6 +473,18 @@ def reduce_cut_by_x(Y, **rest):
 def reduce_cut_by_y(X, **rest):
     """You divided by y only. x cuts C too: each ring along z adds 1/(X·Y) of C."""
     return X * reduce_cut_elsewhere_time(X=X, **rest)
+
+
+@exercise.misconception(of=reduce_cut_elsewhere_time)
+def reduce_cut_by_x_and_z(Y, Z, **rest):
+    """You divided by x and z. x and y cut C. Chips along z hold partial sums of the same block."""
+    return Y / Z * reduce_cut_elsewhere_time(Y=Y, Z=Z, **rest)
+
+
+@exercise.misconception(of=reduce_cut_elsewhere_time)
+def reduce_cut_by_y_and_z(X, Z, **rest):
+    """You divided by y and z. x and y cut C. Chips along z hold partial sums of the same block."""
+    return X / Z * reduce_cut_elsewhere_time(X=X, Z=Z, **rest)
 
 
 @exercise.misconception(of=reduce_cut_elsewhere_time)

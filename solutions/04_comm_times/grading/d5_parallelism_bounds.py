@@ -279,6 +279,18 @@ def mlp_exact(X, Y, **rest):
 
 
 @exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_chips_for_axes(X, Y, MX, MY, **rest):
+    """You used the chips along x and y in place of MX and MY. A chip has links along each torus axis, so only the number of torus axes multiplies the bandwidth."""
+    return mlp_times(X=X, Y=Y, MX=X, MY=Y, **rest)
+
+
+@exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_times_axes(MX, MY, **rest):
+    """You multiplied the times by MX and MY. Over more torus axes the data travel faster: divide."""
+    return mlp_times(MX=1 / MX, MY=1 / MY, **rest)
+
+
+@exercise.misconception(of=mlp_times, fails=PASSES)
 def mlp_weights_cut_by_x(X, **rest):
     """You divided the weights by X. The all-gather along x joins these parts: only y cuts what travels."""
     arithmetic, weights, activations = mlp_times(X=X, **rest)
@@ -337,7 +349,7 @@ def split_floored(**call):
 
 @exercise.misconception(of=best_split, fails=split_best)
 def split_axes_swapped(MX, MY, **rest):
-    """You swapped MX and MY. Weights travel along x, over MX torus axes, and activations along y, over MY."""
+    """Either you swapped MX and MY, or you multiplied the times by them. Weights travel along x: divide their time by MX. Activations travel along y: divide their time by MY."""
     return best_split(MX=MY, MY=MX, **rest)
 
 
@@ -438,7 +450,7 @@ def mixed_one_axis(**params):
 
 @exercise.misconception(of=mixed_least_batch)
 def mixed_not_overlapped(**params):
-    """Your answer is too large by a factor of four. Weights and activations overlap, so do not add their times. W counts both directions."""
+    """Your answer is too large by a factor of four. Divide by the torus axes, MX · MY: you may have multiplied. Weights and activations overlap, so do not add their times. W counts both directions."""
     return 4 * mixed_least_batch(**params)
 
 
@@ -554,6 +566,30 @@ def mixed_axes_added(**params):
 def mixed_two_axes_each(**params):
     """You gave two axes to tensor parallelism too. Tensor parallelism has one axis."""
     return mixed_least_batch(**params) / 2
+
+
+@exercise.misconception(of=mixed_least_batch)
+def mixed_three_axes_each(**params):
+    """You gave all three axes to both FSDP and tensor parallelism. FSDP has two axes, and tensor parallelism has the third."""
+    return 2 / 9 * mixed_least_batch(**params)
+
+
+@exercise.misconception(of=mixed_least_batch)
+def mixed_chips_for_axes(N, **rest):
+    """You divided by the number of chips. The bound has the number of torus axes, MX · MY, and already counts the tokens of one chip."""
+    return 2 / N * mixed_least_batch(N=N, **rest)
+
+
+@exercise.misconception(of=best_fsdp_chips)
+def best_fsdp_three_axes(**params):
+    """You counted three torus axes. FSDP has two of them, and tensor parallelism has the third: MX / MY = 2."""
+    return math.sqrt(3 / 2) * best_fsdp_chips(**params)
+
+
+@exercise.misconception(of=best_fsdp_chips)
+def best_fsdp_of_one_axis(**params):
+    """Your answer is the number of chips along one torus axis. X counts all chips along the FSDP axis, which has two torus axes."""
+    return math.sqrt(best_fsdp_chips(**params))
 
 
 @exercise.misconception(of=best_fsdp_chips)

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from e1_ring_all_gather import (
@@ -13,6 +14,7 @@ from e1_ring_all_gather import (
     ring_gather_value,
 )
 from grader.exercise import Scenario
+from grader.expect import Failure
 from grader.hardware import all_gather_time, latency
 
 
@@ -55,6 +57,34 @@ def gathered_with_wrong_sign(a):
     for hop in range(1, n):
         a = jax.lax.ppermute(a, "x", [(d, (d + 1) % n) for d in range(n)])
         out = out.at[(me + hop) % n].set(a)
+    return out.reshape(-1, a.shape[1])
+
+
+def one_slot_off(seen):
+    """For `gives`: require that each device holds the shards one slot away from their own slots, on the same side.
+
+    One slot may be empty, and one may be right, if the device puts its own shard there.
+    """
+    n = seen.mesh["x"]
+    due = seen.a.reshape(n, -1, seen.a.shape[1])
+    held = np.stack(seen.out.shards).reshape(-1, *due.shape)
+
+    def off_by(places):
+        moved, right, empty = ((held == of).all((2, 3)) for of in (np.roll(due, places, axis=0), due, 0))
+        return (moved | right | empty).all() and moved.sum(1).min() >= n - 2 and right.sum(1).max() <= 1
+
+    if not (off_by(1) or off_by(-1)):
+        raise Failure("this mistake moves each shard by one slot")
+
+
+@exercise.misconception(fails=ring_gather_value, gives=one_slot_off, breaks="every device holds the whole `A`")
+def gathered_one_slot_off(a):
+    """You put each shard one slot away from its own slot. Count hops from 1: if you send to the next device, the shard that arrives in hop t comes from device me - t."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    for hop in range(n - 1):
+        a = jax.lax.ppermute(a, "x", [(d, (d + 1) % n) for d in range(n)])
+        out = out.at[(me - hop) % n].set(a)
     return out.reshape(-1, a.shape[1])
 
 

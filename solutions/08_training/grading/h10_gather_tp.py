@@ -113,16 +113,17 @@ def cut(whole, device=None):
 
 def written(
     x, ws, dy, own=cut, scatter=scatter, whole=total, slope=lambda h: 1 - h**2, own_h=cut,
-    forward=lambda h, w: gather(jnp.tanh(h @ w)), used=0,
+    forward=lambda h, w: gather(jnp.tanh(h @ w)), used=0, slope_at=1,
 ):  # fmt: skip
     """Run the solution with given changes: how dy is cut, how {dh} and dx are reduced, the derivative of tanh, how h is
-    cut, how a layer computes the next h, and which h (0: the layer's input) the weights' gradient uses."""
+    cut, how a layer computes the next h, and which h (0: the layer's input, 1: its result) the weights' gradient and
+    the derivative of tanh use."""
     held = [x]
     for w in ws:
         held.append(forward(held[-1], w))
     dh, dws = own(dy), []
     for layer in reversed(range(len(ws))):
-        back = dh * slope(own_h(held[layer + 1]))
+        back = dh * slope(own_h(held[layer + slope_at]))
         dws.insert(0, held[layer + used].T @ back)
         parts = back @ ws[layer].T
         dh = scatter(parts) if layer else whole(parts)
@@ -200,16 +201,31 @@ def weights_times_the_result(x, ws, dy):
 @exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")
 def slope_of_the_input(x, ws, dy):
     """You took the derivative of tanh at the layer's input. With h = tanh(z), the derivative for z is 1 - h²: use the layer's result."""
-    held = [x]
-    for w in ws:
-        held.append(gather(jnp.tanh(held[-1] @ w)))
-    dh, dws = cut(dy), []
-    for layer in reversed(range(len(ws))):
-        back = dh * (1 - cut(held[layer]) ** 2)
-        dws.insert(0, held[layer].T @ back)
-        parts = back @ ws[layer].T
-        dh = scatter(parts) if layer else total(parts)
-    return held[-1], dh, jnp.stack(dws)
+    return written(x, ws, dy, slope_at=0)
+
+
+@exercise.misconception(form_of=slope_of_the_input)
+def slope_of_the_tanh_of_the_input(x, ws, dy):
+    """Like `slope_of_the_input`, but tanh is applied to the input."""
+    return written(x, ws, dy, slope_at=0, slope=lambda h: 1 - jnp.tanh(h) ** 2)
+
+
+@exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")
+def slope_of_another_argument(x, ws, dy):
+    """You took the derivative of tanh at another argument: at h in place of z, or as 1 - z². With h = tanh(z), it is 1 - tanh(z)², which is 1 - h²."""
+    return written(x, ws, dy, slope=lambda h: 1 - jnp.tanh(h) ** 2)
+
+
+@exercise.misconception(form_of=slope_of_another_argument)
+def slope_of_the_sum(x, ws, dy):
+    """Like `slope_of_another_argument`, with the square of z."""
+    return written(x, ws, dy, slope=lambda h: 1 - jnp.arctanh(h) ** 2)
+
+
+@exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")
+def slope_without_square(x, ws, dy):
+    """You used 1 - h. With h = tanh(z), the derivative for z is 1 - h²."""
+    return written(x, ws, dy, slope=lambda h: 1 - h)
 
 
 @exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")

@@ -225,6 +225,11 @@ def as_usual(p, m, v, g, t):
     return *update(own(p, len(m)), m, v, g, t), t
 
 
+def decayed(decay):
+    """Return the change of a step with this decay of the weights."""
+    return lambda p, m, v, g, t: (*update(own(p, len(m)), m, v, g, t, decay=decay), t)
+
+
 def total(loss):
     return jax.lax.psum(loss, "dp")
 
@@ -344,6 +349,18 @@ def zero1_clipped_by_sum_of_norms(params, opt, x, y, *, mesh):
 
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
+def zero1_clipped_by_the_square(params, opt, x, y, *, mesh):
+    """You divided by the square of the norm. The norm is the root of the sum of all squares."""
+    return zero1(mesh, clip=lambda g: g / jnp.maximum(1, jax.lax.psum(jnp.sum(g**2), "dp")))(params, opt, x, y)
+
+
+@exercise.misconception(form_of=zero1_clipped_by_the_square)
+def zero1_clipped_by_the_own_square(params, opt, x, y, *, mesh):
+    """Like `zero1_clipped_by_the_square`, with the squares of the device's own part."""
+    return zero1(mesh, clip=lambda g: g / jnp.maximum(1, jnp.sum(g**2)))(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_never_clipped(params, opt, x, y, *, mesh):
     """You did not clip the gradient. If its norm over all elements is above 1, divide the gradient by that norm."""
     return zero1(mesh, clip=lambda g: g)(params, opt, x, y)
@@ -389,6 +406,53 @@ def zero1_decays_in_the_gradient(params, opt, x, y, *, mesh):
         return *update(p, m, v, g + 0.1 * p, t, decay=0), t
 
     return zero1(mesh, change=change)(params, opt, x, y)
+
+
+@exercise.misconception(form_of=zero1_decays_in_the_gradient)
+def zero1_decays_before_the_clip(params, opt, x, y, *, mesh):
+    """Like `zero1_decays_in_the_gradient`, but the norm of the gradient includes the decay."""
+
+    def change(p, m, v, g, t):
+        p = own(p, len(m))
+        return *update(p, m, v, clipped(g + 0.1 * p), t, decay=0), t
+
+    return zero1(mesh, clip=lambda g: g, change=change)(params, opt, x, y)
+
+
+@exercise.misconception(
+    fails=zero1_direction, breaks="the first step changes the parameters in about AdamW's direction"
+)
+def zero1_decays_in_the_first_moment(params, opt, x, y, *, mesh):
+    """You added the decay to the gradient in m. Adam then divides the decay by the root of the second moment. AdamW applies the decay to the weights directly."""
+
+    def change(p, m, v, g, t):
+        p = own(p, len(m))
+        return *update(p, m + 0.1 / 0.9 * 0.1 * p, v, g, t, decay=0), t
+
+    return zero1(mesh, change=change)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
+def zero1_decays_in_both(params, opt, x, y, *, mesh):
+    """You applied the decay twice: in the gradient and in the weights. AdamW applies it to the weights only."""
+
+    def change(p, m, v, g, t):
+        p = own(p, len(m))
+        return *update(p, m, v, g + 0.1 * p, t), t
+
+    return zero1(mesh, change=change)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
+def zero1_decay_scaled_twice(params, opt, x, y, *, mesh):
+    """You multiplied the decay by 0.05 twice. The step is 0.05 (u + 0.1 p), so the decay is 0.05 · 0.1 p."""
+    return zero1(mesh, change=decayed(0.1 * 0.05))(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
+def zero1_decay_unscaled(params, opt, x, y, *, mesh):
+    """You did not multiply the decay by 0.05. The step is 0.05 (u + 0.1 p), so the decay is 0.05 · 0.1 p."""
+    return zero1(mesh, change=decayed(0.1 / 0.05))(params, opt, x, y)
 
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
@@ -472,9 +536,7 @@ def zero1_loss_after_the_step(params, opt, x, y, *, mesh):
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")
 def zero1_without_decay(params, opt, x, y, *, mesh):
     """You left out the decay of the weights. Add 0.1 p to u before you multiply by 0.05."""
-    return zero1(mesh, change=lambda p, m, v, g, t: (*update(own(p, len(m)), m, v, g, t, decay=0), t))(
-        params, opt, x, y
-    )
+    return zero1(mesh, change=decayed(0))(params, opt, x, y)
 
 
 @exercise.misconception(fails=zero1_value, breaks="after each of five steps, parameters and t are those of AdamW")

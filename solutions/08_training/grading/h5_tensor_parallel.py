@@ -251,6 +251,28 @@ def silu_of_the_other_and_names_kept(x, w1, w3, w2, b, dy):
     return total(act * up @ w2) + b, grads | {"w2": (act * up).T @ dy, "b": dy.sum(axis=0)}
 
 
+@exercise.misconception(of=gated_mlp, fails=gated_forward, breaks="y and gradients equal those")
+def silu_of_the_other_forward(x, w1, w3, w2, b, dy):
+    """Your forward pass applies silu to x @ w3. Apply it to x @ w1, as your backward pass does."""
+    return written(x, w3, w1, w2, b, dy)[0], written(x, w1, w3, w2, b, dy)[1]
+
+
+@exercise.misconception(of=gated_mlp, fails=gated_weights, breaks="y and gradients equal those")
+def gate_and_up_exchanged(x, w1, w3, w2, b, dy):
+    """You swapped the gradients of w1 and w3. w1 gives the gate, to which silu is applied."""
+    return written(x, w1, w3, w2, b, dy, grads_of=lambda grads: grads | {"w1": grads["w3"], "w3": grads["w1"]})
+
+
+@exercise.misconception(of=gated_mlp, fails=gated_dx, breaks="y and gradients equal those")
+def gate_and_up_exchanged_for_dx(x, w1, w3, w2, b, dy):
+    """Your dx multiplies the gate's gradient by w3.T, or the gradient of up by w1.T. x @ w1 is the gate: multiply its gradient by w1.T."""
+    gate, up = x @ w1, x @ w3
+    act, slope = jax.jvp(jax.nn.silu, (gate,), (jnp.ones_like(gate),))
+    dhidden = dy @ w2.T
+    y, grads = written(x, w1, w3, w2, b, dy)
+    return y, grads | {"x": total(dhidden * up * slope @ w3.T + dhidden * act @ w1.T)}
+
+
 @exercise.misconception(of=gated_mlp, fails=gated_dx, breaks="the gradients of x and b are whole")
 def dx_left_partial(x, w1, w3, w2, b, dy):
     """Your dx has only the contribution of a device's own MLP units. All units used x, so add the parts of all devices: sum over tp."""
@@ -545,6 +567,12 @@ def cut_in_the_middle(F, N):
     if F % N:
         raise ValueError("uneven")
     return list(range(2 * F))
+
+
+@exercise.misconception(of=fused_columns, fails=fused_order, breaks="the order; `ValueError`")
+def up_before_gate(F, N):
+    """You gave each device its piece of w3 first. w13 holds w1 first: so does each piece of it."""
+    return [(column + F) % (2 * F) for column in fused_columns(F, N)]
 
 
 @exercise.misconception(of=fused_columns, fails=fused_order, breaks="the order; `ValueError`")

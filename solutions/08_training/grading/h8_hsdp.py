@@ -412,6 +412,25 @@ def time_near_reduced(chip, M, R):
 
 
 @exercise.misconception(of=hsdp_time)
+def time_near_whole(chip, M, R):
+    """You sent all of the gradients through a GPU's egress. A GPU keeps its own eighth: it sends 7/8 of them."""
+    return sum(both(chip, M, R, near=1))
+
+
+@exercise.misconception(of=hsdp_time)
+def time_near_of_one_part(chip, M, R):
+    """You sent one eighth of the gradients inside the node. In a reduce-scatter a GPU sends seven parts of this size: one to each of the other GPUs."""
+    return sum(both(chip, M, R, near=1 / 8))
+
+
+@exercise.misconception(of=hsdp_time)
+def time_near_and_far_whole(chip, M, R):
+    """You left out the parts that stay where they are. Inside its node a GPU sends 7/8 of the gradients. Between R nodes it sends (R - 1)/R of its part, twice."""
+    near, far = both(chip, M, R, near=1)
+    return near + far * R / (R - 1)
+
+
+@exercise.misconception(of=hsdp_time)
 def time_in_float32(chip, M, R):
     """You counted four bytes for a gradient. A bfloat16 has two bytes."""
     return 2 * sum(both(chip, M, R))

@@ -176,6 +176,18 @@ def bubble_leaks_by_a_matmul(ws, x):
     )  # fmt: skip
 
 
+def alike(found, due):
+    return np.allclose(found, due, rtol=0, atol=1e-3)
+
+
+def own_stage_only(seen):
+    """For `gives`: require that each output of the last device comes from a micro-batch and the last device's layers."""
+    layers = len(seen.ws) // seen.mesh["pp"]
+    made = all_layers(seen.ws[-layers:], seen.x)
+    if not all(any(alike(one, of) for of in made) for one in seen.out.value[-1]):
+        raise Failure("this mistake gives outputs of one stage")
+
+
 @exercise.misconception(fails=forward_value, breaks="the last device has the outputs")
 def all_work_at_once(ws, x):
     """You let every device compute in the ticks 0 to M - 1. In tick t device s has micro-batch t - s, so device s computes in the ticks s to s + M - 1."""
@@ -186,7 +198,7 @@ def all_work_at_once(ws, x):
     return _pipeline(ws, x, takes=takes)
 
 
-@exercise.misconception(fails=forward_value, breaks="the last device has the outputs")
+@exercise.misconception(fails=forward_value, gives=own_stage_only, breaks="the last device has the outputs")
 def every_stage_takes_x(ws, x):
     """Every device takes its input from x. Only the first device does. The other devices take the array that arrives from the device before them."""
     return _pipeline(ws, x, takes=lambda tick, me, n, x, held: x[jnp.minimum(tick, len(x) - 1)])
@@ -200,10 +212,6 @@ def first_eats_the_last(ws, x):
         return jnp.where((me == 0) & (tick == 0), x[0], held)
 
     return _pipeline(ws, x, takes=takes, hand_on=lambda made, n: jax.lax.ppermute(made, "pp", pairs(n, wrap=True)))
-
-
-def alike(found, due):
-    return np.allclose(found, due, rtol=0, atol=1e-3)
 
 
 def own_outputs_elsewhere(seen):
@@ -221,9 +229,24 @@ def outputs_everywhere(seen):
 
 
 def next_outputs(seen):
-    """For `gives`: require that the last device returns the output of the next micro-batch in place of each output."""
-    if not alike(seen.out.value[-1, :-1], all_layers(seen.ws, seen.x)[1:]):
+    """For `gives`: require that the last device returns the output of the next micro-batch in place of each output.
+
+    The first output is in no place.
+    """
+    last, due = seen.out.value[-1], all_layers(seen.ws, seen.x)
+    if not alike(last[:-1], due[1:]) or alike(last[-1], due[0]):
         raise Failure("this mistake returns other outputs")
+
+
+def rotated_outputs(seen):
+    """For `gives`: require all outputs on the last device, each the same number of places away from its own place.
+
+    The number may be 0 in some runs, as for the place t % M if M divides P - 1.
+    """
+    *others, last = seen.out.value
+    due = all_layers(seen.ws, seen.x)
+    if not alike(others, 0) or not any(alike(last, np.roll(due, places, axis=0)) for places in range(len(due))):
+        raise Failure("this mistake rotates the outputs")
 
 
 @exercise.misconception(fails=forward_value, gives=own_outputs_elsewhere, breaks="the other devices have zeros")
@@ -246,6 +269,12 @@ def outputs_a_tick_late(ws, x):
         return jnp.clip(tick - n, 0, m - 1)
 
     return _pipeline(ws, x, slot=slot, keep=lambda tick, n, m, made, old: jnp.where(tick >= n, made, old))
+
+
+@exercise.misconception(fails=forward_value, gives=rotated_outputs, breaks="the last device has the outputs")
+def outputs_in_other_places(ws, x):
+    """All outputs are right, but in other places. In tick t the first device takes x[t], and the last device has the output of micro-batch t - (P - 1). So t % M is not the output's place."""
+    return _pipeline(ws, x, slot=lambda tick, n, m: tick % m)
 
 
 def not_finite(seen):

@@ -442,8 +442,38 @@ def time_of_own_programs(chip, M, P, T, D):
 
 @exercise.misconception(of=lock_step_time)
 def time_of_half_the_ticks(chip, M, P, T, D):
-    """You counted M + P - 1 ticks. Each micro-batch needs two ticks: one forward and one backward."""
+    """Either you counted M + P - 1 ticks, or one layer, or one FLOP for a term of a matmul. Each micro-batch needs two ticks, one forward and one backward. A stage has two layers, and a term has two FLOPs."""
     return (M + P - 1) * 3 * matmul_time(2 * 2 * T * D**2, chip)
+
+
+@exercise.misconception(of=lock_step_time)
+def ticks_of_both(chip, M, P, T, D):
+    """You counted an F and a B in each tick. In the order of the grid a device does one of them in a tick, so a tick takes as long as a B."""
+    return 2 * (M + P - 1) * 4 * matmul_time(2 * 2 * T * D**2, chip)
+
+
+@exercise.misconception(of=lock_step_time)
+def fewer_ticks_of_both(chip, M, P, T, D):
+    """You counted the program with an F and a B in each tick. In the order of the grid each tick has one of them, and there are 2 (M + P - 1) ticks."""
+    return (M + 2 * P - 2) * 4 * matmul_time(2 * 2 * T * D**2, chip)
+
+
+@exercise.misconception(of=lock_step_time)
+def ticks_of_a_forward(chip, M, P, T, D):
+    """You gave a tick the time of an F. In each tick some device does a B, and the others wait for it."""
+    return 2 * (M + P - 1) * matmul_time(2 * 2 * T * D**2, chip)
+
+
+@exercise.misconception(of=lock_step_time)
+def two_ticks_more(chip, M, P, T, D):
+    """You counted 2 (M + P) ticks. The pipeline fills in P - 1 ticks and drains in P - 1 ticks."""
+    return 2 * (M + P) * 3 * matmul_time(2 * 2 * T * D**2, chip)
+
+
+@exercise.misconception(of=lock_step_time)
+def fills_twice(chip, M, P, T, D):
+    """You counted the filling and the draining of the pipeline twice. It fills in P - 1 ticks and drains in P - 1 ticks."""
+    return 2 * (M + 2 * (P - 1)) * 3 * matmul_time(2 * 2 * T * D**2, chip)
 
 
 @exercise.misconception(of=lock_step_time)

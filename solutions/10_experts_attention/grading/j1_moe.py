@@ -359,15 +359,35 @@ def sent_untiled(x, route, w, *, k, cap):
     return joined(home, gate, expert, slot, len(x))
 
 
+def rescaled_after_drops(x, route, w, k, cap, scale):
+    """Run the layer with the gates ``scale(gates, gates of served choices)``, both [k, tokens]."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot, gates = slots_of(expert, E), gate.reshape(k, len(x))
+    gate = scale(gates, jnp.where(slot.reshape(gates.shape) < cap, gates, 0)).ravel()
+    return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
+
+
 @exercise.misconception(fails=moe_value, breaks="the other gates do not change")
 def gates_renormalised_after_drops(x, route, w, *, k, cap):
-    """You scaled a token's gates so that the gates of its served choices sum to one. A choice without a slot adds
-    nothing, and the other gates do not change."""
-    (gate, expert), E = chosen(route, k), route.shape[1]
-    slot = slots_of(expert, E)
-    served = jnp.where(slot < cap, gate, 0).reshape(k, len(x))
-    gate = (served / jnp.maximum(served.sum(0), 1e-9)).ravel()
-    return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
+    """You scaled the gates of a token's served choices so that they make up for its dropped choices. A choice without a
+    slot adds nothing, and the other gates do not change."""
+    return rescaled_after_drops(x, route, w, k, cap, lambda gates, served: served / jnp.maximum(served.sum(0), 1e-9))
+
+
+@exercise.misconception(form_of=gates_renormalised_after_drops)
+def gates_divided_by_nothing(x, route, w, *, k, cap):
+    """Like `gates_renormalised_after_drops`, but a token without a served choice gets 0/0."""
+    return rescaled_after_drops(x, route, w, k, cap, lambda gates, served: served / served.sum(0))
+
+
+@exercise.misconception(form_of=gates_renormalised_after_drops)
+def gates_of_the_dropped_shared(x, route, w, *, k, cap):
+    """Like `gates_renormalised_after_drops`, but the gates of a token sum to what they summed to before."""
+
+    def scale(gates, served):
+        return served * gates.sum(0) / jnp.maximum(served.sum(0), 1e-9)
+
+    return rescaled_after_drops(x, route, w, k, cap, scale)
 
 
 @exercise.misconception(fails=moe_value, breaks="The device serves all first choices in the order of tokens")

@@ -1368,8 +1368,9 @@ def step_all_in_turn(**sizes):
 
 @exercise.misconception(of=block_step)
 def step_with_gradients_always(**sizes):
-    """You let the gradients set the time with long texts too. There the backward matmuls take longer than the all-reduce
-    beside them."""
+    """Either you let the gradients set the time with long texts too, or you overlapped rows, K and V with the backward
+    matmuls. With long texts these matmuls take longer than the all-reduce beside them. Matmuls wait for rows, K and V,
+    so add these times."""
     return step_times(**sizes, in_time=lambda matmuls, rows, keys, gradients: matmuls / 3 + rows + keys + gradients)
 
 
@@ -1377,6 +1378,18 @@ def step_with_gradients_always(**sizes):
 def step_of_the_longest(**sizes):
     """You used only the longest time. Matmuls wait for rows, K and V, so add their times to the time of the matmuls."""
     return step_times(**sizes, in_time=lambda **times: max(times.values()))
+
+
+@exercise.misconception(of=block_step)
+def step_all_overlapped(**sizes):
+    """You overlapped all communication with matmuls. Matmuls wait for rows, K and V, so add these times: only the all-reduce of the gradients overlaps, and only the backward matmuls."""
+    return step_times(**sizes, in_time=lambda matmuls, rows, keys, gradients: max(matmuls, rows + keys + gradients))
+
+
+@exercise.misconception(of=block_step)
+def step_matmuls_alone(**sizes):
+    """You counted the matmuls alone, as if they overlapped all communication. Matmuls wait for rows, K and V, so add these times. With short texts the all-reduce of the gradients takes longer than the matmuls beside it."""
+    return step_times(**sizes, in_time=lambda matmuls, rows, keys, gradients: matmuls)
 
 
 @exercise.misconception(of=block_step)
