@@ -1,5 +1,6 @@
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from grader.hardware import CHIPS
 from i5_1f1b_program import stage
@@ -192,3 +193,274 @@ def two_ticks_more(chip, M, P, T, D):
 def fills_twice(chip, M, P, T, D):
     """lock_step_time: fills_twice"""
     return 2 * (M + 2 * (P - 1)) * 3 * _forward(chip, T, D)
+
+
+def send(a, by):
+    n = lax.axis_size("pp")
+    return lax.ppermute(a, "pp", [(i, i + by) for i in range(n) if 0 <= i + by < n])
+
+
+def always_both(
+    ws,
+    x,
+    y,
+    *,
+    slots=None,
+    slot=None,
+    mask=jnp.where,
+    guard=True,
+    back_at=0,
+    down=-1,
+    extra=0,
+    target=None,
+    size=None,
+    everyone=False,
+):
+    """Compute stage and vjp in each tick, and choose by jnp.where."""
+    n, s, m = lax.axis_size("pp"), lax.axis_index("pp"), x.shape[0]
+    slots = slots or n
+    slot = slot or (lambda i: i % slots)
+    size = size or y.size
+
+    def tick(t, carry):
+        act, d, stash, dw, loss = carry
+        i, j = (t - s) // 2, (t - (2 * n - 1 - s) - back_at) // 2
+        f = ((t - s) % 2 == 0) & (i >= 0) & (i < m)
+        b = ((t - s - back_at) % 2 == 1) & (j >= 0) & (j < m)
+        at = jnp.clip(j, 0, m - 1)
+        a = jnp.where(s == 0, x[jnp.clip(i, 0, m - 1)], act)
+        free = f if guard else (t - s) % 2 == 0
+        stash = stash.at[slot(i)].set(jnp.where(free, a, stash[slot(i)]))
+        out, back = jax.vjp(stage, ws, jnp.where((t - s) % 2 == 0, a, stash[slot(j)]))
+        error = out - y[at if target is None else jnp.clip(target(i, j), 0, m - 1)]
+        gw, ga = back(jnp.where(s == n - 1, 2 * error / size, d))
+        counts = b if everyone else b & (s == n - 1)
+        loss = loss + jnp.where(counts, jnp.sum(error**2) / size, 0.0)
+        return send(out, 1), send(ga, down), stash, dw + mask(b, gw, 0), loss
+
+    zero = jnp.zeros_like(x[0])
+    start = zero, zero, jnp.zeros((slots, *zero.shape)), jnp.zeros_like(ws), jnp.float32(0)
+    *_, dw, loss = lax.fori_loop(0, 2 * (m + n - 1) + extra, tick, start)
+    return loss, dw
+
+
+def both_in_one_tick(ws, x, y, slots):
+    n, s, m = lax.axis_size("pp"), lax.axis_index("pp"), len(x)
+
+    def tick(t, carry):
+        act, d, stash, dw, loss = carry
+        i, j = t - s, t - (2 * n - 2 - s)
+        a = jnp.where(s == 0, x[jnp.clip(i, 0, m - 1)], act)
+        ok = (i >= 0) & (i < m)
+        stash = stash.at[i % slots].set(jnp.where(ok, a, stash[i % slots]))
+        sent = stage(ws, a)
+        ok = (j >= 0) & (j < m)
+        out, back = jax.vjp(stage, ws, stash[j % slots])
+        e = out - y[jnp.clip(j, 0, m - 1)]
+        gw, ga = back(jnp.where(s == n - 1, 2 * e / y.size, d))
+        loss += jnp.where(ok & (s == n - 1), jnp.sum(e**2), 0)
+        return send(sent, 1), send(ga, -1), stash, dw + jnp.where(ok, gw, 0), loss
+
+    zero = jnp.zeros_like(x[0])
+    start = zero, zero, jnp.zeros((slots, *zero.shape)), jnp.zeros_like(ws), 0.0
+    *_, dw, loss = lax.fori_loop(0, m + 2 * n - 2, tick, start)
+    return lax.psum(loss, "pp") / y.size, dw
+
+
+def both_with_p_slots(ws, x, y):
+    """grad_1f1b: a_slot_too_few
+    F and B in one tick, but a stash of P inputs: an input is overwritten."""
+    return both_in_one_tick(ws, x, y, lax.axis_size("pp"))
+
+
+def stash_of_all(ws, x, y):
+    """grad_1f1b: stash_of_all
+    A stash of M inputs."""
+    loss, dw = always_both(ws, x, y, slots=len(x), slot=lambda i: jnp.clip(i, 0, len(x) - 1))
+    return lax.psum(loss, "pp"), dw
+
+
+def stash_of_4p(ws, x, y):
+    """grad_1f1b: stash_of_4_p
+    A stash of 4P inputs."""
+    loss, dw = always_both(ws, x, y, slots=4 * lax.axis_size("pp"))
+    return lax.psum(loss, "pp"), dw
+
+
+def one_slot_too_few(ws, x, y):
+    """grad_1f1b: a_slot_too_few
+    A stash of P - 1 inputs."""
+    loss, dw = always_both(ws, x, y, slots=lax.axis_size("pp") - 1)
+    return lax.psum(loss, "pp"), dw
+
+
+def junk_added_2(ws, x, y):
+    """grad_1f1b: program_adds_junk
+    Gradients of junk are added."""
+    loss, dw = always_both(ws, x, y, mask=lambda ok, g, _: g)
+    return lax.psum(loss, "pp"), dw
+
+
+def junk_times_zero_2(ws, x, y):
+    """grad_1f1b: program_adds_junk
+    Gradients of junk are multiplied by 0."""
+    loss, dw = always_both(ws, x, y, mask=lambda ok, g, _: g * ok)
+    return lax.psum(loss, "pp"), dw
+
+
+def backward_one_tick_late(ws, x, y):
+    """grad_1f1b: none
+    B one tick too late."""
+    loss, dw = always_both(ws, x, y, back_at=2, extra=2)
+    return lax.psum(loss, "pp"), dw
+
+
+def gradients_up(ws, x, y):
+    """grad_1f1b: all_to_the_right
+    Gradients are sent to the next device."""
+    loss, dw = always_both(ws, x, y, down=1)
+    return lax.psum(loss, "pp"), dw
+
+
+def not_summed(ws, x, y):
+    """grad_1f1b: loss_on_the_last_alone
+    The loss is only on the last device."""
+    return always_both(ws, x, y)
+
+
+def averaged(ws, x, y):
+    """grad_1f1b: program_loss_averaged
+    Pmean of the loss."""
+    loss, dw = always_both(ws, x, y)
+    return lax.pmean(loss, "pp"), dw
+
+
+def losses_of_all(ws, x, y):
+    """grad_1f1b: program_loss_of_every_stage
+    All devices' outputs count in the loss."""
+    loss, dw = always_both(ws, x, y, everyone=True)
+    return lax.psum(loss, "pp"), dw
+
+
+def means_summed(ws, x, y):
+    """grad_1f1b: program_sum_of_means
+    Loss and gradient are sums over micro-batches of means."""
+    loss, dw = always_both(ws, x, y, size=y[0].size)
+    return lax.psum(loss, "pp"), dw
+
+
+def gradients_summed(ws, x, y):
+    """grad_1f1b: program_gradients_of_all_stages
+    The gradient is summed over pp."""
+    return lax.psum(always_both(ws, x, y), "pp")
+
+
+def two_more_ticks(ws, x, y):
+    """grad_1f1b: a_round_too_many
+    2 (M + P) ticks."""
+    loss, dw = always_both(ws, x, y, extra=2)
+    return lax.psum(loss, "pp"), dw
+
+
+def all_f_then_all_b(ws, x, y):
+    """grad_1f1b: stash_of_all
+    GPipe: all F, then all B."""
+    n, s, m = lax.axis_size("pp"), lax.axis_index("pp"), len(x)
+
+    def f(t, carry):
+        a, stash = carry
+        i = jnp.clip(t - s, 0, m - 1)
+        a = jnp.where(s == 0, x[i], a)
+        return send(stage(ws, a), 1), stash.at[i].set(jnp.where((t >= s) & (t - s < m), a, stash[i]))
+
+    _, stash = lax.fori_loop(0, m + n - 1, f, (x[0], jnp.zeros_like(x)))
+
+    def b(t, carry):
+        d, dw, loss = carry
+        i = t - (n - 1 - s)
+        ok = (i >= 0) & (i < m)
+        i = jnp.clip(i, 0, m - 1)
+        out, back = jax.vjp(stage, ws, stash[i])
+        gw, ga = back(jnp.where(s == n - 1, 2 * (out - y[i]) / y.size, d))
+        loss += jnp.where(ok & (s == n - 1), jnp.sum((out - y[i]) ** 2), 0)
+        return send(ga, -1), dw + jnp.where(ok, gw, 0), loss
+
+    _, dw, loss = lax.fori_loop(0, m + n - 1, b, (x[0], jnp.zeros_like(ws), 0.0))
+    return lax.psum(loss, "pp") / y.size, dw
+
+
+def in_order(
+    ws,
+    x,
+    y,
+    *,
+    read=lambda i, j: j,
+    back=lambda t, s, n: t - (2 * n - 1 - s),
+    vjp=jax.vjp,
+    each=lambda loss: loss,
+    told=lambda loss: lax.psum(loss, "pp"),
+    due=lambda last, e, d: jnp.where(last, e, d),
+):
+    """A cond in each tick."""
+    n, s, m = lax.axis_size("pp"), lax.axis_index("pp"), len(x)
+
+    def tick(carry, t):
+        act, d, stash, dw, loss = carry
+        i, j = (t - s) // 2, back(t, s, n) // 2
+
+        def f(stash, dw):
+            a = jnp.where(s == 0, x[jnp.clip(i, 0, m - 1)], act)
+            ok = (i >= 0) & (i < m)
+            stash = lax.dynamic_update_index_in_dim(stash, jnp.where(ok, a, stash[i % n]), i % n, 0)
+            return stage(ws, a), jnp.zeros_like(d), stash, dw, 0.0
+
+        def b(stash, dw):
+            ok = (j >= 0) & (j < m)
+            out, pull = vjp(stage, ws, stash[read(i, j) % n])
+            e = out - y[jnp.clip(j, 0, m - 1)]
+            gw, ga = pull(due(s == n - 1, 2 * e / y.size, d))
+            return (
+                jnp.zeros_like(act),
+                ga,
+                stash,
+                jnp.where(ok, dw + gw, dw),
+                jnp.where(ok & (s == n - 1), jnp.sum(e**2), 0),
+            )
+
+        act, d, stash, dw, more = lax.cond((t - s) % 2 == 0, f, b, stash, dw)
+        return (send(act, 1), send(d, -1), stash, dw, loss + each(more)), None
+
+    one = jnp.ones_like(x[0])
+    start = one, one, jnp.ones((n, *one.shape)), jnp.zeros_like(ws), 0.0
+    (*_, dw, loss), _ = lax.scan(tick, start, jnp.arange(2 * (m + n - 1)))
+    return told(loss) / y.size, dw
+
+
+def reads_the_slot_of_f(ws, x, y):
+    """grad_1f1b: back_a_tick_early
+    B reads the slot of the F before it."""
+    return in_order(ws, x, y, read=lambda i, j: i)
+
+
+def sign_of_s(ws, x, y):
+    """grad_1f1b: none
+    B of micro-batch i in tick 2P - 1 + s + 2i."""
+    return in_order(ws, x, y, back=lambda t, s, n: t - (2 * n - 1 + s))
+
+
+def loss_summed_in_each_tick(ws, x, y):
+    """grad_1f1b: program_sums_in_each_tick
+    An all-reduce of the loss in each tick."""
+    return in_order(ws, x, y, each=lambda loss: lax.psum(loss, "pp"), told=lambda loss: loss)
+
+
+def error_on_all_devices(ws, x, y):
+    """grad_1f1b: program_errors_on_all_devices
+    Each device begins its backward pass from the error of its own output."""
+    return in_order(ws, x, y, due=lambda last, e, d: e)
+
+
+def no_factor_two(ws, x, y):
+    """grad_1f1b: program_gives_half
+    The gradient of the square without the 2."""
+    return in_order(ws, x, y, due=lambda last, e, d: jnp.where(last, e / 2, d))

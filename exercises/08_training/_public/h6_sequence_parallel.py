@@ -207,10 +207,10 @@ DROP = {"x": normal("S", "D", spec=ROWS), "static": {"rate": 0.25}, "returns": "
 dropped = exercise.call(drop, **DROP, seed=integers(0, 2**30), steps=2)
 
 
-one_seed = exercise.call(drop, **DROP, seed=exactly(20_240), steps=2)
+one_seed = exercise.call(drop, **DROP, seed=exactly(1), steps=2)
 
 
-next_seed = exercise.call(drop, **DROP, seed=exactly(20_241))
+next_seed = exercise.call(drop, **DROP, seed=exactly(2))
 
 
 @exercise.helper

@@ -78,8 +78,8 @@ def exactly(seed):
 DROP = {"x": normal("S", "D", spec=ROWS), "static": {"rate": 0.25}, "returns": "x", "dims": {"S": 60, "D": 120}}
 HIDDEN = {"S": 100, "D": 105}
 dropped = exercise.call(drop, **DROP, seed=integers(0, 2**30), hidden_static={"rate": 0.4}, steps=2, hidden_dims=HIDDEN)
-one_seed = exercise.call(drop, **DROP, seed=exactly(20_240), hidden_static={"rate": 0.4}, steps=2, hidden_dims=HIDDEN)
-next_seed = exercise.call(drop, **DROP, seed=exactly(20_241), hidden_static={"rate": 0.4}, hidden_dims=HIDDEN)
+one_seed = exercise.call(drop, **DROP, seed=exactly(1), hidden_static={"rate": 0.4}, steps=2, hidden_dims=HIDDEN)
+next_seed = exercise.call(drop, **DROP, seed=exactly(2), hidden_static={"rate": 0.4}, hidden_dims=HIDDEN)
 
 
 @exercise.helper
@@ -276,6 +276,8 @@ def written(
     slope=lambda hidden: 1 - hidden**2,
     hold=0,
     matmul=jnp.matmul,
+    normed=lambda x, scale: x,
+    dbias_of=lambda dy, due, dx: dy.sum(axis=0),
 ):
     """Run the solution with the given changes. The gathered rows of the first ``hold`` layers are kept."""
     kept, grads = [], []
@@ -290,23 +292,26 @@ def written(
         hidden = jnp.tanh(gather(norm(x, layer["scale"])) @ layer["w1"]) if again else hidden
         due = gather(dy)
         back = (due @ layer["w2"].T) * slope(hidden)
-        dx, dscale = norm_back(x, layer["scale"], up(back @ layer["w1"].T))
+        dx, dscale = norm_back(normed(x, layer["scale"]), layer["scale"], up(back @ layer["w1"].T))
         if dn_of:
             dscale = norm_back(x, layer["scale"], dn_of(back @ layer["w1"].T))[1]
         whole = rows_of(x, layer["scale"]) if held is None else held
         due = due_of(dy) if due_of else due
-        grads.append(grads_of({"scale": dscale, "w1": whole.T @ back, "w2": hidden.T @ due, "bias": dy.sum(axis=0)}))
+        dbias = dbias_of(dy, due, dy + dx)
+        grads.append(grads_of({"scale": dscale, "w1": whole.T @ back, "w2": hidden.T @ due, "bias": dbias}))
         dy = dy + dx if residual else dx
     return y, dy, grads[::-1]
 
 
-def differentiated(x, layers, dy, down=scatter, wrap=lambda block: block):
-    """Let JAX differentiate the layers. ``down`` reduces the results of the second matmul; ``wrap`` changes a layer."""
+def differentiated(x, layers, dy, down=scatter, wrap=lambda block: block, wrap_all=lambda model: model):
+    """Let JAX differentiate the layers. ``down`` reduces the results of the second matmul; ``wrap`` changes a layer,
+    and ``wrap_all`` changes the function of all layers."""
 
     @wrap
     def block(x, layer):
         return x + down(jnp.tanh(gather(norm(x, layer["scale"])) @ layer["w1"]) @ layer["w2"]) + layer["bias"]
 
+    @wrap_all
     def model(x, layers):
         for layer in layers:
             x = block(x, layer)
@@ -373,6 +378,43 @@ def w2_added_too(x, layers, dy):
 
 
 @exercise.misconception(of=train, fails=train_gradients, breaks="those of one device")
+def bias_from_all_rows(x, layers, dy):
+    """You computed the gradient of bias from the gathered rows of dy, and then added these sums over tp: the result is N times too large. Compute it from the device's own rows, then add."""
+    return written(x, layers, dy, dbias_of=lambda dy, due, dx: due.sum(axis=0))
+
+
+@exercise.misconception(of=train, fails=train_gradients, breaks="those of one device")
+def bias_of_the_layer_before(x, layers, dy):
+    """You computed the gradient of bias from the gradient of the layer's x. The bias is added to the layer's result: use the dy with which the layer's backward pass begins."""
+    return written(x, layers, dy, dbias_of=lambda dy, due, dx: dx.sum(axis=0))
+
+
+@exercise.misconception(of=train, fails=train_gradients, breaks="`layers`, returned gradients of Σ(y · dy)")
+def gradients_in_backward_order(x, layers, dy):
+    """Your list of gradients begins with the last layer. Return the gradients in the order of `layers`."""
+    y, dx, grads = written(x, layers, dy)
+    return y, dx, grads[::-1]
+
+
+@exercise.misconception(of=train, fails=[train_dx, train_gradients], breaks="those of one device")
+def norm_back_of_the_norm(x, layers, dy):
+    """You passed norm(x) to norm_back. Its first argument is x, the rows before the norm."""
+    return written(x, layers, dy, normed=norm)
+
+
+@exercise.misconception(of=train, fails=[train_dx, train_gradients], breaks="those of one device")
+def tanh_slope_without_the_square(x, layers, dy):
+    """Your derivative of tanh is wrong. For hidden = tanh(u) the derivative is 1 - hidden**2."""
+    return written(x, layers, dy, slope=lambda hidden: 1 - hidden)
+
+
+@exercise.misconception(form_of=tanh_slope_without_the_square)
+def tanh_slope_at_hidden(x, layers, dy):
+    """Like `tanh_slope_without_the_square`, with the derivative of tanh at hidden instead of u."""
+    return written(x, layers, dy, slope=lambda hidden: 1 - jnp.tanh(hidden) ** 2)
+
+
+@exercise.misconception(of=train, fails=train_gradients, breaks="those of one device")
 def w1_from_own_rows(x, layers, dy):
     """You computed the gradient of w1 from the device's own rows of norm(x). In the forward pass w1 multiplied all rows: gather norm(x) again, and use all rows."""
 
@@ -426,6 +468,16 @@ def residual_forgotten(x, layers, dy):
     return written(x, layers, dy, residual=False)
 
 
+@exercise.misconception(of=train, fails=[train_dx, train_forward, train_gradients], breaks="x ← x + tanh")
+def residual_left_out(x, layers, dy):
+    """You left out x in the forward pass. A layer adds x to the result of its matmuls."""
+
+    def without(block):
+        return jax.checkpoint(lambda x, layer: block(x, layer) - x)
+
+    return differentiated(x, layers, dy, wrap=without)
+
+
 @exercise.misconception(of=train, fails=train_traffic, breaks="2 reduce-scatters of [S, D]")
 def all_reduced_then_cut(x, layers, dy):
     """You all-reduced and kept your own rows. A reduce-scatter sends half the bytes and gives each device only its own rows."""
@@ -448,6 +500,31 @@ def all_reduced_then_cut_backward(x, layers, dy):
 def scattered_for_each_use(x, layers, dy):
     """You reduce-scattered the norm's gradient twice, for x and for scale. Reduce-scatter the gradient once and use the result for both."""
     return written(x, layers, dy, dn_of=scatter)
+
+
+@exercise.misconception(of=train, fails=train_traffic, breaks="2 reduce-scatters of [S, D]")
+def one_checkpoint_around_all(x, layers, dy):
+    """You put one checkpoint around all layers, so the backward pass runs the whole forward pass again, with its collectives. Put jax.checkpoint around each layer."""
+    return differentiated(x, layers, dy, wrap_all=jax.checkpoint)
+
+
+@exercise.misconception(of=train, fails=train_traffic, breaks="2 reduce-scatters of [S, D]")
+def whole_rows_between_layers(x, layers, dy):
+    """Between layers you hold all rows of x on every device. Keep a device's own rows, and gather norm(x) before the first matmul of each layer."""
+
+    @jax.checkpoint
+    def block(x, layer):
+        return x + gather(scatter(jnp.tanh(norm(x, layer["scale"]) @ layer["w1"]) @ layer["w2"])) + layer["bias"]
+
+    def model(x, layers):
+        x = gather(x)
+        for layer in layers:
+            x = block(x, layer)
+        return own_rows(x)
+
+    y, back = jax.vjp(model, x, layers)
+    dx, grads = back(dy)
+    return y, dx, [summed(grad) for grad in grads]
 
 
 @exercise.misconception(of=train, fails=train_traffic, breaks="at most 3 all-gathers")
@@ -702,6 +779,41 @@ def kept_with_rate(x, seed, *, rate):
     """You kept the numbers that you should drop. jax.random.bernoulli takes the probability of True: pass 1 - rate."""
     key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))
     return jnp.where(jax.random.bernoulli(key, rate, x.shape), x / (1 - rate), 0)
+
+
+def kept_divided_by(divisor):
+    """Return a function for ``gives=``. The function requires that some numbers are 0, and that the others are the
+    numbers in x divided by ``divisor(rate)``."""
+
+    def given(seen):
+        for step in seen.steps:
+            kept = step.out.value != 0
+            due = np.where(kept, step.x / divisor(seen.rate), 0)
+            if kept.all() or not kept.any() or not np.allclose(step.out.value, due, rtol=1e-4, atol=1e-6):
+                raise Failure("this mistake gives other numbers")
+
+    return given
+
+
+@exercise.misconception(
+    of=drop, fails=drop_value, gives=kept_divided_by(lambda rate: rate), breaks="divides the others by 1 − `rate`"
+)
+def dropped_and_divided_by_rate(x, seed, *, rate):
+    """You divided the numbers that you keep by rate. A number is kept with probability 1 - rate: divide by 1 - rate. jax.random.bernoulli takes the probability of True."""
+    key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))
+    return jnp.where(jax.random.bernoulli(key, rate, x.shape), x / rate, 0)
+
+
+@exercise.misconception(
+    of=drop,
+    fails=drop_value,
+    gives=kept_divided_by(lambda rate: 1 / (1 - rate)),
+    breaks="divides the others by 1 − `rate`",
+)
+def dropped_and_multiplied(x, seed, *, rate):
+    """You multiplied the numbers that you keep by 1 - rate. Divide them by 1 - rate, so that the mean stays the same."""
+    key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))
+    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x * (1 - rate), 0)
 
 
 @exercise.misconception(of=drop, fails=drop_value, breaks="masks depend on seed and place")

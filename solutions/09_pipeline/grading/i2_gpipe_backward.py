@@ -7,6 +7,7 @@ from jax.sharding import PartitionSpec
 
 from grader.exercise import Scenario, axis, like, normal
 from grader.expect import (
+    Failure,
     between,
     expect_close,
     expect_flops,
@@ -61,10 +62,10 @@ def expect_ticks(seen):
     n, sent = seen.mesh["pp"], ticks * 4 * d["B"] * d["D"]  # with two devices, each may send in only one pass
     expect_traffic(seen, at_most=needed(min(2, n - 1) * sent, 4 * (n - 1) * sent, at=2 * sent + 8))  # wrong: sums
     each = ticks * layers * d["B"] * d["D"]
-    right, wrong = each * (8 * d["D"] + 23), each * (14 * d["D"] + 43)  # wrong: each backward pass runs twice
-    expect_flops(
-        seen, at_most=needed(right, wrong, at=each * (4 * 2 * d["D"] + 30))
-    )  # 30: lengths of rows and the like
+    right, wrong = each * (8 * d["D"] + 23), each * (10 * d["D"] + 27)  # wrong: a tick back computes the stage twice
+    near = "with any sizes, both passes have the matmuls of 4 stages in a tick, or of 5 if the stage is computed twice"
+    most = each * (4 * 2 * d["D"] + 30)  # 30: lengths of rows and the like
+    expect_flops(seen, at_most=needed(right, wrong, at=most, near=near))
     # All operations of the solution, counted. A tick adds the gradients of `layers` layers to an array of all layers:
     # (layers · D)². Its other terms are elementwise operations minus 1 for each multiplication of two numbers, which
     # counts as 2 FLOPs of a matmul; 19 are for indices. The update of ws takes 2 layers · D² operations.
@@ -134,6 +135,10 @@ def _step(
     ticks=lambda m, n: m + n - 1,
     go_back=went_back,
     apply=lambda ws, a: stage(ws, a),
+    counts=lambda useful, last: useful & last,
+    each=lambda loss: loss,
+    told=lambda loss: jax.lax.psum(loss, "pp"),
+    begin_back=lambda x: x[0],
 ):  # fmt: skip
     """Run the reference with one part changed: the loss, the weights between ticks, or the gradients."""
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
@@ -151,12 +156,12 @@ def _step(
         slot, useful = jnp.clip(mine, 0, m - 1), (mine >= 0) & (mine < m)
         slot = at(slot, me, n, m)
         error, dws, da = go_back(ws, stash[slot], y[slot], came, me == n - 1, per(y))
-        loss += jnp.where(useful & (me == n - 1), jnp.sum(error**2) / y.size, 0)
+        loss += each(jnp.where(counts(useful, me == n - 1), jnp.sum(error**2) / y.size, 0))
         return hand_on(da, -1), loss, update(useful, ws, dws), add(useful, slot, grads, dws)
 
     _, stash = jax.lax.fori_loop(0, m + n - 1, there, (held(x), jnp.zeros_like(x)))
-    _, loss, ws, grads = jax.lax.fori_loop(0, ticks(m, n), back, (x[0], 0.0, ws, begin(ws)))
-    return jax.lax.psum(loss, "pp"), ws, grads
+    _, loss, ws, grads = jax.lax.fori_loop(0, ticks(m, n), back, (begin_back(x), 0.0, ws, begin(ws)))
+    return told(loss), ws, grads
 
 
 def _stepped(ws, x, y, rate, **other):
@@ -170,18 +175,26 @@ def only_the_last_learned(ws, x, y, *, rate):
     return _stepped(ws, x, y, rate, add=lambda useful, slot, grads, dws: jnp.where(useful, dws, grads))
 
 
-@exercise.misconception(fails=step_weights, breaks="in each of three steps, equal to the results of one device")
+def last_micro_batch_again(seen):
+    """For `gives`: require that the last device adds the gradient of the last micro-batch again in its P - 1 idle ticks."""
+    step, n = seen.steps[0], seen.mesh["pp"]
+    layers, m = len(step.ws) // n, len(step.y)
+    found = (step.ws - step.out[1].value) / seen.rate
+    again = unsharded(step.ws, step.x[-1:], step.y[-1:])[1] / m
+    due = (unsharded(step.ws, step.x, step.y)[1] + (n - 1) * again)[-layers:]
+    if not np.allclose(found[-layers:], due, rtol=0, atol=1e-3 * np.abs(due).max()):
+        raise Failure("this mistake gives other gradients")
+
+
+@exercise.misconception(
+    fails=step_weights,
+    gives=last_micro_batch_again,
+    breaks="in each of three steps, equal to the results of one device",
+)
 def step_adds_junk(ws, x, y, *, rate):
     """You add gradients of junk. Add a gradient only in ticks in which the device has a micro-batch. Choose with
     jnp.where."""
     return _stepped(ws, x, y, rate, add=lambda useful, slot, grads, dws: grads + dws)
-
-
-@exercise.misconception(form_of=step_adds_junk, breaks="in each of three steps, equal to the results of one device")
-def step_adds_other_junk(ws, x, y, *, rate):
-    """Like `step_adds_junk`, but the junk consists of ones."""
-    add = lambda useful, slot, grads, dws: grads + dws  # noqa: E731
-    return _stepped(ws, x, y, rate, held=lambda x: jnp.ones_like(x[0]), add=add)
 
 
 @exercise.misconception(fails=step_weights, breaks="in each of three steps, equal to the results of one device")
@@ -220,6 +233,13 @@ def back_as_there(ws, x, y, *, rate):
     return _stepped(ws, x, y, rate, back_at=lambda tick, me, n: tick - me)
 
 
+@exercise.misconception(form_of=back_as_there)
+def back_as_there_from_zeros(ws, x, y, *, rate):
+    """Like `back_as_there`, but the first received gradients are zeros."""
+    zeros = lambda x: jnp.zeros_like(x[0])  # noqa: E731
+    return _stepped(ws, x, y, rate, back_at=lambda tick, me, n: tick - me, begin_back=zeros)
+
+
 @exercise.misconception(fails=step_loss, breaks="in each of three steps, equal to the results of one device")
 def last_input_only(ws, x, y, *, rate):
     """You run the backward pass of every micro-batch with the last received input. Each micro-batch needs its own input: keep M inputs."""
@@ -239,12 +259,109 @@ def learned_on_the_way(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_loss, breaks="in each of three steps, equal to the results of one device")
 def masked_by_a_matmul(ws, x, y, *, rate):
-    """Here idle devices compute NaN from zeros, and 0 · NaN is NaN. Choose with jnp.where, or give idle devices rows of ones."""
+    """A device divides rows of zeros by their length, which gives NaN. Either: idle devices compute on zeros, and you mask by a factor 0, but 0 · NaN is NaN. Choose with jnp.where. Or: a device reads a slot of the stash that it never wrote."""
 
     def keep(useful, a, old):
         return useful * a + (1 - useful) * old
 
     return _stepped(ws, x, y, rate, held=lambda x: jnp.zeros_like(x[0]), keep=keep)
+
+
+SAME = "in each of three steps, equal to the results of one device"
+
+
+@exercise.misconception(fails=step_loss, breaks=SAME)
+def loss_of_the_last_alone(ws, x, y, *, rate):
+    """Only the last device returns the loss. Sum the loss over pp: the other devices add zeros."""
+    return _stepped(ws, x, y, rate, told=lambda loss: loss)
+
+
+@exercise.misconception(fails=step_loss, breaks=SAME)
+def loss_averaged(ws, x, y, *, rate):
+    """You averaged the loss over pp, which makes it P times too small. The last device has the whole loss. Use psum: the other devices add zeros."""
+    return _stepped(ws, x, y, rate, told=lambda loss: jax.lax.pmean(loss, "pp"))
+
+
+@exercise.misconception(fails=step_loss, breaks=SAME)
+def loss_of_every_stage(ws, x, y, *, rate):
+    """You added the errors of all stages to the loss. Only the outputs of the last device are outputs of the model: the other devices add zeros."""
+    return _stepped(ws, x, y, rate, counts=lambda useful, last: useful)
+
+
+@exercise.misconception(
+    fails=step_loss, breaks="The loss is the mean of `(output − y)²` over all M micro-batches together"
+)
+def sum_of_means(ws, x, y, *, rate):
+    """Your loss is the sum of the micro-batches' means. The loss is the mean over all M micro-batches: divide the loss and the gradient by M."""
+    m = len(y)
+    return _stepped(ws, x, y, rate, per=lambda y: y[0].size, told=lambda loss: m * jax.lax.psum(loss, "pp"))
+
+
+@exercise.misconception(form_of=sum_of_means)
+def sum_of_means_for_the_log(ws, x, y, *, rate):
+    """Like `sum_of_means`, but the gradient is divided by M."""
+    m = len(y)
+    return _stepped(ws, x, y, rate, told=lambda loss: m * jax.lax.psum(loss, "pp"))
+
+
+@exercise.misconception(fails=step_loss, breaks="each device keeps a *stash* of these inputs")
+def outputs_kept(ws, x, y, *, rate):
+    """Your stash holds outputs of the stage. In the backward pass jax.vjp computes the stage again, from its input: keep the inputs."""
+    return _stepped(ws, x, y, rate, keep=lambda useful, a, old: jnp.where(useful, stage(ws, a), old))
+
+
+@exercise.misconception(fails=step_weights, breaks=SAME)
+def half_of_the_gradient(ws, x, y, *, rate):
+    """Your gradient is half of the right gradient. The derivative of (output - y)² is 2 · (output - y)."""
+    return _stepped(ws, x, y, rate, per=lambda y: 2 * y.size)
+
+
+@exercise.misconception(fails=step_weights, breaks=SAME)
+def errors_on_all_devices(ws, x, y, *, rate):
+    """Each device begins with the error of its own output. Only the last device has outputs of the model. The other devices use the gradient that they receive."""
+
+    def from_own_error(ws, a, due, came, last, size):
+        return went_back(ws, a, due, came, True, size)
+
+    return _stepped(ws, x, y, rate, go_back=from_own_error)
+
+
+def _over_pp(reduce, ws, x, y, rate):
+    loss, _, grads = _step(ws, x, y, rate)
+    return loss, ws - rate * reduce(grads, "pp")
+
+
+@exercise.misconception(fails=step_weights, breaks=SAME)
+def gradients_of_all_stages(ws, x, y, *, rate):
+    """You reduced the gradient of ws over pp. Each device has its own layers, so the gradients of different devices belong to different layers. Reduce only the loss."""
+    return _over_pp(jax.lax.psum, ws, x, y, rate)
+
+
+@exercise.misconception(form_of=gradients_of_all_stages)
+def gradients_of_all_stages_averaged(ws, x, y, *, rate):
+    """Like `gradients_of_all_stages`, with pmean."""
+    return _over_pp(jax.lax.pmean, ws, x, y, rate)
+
+
+@exercise.misconception(fails=step_weights, breaks="w − rate · gradient")
+def stepped_uphill(ws, x, y, *, rate):
+    """You added the gradient. Subtract it."""
+    return _stepped(ws, x, y, -rate)
+
+
+def all_to_the_next(seen):
+    """For `gives`: require two permutes or more, and that all of them send to the next device."""
+    hops = [hop.groups for hop in seen.collectives if hop.kind == "permute"]
+    if len(hops) < 2 or any(2 * sum(b > a for a, b in pairs) <= len(pairs) for pairs in hops):
+        raise Failure("this mistake gives other permutes")
+
+
+@exercise.misconception(
+    fails=step_weights, gives=all_to_the_next, breaks="sends the gradient of its input to the previous\ndevice"
+)
+def gradients_to_the_next(ws, x, y, *, rate):
+    """You send gradients to device s + 1. Device s - 1 needs them: it computed the input of your stage."""
+    return _stepped(ws, x, y, rate, hand_on=lambda a, step: jax.lax.ppermute(a, "pp", ring(1)))
 
 
 @exercise.misconception(fails=step_budget, breaks="permutes, and one all-reduce of the loss")
@@ -258,9 +375,48 @@ def handed_on_by_sum(ws, x, y, *, rate):
     return _stepped(ws, x, y, rate, hand_on=hand_on)
 
 
+def several_arrays_summed(seen):
+    """For `gives`: require permutes, and an all-reduce of more than one number."""
+    kinds = {c.kind for c in seen.collectives if c.kind == "permute" or c.bytes > 4}
+    if kinds != {"permute", "all_reduce"}:
+        raise Failure("this mistake gives other collectives")
+
+
+@exercise.misconception(
+    fails=step_budget, gives=several_arrays_summed, breaks="permutes, and one all-reduce of the loss"
+)
+def outputs_sent_to_all(ws, x, y, *, rate):
+    """You all-reduce an array, such as the outputs of the last device. The last device has all that the loss needs: compute the loss there, and all-reduce one number."""
+    return _stepped(ws, x.at[0].set(jax.lax.pmean(x[0], "pp")), y, rate)
+
+
+def summed_in_a_loop(seen):
+    """For `gives`: require an all-reduce in a loop, and a permute."""
+    sums = [c for c in seen.collectives if c.kind == "all_reduce" and c.rounds.most > 1]
+    if not sums or all(c.kind != "permute" for c in seen.collectives):
+        raise Failure("this mistake gives other collectives")
+
+
+@exercise.misconception(fails=step_budget, gives=summed_in_a_loop, breaks="one all-reduce of the loss")
+def loss_summed_in_each_tick(ws, x, y, *, rate):
+    """You all-reduce the loss in each tick. Add the ticks' losses on each device, and all-reduce the sum once, after the loop."""
+    return _stepped(ws, x, y, rate, each=lambda loss: jax.lax.psum(loss, "pp"), told=lambda loss: loss)
+
+
+@exercise.misconception(fails=step_budget, breaks="no more FLOPs than these ticks need")
+def stage_twice_in_a_tick(ws, x, y, *, rate):
+    """A tick of your backward pass computes the stage twice: once by calling stage, and once inside jax.vjp. jax.vjp also returns the stage's output: use this output."""
+
+    def twice(ws, a, due, came, last, size):
+        error = stage(ws, a) - due
+        return error, *jax.vjp(stage, ws, a)[1](jnp.where(last, 2 * error / size, came))
+
+    return _stepped(ws, x, y, rate, go_back=twice)
+
+
 @exercise.misconception(fails=step_budget, breaks="M + P − 1 ticks in each pass")
 def a_tick_too_many(ws, x, y, *, rate):
-    """Your backward pass takes M + P ticks, one too many."""
+    """A pass has M + P ticks, one too many. M + P - 1 ticks are enough."""
     return _stepped(ws, x, y, rate, ticks=lambda m, n: m + n)
 
 
@@ -315,9 +471,17 @@ def gradients_of_every_micro_batch(ws, x, y, *, rate):
     return loss, ws - rate * kept.sum(0)
 
 
-@exercise.misconception(fails=step_memory, breaks=["one stash of M inputs", "one tick's arrays"])
+def permutes_transposed(seen):
+    """For `gives`: require a permute that JAX made as the transpose of a permute."""
+    if not any(hop.kind == "permute" and hop.transposed for hop in seen.collectives):
+        raise Failure("this mistake gives other permutes")
+
+
+@exercise.misconception(
+    fails=step_memory, gives=permutes_transposed, breaks=["one stash of M inputs", "one tick's arrays"]
+)
 def left_to_jax(ws, x, y, *, rate):
-    """You let JAX differentiate the whole pipeline. JAX keeps the activations inside every layer in every tick. Keep only the inputs of the stage, and compute the activations again."""
+    """You let JAX differentiate the whole pipeline. JAX keeps arrays of every tick: the activations inside every layer or, with jax.checkpoint around stage, more than one input. Write the ticks of the backward pass yourself. Keep only the inputs of the stage, and compute the activations again with jax.vjp."""
 
     def loss_of(ws):
         n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]

@@ -9,6 +9,7 @@ from jax.sharding import PartitionSpec
 
 from grader.exercise import Scenario, axis, like, normal
 from grader.expect import (
+    Failure,
     between,
     expect_close,
     expect_flops,
@@ -55,7 +56,8 @@ def expect_ticks(seen, too_many):
     layers, ticks, micro = d["L"] // n, 2 * (d["M"] + n - 1), d["B"] * d["D"]
     expect_only(seen, "permute", "all_reduce")
     number, sent, both = 2 * 4 * (n - 1) / n, ticks * 4 * micro, d["M"] + 2 * (n - 1)  # ticks with F and B in each
-    expect_traffic(seen.only(kind="all_reduce"), at_most=needed(number, micro * number))
+    wrong = min(ticks, micro) * number  # wrong: a number in each tick, or an array of a micro-batch
+    expect_traffic(seen.only(kind="all_reduce"), at_most=needed(number, wrong))
     expect_traffic(seen, at_most=needed(sent, too_many * 2 * sent, at=2 * sent + 8))  # F and B may be sent together
     each, one = ticks * layers * micro, both * layers * micro
     right, wrong = one * (8 * d["D"] + 23), each * (14 * d["D"] + 43)  # wrong: each backward pass runs twice
@@ -139,6 +141,9 @@ def _grads(
     squares=jnp.sum,
     came=lambda x: x[0],
     told=lambda loss: jax.lax.psum(loss, "pp"),
+    counts=lambda useful, last: useful & last,
+    each=lambda loss: loss,
+    keep=lambda useful, a, old: a,
 ):  # fmt: skip
     """Run the reference with two permutes in every tick, and one part changed."""
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
@@ -146,14 +151,15 @@ def _grads(
     def there(tick, on, off, stash, loss, grads):
         mine = (tick - me) // 2
         a = jnp.where(me == 0, x[jnp.clip(mine, 0, m - 1)], on)
-        return apply(ws, a), stash.at[slot(mine, n, m)].set(a), loss, grads
+        own = slot(mine, n, m)
+        return apply(ws, a), stash.at[own].set(keep((mine >= 0) & (mine < m), a, stash[own])), loss, grads
 
     def back(tick, on, off, stash, loss, grads):
         mine = back_at(tick, me, n)
         useful = (mine >= 0) & (mine < m)
         due = y[mine]
         error, dws, da = go_back(ws, stash[(read or slot)(mine, n, m)], due, off, me == n - 1, per(y))
-        loss += jnp.where(useful & (me == n - 1), squares(error**2) / y.size, 0)
+        loss += each(jnp.where(counts(useful, me == n - 1), squares(error**2) / y.size, 0))
         return da, stash, loss, add(useful, grads, dws)
 
     def a_tick(tick, carry):
@@ -267,13 +273,36 @@ def program_adds_all_ticks(ws, x, y):
 
 @exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
 def a_slot_too_few(ws, x, y):
-    """Your stash has P - 1 slots. Device 0 holds P inputs before its first backward: use slot i % P."""
+    """Your stash has too few slots, so an input is overwritten before its B. Device 0 holds P inputs before its first B: use P slots, `i % P`. With F and B in one tick it holds 2P - 1 inputs."""
     return _grads(ws, x, y, slots=lambda n, m: n - 1, slot=lambda mine, n, m: mine % (n - 1))
+
+
+def if_useful(useful, a, old):
+    return jnp.where(useful, a, old)
+
+
+@exercise.misconception(form_of=a_slot_too_few)
+def a_slot_too_few_with_a_mask(ws, x, y):
+    """Like `a_slot_too_few`, but F of junk does not write."""
+    return _grads(ws, x, y, slots=lambda n, m: n - 1, slot=lambda mine, n, m: mine % (n - 1), keep=if_useful)
+
+
+@exercise.misconception(form_of=a_slot_too_few)
+def p_slots_for_both_in_a_tick(ws, x, y):
+    """Like `a_slot_too_few`, with F and B in one tick and P slots."""
+    return _both_in_a_tick(ws, x, y, slots=jax.lax.axis_size("pp"))
+
+
+@exercise.misconception(form_of=a_slot_too_few)
+def p_slots_for_both_in_a_tick_with_a_mask(ws, x, y):
+    """Like `p_slots_for_both_in_a_tick`, but F of junk does not write."""
+    put = lambda stash, slot, a, useful: stash.at[slot].set(jnp.where(useful, a, stash[slot]))  # noqa: E731
+    return _both_in_a_tick(ws, x, y, slots=jax.lax.axis_size("pp"), put=put)
 
 
 @exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
 def back_a_tick_early(ws, x, y):
-    """Your B reads a slot that does not hold the input of its micro-batch. Either B is two ticks early, or B reads the slot of another micro-batch. B of micro-batch i is in tick 2P - 1 - s + 2i. It reads the slot that F of micro-batch i wrote."""
+    """Your B reads a slot that does not hold the input of its micro-batch. Either B is in another tick, or B reads the slot of another micro-batch. B of micro-batch i is in tick 2P - 1 - s + 2i. It reads the slot that F of micro-batch i wrote."""
     return _grads(ws, x, y, back_at=lambda tick, me, n: (tick - (2 * n - 3 - me)) // 2)
 
 
@@ -281,6 +310,16 @@ def back_a_tick_early(ws, x, y):
 def next_slot_read(ws, x, y):
     """Like `back_a_tick_early`, with B in its own tick: it reads the slot of the next micro-batch."""
     return _grads(ws, x, y, read=lambda mine, n, m: (mine + 1) % n)
+
+
+@exercise.misconception(form_of=back_a_tick_early)
+def slot_of_f_read(ws, x, y):
+    """Like `next_slot_read`, but B in tick t reads the slot of micro-batch (t - s) // 2."""
+
+    def read(mine, n, m):
+        return (mine + n - 1 - jax.lax.axis_index("pp")) % n
+
+    return _grads(ws, x, y, read=read, keep=if_useful)
 
 
 @exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
@@ -323,6 +362,48 @@ def program_scaled_for_the_log(ws, x, y):
     return _grads(ws, x, y, per=lambda y: y[0].size)
 
 
+@exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
+def program_loss_averaged(ws, x, y):
+    """You averaged the loss over pp, which makes it P times too small. The last device has the whole loss. Use psum: the other devices add zeros."""
+    return _grads(ws, x, y, told=lambda loss: jax.lax.pmean(loss, "pp"))
+
+
+@exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
+def program_loss_of_every_stage(ws, x, y):
+    """You added the errors of all stages to the loss. Only the outputs of the last device are outputs of the model: the other devices add zeros."""
+    return _grads(ws, x, y, counts=lambda useful, last: useful)
+
+
+@exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
+def program_gives_half(ws, x, y):
+    """Your gradient is half of the right gradient. The derivative of (output - y)² is 2 · (output - y)."""
+    return _grads(ws, x, y, per=lambda y: 2 * y.size)
+
+
+@exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
+def program_errors_on_all_devices(ws, x, y):
+    """Each device begins with the error of its own output. Only the last device has outputs of the model. The other devices use the gradient that they receive."""
+
+    def from_own_error(ws, a, due, came, last, size):
+        return went_back(ws, a, due, came, True, size)
+
+    return _grads(ws, x, y, go_back=from_own_error)
+
+
+@exercise.misconception(fails=program_value, breaks="loss and gradient are those of one device")
+def program_gradients_of_all_stages(ws, x, y):
+    """You reduced the gradient of ws over pp. Each device has its own layers, so the gradients of different devices belong to different layers. Reduce only the loss."""
+    loss, grads = _grads(ws, x, y)
+    return loss, jax.lax.psum(grads, "pp")
+
+
+@exercise.misconception(form_of=program_gradients_of_all_stages)
+def program_gradients_of_all_stages_averaged(ws, x, y):
+    """Like `program_gradients_of_all_stages`, with pmean."""
+    loss, grads = _grads(ws, x, y)
+    return loss, jax.lax.pmean(grads, "pp")
+
+
 @exercise.misconception(fails=program_budget, breaks="each with at most two permutes; one all-reduce of the loss")
 def program_gathers(ws, x, y):
     """You gather the arrays of all devices and pick the neighbours' arrays. A permute sends an array to the neighbour alone."""
@@ -333,6 +414,19 @@ def program_gathers(ws, x, y):
         return of[jnp.maximum(me - 1, 0)], of[jnp.minimum(me + 1, n - 1)]
 
     return _grads(ws, x, y, hand_on=hand_on)
+
+
+def summed_in_a_loop(seen):
+    """For `gives`: require an all-reduce in a loop, and a permute."""
+    sums = [c for c in seen.collectives if c.kind == "all_reduce" and c.rounds.most > 1]
+    if not sums or all(c.kind != "permute" for c in seen.collectives):
+        raise Failure("this mistake gives other collectives")
+
+
+@exercise.misconception(fails=program_budget, gives=summed_in_a_loop, breaks="one all-reduce of the loss")
+def program_sums_in_each_tick(ws, x, y):
+    """You all-reduce the loss in each tick. Add the ticks' losses on each device, and all-reduce the sum once, after the loop."""
+    return _grads(ws, x, y, each=lambda loss: jax.lax.psum(loss, "pp"), told=lambda loss: loss, choose=_both)
 
 
 @exercise.misconception(fails=program_budget, breaks="one all-reduce of the loss")

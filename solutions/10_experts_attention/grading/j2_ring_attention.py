@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from grader.exercise import Scenario, array, normal
-from grader.expect import between, expect_close, expect_memory, expect_traffic, needed
+from grader.expect import Failure, between, expect_close, expect_memory, expect_traffic, needed
 from grader.hardware import matmul_time
 from j2_ring_attention import ROWS, attend, exercise, ring_attn, ring_overlaps_from, scored, send, stripes_save
 
@@ -446,6 +446,56 @@ def sum_not_rescaled(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
 
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks with `causal`, blocks without `causal`")
+def rescaled_upside_down(q, k, v, *, causal, striped):
+    """You multiplied mass and sum so far by e^(new - old), which makes them larger. Multiply by e^(old - new)."""
+
+    def step(state, scores, v):
+        top, mass, total = state
+        largest = jnp.maximum(top, scores.max(-1))
+        weights = jnp.exp(scores - largest[..., None])
+        scale = jnp.where(top == -jnp.inf, 0, jnp.exp(largest - top))
+        return (
+            largest,
+            mass * scale + weights.sum(-1),
+            total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v),
+        )
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, step)
+
+
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks with `causal`, blocks without `causal`")
+def one_maximum_for_all(q, k, v, *, causal, striped):
+    """You subtracted one maximum for all queries and heads. A query whose scores are far below this maximum gets only zeros, and 0/0 is NaN. Take the maximum of each query and head."""
+
+    def step(state, scores, v):
+        top, mass, total = state
+        largest = jnp.maximum(top, scores.max())
+        weights, scale = jnp.exp(scores - largest[..., None]), jnp.exp(top - largest)
+        return (
+            largest,
+            mass * scale + weights.sum(-1),
+            total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v),
+        )
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, step)
+
+
+@exercise.misconception(fails=[ring_value, ring_whole], breaks="blocks with `causal`, blocks without `causal`")
+def divided_in_each_round(q, k, v, *, causal, striped):
+    """You divided the sum of v by the mass in each round, so early blocks are divided again and again. Divide once, after the last round."""
+
+    def step(state, scores, v):
+        top, mass, total = fold(state, scores, v)
+        return top, mass, total / mass[..., None]
+
+    n, state = jax.lax.axis_size("cp"), start(q)
+    for hop in range(n):
+        state = step(state, scored(q, k, hop, causal, striped), v)
+        k, v = send(k, v) if hop < n - 1 else (k, v)
+    return state[2].swapaxes(0, 1)
+
+
 @exercise.misconception(fails=[ring_value, ring_whole], breaks="q · k (not scaled)")
 def scaled_by_the_root_of_d(q, k, v, *, causal, striped):
     """You divided the scores by the square root of d. Here the score is q · k, not scaled."""
@@ -581,6 +631,40 @@ def mask_of_the_next_device(q, k, v, *, causal, striped):
     return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
 
 
+@exercise.misconception(fails=ring_value, breaks="a query sees its own position and the positions before it")
+def whole_blocks_masked(q, k, v, *, causal, striped):
+    """You compared devices, not positions, so a query sees all keys of its own block. Compare the positions of each query and key in the text."""
+
+    def masked(q, k, hop, causal, striped):
+        n, me = jax.lax.axis_size("cp"), jax.lax.axis_index("cp")
+        scores = jnp.einsum("thd,shd->hts", q, k)
+        return jnp.where((me - hop) % n <= me, scores, -jnp.inf) if causal else scores
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
+
+
+def masked_for_another_round(later, low):
+    """Return `scored` with the mask of the block that arrives ``later`` rounds later; masked scores are ``low``."""
+
+    def masked(q, k, hop, causal, striped):
+        seen = scored(jnp.ones_like(q), jnp.ones_like(k), hop + later, causal, striped) > -jnp.inf
+        return jnp.where(seen, jnp.einsum("thd,shd->hts", q, k), low)
+
+    return masked
+
+
+@exercise.misconception(fails=ring_value, breaks="blocks with `causal`, blocks without `causal`")
+def mask_one_round_off(q, k, v, *, causal, striped):
+    """You masked a block with the mask of the block of the next or the previous round. In round h, counted from 0, a device has the block of device me - h."""
+    return around(q, k, v, {"causal": causal, "striped": striped}, score=masked_for_another_round(1, -1e30))
+
+
+@exercise.misconception(form_of=mask_one_round_off)
+def mask_of_the_previous_round(q, k, v, *, causal, striped):
+    """Like `mask_one_round_off`, with the mask of the previous round."""
+    return around(q, k, v, {"causal": causal, "striped": striped}, score=masked_for_another_round(-1, -1e30))
+
+
 @exercise.misconception(fails=ring_value, breaks="blocks with `causal`, blocks without `causal`")
 def masked_by_zero(q, k, v, *, causal, striped):
     """You set the scores of unseen keys to 0, so their weight is e^0 = 1. Use -inf, or a number far below every score."""
@@ -633,6 +717,17 @@ def values_stay(q, k, v, *, causal, striped):
 def added_over_heads(q, k, v, *, causal, striped):
     """You summed over tp. Devices along tp have different heads, and no head needs another head."""
     return jax.lax.psum(around(q, k, v, {"causal": causal, "striped": striped}), "tp")
+
+
+@exercise.misconception(form_of=added_over_heads)
+def mass_added_over_heads(q, k, v, *, causal, striped):
+    """Like `added_over_heads`, for the mass alone."""
+    n, state = jax.lax.axis_size("cp"), start(q)
+    for hop in range(n):
+        state = fold(state, scored(q, k, hop, causal, striped), v)
+        k, v = send(k, v)
+    top, mass, total = state
+    return mean_of((top, jax.lax.psum(mass, "tp"), total))
 
 
 @exercise.misconception(fails=ring_whole, breaks="blocks with `causal`, blocks without `causal`")
@@ -753,6 +848,22 @@ def one_hop_too_many(q, k, v, *, causal, striped):
     return mean_of(jax.lax.scan(one, (start(q), k, v), jnp.arange(jax.lax.axis_size("cp")))[0][0])
 
 
+@exercise.misconception(fails=ring_sent, breaks="`k` and `v` are sent N − 1 times")
+def queries_sent_round(q, k, v, *, causal, striped):
+    """You sent the queries and their running softmax round the ring, which are more numbers than K and V. They also need N hops to return. Queries stay on their device: send K and V."""
+    n, me, state = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), start(q)
+    places = lambda i: jnp.arange(len(q)) * n + i if striped else jnp.arange(len(q)) + i * len(q)  # noqa: E731
+
+    @jax.checkpoint
+    def one(state, q, k, v, theirs):
+        seen = places(me) <= places(theirs)[:, None] if causal else True
+        return fold(state, jnp.where(seen, jnp.einsum("thd,shd->hts", q, k), -1e30), v)
+
+    for hop in range(n):
+        q, *state = send(q, *one(state, q, k, v, (me - hop) % n))
+    return mean_of(state)
+
+
 @exercise.misconception(
     fails=[ring_sent, ring_back], breaks=["`k` and `v` are sent N − 1 times", "are sent at most N times"]
 )
@@ -781,7 +892,13 @@ def gathered_all_heads(q, k, v, *, causal, striped):
     return jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("tp") * heads, heads, axis=1)
 
 
-@exercise.misconception(fails=ring_held, breaks="not for `k` and `v` of all devices")
+def gathers(seen):
+    """For `gives`: require an all-gather over cp."""
+    if not seen.only(kind="all_gather", axis="cp").collectives:
+        raise Failure("this mistake gives other collectives")
+
+
+@exercise.misconception(fails=ring_held, gives=gathers, breaks="not for `k` and `v` of all devices")
 def gathered_keys_and_values(q, k, v, *, causal, striped):
     """You gathered keys and values, so every device holds the keys and values of the whole text. Use each block when it
     arrives, then send it on."""
@@ -798,8 +915,7 @@ def gathered_keys_and_values(q, k, v, *, causal, striped):
 
 @exercise.misconception(fails=[ring_held, ring_kept], breaks="not for scores of all rounds")
 def keys_round_then_values(q, k, v, *, causal, striped):
-    """You sent the keys round first and the values after them, so a device holds the scores of all rounds. Send both in
-    each round, and add each block to the running softmax."""
+    """A device holds the scores of all rounds. You take one softmax at the end, perhaps because you sent the keys round first and the values after them. Send both in each round, and add each block to the running softmax."""
     n, scores, out = jax.lax.axis_size("cp"), [], 0
     for hop in range(n):
         scores.append(scored(q, k, hop, causal, striped))
