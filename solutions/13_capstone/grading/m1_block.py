@@ -387,6 +387,17 @@ def masked_by_the_block(params, x, *, mesh):
 
 
 @exercise.misconception(fails=block_value)
+def masked_by_the_index_along_dp(params, x, *, mesh):
+    """You computed the first position from the index along dp, which cuts the texts. Axis sp cuts the positions: use axis_index('sp')."""
+
+    def attend(q, k, v):
+        first = jax.lax.axis_index("dp") * q.shape[1]
+        return attend_gathered(q, gathered(k), gathered(v), first=first)
+
+    return mapped(with_attention(attend), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
 def attended_at_home(params, x, *, mesh):
     """Your queries use only the keys of their own device. Keys of earlier positions are on other devices along sp:
     gather K and V."""
@@ -498,6 +509,13 @@ def softmax_over_queries(params, x, *, mesh):
     return mapped(masked, mesh)(params, x)
 
 
+@exercise.misconception(form_of=softmax_over_queries)
+def softmax_over_queries_with_infinity(params, x, *, mesh):
+    """Like `softmax_over_queries`, with minus infinity: a key that no query of the device sees gives NaN."""
+    masked = attended_with(weigh=lambda scores, seen: jax.nn.softmax(jnp.where(seen, scores, -jnp.inf), axis=-2))
+    return mapped(masked, mesh)(params, x)
+
+
 @exercise.misconception(fails=block_value)
 def keys_and_queries_swapped(params, x, *, mesh):
     """You took `qkv` in another order than q, k, v: queries and keys are swapped."""
@@ -537,6 +555,12 @@ def first_norm_left_out(params, x, *, mesh):
 def second_norm_left_out(params, x, *, mesh):
     """You left out the norm before the MLP."""
     return mapped(changed(second=lambda x, scale: x), mesh)(params, x)
+
+
+@exercise.misconception(form_of=second_norm_left_out)
+def scaled_without_the_second_norm(params, x, *, mesh):
+    """Like `second_norm_left_out`, but x is multiplied by the scale."""
+    return mapped(changed(second=lambda x, scale: x * scale), mesh)(params, x)
 
 
 @exercise.misconception(fails=block_value)
@@ -626,6 +650,19 @@ def one_scale_for_both(params, x, *, mesh):
 
 
 @exercise.misconception(fails=block_value)
+def scales_swapped(params, x, *, mesh):
+    """You swapped the scales of the norms. The norm before attention has the scale `before`, and the norm before the MLP has the scale `between`."""
+    other = {"before": "between", "between": "before"}
+    return mapped(lambda params, x: on_device({n: params[other.get(n, n)] for n in params}, x), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
+def heads_summed(params, x, *, mesh):
+    """You summed the results of the heads over tp before `out`. Each device along tp has other heads: sum only the results of `out`."""
+    return mapped(with_attention(lambda q, k, v: over_tp(attention(q, k, v))), mesh)(params, x)
+
+
+@exercise.misconception(fails=block_value)
 def units_averaged(params, x, *, mesh):
     """You averaged MLP units over tp. Each device along tp has other units: sum only the results of `down`."""
 
@@ -651,12 +688,22 @@ def units_summed(params, x, *, mesh):
 
 @exercise.misconception(fails=block_value)
 def summed_over_positions_too(params, x, *, mesh):
-    """You summed the results of `out` over sp too. Devices along sp have other positions: sum over tp alone."""
+    """You summed the results of `out`, and perhaps those of `down`, over sp too. Devices along sp have other positions: sum over tp alone."""
 
     def attended(x, part, _):
         return x + jax.lax.pcast(jax.lax.psum(part, ("sp", "tp")), "sp", to="varying")
 
     return mapped(summed(attended, over_tp), mesh)(params, x)
+
+
+@exercise.misconception(form_of=summed_over_positions_too)
+def both_summed_over_positions_too(params, x, *, mesh):
+    """Like `summed_over_positions_too`, for both sums."""
+
+    def total(part):
+        return jax.lax.pcast(jax.lax.psum(part, ("sp", "tp")), "sp", to="varying")
+
+    return mapped(summed(lambda x, part, _: x + total(part), total), mesh)(params, x)
 
 
 @exercise.misconception(fails=block_value)
@@ -702,13 +749,25 @@ def result_varies_over_tp(params, x, *, mesh):
 
 @exercise.misconception(fails=block_value)
 def never_summed_over_tp(params, x, *, mesh):
-    """You kept a device's own part of the sum over heads and MLP units. With check_vma=False JAX does not report
-    this. Add the partial sums with a psum over tp."""
+    """You kept a device's own part of the sum over heads, over MLP units, or over both. With check_vma=False JAX does not report
+    this. Add the partial sums with a psum over tp, after `out` and after `down`."""
 
     def local(params, x):
         return finished(params, x, attention(*projected(params, x)), reduce=lambda part: part)
 
     return mapped(local, mesh, check_vma=False)(params, x)
+
+
+@exercise.misconception(form_of=never_summed_over_tp)
+def attention_not_summed(params, x, *, mesh):
+    """Like `never_summed_over_tp`, for `out` alone."""
+    return mapped(summed(lambda x, part, _: x + part, over_tp), mesh, check_vma=False)(params, x)
+
+
+@exercise.misconception(form_of=never_summed_over_tp)
+def mlp_not_summed(params, x, *, mesh):
+    """Like `never_summed_over_tp`, for `down` alone."""
+    return mapped(summed(lambda x, part, _: x + over_tp(part), lambda part: part), mesh, check_vma=False)(params, x)
 
 
 @exercise.misconception(fails=block_value)
@@ -886,6 +945,27 @@ def every_head_everywhere(params, x, *, mesh):
     def local(params, x):
         whole = gathered_parameters(params)
         return finished(whole, x, attention(*projected(whole, x)), reduce=lambda part: part)
+
+    return mapped(local, mesh, check_vma=False)(params, x)
+
+
+def matrices_gathered(seen):
+    """For `gives`: require a gather of `up` or `down` over tp. No other gathered array has two dimensions."""
+    gathers = seen.only(kind="all_gather", axis="tp", backward=False).collectives
+    if not any(len(shape) == 2 for one in gathers for _, shape in one.operands):
+        raise Failure("this mistake gives other gathers")
+
+
+@exercise.misconception(fails=block_forward, gives=matrices_gathered, breaks="two all-reduces of a device's rows")
+def every_unit_everywhere(params, x, *, mesh):
+    """You gathered parameters of the MLP over tp, so each device along tp computes all units. Each device uses its own
+    units, and the results are summed over tp."""
+
+    def local(params, x):
+        x = x + over_tp(jnp.einsum("bthk,hkd->btd", attention(*projected(params, x)), params["out"]))
+        up = jax.lax.all_gather(params["up"], "tp", axis=1, tiled=True)
+        down = jax.lax.all_gather(params["down"], "tp", axis=0, tiled=True)
+        return x + jax.nn.silu(norm(x, params["between"]) @ up) @ down
 
     return mapped(local, mesh, check_vma=False)(params, x)
 
