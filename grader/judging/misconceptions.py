@@ -371,6 +371,7 @@ def _same_data(a: object, b: object, spread: float) -> bool:
     return a == b
 
 
+@np.errstate(invalid="ignore")  # infinity minus infinity
 def _same_values(submitted: Compared, mistaken: Compared) -> tuple[int | None, int]:
     """Compare the wrong values of both programs, and return counts as ``_alike`` does.
 

@@ -242,7 +242,9 @@ def _signature(module: Any, mesh: Mapping[str, int], arguments: Sequence[Mapping
     asked = [(tuple(a["shape"]), a["dtype"]) for a in arguments]
     takes = [shaped(t) for t in ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value).inputs]
     if takes != asked:
-        raise ProgramRefused(f"the program takes {takes}, expected {asked}")
+        more = len(takes) > len(asked)
+        hint = "; does a function use an array from outside? Pass it as an argument" if more else ""
+        raise ProgramRefused(f"the program takes {takes}, expected {asked}{hint}")
     attributes = []
     for about in arguments:
         cuts = [_cut(entry) for entry in about["spec"]["spec"]]
