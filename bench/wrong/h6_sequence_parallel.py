@@ -478,7 +478,7 @@ def reduces_then_slices(x, layers, dy):
         inputs.append(x)
         hidden.append(jnp.tanh(all_of(norm(x, p["scale"])) @ p["w1"]))
         x = x + own(hidden[-1] @ p["w2"]) + p["bias"]
-    y, grads = x, [None] * len(layers)
+    y, grads = x, [{}] * len(layers)
     for i in range(len(layers) - 1, -1, -1):
         p = layers[i]
         d = all_of(dy)

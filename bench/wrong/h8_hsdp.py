@@ -198,7 +198,13 @@ def far_sum_in_a_loop(w, x, y, *, mesh):
 
 
 def _far(chip, M, R):
-    return 2 * (R - 1) / R * (2e9 * M / 8) / (GPUS[chip].node_egress / 8)
+    return (R - 1) / R * _far_whole(chip, M)
+
+
+def _far_whole(chip, M):
+    node_egress = GPUS[chip].node_egress
+    assert node_egress is not None
+    return 2 * (2e9 * M / 8) / (node_egress / 8)
 
 
 def near_as_if_sent_whole(chip, M, R):
@@ -213,4 +219,4 @@ def near_of_one_part(chip, M, R):
 
 def near_and_far_whole(chip, M, R):
     """hsdp_time: time_near_and_far_whole"""
-    return 2e9 * M / GPUS[chip].egress + 2 * (2e9 * M / 8) / (GPUS[chip].node_egress / 8)
+    return 2e9 * M / GPUS[chip].egress + _far_whole(chip, M)
