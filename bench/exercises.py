@@ -3,56 +3,23 @@
     python bench/exercises.py            the table, in Markdown
     python bench/exercises.py --costly   the mistakes that cost more than half of an exercise's points
 
-The points of a mistake are those of the checks in its ``fails``, and of the checks that are not judged because one of
-these fails. ``verify`` proves ``fails``, so no program runs here. The table does not count mistakes in questions,
-because a wrong answer costs exactly its question's points.
+No program runs here, because ``verify`` proves which checks a mistake fails. *Points lost* has no wrong answers, because
+a wrong answer costs exactly its question's points.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from grader.authoring.declarations import words_in
+from grader.authoring.declarations import lost_points, words_in
 from grader.course.finding import find_course
-from grader.exercise import Check, Exercise, Misconception, Task
+from grader.exercise import Exercise, Misconception, Task
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What a known mistake costs.
-
-    Attributes:
-        points: points of the checks that fail or are not judged.
-        share: ``points`` as a fraction of all points of the exercise.
-        checks: the failed checks.
-    """
-
-    mistake: str
-    points: float
-    share: float
-    checks: tuple[Check, ...]
-
-
-def blocked(exercise: Exercise, failed: Iterable[str]) -> set[str]:
-    """Return the checks that are not judged if the checks ``failed`` fail."""
-    lost = set(failed)
-    while more := {name for name, check in exercise.checks.items() if lost & {*check.after}} - lost:
-        lost |= more
-    return lost - set(failed)
-
-
-def cost(exercise: Exercise, misconception: Misconception) -> Cost:
-    lost = {*misconception.fails, *blocked(exercise, misconception.fails)}
-    points = sum(exercise.checks[name].points for name in lost)
-    failed = tuple(exercise.checks[name] for name in misconception.fails)
-    return Cost(misconception.name, points, points / exercise.points, failed)
-
-
-def costs(exercise: Exercise) -> list[Cost]:
-    return [cost(exercise, m) for m in exercise.misconceptions.values() if isinstance(m.of, Task)]
+def wrong_programs(exercise: Exercise) -> list[Misconception]:
+    return [wrong for wrong in exercise.misconceptions.values() if isinstance(wrong.of, Task)]
 
 
 def levels(exercise: Exercise) -> str:
@@ -62,8 +29,8 @@ def levels(exercise: Exercise) -> str:
 
 
 def row(exercise: Exercise) -> Sequence[str]:
-    lost = [one.points for one in costs(exercise)]
-    answers = sum(not isinstance(m.of, Task) for m in exercise.misconceptions.values())
+    lost = [lost_points(exercise, wrong) for wrong in wrong_programs(exercise)]
+    answers = len(exercise.misconceptions) - len(lost)
     return (
         exercise.id.partition("_")[0].upper(), str(words_in(exercise.statement)), str(words_in(exercise.further)),
         str(len(exercise.checks)), str(len(exercise.questions)), f"{exercise.points:g}", levels(exercise),
@@ -85,10 +52,10 @@ def main() -> None:
     exercises = [course.exercise(name) for module in course.config.modules for name in module.exercises]
     if args.costly:
         for exercise in exercises:
-            for one in costs(exercise):
-                if one.share > 0.5:
-                    print(f"{exercise.id} {one.mistake}: {one.points:g} of {exercise.points:g}")
-                    print(*(f"    {check.name}: {check.label}" for check in one.checks), sep="\n")
+            for wrong in wrong_programs(exercise):
+                if (lost := lost_points(exercise, wrong)) > exercise.points / 2:
+                    print(f"{exercise.id} {wrong.name}: {lost:g} of {exercise.points:g}")
+                    print(*(f"    {name}: {exercise.checks[name].label}" for name in wrong.fails), sep="\n")
         return
     print("| " + " | ".join(HEAD) + " |\n|" + "---|" * len(HEAD))
     for exercise in exercises:
