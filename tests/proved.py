@@ -8,9 +8,9 @@ from grader.batch.grade import Grader
 
 
 def problems_of(grader: Grader, name: str = "x1_gather", seeds: int = 1) -> list[str]:
-    """Return the problems that ``verify`` reports, but for values that differ between processes.
+    """Return the problems that ``verify`` reports, except values that differ between processes.
 
-    Only tests of ``redrawn`` need these values. To start a process for each test takes longer than all else.
+    Only tests of ``redrawn`` need these values. Starting the process takes half of such a test's CPU time.
     """
     no_process = Redrawn(grader.course, [])
     return list(verify.exercise_problems(grader.course, grader, name, seeds, no_process))

@@ -198,12 +198,16 @@ def start(q):
     return jnp.full((H, T), -jnp.inf), jnp.zeros((H, T)), jnp.zeros((H, T, d))
 
 
+def added(state, weights, v, largest, scale):
+    """Multiply the mass and the sum so far by ``scale``, and add a block's ``weights``. ``largest``: the new maximum."""
+    _, mass, total = state
+    return largest, mass * scale + weights.sum(-1), total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v)
+
+
 def fold(state, scores, v):
     """Add one block of keys to the state."""
-    top, mass, total = state
-    largest = jnp.maximum(top, scores.max(-1))
-    weights, scale = jnp.exp(scores - largest[..., None]), jnp.exp(top - largest)
-    return largest, mass * scale + weights.sum(-1), total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v)
+    largest = jnp.maximum(state[0], scores.max(-1))
+    return added(state, jnp.exp(scores - largest[..., None]), v, largest, jnp.exp(state[0] - largest))
 
 
 def mean_of(state):
@@ -280,17 +284,11 @@ def other_way_round(q, k, v, *, causal, striped):
 
     @jax.checkpoint
     def one(state, k, v, theirs):
-        top, mass, total = state
         scores = jnp.einsum("thd,shd->hts", q, k)
         seen = places(me)[:, None] >= places(theirs) if causal else jnp.ones((rows, rows), bool)
-        largest = jnp.maximum(top, jnp.where(seen, scores, -jnp.inf).max(-1))
+        largest = jnp.maximum(state[0], jnp.where(seen, scores, -jnp.inf).max(-1))
         weights = seen * jnp.exp(jnp.where(seen, scores - largest[..., None], 0))
-        scale = jnp.exp(top - largest)
-        return (
-            largest,
-            mass * scale + weights.sum(-1),
-            total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v),
-        )
+        return added(state, weights, v, largest, jnp.exp(state[0] - largest))
 
     state = start(q)
     for hop in range(n):
@@ -451,15 +449,9 @@ def rescaled_upside_down(q, k, v, *, causal, striped):
     """You multiplied mass and sum so far by e^(new - old), which makes them larger. Multiply by e^(old - new)."""
 
     def step(state, scores, v):
-        top, mass, total = state
-        largest = jnp.maximum(top, scores.max(-1))
-        weights = jnp.exp(scores - largest[..., None])
-        scale = jnp.where(top == -jnp.inf, 0, jnp.exp(largest - top))
-        return (
-            largest,
-            mass * scale + weights.sum(-1),
-            total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v),
-        )
+        largest = jnp.maximum(state[0], scores.max(-1))
+        scale = jnp.where(state[0] == -jnp.inf, 0, jnp.exp(largest - state[0]))
+        return added(state, jnp.exp(scores - largest[..., None]), v, largest, scale)
 
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
@@ -469,14 +461,8 @@ def one_maximum_for_all(q, k, v, *, causal, striped):
     """You subtracted one maximum for all queries and heads. A query whose scores are far below this maximum gets only zeros, and 0/0 is NaN. Take the maximum of each query and head."""
 
     def step(state, scores, v):
-        top, mass, total = state
-        largest = jnp.maximum(top, scores.max())
-        weights, scale = jnp.exp(scores - largest[..., None]), jnp.exp(top - largest)
-        return (
-            largest,
-            mass * scale + weights.sum(-1),
-            total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v),
-        )
+        largest = jnp.maximum(state[0], scores.max())
+        return added(state, jnp.exp(scores - largest[..., None]), v, largest, jnp.exp(state[0] - largest))
 
     return around(q, k, v, {"causal": causal, "striped": striped}, step)
 
@@ -532,15 +518,9 @@ def diagonal_masked_by_infinity(q, k, v, *, causal, striped):
         return jnp.where(theirs < mine[:, None], scores, -jnp.inf) if causal else scores
 
     def step(state, scores, v):
-        top, mass, total = state
-        largest = jnp.maximum(top, scores.max(-1))
+        largest = jnp.maximum(state[0], scores.max(-1))
         safe = jnp.where(largest == -jnp.inf, 0, largest)
-        weights, scale = jnp.exp(scores - safe[..., None]), jnp.exp(top - safe)
-        return (
-            largest,
-            mass * scale + weights.sum(-1),
-            total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v),
-        )
+        return added(state, jnp.exp(scores - safe[..., None]), v, largest, jnp.exp(state[0] - safe))
 
     return around(q, k, v, {"causal": causal, "striped": striped}, step, score=masked)
 
@@ -932,14 +912,8 @@ def weights_of_all_rounds_kept(q, k, v, *, causal, striped):
     """JAX kept each round's weights for the backward pass, T/N by T in all. Put a checkpoint around each round, so that the backward pass computes them again."""
 
     def step(state, scores, v):
-        top, mass, total = state
-        largest = jax.lax.stop_gradient(jnp.maximum(top, scores.max(-1)))
-        weights, scale = jnp.exp(scores - largest[..., None]), jnp.exp(top - largest)
-        return (
-            largest,
-            mass * scale + weights.sum(-1),
-            total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v),
-        )
+        largest = jax.lax.stop_gradient(jnp.maximum(state[0], scores.max(-1)))
+        return added(state, jnp.exp(scores - largest[..., None]), v, largest, jnp.exp(state[0] - largest))
 
     return around(q, k, v, {"causal": causal, "striped": striped}, step, checkpoint=lambda step: step)
 
