@@ -212,7 +212,7 @@ def slope_of_the_tanh_of_the_input(x, ws, dy):
 
 @exercise.misconception(fails=[gather_dws, gather_dx], breaks="y and gradients are those of one device")
 def slope_of_another_argument(x, ws, dy):
-    """You took the derivative of tanh at another argument: at h in place of z, or as 1 - z². With h = tanh(z), it is 1 - tanh(z)², which is 1 - h²."""
+    """You took the derivative of tanh at h instead of z, or you used 1 - z². With h = tanh(z), it is 1 - tanh(z)², which is 1 - h²."""
     return written(x, ws, dy, slope=lambda h: 1 - jnp.tanh(h) ** 2)
 
 

@@ -471,7 +471,7 @@ def device_added_to_the_seed(seed, *, D, F):
 
 @exercise.misconception(of=init, fails=init_independent, form_of=device_added_to_the_seed)
 def thousand_per_device_added_to_the_seed(seed, *, D, F):
-    """Seeds that differ by 1000 have equal numbers."""
+    """Like `device_added_to_the_seed`, but the seed grows by 1000 for each device."""
     return drawn_with(jax.random.split(jax.random.key(seed + 1000 * jax.lax.axis_index("tp")), 3), D, F)
 
 
@@ -571,7 +571,7 @@ def cut_in_the_middle(F, N):
 
 @exercise.misconception(of=fused_columns, fails=fused_order, breaks="the order; `ValueError`")
 def up_before_gate(F, N):
-    """You gave each device its piece of w3 first. w13 holds w1 first: so does each piece of it."""
+    """You gave each device its piece of w3 first. Give it its piece of w1 first, as w13 holds w1 first."""
     return [(column + F) % (2 * F) for column in fused_columns(F, N)]
 
 

@@ -259,7 +259,7 @@ def learned_on_the_way(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_loss, breaks="in each of three steps, equal to the results of one device")
 def masked_by_a_matmul(ws, x, y, *, rate):
-    """A device divides rows of zeros by their length, which gives NaN. Either: idle devices compute on zeros, and you mask by a factor 0, but 0 · NaN is NaN. Choose with jnp.where. Or: a device reads a slot of the stash that it never wrote."""
+    """A device divides rows of zeros by their length, which gives NaN. Perhaps idle devices compute on zeros, and you mask the result by a factor 0: 0 · NaN is NaN, so choose with jnp.where. Or a device reads a slot of the stash that it never wrote."""
 
     def keep(useful, a, old):
         return useful * a + (1 - useful) * old
