@@ -213,6 +213,9 @@ one_seed = exercise.call(drop, **DROP, seed=exactly(1), steps=2)
 next_seed = exercise.call(drop, **DROP, seed=exactly(2))
 
 
+far_seed = exercise.call(drop, **DROP, seed=exactly(1001))
+
+
 @exercise.helper
 def on_one_device(x, layers, dy):
     """Return y, dx and the gradients of the layers in float64."""
@@ -262,8 +265,8 @@ def drop_value(seen):
     expect_no_collectives(seen)
 
 
-@exercise.check([one_seed, next_seed, dropped], points=0.25, public=True, after=drop_value)
-def drop_rows(one_seed, next_seed, other_seeds):
+@exercise.check([one_seed, next_seed, far_seed, dropped], points=0.25, public=True, after=drop_value)
+def drop_rows(one_seed, next_seed, far_seed, other_seeds):
     """drop: two rows, seeds or devices along tp have independent masks, and no mask depends on the numbers in x"""
     first, second = (step.out.value != 0 for step in one_seed.steps)
     if not np.array_equal(first, second):
@@ -273,7 +276,7 @@ def drop_rows(one_seed, next_seed, other_seeds):
     if masks < one_seed.dims["S"]:
         raise Failure(f"{len(first)} rows have {masks} different masks", expected=len(first), actual=masks)
     rate, n = one_seed.rate, one_seed.mesh["tp"]
-    seeds = {f"seed {step.seed}": step for step in (one_seed.steps[0], next_seed, *other_seeds.steps)}
+    seeds = {f"seed {step.seed}": step for step in (one_seed.steps[0], next_seed, far_seed, *other_seeds.steps)}
     kept = {seed: np.where(step.x != 0, (step.out.value != 0) - (1 - rate), 0) for seed, step in seeds.items()}
     expect_independent({f"row {row}": mask for row, mask in enumerate(first)})
     expect_independent({"the even rows": first[0::2], "the odd rows": first[1::2]})

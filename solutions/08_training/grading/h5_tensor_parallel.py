@@ -53,9 +53,9 @@ def exactly(seed):
 NEW = {"returns": {"w1": "w1", "w3": "w3", "w2": "w2"}, "static": {"D": 48, "F": 96}}
 HIDDEN = {"D": 75, "F": 132}
 drawn = exercise.call(init, seed=integers(0, 2**30), **NEW, hidden_static=HIDDEN)
-one_seed = exercise.call(init, seed=exactly(20_240), **NEW, hidden_static=HIDDEN)
-next_seed = exercise.call(init, seed=exactly(20_241), **NEW, hidden_static=HIDDEN)
-far_seed = exercise.call(init, seed=exactly(21_240), **NEW, hidden_static=HIDDEN)
+one_seed = exercise.call(init, seed=exactly(1), **NEW, hidden_static=HIDDEN)
+next_seed = exercise.call(init, seed=exactly(2), **NEW, hidden_static=HIDDEN)
+far_seed = exercise.call(init, seed=exactly(1001), **NEW, hidden_static=HIDDEN)
 cases = exercise.cases(
     fused_columns,
     public=[{"F": 4, "N": 2}, {"F": 6, "N": 3}, {"F": 6, "N": 4}],
@@ -473,6 +473,12 @@ def device_added_to_the_seed(seed, *, D, F):
 def thousand_per_device_added_to_the_seed(seed, *, D, F):
     """Like `device_added_to_the_seed`, but the seed grows by 1000 for each device."""
     return drawn_with(jax.random.split(jax.random.key(seed + 1000 * jax.lax.axis_index("tp")), 3), D, F)
+
+
+@exercise.misconception(of=init, fails=init_independent, form_of=device_added_to_the_seed)
+def seed_multiplied_for_each_device(seed, *, D, F):
+    """Like `device_added_to_the_seed`, but the seed is multiplied by a number of the device."""
+    return drawn_with(jax.random.split(jax.random.key(seed * (1 + jax.lax.axis_index("tp"))), 3), D, F)
 
 
 @exercise.misconception(of=init, fails=init_independent, breaks="no two devices, weights or seeds get equal numbers")

@@ -80,6 +80,7 @@ HIDDEN = {"S": 100, "D": 105}
 dropped = exercise.call(drop, **DROP, seed=integers(0, 2**30), hidden_static={"rate": 0.4}, steps=2, hidden_dims=HIDDEN)
 one_seed = exercise.call(drop, **DROP, seed=exactly(1), hidden_static={"rate": 0.4}, steps=2, hidden_dims=HIDDEN)
 next_seed = exercise.call(drop, **DROP, seed=exactly(2), hidden_static={"rate": 0.4}, hidden_dims=HIDDEN)
+far_seed = exercise.call(drop, **DROP, seed=exactly(1001), hidden_static={"rate": 0.4}, hidden_dims=HIDDEN)
 
 
 @exercise.helper
@@ -212,8 +213,8 @@ def drop_value(seen):
     expect_no_collectives(seen)
 
 
-@exercise.check([one_seed, next_seed, dropped], points=0.25, public=True, after=drop_value)
-def drop_rows(one_seed, next_seed, other_seeds):
+@exercise.check([one_seed, next_seed, far_seed, dropped], points=0.25, public=True, after=drop_value)
+def drop_rows(one_seed, next_seed, far_seed, other_seeds):
     """drop: two rows, seeds or devices along tp have independent masks, and no mask depends on the numbers in x"""
     first, second = (step.out.value != 0 for step in one_seed.steps)  # the second drops numbers that the first left
     if not np.array_equal(first, second):
@@ -223,7 +224,7 @@ def drop_rows(one_seed, next_seed, other_seeds):
     if masks < one_seed.dims["S"]:
         raise Failure(f"{len(first)} rows have {masks} different masks", expected=len(first), actual=masks)
     rate, n = one_seed.rate, one_seed.mesh["tp"]
-    seeds = {f"seed {step.seed}": step for step in (one_seed.steps[0], next_seed, *other_seeds.steps)}
+    seeds = {f"seed {step.seed}": step for step in (one_seed.steps[0], next_seed, far_seed, *other_seeds.steps)}
     kept = {seed: np.where(step.x != 0, (step.out.value != 0) - (1 - rate), 0) for seed, step in seeds.items()}
     expect_independent({f"row {row}": mask for row, mask in enumerate(first)})
     expect_independent({"the even rows": first[0::2], "the odd rows": first[1::2]})
@@ -631,6 +632,20 @@ def rounding_errors_corrected(x, layers, dy):
 def device_added_to_the_seed(x, seed, *, rate):
     """You computed the key's seed from the seed and the device's index, so a device has the masks that another device has for another seed. Fold the index into the key of the seed."""
     key = jax.random.key(seed + jax.lax.axis_index("tp"))
+    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
+
+
+@exercise.misconception(of=drop, fails=drop_rows, form_of=device_added_to_the_seed)
+def thousand_per_device_added_to_the_seed(x, seed, *, rate):
+    """Like `device_added_to_the_seed`, but the seed grows by 1000 for each device."""
+    key = jax.random.key(seed + 1000 * jax.lax.axis_index("tp"))
+    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
+
+
+@exercise.misconception(of=drop, fails=drop_rows, form_of=device_added_to_the_seed)
+def seed_multiplied_for_each_device(x, seed, *, rate):
+    """Like `device_added_to_the_seed`, but the seed is multiplied by a number of the device."""
+    key = jax.random.key(seed * (1 + jax.lax.axis_index("tp")))
     return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
 
 
