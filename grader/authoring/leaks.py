@@ -27,11 +27,13 @@ MEND = "learners read this line, so leave it out or move it to the last hint"
 SIGNS = ASCII | str.maketrans("'", '"')
 
 
-def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
+def leaks(course: Course, made: dict[str, str], names: Iterable[str] | None = None) -> Iterator[str]:
     """Yield a problem for each hidden line, part of a solution, or seed of the course in learners' files.
 
     Args:
         made: the text of each file that learners get, by path.
+        names: the exercises whose texts are searched for their solutions and answers; None for all. Every file is
+            searched for every hidden line and for the seed, whatever the names are.
     """
     hidden = dict(hidden_lines(course))
     for path, text in made.items():
@@ -43,7 +45,7 @@ def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
     for path, text in made.items():
         if len(seed) > 3 and seed in text:
             yield f"exercises/{path} holds the course's seed"
-    texts = learners_texts(course, made)
+    texts = learners_texts(course, made, course.module_of if names is None else names)
     yield from leaked_solutions(course, texts)
     for name, some in texts.items():
         exercise = course.exercise(name)

@@ -10,7 +10,7 @@ import ast
 import io
 import json
 import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -28,20 +28,20 @@ class Text(NamedTuple):
     is_code: bool = False
 
 
-def learners_texts(course: Course, made: Mapping[str, str]) -> dict[str, list[Text]]:
+def learners_texts(course: Course, made: Mapping[str, str], names: Iterable[str]) -> dict[str, list[Text]]:
     """Return the texts that learners get, by exercise. Each text of an exercise occurs once.
 
     Args:
         made: the files that learners get, by path.
+        names: the exercises. Exercises that cannot be used are left out.
     """
-    names = course.usable(course.module_of)[0]
+    names = course.usable(names)[0]
     found: dict[str, dict[str, Text]] = {name: {} for name in names}
     # If several texts are equal, keep only the first. Files in ``_public`` come first, because problems in these files
     # are reported with the most precise places.
     for path, text in sorted(made.items(), key=lambda one: PUBLIC not in one[0]):
-        for owner, one in _of_file(course, path, text):
-            if owner in found:
-                found[owner].setdefault(" ".join(one.text.split()), one)
+        for owner, one in _of_file(course, path, text, found):
+            found[owner].setdefault(" ".join(one.text.split()), one)
     for name in names:
         for one in _in_reports(course.exercise(name)):
             found[name].setdefault(" ".join(one.text.split()), one)
@@ -55,18 +55,22 @@ def _in_reports(exercise: Exercise) -> Iterator[Text]:
         yield Text(f"the docstring of {wrong.name}", wrong.hint)
 
 
-def _of_file(course: Course, path: str, text: str) -> Iterator[tuple[str, Text]]:
-    """Yield (exercise, text) for each text of a file. A module's file belongs to each exercise of the module."""
+def _of_file(course: Course, path: str, text: str, names: Container[str]) -> Iterator[tuple[str, Text]]:
+    """Yield (exercise, text) for each text of a file that belongs to one of the exercises ``names``.
+
+    A module's file belongs to each exercise of the module.
+    """
     place = PurePosixPath(path)
-    if place.stem in course.module_of and place.suffix == ".py":
+    if place.suffix == ".py" and place.stem in names:
         yield from ((place.stem, one) for one in _of_python(text))
     elif place.suffix == ".ipynb":
         for cell in json.loads(text)["cells"]:
-            source = "".join(cell["source"])
-            pieces = _of_python(source) if cell["cell_type"] == "code" else [Text(place.name, source)]
-            yield from ((cell["id"].partition("-")[0], one) for one in pieces)
+            source, owner = "".join(cell["source"]), cell["id"].partition("-")[0]
+            if owner in names:
+                pieces = _of_python(source) if cell["cell_type"] == "code" else [Text(place.name, source)]
+                yield from ((owner, one) for one in pieces)
     elif module := next((m for m in course.config.modules if m.id == place.parent.name), None):
-        yield from ((name, Text(f"{module.id}/{place.name}", text)) for name in module.exercises)
+        yield from ((name, Text(f"{module.id}/{place.name}", text)) for name in module.exercises if name in names)
 
 
 def _of_python(source: str) -> Iterator[Text]:

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,13 +81,13 @@ class Redrawn:
 
     def _drawings(self, exercise: Exercise) -> list[Drawing]:
         with self._lock:
-            for hash_seed in self._hash_seeds[len(self._found) :]:
-                stopped = {name for done in self._found for name, one in done.items() if one.problem}
-                self._found.append(self._drawn([name for name in self._names if name not in stopped], hash_seed))
+            if not self._found:
+                with ThreadPoolExecutor() as pool:
+                    self._found = list(pool.map(self._drawn, self._hash_seeds))
         return [of_process[exercise.id] for of_process in self._found if exercise.id in of_process]
 
-    def _drawn(self, left: list[str], hash_seed: str) -> dict[str, Drawing]:
-        found: dict[str, Drawing] = {}
+    def _drawn(self, hash_seed: str) -> dict[str, Drawing]:
+        left, found = list(self._names), dict[str, Drawing]()
         while left:
             lines, ended = self._process(left, hash_seed)
             for line in lines:

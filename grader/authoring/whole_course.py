@@ -23,12 +23,13 @@ from grader.intake.submission import Submission
 from grader.sandbox.temporary import home
 
 
-def course_problems(course: Course, reported: Collection[str] = ()) -> Iterator[str]:
+def course_problems(course: Course, reported: Collection[str] | None = None) -> Iterator[str]:
     """Yield the problems of the course as a whole.
 
     Args:
         reported: exercises whose problems the caller reports. For these exercises, no line says that the exercise
-            cannot be used.
+            cannot be used. Only the texts of these exercises are searched for solutions and right answers. None
+            searches the texts of all exercises.
     """
     yield from _names([course.exercise(name) for name in course.usable(course.module_of)[0]])
     try:
@@ -37,11 +38,11 @@ def course_problems(course: Course, reported: Collection[str] = ()) -> Iterator[
         yield str(error)
         return
     for name in made.unusable:
-        if name not in reported:
+        if name not in (reported or ()):
             yield f"{name} cannot be used, so its files for learners were not tested; see: shardlings verify {name}"
     for path in stale(course, made):
         yield f"exercises/{path} is not current; run `shardlings build`"
-    yield from leaks(course, made.texts)
+    yield from leaks(course, made.texts, reported)
     if not made.unusable:
         yield from source_problems(course)
     known = {f"{m}/{e}.py" for e, m in course.module_of.items()}

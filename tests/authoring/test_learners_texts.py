@@ -12,7 +12,7 @@ from tests.made_up import made_up
 def texts(folder: Path, was: str = "", becomes: str = "") -> list[Text]:
     course = made_up(folder, was, becomes)
     (folder / "solutions" / "01_gather" / "README.md").write_text("# Module\n\nNotes for all.\n")
-    return learners_texts(course, usable_products(course).texts)["x1_gather"]
+    return learners_texts(course, usable_products(course).texts, course.module_of)["x1_gather"]
 
 
 def test_each_text_comes_with_its_place_in_the_authors_file(tmp_path: Path) -> None:

@@ -482,7 +482,7 @@ STATEMENT = "Say what to do.\n"
 
 
 def told(course: Course) -> list[str]:
-    return list(leaked_solutions(course, learners_texts(course, usable_products(course).texts)))
+    return list(leaked_solutions(course, learners_texts(course, usable_products(course).texts, course.module_of)))
 
 
 @pytest.mark.parametrize(
