@@ -151,6 +151,7 @@ def test_mutants_swap_the_keys_of_trees(course: Course) -> None:
 # -- relations ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @relations
 def test_why_shows_every_call_that_a_relation_compares(course: Course) -> None:
     text = right(course, "jax.checkpoint(layer) if remat else layer", "layer")

@@ -14,6 +14,8 @@ import pytest
 from grader.authoring.declarations import wide_lines
 from tests.commands import ROOT
 
+pytestmark = pytest.mark.slow  # to draw everything again takes long
+
 
 @pytest.fixture(scope="module")
 def pictures() -> ModuleType:

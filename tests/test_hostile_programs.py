@@ -38,6 +38,11 @@ KINDS = {
     "branch on the number of calls", "more kept than needed",
 }  # fmt: skip
 
+# To grade one program of these exercises takes less than 2 s of CPU time. The others are slow tests.
+QUICK = {
+    "c1_no_communication", "f1_ag_matmul", "a6_three_modes", "g5_batch_norm", "a1_local_shape", "k4_mesh_for",
+    "l2_predict_profile", "d1_ring_and_line", "l1_collectives",
+}  # fmt: skip
 # To grade one program of these exercises takes 10 to 40 s of CPU time.
 HEAVY = {"h4_fsdp", "h6_sequence_parallel", "i1_gpipe_forward", "j2_ring_attention", "m1_block", "m2_train_step"}
 
@@ -88,14 +93,16 @@ def first_of_each_kind() -> list[Program]:
 
 
 def params(*, honest: bool) -> list[Any]:
-    """Return parameters of a test. Other attacks than the first of a kind are slow tests. For HEAVY exercises, the
-    first attacks are slow tests, and the other attacks run by hand."""
+    """Return parameters of a test. Attacks on QUICK exercises that are the first of a kind run in ``make test``.
+
+    All others are slow tests, and for HEAVY exercises all but the first of a kind run by hand.
+    """
     first = first_of_each_kind()
     attacked = {attack.exercise for attack in first}
 
     def marks(program: Program) -> list[pytest.MarkDecorator]:
         further = program.exercise not in attacked if honest else program not in first
-        slow = [pytest.mark.slow] * (further or program.exercise in HEAVY)
+        slow = [pytest.mark.slow] * (further or program.exercise not in QUICK)
         return [*slow, *[pytest.mark.by_hand] * (further and program.exercise in HEAVY)]
 
     return [pytest.param(program, marks=marks(program)) for program in programs(honest=honest)]

@@ -20,6 +20,8 @@ from tests.test_site import built
 
 PLAYER = TEMPLATES / "player.js"
 
+pytestmark = pytest.mark.slow  # to draw everything again takes long
+
 
 @pytest.fixture(scope="module")
 def pictures() -> Iterator[ModuleType]:

@@ -13,6 +13,7 @@ from grader.common.result import ExerciseReport
 from grader.course.finding import find_course
 from grader.intake.reading import read
 from grader.intake.submission import Chunk, Source, Submission
+from tests.sampled import sampled
 
 ROOT = Path(__file__).resolve().parent.parent
 IMPORTS = """\
@@ -117,7 +118,7 @@ IN_A_TASK = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("style", IN_A_TASK)
+@pytest.mark.parametrize("style", sampled(12, IN_A_TASK))
 def test_a_style_inside_a_task_gets_full_marks(grader: Grader, style: str) -> None:
     text = f"{IMPORTS}\ndef matmul_local(a, b, *, mesh):\n{body(IN_A_TASK[style])}"
     assert lost(graded(grader, "c1_no_communication", text)) == []
@@ -159,7 +160,7 @@ AROUND_A_TASK = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("style", AROUND_A_TASK)
+@pytest.mark.parametrize("style", sampled(4, AROUND_A_TASK))
 def test_a_style_around_a_task_gets_full_marks(grader: Grader, style: str) -> None:
     report = graded(grader, "c1_no_communication", f"{IMPORTS}\n{AROUND_A_TASK[style]}")
     assert lost(report) == []

@@ -15,6 +15,7 @@ from grader.judging.plan import plan
 COURSES = sorted((Path(__file__).resolve().parents[2] / "examples" / "courses").glob("*/course.yaml"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", COURSES, ids=lambda path: path.parent.name)
 def test_a_course_of_the_gallery_has_nothing_to_mend(path: Path) -> None:
     course, found = load_course(path), {}

@@ -12,6 +12,7 @@ from grader.authoring.drawing import CPU_SECONDS, constants, drawn_of, too_large
 from grader.authoring.redrawn import HASH_SEEDS, Redrawn
 from grader.course.config import CourseError
 from tests.made_up import made_up
+from tests.sampled import sampled
 
 CALL = 'call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1012, "J": 5})'
 KEY = "return all_gather_time(I, 4, "
@@ -29,7 +30,7 @@ def problems(place: Path, was: str, becomes: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("before", "told"),
-    [
+    sampled(2, [
         ("", []),
         ("import os\nA = normal('I', 'J', spec=P('x', None), dtype='float32')\nSIZE = os.getpid() % 1000", [INPUTS]),
         ("SIZE = hash('text') % 1000", [INPUTS]),
@@ -41,8 +42,8 @@ def problems(place: Path, was: str, becomes: str) -> list[str]:
         ("import time\nSIZE = int(time.strftime('%y'))", [INPUTS]),
         ("import os\nSIZE = os.cpu_count() % 100", [INPUTS]),
         ("SIZE = jax.local_device_count() % 100", [INPUTS]),
-    ],
-)
+    ]),
+)  # fmt: skip
 def test_an_input_that_differs_between_processes_is_reported(tmp_path: Path, before: str, told: list[str]) -> None:
     size = "5 + 2 * SIZE" if "SIZE" in before else "5"
     assert problems(tmp_path, CALL, f"{before}\n{CALL.replace('5}', size + '}')}") == told
@@ -92,20 +93,20 @@ def test_the_order_of_draws_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("body", "told"),
-    [
+    sampled(3, [
         ("while True: pass", too_long(1)),
+        ("raise SystemExit('no reason')", "no reason"),
+        ("raise ValueError('odd')", "gather: argument a: its function `draw` raises ValueError: odd"),
         ("sum(iter(int, 1))", too_long(1)),  # a loop in C, which no signal handler interrupts
         ("bytearray(1 << 40)", too_large()),
         (
             "__import__('os').abort()",
             "the process that computes inputs and answers ended with SIGABRT; perhaps " + too_large(),
         ),
-        ("raise SystemExit('no reason')", "no reason"),
         ("__import__('os')._exit(7)", "the process ended with status 7"),
-        ("raise ValueError('odd')", "gather: argument a: its function `draw` raises ValueError: odd"),
         ("print('{}'); return rng.random(4)", "gather: argument a: the drawn array has shape (4,), expected (8, 3)"),
-    ],
-)
+    ]),
+)  # fmt: skip
 def test_authors_code_that_does_not_end_stops_only_its_exercise(tmp_path: Path, body: str, told: str) -> None:
     draw = f"def draw(rng, shape):\n    {body}\n\n\nfrom grader.exercise import array\n"
     array = f'{draw}A = array("I", "J", draw=draw, spec=P("x", None))\n{CALL}'

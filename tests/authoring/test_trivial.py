@@ -26,6 +26,7 @@ from grader.judging.plan import plan
 from grader.judging.seen import Answered, Finding, reference_outcome
 from tests.made_up import COURSE, made_up
 from tests.proved import problems_of
+from tests.sampled import sampled
 
 FUNCTION = '''\
 """# X1 Halves
@@ -215,6 +216,7 @@ def in_process(exercise: Exercise, seed: str) -> list[Answered]:
     ]
 
 
+@pytest.mark.slow
 def test_raising_value_error_everywhere_earns_nothing() -> None:
     course = load_course(Path(__file__).parents[2] / "course.yaml")
     tried = 0
@@ -253,16 +255,16 @@ TOLD = ["learners get gathered, and calling it solves gather: leave gathered out
 
 @pytest.mark.parametrize(
     ("words", "told"),
-    [
+    sampled(2, [
         ({}, TOLD),
+        ({"what": "b", "spec": '"x"'}, []),  # this function does only a part of what the task asks for
         ({"kind": "helper"}, TOLD),
         # The given function has as many parameters as the task.
         ({"parameters": "grid, b", "mesh": "b", "a": "grid"}, TOLD),
         ({"code": LAMBDA}, TOLD),
         ({"kind": "helper", "what": f"expect_close and {WHOLE}"}, []),  # only checks can call expect_close
-        ({"what": "b", "spec": '"x"'}, []),  # this function does only a part of what the task asks for
-    ],
-)
+    ]),
+)  # fmt: skip
 def test_a_given_function_that_is_a_whole_solution_is_reported(
     tmp_path: Path, words: dict[str, str], told: list[str]
 ) -> None:

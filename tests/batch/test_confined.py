@@ -23,6 +23,7 @@ from grader.sandbox.worker import WorkerDied
 from tests.handed_in import code, notebook, read_, write, zipped
 from tests.made_up import COURSE, made_up
 from tests.oversized import RIGHT, tried
+from tests.sampled import sampled
 from tests.watched import parsed_by
 
 TIERS = [tier for tier in ("sandlock", "bwrap", "none") if not available(tier)]
@@ -123,6 +124,7 @@ def test_a_page_that_takes_too_long_to_read_is_refused(
 # -- limits ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_code_that_takes_all_memory_to_parse_is_graded_without_its_facts(tmp_path: Path, parsers: Confined) -> None:
     write(tmp_path / "c3_contracting.py", BOMB + "a\n" * 1_000_000)
     write(tmp_path / "c1_local.py", "leaderboard_name = 'otter'")
@@ -184,6 +186,7 @@ def test_a_notebook_of_too_many_cells_is_refused(tmp_path: Path, parsers: Confin
     )
 
 
+@pytest.mark.slow
 def test_json_that_takes_all_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confined, "READ_MEMORY_MIB", 1024)
     write(tmp_path / "03_matmuls.ipynb", '{"cells": [], "x": [' + "{}," * 16_000_000 + "0]}")
@@ -262,6 +265,7 @@ def test_a_malformed_answer_of_the_parsing_process_is_refused(answer: bytes) -> 
         Confined(process).source("a.py", b"a = 1", [])
 
 
+@pytest.mark.slow
 def test_no_size_depth_or_number_leaves_points_pending(tmp_path: Path) -> None:
     """Run forty cases of ``python -m tests.oversized``."""
     with parsing() as parsers, Grader(made_up(tmp_path), TIERS[0]) as grader:
@@ -273,7 +277,7 @@ def test_no_size_depth_or_number_leaves_points_pending(tmp_path: Path) -> None:
 # -- no parsing in processes of the staff ------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["grade", "appeal", "similar"])
+@pytest.mark.parametrize("command", sampled(1, ["grade", "appeal", "similar"]))
 def test_no_command_of_the_staff_parses_a_submission(tmp_path: Path, command: str) -> None:
     made_up(tmp_path / "course")
     marked = RIGHT + "# MARKED\nleaderboard_name = 'x'\n"

@@ -182,6 +182,7 @@ def test_results_that_may_differ_next_time_are_not_cached(course: Course, cache:
     assert set(texts.values()) <= set(asked)
 
 
+@pytest.mark.slow
 @isolated
 def test_why_ignores_the_cache_and_bars_a_source_whose_verdict_differs(
     course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[str]

@@ -101,6 +101,7 @@ def test_explain_shows_the_solutions_lines_costs_and_suggested_checks() -> None:
     assert 'expect_collectives(seen, reduce_scatter={"x": 1})' in data["checks"]["matmul_reduce_scatter"]
 
 
+@pytest.mark.slow
 def test_explain_shows_one_task_on_another_mesh() -> None:
     done = shardlings("explain", "ring_all_gather", "--mesh", "x=6", COLUMNS="40")
     assert done.returncode == 0
@@ -164,6 +165,7 @@ def test_explain_without_a_file_for_the_exercise_gives_a_one_line_error(tmp_path
     assert "no file for c3_contracting in" in one_line(done)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "columns"), [(0, "200"), (1, "77")])
 def test_the_explain_page_shows_the_printed_output(number: int, columns: str) -> None:
     """Line numbers may differ, because they change with each edit of a solution."""
@@ -193,6 +195,7 @@ def fast(seen):
 '''
 
 
+@pytest.mark.slow
 def test_explain_lays_timing_calls_on_their_slice_and_suggests_time_budgets(tmp_path: Path) -> None:
     made_up(tmp_path, "\n@exercise.misconception(fails=value)\n", TIMED)
     path = next(tmp_path.glob("solutions/*/x1_gather.py"))
@@ -209,6 +212,7 @@ def test_explain_lays_timing_calls_on_their_slice_and_suggests_time_budgets(tmp_
     assert line in checked
 
 
+@pytest.mark.slow
 def test_suggested_checks_hold_for_hidden_sizes(tmp_path: Path) -> None:
     """With I = 8, the learners' size, the function gathers once. With I = 1012 it gathers twice."""
     once = 'return jax.lax.all_gather(a, "x", axis=0, tiled=True)'

@@ -21,6 +21,8 @@ from tests.commands import GOOD, ROOT, bad_line, one_line, shardlings
 from tests.handed_in import write
 from tests.made_up import COURSE, made_up
 
+ALONE = ("--isolation", "none", "-j", "1")  # one job starts fewer processes
+
 
 def test_grade_suggests_the_nearest_path_for_a_missing_one(tmp_path: Path) -> None:
     (tmp_path / "submissions").mkdir()
@@ -50,7 +52,7 @@ def test_a_notebook_that_is_not_json_affects_only_its_author(small: Path, tmp_pa
     work.mkdir(parents=True)
     (work / "03_matmuls.ipynb").write_text("not json")
     shutil.copy(ROOT / GOOD, made(tmp_path / "class" / "eve"))
-    done = shardlings("grade", str(work.parent), "--out", str(tmp_path / "out"), "--isolation", "none", cwd=small)
+    done = shardlings("grade", str(work.parent), "--out", str(tmp_path / "out"), *ALONE, cwd=small)
     report = json.loads((tmp_path / "out" / "reports" / "ada.json").read_text())
     assert done.returncode == 0, done.stderr
     assert report["earned"] == 0
@@ -74,7 +76,7 @@ def test_too_few_devices_are_the_graders_fault_not_the_learners(small: Path, tmp
     work = tmp_path / "class" / "ada"
     work.mkdir(parents=True)
     shutil.copy(small / "solutions" / "03_matmuls" / "c1_no_communication.py", work)
-    done = shardlings("grade", str(work.parent), "--out", str(tmp_path / "out"), "--isolation", "none", cwd=small)
+    done = shardlings("grade", str(work.parent), "--out", str(tmp_path / "out"), *ALONE, cwd=small)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     line = done.stderr.strip().splitlines()[-1]
     assert "needs 8 devices" in line and "devices: 4" in line
@@ -112,7 +114,7 @@ def test_an_ambiguous_name_or_a_link_stops_no_other_student(small: Path) -> None
         shutil.copy(ROOT / GOOD, work / name)
     shutil.copy(ROOT / GOOD, work / "alice_c1_no_communication.py")
     (work / "carol").symlink_to("carol")
-    done = shardlings("grade", "class", "--out", "out", "--isolation", "none", "--json", cwd=small)
+    done = shardlings("grade", "class", "--out", "out", *ALONE, "--json", cwd=small)
     assert done.returncode == 3
     assert [p.stem for p in (small / "out" / "reports").iterdir()] == ["bob"]
     assert "shardlings: alice was not graded: alice has several submissions: class/alice and " in done.stderr
@@ -155,7 +157,7 @@ def test_the_published_seed_is_reported(small: Path) -> None:
     warning = (
         "is the published seed, change-me-before-term. Set your own seed: the grader draws hidden inputs from the seed"
     )
-    done = shardlings("grade", "ada", "--out", "out", "--isolation", "none", "--json", cwd=small)
+    done = shardlings("grade", "ada", "--out", "out", *ALONE, "--json", cwd=small)
     assert f"warning: the seed in course.yaml {warning}" in done.stderr
     assert warning in json.loads(done.stdout)["warnings"][0] and warning in (small / "out" / "index.html").read_text()
     lines = {line["name"]: line for line in json.loads(shardlings("doctor", "--json", cwd=small).stdout)}
@@ -173,7 +175,7 @@ def test_grades_of_two_modules_add_up_in_one_folder(tmp_path: Path) -> None:
     out = tmp_path / "g"
     earned = []
     for module in ("03_matmuls", "01_layout"):
-        done = shardlings("grade", str(tmp_path / module), "--only", module, "--out", str(out), "--isolation", "none")
+        done = shardlings("grade", str(tmp_path / module), "--only", module, "--out", str(out), *ALONE)
         assert done.returncode == 0, done.stderr
         earned.append(json.loads((out / "reports" / "ada.json").read_text())["earned"])
     whole = json.loads((out / "reports" / "ada.json").read_text())
@@ -194,7 +196,7 @@ def test_an_early_submission_makes_no_module_count_before_its_deadline(tmp_path:
     for student, name in (("ada", "x1_gather"), ("bob", "x1_gather"), ("bob", "y1_more")):
         (tmp_path / "class" / student).mkdir(parents=True, exist_ok=True)
         (tmp_path / "class" / student / f"{name}.py").write_text("gather_time = 3\n")
-    words = ("grade", "class", "--out", "graded", "--isolation", "none")
+    words = ("grade", "class", "--out", "graded", *ALONE)
     done = shardlings(*words, cwd=tmp_path)
     assert done.returncode == 0 and (
         "graded modules: 01_gather (handed in by 2 of 2 students); not yet due: 02_more (handed in by 1 of 2 students); "
@@ -213,7 +215,7 @@ def test_an_early_submission_makes_no_module_count_before_its_deadline(tmp_path:
 def test_an_unusable_exercise_does_not_stop_other_modules(with_bad: Path) -> None:
     (with_bad / "class" / "alice").mkdir(parents=True)
     (with_bad / "class" / "alice" / "x1_gather.py").write_text("gather_time = 3\n")
-    words = ("grade", "class", "--out", "graded", "--isolation", "none", "--only")
+    words = ("grade", "class", "--out", "graded", *ALONE, "--only")
     done = shardlings(*words, "01_gather", cwd=with_bad)
     assert (done.returncode, done.stderr) == (0, "")
     assert (with_bad / "graded" / "grades.csv").is_file()
@@ -227,7 +229,7 @@ def test_grade_refuses_a_folder_with_grades_of_an_unusable_exercise(with_bad: Pa
     for name in ("x1_gather", "x2_bad"):
         (with_bad / "class" / "alice" / f"{name}.py").write_text("gather_time = 3\n")
     path.write_text(bad.replace("furlong", "us"))
-    words = ("grade", "class", "--isolation", "none", "--only")
+    words = ("grade", "class", *ALONE, "--only")
     assert shardlings(*words, "02_bad", "--out", "graded", cwd=with_bad).returncode == 0
     path.write_text(bad)
     before = {p: p.read_bytes() for p in (with_bad / "graded").rglob("*") if p.is_file()}
@@ -246,7 +248,7 @@ def test_swapped_submissions_are_reported_and_cost_no_points(small: Path) -> Non
             archive.write(ROOT / GOOD, "c1_no_communication.py")
             archive.writestr("manifest.json", json.dumps({"student": other}))
     shutil.copy(ROOT / GOOD, made(small / "class" / "eve"))
-    done = shardlings("grade", "class", "--out", "out", "--isolation", "none", cwd=small)
+    done = shardlings("grade", "class", "--out", "out", *ALONE, cwd=small)
     assert (
         "files of these students name another student" in done.stderr
         and "ada (bob_03_matmuls.zip names bob)" in done.stderr
@@ -266,7 +268,7 @@ def test_a_student_with_two_different_zips_is_set_aside_with_both_named(small: P
         with zipfile.ZipFile(made(small / "class" / "ada") / name, "w") as archive:
             archive.writestr("c1_no_communication.py", text)
     shutil.copy(ROOT / GOOD, made(small / "class" / "eve"))
-    done = shardlings("grade", "class", "--out", "out", "--isolation", "none", cwd=small)
+    done = shardlings("grade", "class", "--out", "out", *ALONE, cwd=small)
     assert done.returncode == 3
     page = (small / "out" / "index.html").read_text()
     assert "a.zip and a-1.zip have different answers to c1_no_communication" in page
@@ -279,7 +281,7 @@ def test_a_student_with_two_different_zips_is_set_aside_with_both_named(small: P
     # A run that reads only other folders must not forget the student.
     for student in ("eve", "fay"):
         shutil.copytree(small / "class" / "eve", small / "later" / student)
-    later = shardlings("grade", "later", "--out", "out", "--isolation", "none", cwd=small)
+    later = shardlings("grade", "later", "--out", "out", *ALONE, cwd=small)
     assert later.returncode == 0 and " 0 not graded, 1 needs review" in later.stdout
     assert pending() == ["ada"]
     (small / "out" / "index.html").unlink()
@@ -289,10 +291,10 @@ def test_a_student_with_two_different_zips_is_set_aside_with_both_named(small: P
     assert "these submissions were not graded, see Needs review on the class page: ada" in exported.stderr
     # If a later run grades the student, the student's page notes that a submission is set aside.
     shutil.copytree(small / "class" / "eve", small / "later" / "ada")
-    assert shardlings("grade", "later", "--out", "out", "--isolation", "none", cwd=small).returncode == 0
+    assert shardlings("grade", "later", "--out", "out", *ALONE, cwd=small).returncode == 0
     assert pending() == ["ada"] and SET_ASIDE in (small / "out" / "students" / "ada.html").read_text()
     (small / "class" / "ada" / "a-1.zip").unlink()
-    done = shardlings("grade", "class", "--out", "out", "--isolation", "none", cwd=small)
+    done = shardlings("grade", "class", "--out", "out", *ALONE, cwd=small)
     assert done.returncode == 0 and pending() == []
     assert SET_ASIDE not in (small / "out" / "students" / "ada.html").read_text()
     assert "different answers" not in (small / "out" / "index.html").read_text()
@@ -335,7 +337,7 @@ def graded_with(broken: str, folder: Path) -> tuple[list[dict], list[str]]:
 
     The functions named in ``broken`` draw pictures. They raise errors.
     """
-    words = ["grade", str(folder / "class"), "--out", str(folder / f"out {broken}"), "--isolation", "none", broken]
+    words = ["grade", str(folder / "class"), "--out", str(folder / f"out {broken}"), *ALONE, broken]
     clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
     clean["XDG_CACHE_HOME"] = str(folder / f"cache {broken}")
     done = subprocess.run(

@@ -61,6 +61,7 @@ def test_check_exits_with_1_while_work_is_unfinished(tmp_path: Path) -> None:
     assert "not written yet" in done.stdout
 
 
+@pytest.mark.slow
 def test_check_works_without_fork(tmp_path: Path) -> None:
     """As on Windows, ``check`` runs in the command's own process, with its simulated devices."""
     shutil.copy(ROOT / "solutions" / "03_matmuls" / "c1_no_communication.py", tmp_path / "c1_no_communication.py")
@@ -162,6 +163,7 @@ def test_with_the_solutions_check_also_judges_hidden_checks_and_answers(small: P
     assert "the question asks for a number of FLOPs, but you gave an amount of data" in given
 
 
+@pytest.mark.slow
 def test_show_cuts_no_name_on_a_narrow_terminal() -> None:
     shown = shardlings("show", "a6", COLUMNS="40").stdout
     assert all(word in shown for word in ("with_sharding_constraint", "float32[24@x,40]", "matmul_explicit"))

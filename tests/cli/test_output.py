@@ -15,7 +15,7 @@ import pytest
 
 from tests.commands import GOOD, ROOT, shardlings
 
-GRADE = ("grade", "class", "--out", "out", "--isolation", "none")
+GRADE = ("grade", "class", "--out", "out", "--isolation", "none", "-j", "1")
 
 
 @pytest.fixture

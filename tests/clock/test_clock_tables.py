@@ -13,6 +13,8 @@ from tests.clock.measured import MEASURED
 from tests.clock.test_closed_forms import FORMS
 from tests.commands import ROOT
 
+pytestmark = pytest.mark.slow  # to draw everything again takes long
+
 
 @pytest.fixture(scope="module")
 def tables() -> ModuleType:

@@ -24,8 +24,8 @@ from tests.timelines import timeline as timeline_of
 
 ROOT = Path(__file__).parents[2]
 N = 4
-QUICK = settings(max_examples=40)
-MANY = settings(max_examples=300)
+QUICK = settings(max_examples=20)
+MANY = settings(max_examples=100)
 RESOURCES = (COMPUTE, "x+", "x-")
 
 

@@ -26,6 +26,7 @@ from grader.sandbox.launcher import thread_state, waits_for_sandbox
 from grader.sandbox.limits import Limits
 from grader.sandbox.worker import Worker
 from tests.commands import ROOT
+from tests.sampled import sampled
 from tests.sandbox.submissions import WORKING
 
 
@@ -146,7 +147,7 @@ COMPUTES = {
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-@pytest.mark.parametrize("how", SLEEPS)
+@pytest.mark.parametrize("how", sampled(1, SLEEPS))
 def test_a_process_is_idle_however_it_waits(how: str) -> None:
     with running(BEGIN + SLEEPS[how]) as pid:
         time.sleep(0.2)
@@ -157,7 +158,7 @@ def test_a_process_is_idle_however_it_waits(how: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-@pytest.mark.parametrize("how", COMPUTES)
+@pytest.mark.parametrize("how", sampled(1, COMPUTES))
 def test_a_process_that_waits_for_a_core_is_not_idle(how: str) -> None:
     """Four processes share a core, so the watched process waits for the core most of the time."""
     pin = f"import os; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}})\n"
