@@ -12,8 +12,8 @@ from grader.course.loading import Course
 from grader.intake.submission import Submission
 from grader.reports.points import counted
 from grader.sandbox.tiers import TIERS, NoIsolation, best_tier
-from grader.wings.cluster.dispatch import PATIENCE, ClusterError, Dispatch, Patience
-from grader.wings.cluster.link import Dask, is_exposed
+from grader.wings.cluster.dispatch import PATIENCE, Dispatch, Patience
+from grader.wings.cluster.link import ClusterError, Dask, is_exposed
 from grader.wings.cluster.parcel import Kit
 
 
@@ -36,10 +36,10 @@ class Spread(Grader):
         super().__init__(course, tier)
         self.remember, self.tell, self.patience = remember, tell, patience
         self.link = Dask(address)
-        threads = sum(w.threads for w in self.link.workers().values())
-        count = len(self.link.workers())
+        found = self.link.workers()
+        threads = sum(worker.threads for worker in found.values())
         tell(
-            f"{address}: {counted(count, 'worker')}, {counted(threads, 'submission')} at a time"
+            f"{address}: {counted(len(found), 'worker')}, {counted(threads, 'submission')} at a time"
             + (f"; dashboard: {self.link.dashboard}" if self.link.dashboard else "")
         )
         if is_exposed(self.link.listens_at):

@@ -1,20 +1,18 @@
-"""The functions that run on a worker. They describe the worker, prepare it for a course, and grade submissions.
+"""The functions that run on a worker: prepare it for a course, and grade submissions.
 
-The grading process calls these functions by name, so it sends no code. Data are passed as bytes. A worker writes to one
-folder of its own, inside Dask's temporary folder. The worker deletes this folder when the batch ends, when the worker
-ends, or after LEASE seconds without a request.
+A worker writes to one folder of its own, inside Dask's temporary folder. The worker deletes this folder when the batch
+ends, when the worker ends, or after LEASE seconds without a request.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import platform
 import shutil
 import tempfile
 import threading
-import time
-from collections.abc import Iterator
+import weakref
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -22,38 +20,45 @@ from grader.batch import canary
 from grader.batch.grade import Grader
 from grader.batch.reporting import own_digest, versions
 from grader.common.cache import MOST, Cache
+from grader.course.config import CourseError
 from grader.sandbox import needs
-from grader.sandbox.tiers import TIERS, available, best_tier
-from grader.wings.cluster.parcel import About, Answer, Kit, unpacked
+from grader.sandbox.tiers import available
+from grader.wings.cluster.parcel import Answer, Kit, unpacked
 
 LEASE = 600.0  # seconds without a request after which a worker deletes a course
 
 
+class Absent(Exception):
+    """This worker does not have the course, for example because it had no request for LEASE seconds."""
+
+
 class Bench:
-    """A course in a folder of its own on a worker, and a grader for the course."""
+    """A course in a folder of its own on a worker, and a grader for the course.
+
+    The bench closes when nothing uses it: ``_benches`` does not hold it, and no submission is graded with it.
+    """
 
     def __init__(self, kit: Kit, folder: Path, jobs: int) -> None:
-        """Write the course's files to ``folder``, and make a grader for them. Raises CourseError, NoIsolation."""
-        self.names = kit.names
-        self.course = kit.laid_out(folder / "course")
-        self.cache = Cache(folder / "cache", MOST) if kit.remember else None
-        self.grader = Grader(self.course, best_tier(kit.tier), jobs, cache=self.cache)
-        self.folder, self.used, self.active, self.given_up = folder, time.monotonic(), 0, False
+        """Write the course's files to ``folder``, and make a grader for them."""
+        self.names, self.course = kit.names, kit.laid_out(folder / "course")
+        cache = Cache(folder / "cache", MOST) if kit.remember else None
+        self.grader = Grader(self.course, kit.tier, jobs, cache=cache)
+        self.lease: threading.Timer | None = None
+        weakref.finalize(self, _close, self.grader, cache, folder)  # Python also calls it when the worker ends
 
-    def close(self) -> None:
-        self.grader.__exit__()
-        if self.cache:
-            self.cache.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+    def prove(self, digest: str) -> None:
+        """Grade the course's solutions. Raises CourseError if the course or the verdicts differ."""
+        if (found := self.course.digest(self.names)) != digest:
+            raise CourseError(f"its copy of the course differs: its digest is {found[:12]}, not {digest[:12]}")
+        left = {name: k for name in self.names if (k := canary.key_of(self.grader, name)) not in _proved}
+        if problem := canary.examine(self.grader, list(left)) if left else "":
+            raise CourseError(problem)
+        _proved.update(left.values())
 
 
 _benches: dict[str, Bench] = {}
 _proved: set[str] = set()  # keys (``canary.key_of``) of exercises whose solution got full marks in this process
-_lock = threading.RLock()
-
-
-def about() -> bytes:
-    return About(versions=deciding(), problems={tier: available(tier) for tier in TIERS}).packed()
+_lock = threading.Lock()
 
 
 def deciding() -> dict[str, str]:
@@ -65,108 +70,78 @@ def deciding() -> dict[str, str]:
     return found
 
 
-def prepare(key: str, kit: bytes, folder: str, jobs: int) -> bytes:
-    """Store a course and grade its solutions. Return an ``Answer``, with a problem if this worker cannot grade.
+def unlike(needed: Mapping[str, str], tier: str) -> str:
+    """Return why this worker may not grade: a different version, or no working sandbox; "" if it may grade."""
+    here = deciding()
+    for name in dict.fromkeys([*needed, *here]):
+        has, wants = here.get(name, "none"), needed.get(name, "none")
+        if has != wants:
+            return f"has {name} {has}, this machine has {wants}: install this machine's version on the worker"
+    problem = available(tier)
+    return f"cannot confine learner code: isolation {tier}: {problem}" if problem else ""
+
+
+def prepare(key: str, needed: Mapping[str, str], tier: str, kit: bytes, folder: str, jobs: int) -> str:
+    """Store a course and grade its solutions. Return why this worker cannot grade; "" if it can.
 
     Args:
         key: the key by which later requests name the course.
+        needed: what ``deciding`` returns on the machine of the grading process.
+        tier: the kind of sandbox for learner code.
         kit: a ``Kit`` as bytes: the course's files and settings.
         folder: the folder in which this worker may write.
         jobs: the number of submissions that this worker will grade at a time.
     """
+    if problem := unlike(needed, tier):
+        return problem
     try:
-        place = Path(tempfile.mkdtemp(prefix="shardlings-course-", dir=folder))
-        bench = Bench(taken := Kit.unpacked(kit), place, jobs)
-    except Exception as error:  # return the error: the grading process then refuses this worker
-        return Answer(problem=f"{type(error).__name__}: {error}").packed()
-    _keep(key, bench)
-    with _at_work(key):
-        problem = _problem(bench, taken)
-    if problem:
+        taken: Kit = unpacked(kit)
+        bench = Bench(taken, Path(tempfile.mkdtemp(prefix="shardlings-course-", dir=folder)), jobs)
+        _benches[key] = bench  # so that ``leave`` can end it
+        bench.prove(taken.digest)
+    except Exception as error:  # for example, the course does not load or the sandbox does not start
         leave(key)
-    return Answer(problem=problem).packed()
+        kind = "" if isinstance(error, CourseError) else f"{type(error).__name__}: "
+        return f"cannot grade: {kind}{error}"
+    _renew(key, bench)
+    return ""
 
 
-def grade(key: str, work: bytes) -> bytes:
-    """Grade one submission. Return an ``Answer`` with the report, or with the reason why there is none.
+def grade(key: str, work: bytes) -> str:
+    """Grade one submission. Return an ``Answer`` as JSON.
 
-    ``key``: the course's key. ``work``: the submission as bytes.
+    ``key``: the course's key. ``work``: the submission as bytes. Raises Absent.
     """
-    with _at_work(key) as bench:
-        if bench is None:
-            return Answer(absent=True).packed()
-        try:
-            report = bench.grader.grade(unpacked(work), bench.names)
-        except Exception as error:  # an error in the grader must not stop other submissions
-            return Answer(problem=f"{type(error).__name__}: {error}").packed()
-        return Answer(report=report.dumps()).packed()
+    if (bench := _benches.get(key)) is None:
+        raise Absent
+    try:
+        return Answer(report=bench.grader.grade(unpacked(work), bench.names).dumps()).model_dump_json()
+    except Exception as error:  # an error in the grader must not stop other submissions
+        return Answer(problem=f"{type(error).__name__}: {error}").model_dump_json()
+    finally:
+        _renew(key, bench)
 
 
 def leave(key: str) -> None:
     """End a course's processes, even while they grade, and delete the course's files."""
+    if bench := _benches.pop(key, None):
+        bench.grader.retire()
+        _renew(key, bench)
+
+
+def _renew(key: str, bench: Bench) -> None:
+    """Drop the course LEASE seconds from now, and not earlier. Submissions that are being graded still use it."""
     with _lock:
-        bench = _benches.pop(key, None)
-        if bench is None:
-            return
-        bench.given_up, active = True, bench.active
-    bench.grader.retire()
-    if not active:  # if requests are active, the last one closes the course
-        bench.close()
+        if bench.lease:
+            bench.lease.cancel()
+        if key in _benches:
+            bench.lease = threading.Timer(LEASE, _benches.pop, (key, None))
+            bench.lease.daemon = True
+            bench.lease.start()
 
 
-def _problem(bench: Bench, kit: Kit) -> str:
-    try:
-        if (digest := bench.course.digest(kit.names)) != kit.digest:
-            return f"its copy of the course differs: its digest is {digest[:12]}, not {kit.digest[:12]}"
-        left = {n: k for n in kit.names if (k := canary.key_of(bench.grader, n)) not in _proved}
-        problem = canary.examine(bench.grader, list(left)) if left else ""
-    except Exception as error:  # for example, the course does not load or the sandbox does not start
-        return f"{type(error).__name__}: {error}"
-    if not problem:
-        _proved.update(left.values())
-    return problem
-
-
-def _keep(key: str, bench: Bench) -> None:
-    leave(key)
-    with _lock:
-        if not _benches:
-            threading.Thread(target=_watch, daemon=True).start()
-        _benches[key] = bench
-
-
-@contextlib.contextmanager
-def _at_work(key: str) -> Iterator[Bench | None]:
-    with _lock:
-        bench = _benches.get(key)
-        if bench:
-            bench.active += 1
-    try:
-        yield bench
-    finally:
-        if bench:
-            with _lock:
-                bench.active -= 1
-                bench.used = time.monotonic()
-                last = bench.given_up and not bench.active
-            if last:
-                bench.close()
-
-
-def _watch() -> None:
-    """Delete each course after LEASE seconds without a request, until no course is left."""
-    while True:
-        time.sleep(min(LEASE, 10))
-        with _lock:
-            over = [k for k, b in _benches.items() if not b.active and time.monotonic() - b.used > LEASE]
-        for key in over:
-            leave(key)
-        with _lock:
-            if not _benches:
-                return
-
-
-@atexit.register
-def _leave_all() -> None:
-    for key in list(_benches):
-        leave(key)
+def _close(grader: Grader, cache: Cache | None, folder: Path) -> None:
+    grader.__exit__()
+    if cache:
+        cache.close()
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,20 +1,36 @@
-"""Simulated workers grade each submission once, although workers die, hang, come late or are unusable."""
+"""Workers of a real Dask scheduler give one result for each submission, although they die, hang, come late or fail.
+
+The scheduler and its workers run in this process, and do not grade: ``Fake`` answers in place of the module ``there``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from grader.common.result import Report
 from grader.intake.submission import Chunk, Source, Submission, Unreadable
-from grader.wings.cluster.dispatch import MOST_LOST, ClusterError, Dispatch, Lost, NotGradedThere, Patience, WorkerState
-from grader.wings.cluster.parcel import About, Answer, Kit, unpacked
-from grader.wings.cluster.there import deciding
 
-KIT = Kit(config="{}", files={}, names=["e"], digest="d", tier="bwrap", remember=True)
-AT = "tcp://scheduler:1"
-Word = bytes | Exception | None
+pytest.importorskip("distributed")
+
+import distributed
+
+from grader.wings.cluster import dispatch, there
+from grader.wings.cluster.dispatch import PAUSED, Dispatch, NotGradedThere, Patience
+from grader.wings.cluster.link import ClusterError, Dask
+from grader.wings.cluster.parcel import Answer, Kit, unpacked
+from tests.wings.cluster.machines import machines
+
+CONFIG: Any = None
+KIT = Kit(CONFIG, files={}, names=["e"], digest="d", tier="bwrap", remember=True)
+STUDENTS = [f"s{n}" for n in range(20)]
+Fault = Callable[[str], object]  # called with a student, or "" during preparation; None to answer as usual
 
 
 def a_report(student: str) -> Report:
@@ -25,306 +41,303 @@ def a_report(student: str) -> Report:
 
 
 def work_of(student: str) -> Submission:
-    return Submission(
-        student, {"e": Source("e.py", (Chunk("e.py", f"# {student} \ud800"),))}, ("a note",), "d", ("unread",)
-    )
+    chunk = Chunk("e.py", f"# {student} \ud800")
+    return Submission(student, {"e": Source("e.py", (chunk,))}, ("a note",), "d", ("unread",))
 
 
-class Worker:
-    """A simulated worker that answers correctly. Tests derive workers with faults from it."""
+def worker() -> Any:
+    return distributed.get_worker()
 
-    def __init__(self, threads: int = 1) -> None:
-        self.threads, self.heard, self.graded = threads, 0.0, list[str]()
-        self.versions = deciding()
-        self.problems: dict[str, str] = dict.fromkeys(("sandlock", "bwrap", "none"), "")
 
-    def about(self) -> Word:
-        return About(versions=self.versions, problems=self.problems).packed()
+def die() -> None:
+    """End the worker that runs this as if its process were killed."""
+    mine = worker()
+    mine.loop.add_callback(mine.batched_stream.comm.abort)
+    time.sleep(0.2)
 
-    def prepare(self, key: str, kit: bytes, folder: str, jobs: int) -> Word:
-        assert Kit.unpacked(kit) == KIT and jobs == self.threads
-        return Answer().packed()
 
-    def grade(self, key: str, work: bytes) -> Word:
+LEFT: list[str] = []
+
+
+def leave(key: str) -> None:  # a function of the module, because Dask pickles it
+    LEFT.append(key)
+
+
+class Fake:
+    """The functions of ``there``. A worker's fault decides by the worker's name what it answers."""
+
+    def __init__(self) -> None:
+        self.faults: dict[str, Fault] = {}
+        self.graded = Counter[str]()  # submissions by worker
+        self.prepared = Counter[str]()
+        self.has: set[tuple[str, str]] = set()
+        self.over = threading.Event()
+
+    def prepare(self, key: str, needed: dict, tier: str, kit: bytes, folder: str, jobs: int) -> object:
+        assert (
+            unpacked(kit) == KIT and needed == there.deciding() and tier == "bwrap" and jobs == worker().state.nthreads
+        )
+        self.prepared[worker().name] += 1
+        found = self.faults.get(worker().name, lambda _: None)("")
+        self.has.add((worker().name, key))
+        return found or ""
+
+    def grade(self, key: str, work: bytes) -> object:
         student = unpacked(work).student
         assert unpacked(work) == work_of(student)
-        self.graded.append(student)
-        return Answer(report=a_report(student).dumps()).packed()
+        if (worker().name, key) not in self.has:
+            raise there.Absent
+        time.sleep(0.02)
+        found = self.faults.get(worker().name, lambda _: None)(student)
+        self.graded[worker().name] += 1
+        return Answer(report=a_report(student).dumps()).model_dump_json() if found is None else found
 
-
-class Cluster:
-    """Simulated workers, each of which answers one request at a time, and a simulated clock."""
-
-    def __init__(self, **workers: Worker) -> None:
-        self.address, self.there, self.now = AT, dict(workers), 0.0
-        self.asked: list[tuple[int, str, str, tuple]] = []
-        self.dropped: list[int] = []
-        self.left: list[str] = []
-        self.silent: set[str] = set()
-        self.at: dict[float, Callable[[], object]] = {}  # events by time
-        self.sent = 0
-
-    def workers(self) -> Mapping[str, WorkerState]:
-        return {
-            name: WorkerState(name, w.threads, "", 0.0 if name in self.silent else self.now)
-            for name, w in self.there.items()
-        }
-
-    def send(self, to: str, what: str, *words: bytes | str | int) -> int:
-        self.sent += 1
-        self.asked.append((self.sent, to, what, words))
-        return self.sent
-
-    def take(self, seconds: float) -> tuple[int, bytes | Exception] | None:
-        self.now += 0.4
-        for when in [w for w in self.at if w <= self.now]:
-            self.at.pop(when)()
-        for one in list(self.asked):
-            number, to, what, words = one
-            if to in self.there and to not in self.silent and number not in self.dropped:
-                self.asked.remove(one)
-                if (word := getattr(self.there[to], what)(*words)) is not None:
-                    return number, word
-        return None
-
-    def drop(self, number: int) -> None:
-        self.dropped.append(number)
-
-    def leave(self, workers: list[str], key: str) -> None:
-        self.left = workers
+    def hang(self, student: str) -> None:
+        self.over.wait()
 
 
 class Batch:
-    """A batch of students, and its results."""
+    """A scheduler, its workers, and the results of one batch of students."""
 
-    def __init__(self, cluster: Cluster, *students: str, **patience: float) -> None:
+    def __init__(self, cluster: Any, fake: Fake, folder: Path) -> None:
+        self.cluster, self.fake, self.folder = cluster, fake, folder
+        self.workers: list[Any] = []
         self.came: list[tuple[str, Report | Exception]] = []
         self.told: list[str] = []
-        self.dispatch = Dispatch(
-            cluster, KIT, lambda s: f"of {s.student}", self.told.append, Patience(**patience), lambda: cluster.now
-        )
-        self.students, self.unreadable = students, ""
+        self.unreadable, self.most = "", 0
+        self.on: dict[int, Callable[[], object]] = {}  # events by the number of results
+        self.link = Dask(cluster.scheduler_address)
 
-    def run(self) -> Batch:
-        self.dispatch.run(self.students, self.read, lambda student, result: self.came.append((student, result)))
+    def start(self, name: str, fault: Fault | None = None, threads: int = 1) -> Any:
+        if fault:
+            self.fake.faults[name] = fault
+
+        async def begin() -> Any:
+            return await distributed.Worker(
+                self.cluster.scheduler_address, name=name, nthreads=threads, host="127.0.0.1", dashboard=False, memory_limit=0,
+                local_directory=str(self.folder),
+            )  # fmt: skip
+
+        self.workers.append(self.cluster.sync(begin))
+        return self.workers[-1]
+
+    def run(self, *students: str, **patience: float) -> Batch:
+        batch = Dispatch(
+            self.link, KIT, lambda s: f"of {s.student}", self.told.append, Patience(**{"poll": 0.1} | patience)
+        )
+
+        def done(student: str, result: Report | Exception) -> None:
+            self.came.append((student, result))
+            self.on.pop(len(self.came), int)()
+
+        def read(student: str) -> Submission:
+            self.most = max(self.most, len(batch.jobs) + 1)
+            if student == self.unreadable:
+                raise Unreadable("cannot read it")
+            return work_of(student)
+
+        batch.run(students, read, done)
         return self
 
-    def read(self, student: str) -> Submission:
-        if student == self.unreadable:
-            raise Unreadable("cannot read it")
-        return work_of(student)
-
     @property
-    def whole(self) -> bool:
-        """Return whether the batch has exactly one report for each student, and it is a report on this student."""
-        return sorted(s for s, _ in self.came) == sorted(self.students) and all(r == a_report(s) for s, r in self.came)
+    def failed(self) -> dict[str, str]:
+        """Return the students without a report. The batch must have one result for each student."""
+        assert sorted(s for s, _ in self.came) == sorted(STUDENTS)
+        assert all(r == a_report(s) for s, r in self.came if isinstance(r, Report))
+        return {s: str(r) for s, r in self.came if isinstance(r, Exception)}
+
+    def close(self) -> None:
+        self.fake.over.set()
+        self.link.close()
+        for one in self.workers:
+            self.cluster.sync(one.close)
 
 
-STUDENTS = [f"s{n}" for n in range(20)]
+@pytest.fixture
+def batch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Batch]:
+    fake = Fake()
+    monkeypatch.setattr(there, "prepare", fake.prepare)
+    monkeypatch.setattr(there, "grade", fake.grade)
+    monkeypatch.setattr(there, "leave", leave)
+    LEFT.clear()
+    with distributed.LocalCluster(
+        n_workers=0,
+        processes=False,
+        protocol="tcp://",
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        silence_logs=50,
+    ) as cluster:
+        made = Batch(cluster, fake, tmp_path)
+        yield made
+        made.close()
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_every_student_is_graded_once_by_any_number_of_workers(count: int) -> None:
-    cluster = Cluster(**{f"w{n}": Worker(threads=n + 1) for n in range(count)})
-    assert Batch(cluster, *STUDENTS).run().whole
-    assert all(w.graded for w in cluster.there.values()) and sum(len(w.graded) for w in cluster.there.values()) == 20
-    assert sorted(cluster.left) == sorted(cluster.there)  # the batch asked every worker to delete the course
+@pytest.mark.parametrize("count", [1, 3])
+def test_every_submission_is_graded_once_by_any_number_of_workers(batch: Batch, count: int) -> None:
+    for number in range(count):
+        batch.start(f"w{number}", threads=number + 1)
+    assert batch.run(*STUDENTS).failed == {} and batch.told == []
+    assert batch.fake.graded.total() == 20 and len(batch.fake.graded) == count
+    assert batch.most <= sum(range(count + 1))  # each thread has one submission, so memory stays flat
+    assert len(LEFT) == count  # the batch asked every worker to delete the course
 
 
-def test_a_worker_that_is_killed_loses_nothing() -> None:
-    cluster = Cluster(a=Worker(), b=Worker())
-    cluster.at[6.0] = lambda: cluster.there.pop("a")
-    batch = Batch(cluster, *STUDENTS).run()
-    assert batch.whole and batch.told == []
+def test_a_worker_that_ends_loses_nothing_and_a_late_worker_takes_part(batch: Batch) -> None:
+    batch.start("a", lambda student: die() if student == "s6" else None)
+    batch.on[3] = lambda: batch.start("late")
+    assert batch.run(*STUDENTS).failed == {} and batch.told == []
+    assert batch.fake.graded["late"]
 
 
-def test_a_worker_that_comes_later_takes_part() -> None:
-    late = Worker()
-    cluster = Cluster(a=Worker())
-    cluster.at[3.0] = lambda: cluster.there.update(late=late)
-    assert Batch(cluster, *STUDENTS).run().whole and late.graded
+@pytest.mark.parametrize("while_", ["prepare", "grade"])
+def test_a_worker_that_hangs_holds_the_batch_only_for_a_while(batch: Batch, while_: str) -> None:
+    batch.start("hangs", lambda student: batch.fake.hang(student) if bool(student) == (while_ == "grade") else None)
+    batch.start("works")
+    began = time.monotonic()
+    assert batch.run(*STUDENTS, silent=2).failed == {}
+    assert batch.fake.graded["works"] == 20 and time.monotonic() - began < 30
 
 
-def test_a_restarted_worker_at_the_same_address_gets_the_course_again() -> None:
-    class Forgetful(Worker):
-        prepared = 0
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_submission_that_ends_workers_costs_no_other_submission_its_report(batch: Batch, threads: int) -> None:
+    def deadly(student: str) -> None:
+        if student == "s3":
+            batch.start(f"w{len(batch.workers)}", deadly, threads)
+            die()
 
-        def prepare(self, key: str, kit: bytes, folder: str, jobs: int) -> Word:
-            self.prepared += 1
-            return super().prepare(key, kit, folder, jobs)
-
-        def grade(self, key: str, work: bytes) -> Word:
-            if len(self.graded) == 5 and self.prepared == 1:
-                return Answer(absent=True).packed()
-            return super().grade(key, work)
-
-    worker = Forgetful()
-    assert Batch(Cluster(a=worker), *STUDENTS).run().whole and worker.prepared == 2
+    batch.start("w0", deadly, threads)
+    failed = batch.run(*STUDENTS).failed
+    text = "4 workers ended while they graded this submission alone, the last: tcp://127.0.0.1:"
+    assert list(failed) == ["s3"] and failed["s3"].startswith(text) and len(batch.workers) == 9
 
 
-@pytest.mark.parametrize("while_", ["about", "prepare", "grade"])
-def test_a_worker_that_hangs_is_worked_around_in_bounded_time(while_: str) -> None:
-    cluster = Cluster(hangs=Worker(), works=Worker())
-
-    def hang(*words: object) -> None:
-        cluster.silent.add("hangs")
-
-    setattr(cluster.there["hangs"], while_, hang)
-    assert Batch(cluster, *STUDENTS, silent=5).run().whole
-    assert cluster.now < 40
+def test_a_grader_error_or_an_unreadable_submission_stops_no_other_submission(batch: Batch) -> None:
+    batch.start("a", lambda student: Answer(problem="KeyError: 'x'").model_dump_json() if student == "s3" else None)
+    batch.unreadable = "s4"
+    assert batch.run(*STUDENTS).failed == {"s3": "KeyError: 'x'", "s4": "cannot read it"}
+    assert {type(r) for _, r in batch.came} == {Report, NotGradedThere, Unreadable}
 
 
-def test_idle_workers_take_over_from_a_live_worker_without_answers() -> None:
-    class Stuck(Worker):
-        def grade(self, key: str, work: bytes) -> Word:
-            return None
+def raises(error: Exception) -> Fault:
+    def fault(student: str) -> None:
+        raise error
 
-    cluster = Cluster(stuck=Stuck(), works=Worker())
-    assert Batch(cluster, *STUDENTS, silent=5).run().whole and cluster.now < 60
+    return fault
 
 
-def test_a_late_answer_does_not_count_twice() -> None:
-    cluster = Cluster(slow=Worker(), works=Worker())
-    cluster.at[3.0] = lambda: cluster.silent.add("slow")
-    cluster.at[20.0] = lambda: cluster.silent.discard("slow")
-    assert Batch(cluster, *[f"s{n}" for n in range(60)], silent=5).run().whole
-
-
-def test_a_submission_that_ends_workers_is_given_up() -> None:
-    class Ends(Worker):
-        def grade(self, key: str, work: bytes) -> Word:
-            return Lost() if unpacked(work).student == "s3" else super().grade(key, work)
-
-    batch = Batch(Cluster(a=Ends(), b=Ends()), *STUDENTS).run()
-    failed = {s: str(r) for s, r in batch.came if isinstance(r, Exception)}
-    assert failed == {
-        "s3": f"{MOST_LOST} workers ended while they graded this submission, the last: {failed['s3'].split(': ')[1]}"
-    }
-    assert len(batch.came) == 20 and failed["s3"].endswith("did not answer")
-
-
-def test_a_submission_that_ends_workers_costs_no_other_submission_its_report() -> None:
-    class Ends(Worker):
-        """A worker that ends with all of its submissions. A new worker replaces it at another address."""
-
-        def grade(self, key: str, work: bytes) -> Word:
-            if unpacked(work).student != "s3":
-                return super().grade(key, work)
-            cluster.there = {name: w for name, w in cluster.there.items() if w is not self}
-            cluster.there[f"w{cluster.sent}"] = Ends()
-            return None
-
-    cluster = Cluster(a=Ends(), b=Ends())
-    batch = Batch(cluster, *STUDENTS).run()
-    assert [s for s, result in batch.came if isinstance(result, Exception)] == ["s3"] and len(batch.came) == 20
-
-
-def test_a_grader_error_on_a_worker_stops_no_other_submission() -> None:
-    class FailsOnS3(Worker):
-        def grade(self, key: str, work: bytes) -> Word:
-            bad = unpacked(work).student == "s3"
-            return Answer(problem="KeyError: 'x'").packed() if bad else super().grade(key, work)
-
-    batch = Batch(Cluster(a=FailsOnS3()), *STUDENTS).run()
-    assert [(s, type(r), str(r)) for s, r in batch.came if isinstance(r, Exception)] == [
-        ("s3", NotGradedThere, "KeyError: 'x'")
-    ]
-
-
-def test_an_unreadable_submission_is_not_sent() -> None:
-    batch = Batch(Cluster(a=Worker()), "ada", "bob")
-    batch.unreadable = "bob"
-    assert {s: str(r) for s, r in batch.run().came if isinstance(r, Exception)} == {"bob": "cannot read it"}
-
-
-def with_(**versions: str) -> Worker:
-    worker = Worker()
-    worker.versions = worker.versions | versions
-    return worker
-
-
-def without_sandbox() -> Worker:
-    worker = Worker()
-    worker.problems = worker.problems | {"bwrap": "bwrap is not installed; apt-get install bubblewrap"}
-    return worker
-
-
-class CanaryFails(Worker):
-    def prepare(self, key: str, kit: bytes, folder: str, jobs: int) -> Word:
-        return Answer(
-            problem="the test with the course's solutions failed: the reference of e gets 0 of 1 points here"
-        ).packed()
-
-
-class Garbage(Worker):
-    def about(self) -> Word:
-        return b"what?"
-
-
-class OfAnother(Worker):
-    """A worker that answers with another student's report."""
-
-    def grade(self, key: str, work: bytes) -> Word:
-        return Answer(report=a_report("eve").dumps()).packed()
-
-
-class Older(Worker):
-    def about(self) -> Word:
-        return ModuleNotFoundError("No module named 'grader'")
-
-
-HERE = deciding()
 REFUSED = {
-    "jax": (lambda: with_(jax="0.9.9"), f"has jax 0.9.9, this machine has {HERE['jax']}: install this machine's version on the worker"),
-    "python": (lambda: with_(Python="3.10"), f"has Python 3.10, this machine has {HERE['Python']}: install"),
-    "code": (lambda: with_(**{"its code": "0"}), f"has its code 0, this machine has {HERE['its code']}: install"),
-    "package": (lambda: with_(einops="9"), "has einops 9, this machine has"),
-    "sandbox": (without_sandbox, "cannot confine learner code: isolation bwrap: bwrap is not installed; apt-get"),
-    "canary": (CanaryFails, "cannot grade: the test with the course's solutions failed: the reference of e gets 0 of 1 points here"),
-    "garbage": (Garbage, "sends answers that cannot be read"),
-    "another": (OfAnother, "sends answers that cannot be read"),
-    "none": (Older, "has no usable shardlings (No module named 'grader'): in the checkout of shardlings, run: pip install"),
-}  # fmt: skip
+    "problem": (lambda _: "has jax 0.9.9", "has jax 0.9.9"),
+    "older": (
+        raises(ModuleNotFoundError("No module named 'grader'")),
+        "has no usable shardlings (No module named 'grader'): in the checkout of shardlings, run: pip install",
+    ),
+    "odd": (raises(ValueError("x\ny")), "cannot answer: ValueError: x; mend"),
+}
 
 
-@pytest.mark.parametrize("why", REFUSED)
-def test_a_worker_that_would_grade_differently_is_refused_and_the_others_go_on(why: str) -> None:
-    make, text = REFUSED[why]
-    odd = make()
-    batch = Batch(Cluster(odd=odd, good=Worker()), *STUDENTS).run()
-    assert batch.whole and odd.graded == [] and len(batch.told) == 1
-    assert batch.told[0].startswith(f"not used: odd {text}")
-
-
-@pytest.mark.parametrize("why", REFUSED)
-def test_the_batch_stops_with_one_line_if_no_worker_is_left(why: str) -> None:
-    make, text = REFUSED[why]
-    cluster = Cluster(odd=make())
+@pytest.mark.parametrize("reason", REFUSED)
+def test_a_worker_that_cannot_grade_is_refused_and_the_others_go_on(batch: Batch, reason: str) -> None:
+    fault, text = REFUSED[reason]
+    odd = batch.start("odd", fault)
     with pytest.raises(ClusterError) as stopped:
-        Batch(cluster, *STUDENTS, none=30).run()
-    assert cluster.now < 10 or why == "another"
-    # In the case "another", the batch first accepts the worker. In all other cases, it refuses the worker immediately.
-    what = "no worker is left" if why == "another" else "no worker can grade"
-    assert str(stopped.value).startswith(f"{what} at {AT}: odd {text}")
-    assert "\n" not in str(stopped.value)
-    assert str(stopped.value).endswith("mend the cause and run the same command again; finished reports are kept")
+        batch.run(*STUDENTS)
+    message, said = str(stopped.value), f"{odd.address} (odd) {text}"
+    assert message.startswith(f"no worker can grade at {batch.link.address}: {said}") and "\n" not in message
+    assert message.endswith("; mend the cause and run the same command again; finished reports are kept")
+    batch.told.clear()
+    batch.start("good")
+    assert batch.run(*STUDENTS).failed == {} and batch.fake.graded["odd"] == 0
+    assert len(batch.told) == 1 and batch.told[0].startswith(f"not used: {said.removesuffix('; mend')}")
 
 
-def test_the_error_without_workers_shows_how_to_start_one() -> None:
+def test_a_dask_worker_without_shardlings_is_refused_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "without.py").write_text("import sys\nsys.modules['grader.wings'] = None\n")
+    told: list[str] = []
+    with machines(tmp_path) as real:
+        process = real.start("w", "--preload", str(tmp_path / "without.py"))
+        link = Dask(real.address)
+        with pytest.raises(ClusterError, match="no worker can grade"):
+            Dispatch(link, KIT, lambda _: "", told.append).run(STUDENTS, work_of, lambda student, result: None)
+        link.close()
+        assert process.poll() is None
+    assert len(told) == 1 and "(w) has no usable shardlings (" in told[0]
+
+
+def nonsense(*words: object) -> str:
+    return "what?"
+
+
+def test_a_worker_whose_answer_cannot_be_read_is_refused(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "prepare", nonsense)
+    odd = batch.start("odd")
+    with pytest.raises(ClusterError, match=r"no worker can grade .* \(odd\) sends answers that cannot be read; mend"):
+        batch.run(*STUDENTS)
+    assert batch.told == [f"not used: {odd.address} (odd) sends answers that cannot be read"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "what?",
+        b"\xff",
+        None,
+        Answer().model_dump_json(),
+        Answer(report=a_report("eve").dumps()).model_dump_json(),
+        ["a list"],
+    ],
+)
+def test_an_unreadable_answer_never_counts(batch: Batch, answer: object) -> None:
+    batch.start("odd", lambda student: (answer or {}) if student in ("s3", "s4") else None)
+    batch.start("good")
+    assert set(batch.run(*STUDENTS).failed.items()) <= {
+        (student, "a worker sent an answer that cannot be read") for student in ("s3", "s4")
+    }
+
+
+def test_a_worker_without_the_course_gets_it_again(batch: Batch) -> None:
+    batch.start("a")
+    batch.on[5] = batch.fake.has.clear
+    assert batch.run(*STUDENTS).failed == {} and batch.fake.prepared["a"] == 2 and batch.told == []
+
+
+def test_the_batch_goes_on_after_an_interrupted_connection(batch: Batch) -> None:
+    batch.start("a")
+    client = batch.link.client
+    batch.on[5] = lambda: client.loop.add_callback(client.scheduler_comm.comm.abort)
+    assert batch.run(*STUDENTS).failed == {}
+
+
+def test_the_error_without_workers_shows_how_to_start_one(batch: Batch) -> None:
+    at = batch.link.address
     with pytest.raises(
-        ClusterError, match=f"no workers at {AT}; start one on each machine: dask worker {AT} --host OWN_ADDRESS "
+        ClusterError, match=f"no workers at {at}; start one on each machine: dask worker {at} --host OWN"
     ):
-        Batch(Cluster(), "ada").run()
+        batch.run("ada", first=0.5)
 
 
-def test_a_batch_without_workers_waits_a_while_for_others() -> None:
-    cluster = Cluster(a=Worker())
-    cluster.at[3.0] = lambda: cluster.there.pop("a")
-    cluster.at[9.0] = lambda: cluster.there.update(b=Worker())
-    assert Batch(cluster, *STUDENTS, none=20).run().whole
-    cluster = Cluster(a=Worker())
-    cluster.at[3.0] = lambda: cluster.there.pop("a")
-    batch = Batch(cluster, *STUDENTS, none=20)
-    with pytest.raises(ClusterError, match=f"no worker is left at {AT}; mend the cause and run"):
-        batch.run()
-    assert batch.came and cluster.now < 40  # the batch passed on the reports that came before the error
+def test_a_batch_waits_a_while_for_workers(batch: Batch) -> None:
+    batch.start("a", lambda student: die() if student == "s6" else None)
+    begun = threading.Timer(2, lambda: batch.start("b"))
+    begun.start()
+    assert batch.run(*STUDENTS, none=20).failed == {}
+    begun.join()
+
+
+def test_finished_reports_are_passed_on_before_the_batch_stops(batch: Batch) -> None:
+    batch.start("a", lambda student: die() if student == "s6" else None)
+    with pytest.raises(ClusterError, match=f"no worker is left at {batch.link.address}; mend the cause and run"):
+        batch.run(*STUDENTS, none=1)
+    assert [student for student, _ in batch.came] == STUDENTS[:6]
+
+
+def test_a_batch_with_only_paused_workers_stops(batch: Batch) -> None:
+    paused = batch.start("a")
+
+    def pause() -> None:
+        paused.status = distributed.Status.paused
+
+    batch.on[5] = lambda: batch.cluster.loop.add_callback(pause)
+    with pytest.raises(ClusterError) as stopped:
+        batch.run(*STUDENTS, none=1)
+    assert f"no worker is left at {batch.link.address}: {paused.address} (a) {PAUSED}; mend" in str(stopped.value)

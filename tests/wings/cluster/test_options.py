@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from grader.wings.cluster.dispatch import ClusterError
 from tests.commands import ROOT, one_line, shardlings
 from tests.made_up import made_up
 
@@ -61,6 +60,7 @@ def test_isolation_defaults_to_what_this_machine_supports(monkeypatch: pytest.Mo
     pytest.importorskip("distributed")
     from grader.sandbox.tiers import NoIsolation
     from grader.wings.cluster import spread
+    from grader.wings.cluster.link import ClusterError
 
     assert spread.OnCluster("", print).tier_of("bwrap") == "bwrap"
     with pytest.raises(NoIsolation, match="unknown isolation 'bwarp'"):
