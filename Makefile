@@ -29,7 +29,7 @@ INSTALLED := $(VENV)/.installed-$(shell $(PYTHON) -c 'import sys; print("%d.%d" 
 # Only Linux has a sandbox. Elsewhere the examples, which are our own code, run without one.
 ISOLATION ?= $(if $(filter Linux,$(shell uname -s)),auto,none)
 
-.PHONY: demo test test-all test-slow test-fast lint verify docs pictures install lock bench dist clean
+.PHONY: demo test pytest test-all test-slow test-fast lint verify docs pictures install lock bench dist clean
 
 install: $(INSTALLED)
 
@@ -41,16 +41,22 @@ $(INSTALLED): requirements.lock pyproject.toml
 	$(PIP_INSTALL) --constraint requirements.lock uv
 	$(UV_INSTALL) --compile-bytecode -r requirements.lock || $(PIP_INSTALL) -r requirements.lock
 	$(UV_INSTALL) --no-deps --editable . || $(PIP_INSTALL) --no-deps --editable .
+	@# Workers write no bytecode, so without this line each worker would compile the grader's modules again.
+	$(BIN)/python -m compileall -q grader
 	@touch $@
 
 demo: install
 	$(BIN)/shardlings grade examples/submissions --out graded -j $(JOBS) --isolation $(ISOLATION)
 	@echo "Open graded/index.html"
 
-# What a change of the core can break on this machine: style, types, all tests that are not slow, a sample of the course
-test: lint
-	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow"
+# What a change of the core can break on this machine: style, types, all tests that are not slow, a sample of the course.
+# Lint runs beside the tests, because pyright uses one core.
+test: install
+	$(MAKE) -j 2 lint pytest
 	$(BIN)/shardlings verify -j $(PROVERS) --isolation $(ISOLATION) $(SAMPLE)
+
+pytest: install
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow"
 
 test-all: test verify test-slow
 
