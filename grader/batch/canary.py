@@ -35,7 +35,7 @@ MOST_REMEMBERED = 2000
 Step = Callable[[str], None]
 
 
-def no_word(name: str) -> None:
+def no_word(_: object) -> None:
     """Do nothing. By default, ``prove`` and ``examine`` call this function after each exercise."""
 
 

@@ -74,10 +74,14 @@ class Grader:
                 traced = trace(workers, source, [ask for asks in plans.values() for ask in asks], cost)
                 for name, asks in plans.items():
                     exercise, key = self.course.exercise(name), self._key_of_checks(name, public, asks, traced)
-                    # Run the programs and judge the checks, unless equal programs were judged before.
-                    checked = workers.store.find(CHECKED, key) or workers.store.keep(
-                        CHECKED, key, self.judge.checked(exercise, run(workers, traced, asks, cost), workers, public)
-                    )
+                    # If equal programs were judged before, the cache has the results of the checks.
+                    checked = workers.store.find(CHECKED, key)
+                    if checked is None:
+                        # Run the programs, and judge the checks.
+                        answered = run(workers, traced, asks, cost)
+                        checked = workers.store.keep(
+                            CHECKED, key, self.judge.checked(exercise, answered, workers, public)
+                        )
                     # Judge the answers to questions, with this student's numbers.
                     answers = answers_of(workers, traced, asks)
                     results = [

@@ -32,15 +32,15 @@ class Poisoned:
 
     Args:
         seen: the observation of the program.
-        moved: replaces the values of numbered operations of a kind, one operation at a time, and returns how much the
-            program's results change (see ``runner.poison.moved``), or a fault. Raises WorkerDied.
+        run_changed: replaces the values of numbered operations of a kind, one operation at a time, and returns how much
+            the program's results change (see ``runner.poison.moved``), or a fault. Raises WorkerDied.
         seconds: the time limit of one run.
         store: a cache that keeps the answers from one run of the grader to the next.
         run: the cache key of the run without changes.
     """
 
     seen: Observation
-    moved: Callable[[str, list[int]], Mapping[str, Any] | Fault]
+    run_changed: Callable[[str, list[int]], Mapping[str, Any] | Fault]
     seconds: float
     store: Store
     run: bytes = b""
@@ -68,7 +68,7 @@ class Poisoned:
         left, matters = [n for n, lives in enumerate(alive) if lives], set[int]()
         while left:
             try:
-                answer = self.moved(what, left)
+                answer = self.run_changed(what, left)
             except WorkerDied as died:
                 phase, _, number = died.phase.partition(" ")
                 if phase != "poisoning" or died.ours or len(matters) == MOST_DEATHS:

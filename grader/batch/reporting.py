@@ -57,7 +57,7 @@ def report(
     basis: Basis, submission: Submission, exercises: list[ExerciseReport], notes: Sequence[str], *, public: bool
 ) -> Report:
     """Return a submission's report. ``notes`` are remarks on the whole submission."""
-    counted = [e for e in exercises if not basis.course.exercise(e.exercise).extension]
+    required = [e for e in exercises if not basis.course.exercise(e.exercise).extension]
     return Report(
         student=submission.student,
         course=basis.course.config.name,
@@ -65,7 +65,7 @@ def report(
         isolation=basis.isolation,
         backend=basis.backend,
         fingerprint=basis.fingerprint(submission, [e.exercise for e in exercises], public=public),
-        points=total(e.points for e in counted),
+        points=total(e.points for e in required),
         earned=total(e.earned for e in exercises),
         pending=total(e.pending for e in exercises),
         exercises=exercises,

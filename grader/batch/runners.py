@@ -23,7 +23,11 @@ T = TypeVar("T")
 
 
 class Runner:
-    """A worker that runs programs, one at a time. All submissions share the worker and its cache of results.
+    """Runs programs in a worker process, one at a time. All submissions share the worker and its cache of results.
+
+    A program takes this way: ``run`` (also compiles for other chips), ``run_or_try_again`` (takes the worker, or a new
+    one if this one is set aside), ``_tried_twice`` (tries once more if the worker dies), ``Worker.run_program`` (sends
+    the request to the process), and in the process ``runner/serve.py``.
 
     If a program's devices wait for each other too long, the runner *sets its worker aside*: this worker continues with
     the program, and the next program gets a new worker.
@@ -43,26 +47,28 @@ class Runner:
         """All workers, including those that are set aside."""
         return [self.worker, *self._aside]
 
-    def run(self, request: dict, program: bytes, ask: Ask, asleep: Asleep = nullcontext) -> tuple[dict, list[bytes]]:
+    def run(
+        self, request: dict, program: bytes, ask: Ask, while_asleep: Asleep = nullcontext
+    ) -> tuple[dict, list[bytes]]:
         """Run a program. Return (header with the program's facts, bytes of its results). Raises WorkerDied.
 
         If there is a compiler and the program ran, the header's entry ``compiled`` has the compiler's answer.
         """
-        header, shards = self.run_or_try_again(request, program, ask, asleep)
+        header, shards = self.run_or_try_again(request, program, ask, while_asleep)
         return with_compiled(self.compiler, header, request, program, ask), shards
 
     def run_or_try_again(
-        self, request: dict, program: bytes, ask: Ask, asleep: Asleep = nullcontext, **more: Any
+        self, request: dict, program: bytes, ask: Ask, while_asleep: Asleep = nullcontext, **more: Any
     ) -> tuple[dict, list[bytes]]:
         """Run a program. If the worker dies or hangs, a fresh worker tries once more.
 
         Args:
-            asleep: returns a context manager for the time from setting the worker aside to the end of the program.
+            while_asleep: returns a context manager for the time in which the worker is set aside.
             more: additional fields of the request to the worker.
 
         Raises WorkerDied.
         """
-        with self._lent(asleep) as (worker, set_aside):
+        with self._lent(while_asleep) as (worker, set_aside):
             run = partial(worker.run_program, request, program, ask.arrays(), stuck=set_aside, **more)
             return _tried_twice(worker, run)
 
@@ -72,7 +78,7 @@ class Runner:
             return _tried_twice(self.worker, partial(self.worker.evaluate, request))
 
     @contextmanager
-    def _lent(self, asleep: Asleep) -> Iterator[tuple[Worker, Callable[[], None]]]:
+    def _lent(self, while_asleep: Asleep) -> Iterator[tuple[Worker, Callable[[], None]]]:
         """Wait until the worker is free.
 
         Yield the worker, and a function that sets it aside. After the block, a worker that was set aside is killed.
@@ -86,7 +92,7 @@ class Runner:
                 self.worker = self._make()
                 self._lock.release()
                 until_end.callback(self._end, worker)
-                until_end.enter_context(asleep())
+                until_end.enter_context(while_asleep())
 
         with ExitStack() as until_end:
             try:
@@ -112,7 +118,7 @@ def _tried_twice(worker: Worker, request: Callable[[], T]) -> T:
     try:
         return request()
     except WorkerDied as died:
-        died.ours = died.reason != "timeout" and not worker.runs()
+        died.ours = died.reason != "timeout" and not worker.runs_own_test()
         raise
 
 

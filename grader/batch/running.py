@@ -92,9 +92,10 @@ def trace(workers: Workers, source: Source | None, asks: Sequence[Ask], cost: Co
         found = Replies((GIVEN_UP,) * len(asked))
     else:
         store, key = workers.store, workers.store.keys.trace(source, asked)
-        found = store.find(TRACES, key, source) or store.keep(
-            TRACES, key, workers.replies(source, asked, cost.tracing_left, cost.hung), source
-        )
+        found = store.find(TRACES, key, source)
+        if found is None:
+            made = workers.replies(source, asked, cost.tracing_left, cost.hung)
+            found = store.keep(TRACES, key, made, source)
     cost.tracing += found.cpu
     cost.hung = max(cost.hung, found.hung)
     replies = dict(zip(asked, found.each, strict=True))
@@ -222,13 +223,15 @@ class Runs:
         trial = Trial(self._workers, ask, request, program, self._cost)
         key = store.keys.run(ask, self._files, program)
         try:
-            answer = store.find(RUNS, key) or store.keep(RUNS, key, trial.run())
+            answer = store.find(RUNS, key)
+            if answer is None:
+                answer = store.keep(RUNS, key, trial.run())
             finding = observed(ask, answer, before)
             seen = finding.observation
             if seen is None:
                 return finding
             if seen.outputs and seen.poison is None:
-                seen = replace(seen, poison=Poisoned(seen, trial.moved, seconds, store, key))
+                seen = replace(seen, poison=Poisoned(seen, trial.run_changed, seconds, store, key))
             return Finding(self._elsewhere(ask, seen, request, program))
         except WorkerDied as died:
             return Finding(fault=run_fault(died, seconds))
@@ -265,7 +268,7 @@ class Trial:
         self.cost.running += reply.header.get("cpu", 0.0)
         return reply
 
-    def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
+    def run_changed(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
         """Change operations of the program and return how much the results change, see ``runner.poison.moved``.
 
         Return a fault if the submission has no run time left. Raises WorkerDied.

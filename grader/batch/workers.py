@@ -57,14 +57,14 @@ class Children:
         asks: all requests to the file. Requests with hidden inputs come last.
         seconds: seconds that are left for all children: CPU seconds and idle seconds together.
         hung: how many exercises of the submission have reached a time limit so far.
-        asleep: returns a context manager. It is entered when a child first sleeps, and left when this child ends.
+        while_asleep: returns a context manager, which is open from the first sleep of a child to the end of this child.
     """
 
     def __init__(
         self, tracer: Worker, limits: Limits, source: Source, asks: Sequence[Ask], seconds: float, hung: int,
-        asleep: Callable[[], AbstractContextManager[None]] = nullcontext,
+        while_asleep: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:  # fmt: skip
-        self._asleep = asleep
+        self._while_asleep = while_asleep
         self._tracer, self._limits, self._source, self._asks, self._seconds = tracer, limits, source, asks, seconds
         self._replies: dict[int, Reply] = {}
         self._notes: list[str] = []
@@ -131,6 +131,7 @@ class Children:
                 for frame, blobs in found:
                     if frame.get("from") == "worker":
                         self._cpu += float(frame.get("cpu", 0))
+                        # If the child never started, the worker is the cause.
                         return Ended(loaded, str(frame.get("end", "garbage")) if started else "worker")
                     # The keeper process, which starts the child, names the kind of the message in "taken". Do not guess
                     # the kind from the message's keys, because learner code may forge a message with the keys of
@@ -160,7 +161,7 @@ class Children:
         with ExitStack() as until_end:
             for frame, blobs in self._tracer.trace(source, shown, hidden, IDLE_SECONDS if self._hung else None):
                 if frame.get("asleep"):
-                    until_end.enter_context(self._asleep())
+                    until_end.enter_context(self._while_asleep())
                 else:
                     yield frame, blobs
 
@@ -173,8 +174,8 @@ class Workers:
         store: a cache that keeps results from one run of the grader to the next.
         devices: devices that programs run on in addition to the simulated devices. The checks must pass with the
             results from both kinds of devices.
-        asleep: returns a context manager (``Turns.asleep``) for the time after the first sleep of a child, and for the
-            time in which a worker is set aside.
+        while_asleep: returns a context manager (``Turns.asleep``) for the time after the first sleep of a child, and
+            for the time in which a worker is set aside.
     """
 
     def __init__(
@@ -184,7 +185,7 @@ class Workers:
         self.limits, self.devices, self.store = course.config.limits, devices, store or Store(Keys(None))
         self.tracer = Worker("trace", tier, course.config.devices, course.config.limits)
         self.runners = runners or [Runner(course, tier)]
-        self.asleep: Callable[[], AbstractContextManager[None]] = nullcontext
+        self.while_asleep: Callable[[], AbstractContextManager[None]] = nullcontext
 
     @property
     def processes(self) -> list[Worker]:
@@ -221,11 +222,11 @@ class Workers:
             seconds: seconds that the children may take: CPU seconds and idle seconds together.
             hung: how many exercises of the submission have reached a time limit so far.
         """
-        return Children(self.tracer, self.limits, source, asks, seconds, hung, self.asleep).answer()
+        return Children(self.tracer, self.limits, source, asks, seconds, hung, self.while_asleep).answer()
 
     def run(self, ask: Ask, request: dict[str, Any], program: bytes) -> RunReply:
         """Run a program on the inputs of a request. Raises WorkerDied."""
-        return RunReply(*self._runner_of(ask).run(request, program, ask, self.asleep))
+        return RunReply(*self._runner_of(ask).run(request, program, ask, self.while_asleep))
 
     def formula(self, request: dict[str, Any]) -> dict[str, Any]:
         """Evaluate a formula, see ``common.formulas.answer``. Raises WorkerDied."""
@@ -236,7 +237,7 @@ class Workers:
 
         ``poison``: the kind and the numbers of the operations, see ``runner.poison.moved``.
         """
-        return self._runner_of(ask).run_or_try_again(request, program, ask, self.asleep, poison=poison)[0]
+        return self._runner_of(ask).run_or_try_again(request, program, ask, self.while_asleep, poison=poison)[0]
 
     def _runner_of(self, ask: Ask) -> Runner:
         """Return the runner for a request. All requests for a task on one mesh go to one runner, which has a cache."""
@@ -355,7 +356,7 @@ class Pool(Generic[T]):
         left, running, began = iter(names), dict[Future[T], str](), dict[str, float]()
         turns, numbers = Turns(self._at_once), count()
         for workers in self.sets:
-            workers.asleep = turns.asleep
+            workers.while_asleep = turns.asleep
 
         def begin(number: int, name: str) -> T:
             with turns.turn(number):

@@ -89,7 +89,7 @@ class RunOutcome:
         return "summary: " + ", ".join(f"{n} {what}" for what, n in counts.items())
 
 
-def grade_batch(course: Course, options: GradeOptions) -> int:
+def grade_class(course: Course, options: GradeOptions) -> int:
     """Grade all submissions, write the reports to the folder in the options, and return the exit code."""
     assert options.to is not None
     to, now = options.to, datetime.now().astimezone()

@@ -133,9 +133,9 @@ def carry_out(options: GradeOptions) -> int:
     found.select([*options.only])
     if options.to is not None and options.elsewhere is None and not has_reports(options.to):
         begin_workers(found, best_tier(options.isolation))
-    from grader.cli.grading import grade_batch
+    from grader.cli.grading import grade_class
 
-    return grade_batch(found, options)
+    return grade_class(found, options)
 
 
 def doctor(

@@ -68,7 +68,7 @@ def with_facts(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
     return tuple(found)
 
 
-def looked_at(chunk: Chunk) -> CodeFacts:
+def facts_of(chunk: Chunk) -> CodeFacts:
     """Return ``chunk.facts``. If the chunk has no facts, as in the grader's own code, parse the chunk."""
     return look(chunk.text) if chunk.facts is None else chunk.facts
 
@@ -78,7 +78,7 @@ def repeatable(source: Source) -> bool:
 
     Return False if Python cannot parse the source.
     """
-    return all(looked_at(chunk).repeatable for chunk in source.chunks)
+    return all(facts_of(chunk).repeatable for chunk in source.chunks)
 
 
 def nothing_written(source: Source) -> bool:
@@ -88,7 +88,7 @@ def nothing_written(source: Source) -> bool:
     """
     left = 0
     for chunk in source.chunks:
-        stubs = looked_at(chunk).stubs
+        stubs = facts_of(chunk).stubs
         if stubs is None:
             return False
         left += stubs
@@ -109,7 +109,7 @@ def is_untouched(source: Source | None, handed_out: Collection[str]) -> bool:
 
 def pseudonym_of(source: Source) -> str:
     """Return the string in the last ``leaderboard_name = "..."`` of a source; "" if there is none."""
-    named = [name for chunk in source.chunks if (name := looked_at(chunk).pseudonym) is not None]
+    named = [name for chunk in source.chunks if (name := facts_of(chunk).pseudonym) is not None]
     return named[-1] if named else ""
 
 
@@ -122,7 +122,7 @@ def has_leaderboard(text: str) -> bool:
 def definition(source: Source, name: str) -> tuple[str, int, str] | None:
     """Return (file or cell, first line, code) of the last top-level definition of ``name``; None if there is none."""
     for chunk in reversed(source.chunks):
-        if place := looked_at(chunk).places.get(name):
+        if place := facts_of(chunk).places.get(name):
             first, last = place
             lines = re.split(r"\r\n|\r|\n", chunk.text)  # Python's line ends
             return chunk.name, first, "\n".join(lines[first - 1 : last])
@@ -135,7 +135,7 @@ def written_code(source: Source, name: str) -> str:
     If the source contains the task's name but does not define it at top level, return all code of the source.
     """
     for chunk in reversed(source.chunks):
-        if name in (facts := looked_at(chunk)).places:
+        if name in (facts := facts_of(chunk)).places:
             found = definition(source, name)
             return "" if found is None or name in facts.left else found[2]
     every = "\n\n".join(chunk.text for chunk in source.chunks)

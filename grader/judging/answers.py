@@ -28,7 +28,7 @@ from grader.judging.kinds.kind import AnswerKind, filled_in
 from grader.judging.units import BadAnswer, unit_of
 from grader.wire.limits import MAX_TEXT
 
-TELLING = ("number", "table")
+HARD_TO_GUESS = ("number", "table")
 """Kinds of answers that a student cannot guess."""
 MOST_NAMED = 2
 """Largest number of misconceptions that a report names if all fit equally well. If more fit, the report names none."""
@@ -84,7 +84,7 @@ class OfAClass:
 
         ``text``: the answer, as the report shows it.
         """
-        if kind_name(self.question) not in TELLING:
+        if kind_name(self.question) not in HARD_TO_GUESS:
             return []
         own, _ = self._alike[self._draw_of[student]]
         # ``kind`` also compares the answer with the right answers of other students, who have other parameters. This

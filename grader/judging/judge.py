@@ -121,24 +121,24 @@ def together(check: Check, answered: list[Answered]) -> list[Together]:
 
 def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Result:
     """Judge one check on all meshes and inputs: first on inputs that are not hidden."""
-    looked_at = together(check, answered)
-    if not looked_at:
+    groups = together(check, answered)
+    if not groups:
         return _result(check, "broken", "the grader has no program to run for this check")
-    shown, hidden = ([t for t in looked_at if t.ask.hidden_inputs == late] for late in (False, True))
+    shown, hidden = ([t for t in groups if t.ask.hidden_inputs == late] for late in (False, True))
     return (
         _verdict(check, shown, public=public)
         or _hidden_verdict(check, hidden)
-        or _verdict_elsewhere(check, looked_at, public=public)
+        or _verdict_elsewhere(check, groups, public=public)
         or _result(check, "passed")
     )
 
 
-def _verdict(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
+def _verdict(check: Check, groups: list[Together], *, public: bool) -> Result | None:
     """Return the first fault or failure in the runs without hidden inputs, with full details; None if all pass."""
-    every = [answer for group in looked_at for answer in group.each]
+    every = [answer for group in groups for answer in group.each]
     if (fault := _fault_verdict(check, every)) is not None:
         return fault
-    for group in looked_at:
+    for group in groups:
         for seen in group.seen(public=public):
             try:
                 group.judged(seen)
@@ -161,12 +161,12 @@ def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
     return None
 
 
-def _hidden_verdict(check: Check, looked_at: list[Together]) -> Result | None:
+def _hidden_verdict(check: Check, groups: list[Together]) -> Result | None:
     """Return a result without details if the check fails on hidden inputs, else None."""
-    kinds = {a.finding.fault.kind for group in looked_at for a in group.each if a.finding.fault}
+    kinds = {a.finding.fault.kind for group in groups for a in group.each if a.finding.fault}
     if kinds:
         return _result(check, *(("broken", BROKEN_ON_HIDDEN) if kinds == {"broken"} else ("failed", WRONG_ON_HIDDEN)))
-    for group in looked_at:
+    for group in groups:
         for seen in group.seen(public=False):
             try:
                 group.judged(seen)
@@ -177,14 +177,14 @@ def _hidden_verdict(check: Check, looked_at: list[Together]) -> Result | None:
     return None
 
 
-def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
+def _verdict_elsewhere(check: Check, groups: list[Together], *, public: bool) -> Result | None:
     """Judge a check on the values from real devices, after the check passed on simulated devices.
 
     If the check fails on hidden inputs, the result gives no details. If the real devices computed no values, the result
     is ``blocked``. Return None if the check passes, or if no real devices were requested.
     """
     unseen = ""
-    for group in looked_at:
+    for group in groups:
         try:
             failure = _failure_elsewhere(group, public=public)
         except NotHere as why:

@@ -189,10 +189,10 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
     asks: list[Ask] = []
     checks = list(exercise.checks.values())
     chosen = [c for c in checks if c.public or not public]
-    for call in dict.fromkeys(call for check in chosen for call in _looked_at(check)):
+    for call in dict.fromkeys(call for check in chosen for call in _calls_of(check)):
         # The inputs depend on the name of one of the call's checks. Choose a public check if there is one, so that the
         # grader draws the inputs that learners see.
-        of_call = [check for check in checks if call in _looked_at(check)]
+        of_call = [check for check in checks if call in _calls_of(check)]
         public_checks = [check for check in of_call if check.public]
         where = f"{exercise.id}/{(public_checks or of_call)[0].name}"
         if isinstance(call, Cases):
@@ -205,7 +205,7 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
     return sorted(asks, key=lambda ask: ask.hidden_inputs)
 
 
-def _looked_at(check: Check) -> list[Call | Cases]:
+def _calls_of(check: Check) -> list[Call | Cases]:
     """Return the calls of a check, and before each timing call its small call, which the grader runs and judges."""
     return [each for call in check.calls for each in _with_values(call)]
 

@@ -83,25 +83,25 @@ def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> 
             steps = []
 
 
-def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
+def _program(ask: Ask, call: Call, observation: Observation, public: bool) -> Seen:
     """Return the part of a ``Seen`` that is about the program itself, without inputs and results."""
     return Seen(
         mesh=ask.mesh,
         dims=ask.dims,
         static=ask.static,
-        collectives=finding.collectives,
-        memory=finding.memory,
-        flops=finding.flops,
-        dot_flops=finding.dot_flops,
-        mapped=finding.mapped,
+        collectives=observation.collectives,
+        memory=observation.memory,
+        flops=observation.flops,
+        dot_flops=observation.dot_flops,
+        mapped=observation.mapped,
         public=not ask.hidden_inputs,
         check_vma=ask.check_vma,
-        operations=finding.operations,
+        operations=observation.operations,
         timing=call.timing,
-        clock=partial(laid_out, finding.operations, call.timing),
-        chip=_scheduled(ask, call, finding),
+        clock=partial(laid_out, observation.operations, call.timing),
+        chip=_scheduled(ask, call, observation),
         differentiated=bool(call.wrt),
-        poison=finding.poison if _is_tried(ask, call, public) else None,
+        poison=observation.poison if _is_tried(ask, call, public) else None,
     )
 
 
@@ -125,13 +125,13 @@ def by_compiler(answer: Answered) -> Answered:
     return answer
 
 
-def _scheduled(ask: Ask, call: Call, finding: Observation) -> Callable[[], Timeline] | None:
+def _scheduled(ask: Ask, call: Call, observation: Observation) -> Callable[[], Timeline] | None:
     """Return a function that makes a timed program's timeline from a TPU compiler's schedule.
 
     Return None if there is no schedule for the slice of the timing call.
     """
-    made, timing = finding.compiled, call.timing
-    if not isinstance(made, Schedule) or timing is None or finding.compiled_on != timing.on:
+    made, timing = observation.compiled, call.timing
+    if not isinstance(made, Schedule) or timing is None or observation.compiled_on != timing.on:
         return None
     return partial(replayed, made, placed(timing.on, ask.mesh, timing.axes), apart=True)
 

@@ -68,7 +68,7 @@ def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
             # A PartitionSpec does not name a mesh. It refers to the mesh that ``jax.set_mesh`` has set.
             if isinstance(mesh, Mesh) and (is_set or ask["axis_types"] == "explicit"):
                 jax.set_mesh(mesh)  # learner code may have set a mesh with other axes
-            return {"program": True}, [looked_at(task, ask, program)]
+            return {"program": True}, [traced(task, ask, program)]
     except BaseException as error:
         mesh = mesh_of(ask, traced_only=True) if "mesh" in ask else None
         return {"fault": fault_of(error, program.files, seconds, mesh)}, []
@@ -104,7 +104,7 @@ def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
 # -- programs ---------------------------------------------------------------------------------
 
 
-def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> bytes:
+def traced(task: Callable, ask: dict[str, Any], program: LoadedSource) -> bytes:
     """Trace ``task``, which may inspect traced arrays (see ``looks``). Return the program as MLIR bytecode."""
     task = on_leaves(task, ask)
     # Learner code cannot see values in two cases: a task of the kind "body" (the body of a shard_map) is always traced,

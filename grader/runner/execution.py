@@ -122,7 +122,7 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
         JSON has only a ``fault``. An exception means that the grader is at fault.
     """
     arguments = ask["args"] + ask["cotangents"]
-    looked = looked_at(ask, code)
+    looked = read_program(ask, code)
     program, found = looked.program, looked.facts
     if "timing" in ask:
         flops, dots = (dataclasses.asdict(UNKNOWN if n is None else n) for n in (found.flops, found.dot_flops))
@@ -246,7 +246,7 @@ def _facts_of(looked: Read, collectives: list[dict], flops: dict, dots: dict) ->
     }
 
 
-def looked_at(ask: dict[str, Any], code: bytes) -> Read:
+def read_program(ask: dict[str, Any], code: bytes) -> Read:
     """Return the result of ``read``, from a cache if possible."""
     return _read.get(key_of(ask, [], code), lambda: read(ask, code, ask["args"] + ask["cotangents"]))
 

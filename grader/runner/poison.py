@@ -57,7 +57,7 @@ def moved(
         compiled or run, the reply has only ``fault``.
     """
     arguments = ask["args"] + ask["cotangents"]
-    program = execution.looked_at(ask, code).program
+    program = execution.read_program(ask, code).program
     steps = Steps.of(ask)
     steps.check(program, arguments)
     key = execution.key_of(ask | {"steps": steps, "poison": what}, [], program.text.encode())

@@ -52,8 +52,8 @@ class Stages:
         self._waiting = bytearray(header)
         self._due: deque[Expected] = deque([("started", True)])
         numbers = itertools.count()
-        asks = [([("number", next(numbers)) for _ in range(count)], data) for count, data in later]
-        self._later: deque[tuple[list[Expected], bytes]] = deque([([("loaded", True)], source), *asks])
+        requests = [([("number", next(numbers)) for _ in range(count)], data) for count, data in later]
+        self._later: deque[tuple[list[Expected], bytes]] = deque([([("loaded", True)], source), *requests])
 
     @property
     def begun(self) -> bool:
@@ -112,13 +112,13 @@ def last_act() -> Iterator[None]:
         os._exit(code)
 
 
-def keep(asks: int, send: Send, child: Child, asleep: Callable[[int], float]) -> None:
+def keep(requests: int, send: Send, child: Child, share_asleep: Callable[[int], float]) -> None:
     """Fork the child, send it the request, relay its answers, report its end, and remove its processes and files.
 
     Args:
-        asks: the pipe from which to read the grader's request.
+        requests: the pipe from which to read the grader's request.
         child: the function that runs learner code in the child.
-        asleep: a function like ``share_asleep``, see ``IdleTime``.
+        share_asleep: returns the share of time in which a process sleeps, see ``IdleTime``.
     """
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     inlet, to_child = os.pipe()
@@ -130,10 +130,10 @@ def keep(asks: int, send: Send, child: Child, asleep: Callable[[int], float]) ->
             _begin(child, inlet, outlet)
     os.close(inlet)
     os.close(outlet)
-    header, (source, *later) = frames.read_frame(reader(asks))
+    header, (source, *later) = frames.read_frame(reader(requests))
     scratch = header["scratch"]
     stages = Stages(to_child, frames.pack(header), source, list(zip(header["counts"], later, strict=True)))
-    ended, used = relay(out, IdleTime(pid, asleep), header["limits"], scratch, stages, send, asks)
+    ended, used = relay(out, IdleTime(pid, share_asleep), header["limits"], scratch, stages, send, requests)
     clean = kill_descendants([pid]) and empty(scratch)
     # "alone" means that the grader or the launcher has ended. Then send no frame. A grader that still runs treats a
     # worker without this frame as dead.
@@ -156,18 +156,19 @@ class Inlet:
     Args:
         out: the pipe from which to read the child's frames.
         limits: ``trace_seconds`` for each frame, ``total_seconds`` for all frames, ``idle_seconds`` of idle time.
-        asleep: a function to call once, when the child has idled for more than ASLEEP_SECONDS since its previous frame.
-        asks: the pipe from which to read the grader's requests. The grader sends its next request only after an answer.
-            So if this pipe becomes readable, the grader has ended.
+        on_asleep: a function to call once, when the child has idled for more than ASLEEP_SECONDS since its previous
+            frame.
+        requests: the pipe from which to read the grader's requests. The grader sends its next request only after an
+            answer. So if this pipe becomes readable, the grader has ended.
     """
 
     def __init__(
         self, out: int, idle: IdleTime, limits: dict[str, float], scratch: str, stages: Stages,
-        asleep: Callable[[], None], asks: int | None = None,
+        on_asleep: Callable[[], None], requests: int | None = None,
     ) -> None:  # fmt: skip
         self._out, self._idle, self._scratch, self._stages = out, idle, scratch, stages
-        self._asleep, self._slept = asleep, False
-        self._ins = [out] if asks is None else [out, asks]
+        self._on_asleep, self._slept = on_asleep, False
+        self._ins = [out] if requests is None else [out, requests]
         self._received, self._looked = 0, time.monotonic()
         self._in_all, self._each = Allowance(idle, limits["total_seconds"]), limits["trace_seconds"] + GRACE_SECONDS
         self._idle_seconds = limits["idle_seconds"]
@@ -223,7 +224,7 @@ class Inlet:
             raise frames.BadFrame("idle")
         if not self._slept and self._this_one.idle > ASLEEP_SECONDS:
             self._slept = True
-            self._asleep()
+            self._on_asleep()
 
     def _look(self) -> None:
         """Check the scratch folder and the threads every ``LOOK_SECONDS``, but not before learner code may run."""
@@ -243,7 +244,7 @@ def relay(
     scratch: str,
     stages: Stages,
     send: Send,
-    asks: int | None = None,
+    requests: int | None = None,
 ) -> tuple[str, float]:
     """Relay the child's frames. Return how the child ended, and the child's CPU seconds plus its idle seconds.
 
@@ -260,7 +261,7 @@ def relay(
         exited with N: the child's exit code.
         died of signal N: the signal that killed the child.
     """
-    inlet = Inlet(out, idle, limits, scratch, stages, lambda: send({"asleep": True}, []), asks)
+    inlet = Inlet(out, idle, limits, scratch, stages, lambda: send({"asleep": True}, []), requests)
     try:
         ended = _relayed(inlet, idle, scratch, stages, send)
     except AloneError:

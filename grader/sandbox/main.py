@@ -51,8 +51,8 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
         calls: "listed" allows only the system calls of ``calls.py``, "any" allows all.
         readable: under sandlock, the paths that learner code may read, joined by colons.
     """
-    asks, answers = _own_streams()
-    asleep = share_reader(os.getcwd())
+    requests, answers = _own_streams()
+    share_asleep = share_reader(os.getcwd())
     # Show JAX no installed packages. Otherwise JAX would search all of them twice for plugins for other hardware, which
     # a worker does not use.
     importlib.metadata.distributions = lambda **about: iter(())
@@ -60,13 +60,13 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
         cap(resource.RLIMIT_AS, memory_mib << 20)
     if role == "trace":  # import before forking, so that the confined children share the modules
         with few_looks():
-            room = importlib.import_module(serves)
-            room.prepare()
+            module = importlib.import_module(serves)
+            module.prepare()
         if readable:
             landlock(readable.split(":"))
     else:
         with few_looks():
-            room = importlib.import_module(serves)
+            module = importlib.import_module(serves)
 
     gc.collect()
     gc.enable()
@@ -79,30 +79,30 @@ def main(serves: str, role: str, memory_mib: int, calls: str, readable: str = ""
         install_filter()
     send = _sender(answers)
     send({"ready": True}, [])
-    while os.read(asks, 1):
+    while os.read(requests, 1):
         if role != "trace":
-            room.answer(*frames.read_frame(frames.reader(asks)), send)
-        elif not _kept(asks, send, room.answer, asleep):
+            module.answer(*frames.read_frame(frames.reader(requests)), send)
+        elif not _kept(requests, send, module.answer, share_asleep):
             # The child may have left processes or files behind, so this worker and its sandbox end. The grader starts a
             # new worker for the next request.
             return
 
 
-def _kept(asks: int, send: Callable, child: Callable, asleep: Callable[[int], float]) -> bool:
+def _kept(requests: int, send: Callable, child: Callable, share_asleep: Callable[[int], float]) -> bool:
     keeper = os.fork()
     if keeper == 0:
         with last_act():
-            keep(asks, send, child, asleep)
+            keep(requests, send, child, share_asleep)
     return os.waitpid(keeper, 0)[1] == 0
 
 
 def _own_streams() -> tuple[int, BinaryIO]:
     """Move the pipes of requests and answers to new descriptors, so that ``print`` writes to standard error."""
-    asks, answers = os.dup(0), os.fdopen(os.dup(1), "wb")
+    requests, answers = os.dup(0), os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(2, 1)
-    return asks, answers
+    return requests, answers
 
 
 def _sender(stream: BinaryIO) -> Callable[[dict, list[bytes]], None]:

@@ -118,7 +118,7 @@ class Worker:
         try:
             yield from self._frames(source, asks, hidden, idle_seconds)
         except WorkerDied as died:
-            if died.phase != "traced" or not self.answers():
+            if died.phase != "traced" or not self.traces_own_test():
                 raise
             # A new worker has just answered the grader's test submission, so the machine is not at fault. The learner's
             # submission killed the old worker.
@@ -127,7 +127,7 @@ class Worker:
                 [],
             )
 
-    def answers(self) -> bool:
+    def traces_own_test(self) -> bool:
         """Return whether a new worker answers the grader's own test submission."""
         self.kill()
         source = {"name": "ours", "chunks": [["ours", "def go():\n    return 1"]]}
@@ -215,7 +215,7 @@ class Worker:
         """
         return self._exchange({"look": True, "join": list(joined)}, [], START_SECONDS)[0].get("found", {})
 
-    def runs(self) -> bool:
+    def runs_own_test(self) -> bool:
         """Return whether a new worker runs the grader's own test program, on all devices."""
         self.kill()
         header = {"ours": True, "seconds": self.limits.run_seconds}

@@ -13,6 +13,7 @@ from grader.batch.workers import Workers
 from grader.course.loading import load_course
 from tests.made_up import made_up
 from tests.proved import problems_of
+from tests.sampled import sampled
 
 CHECK = '''\
 @exercise.check(call, points=1, after=traffic)
@@ -161,11 +162,22 @@ def test_a_budget_with_room_on_both_sides_is_no_problem(problems: Problems) -> N
 
 @pytest.mark.parametrize(
     ("budget", "wrong", "shown"),
-    [
-        ("2", (TIMES, SEVERAL), "gathers on (x=4) with I=8, J=3: the budget of expect_at_most (all_gather over x), 2"),
-        ("sent_once", (SENT, SENT_TWICE), "sent on (x=4) with I=8, J=3: the budget of expect_traffic, 72 B"),
-        ("1.5 * whole", (CHECK, MISCONCEPTION), "memory on (x=4) with I=8, J=3: the budget of expect_memory, 144 B"),
-    ],
+    sampled(
+        1,
+        [
+            (
+                "2",
+                (TIMES, SEVERAL),
+                "gathers on (x=4) with I=8, J=3: the budget of expect_at_most (all_gather over x), 2",
+            ),
+            ("sent_once", (SENT, SENT_TWICE), "sent on (x=4) with I=8, J=3: the budget of expect_traffic, 72 B"),
+            (
+                "1.5 * whole",
+                (CHECK, MISCONCEPTION),
+                "memory on (x=4) with I=8, J=3: the budget of expect_memory, 144 B",
+            ),
+        ],
+    ),
     ids=["counts", "bytes", "memory"],
 )
 def test_a_plain_number_is_refused(declared: Problems, budget: str, wrong: tuple[str, str], shown: str) -> None:
@@ -177,20 +189,23 @@ def test_a_plain_number_is_refused(declared: Problems, budget: str, wrong: tuple
 
 @pytest.mark.parametrize(
     ("budget", "problem"),
-    [
-        (
-            "between(1.2 * whole, 2 * whole)",
-            "the budget says that right programs need at least 115 B, but the cheapest, the reference, needs 96 B: write the cheapest program's amount, or change the program",
-        ),
-        (
-            "between(whole, 3 * whole)",
-            "the budget says that wrong programs need at least 288 B, but the cheapest, held_twice, needs 192 B: write the cheapest program's amount, or change the program",
-        ),
-        (
-            "between(whole, 1.85 * whole)",
-            "the alternative quarter_beside takes 120 B, which is too close to the budget of 130 B",
-        ),
-    ],
+    sampled(
+        1,
+        [
+            (
+                "between(1.2 * whole, 2 * whole)",
+                "the budget says that right programs need at least 115 B, but the cheapest, the reference, needs 96 B: write the cheapest program's amount, or change the program",
+            ),
+            (
+                "between(whole, 3 * whole)",
+                "the budget says that wrong programs need at least 288 B, but the cheapest, held_twice, needs 192 B: write the cheapest program's amount, or change the program",
+            ),
+            (
+                "between(whole, 1.85 * whole)",
+                "the alternative quarter_beside takes 120 B, which is too close to the budget of 130 B",
+            ),
+        ],
+    ),
     ids=["right-is-less", "wrong-is-less", "no-room-for-a-style"],
 )
 def test_a_budget_without_room_on_both_sides_is_reported(problems: Problems, budget: str, problem: str) -> None:
@@ -223,24 +238,27 @@ def test_a_byte_budget_written_with_between_is_no_problem(declared: Problems) ->
 
 @pytest.mark.parametrize(
     ("budget", "problem"),
-    [
-        (
-            "between(sent_once / 2, 2 * sent_once)",
-            "the budget says that right programs need at least 36 B, but the cheapest, the reference, needs 72 B: write the cheapest program's amount, or change the program",
-        ),
-        (
-            "between(sent_once, 3 * sent_once)",
-            "the budget says that wrong programs need at least 216 B, but the cheapest, sent_with_a_copy, needs 144 B: write the cheapest program's amount, or change the program",
-        ),
-        (
-            "between(sent_once, 2 * sent_once, at=1.9 * sent_once)",
-            "sent_with_a_copy takes 144 B, which is too close to the budget of 137 B",
-        ),
-        (
-            "between(sent_once, 2 * sent_once, at=1.05 * sent_once)",
-            "the reference takes 72 B, which is too close to the budget of 76 B",
-        ),
-    ],
+    sampled(
+        1,
+        [
+            (
+                "between(sent_once / 2, 2 * sent_once)",
+                "the budget says that right programs need at least 36 B, but the cheapest, the reference, needs 72 B: write the cheapest program's amount, or change the program",
+            ),
+            (
+                "between(sent_once, 3 * sent_once)",
+                "the budget says that wrong programs need at least 216 B, but the cheapest, sent_with_a_copy, needs 144 B: write the cheapest program's amount, or change the program",
+            ),
+            (
+                "between(sent_once, 2 * sent_once, at=1.9 * sent_once)",
+                "sent_with_a_copy takes 144 B, which is too close to the budget of 137 B",
+            ),
+            (
+                "between(sent_once, 2 * sent_once, at=1.05 * sent_once)",
+                "the reference takes 72 B, which is too close to the budget of 76 B",
+            ),
+        ],
+    ),
     ids=["right-needs-more", "wrong-needs-less", "no-room-above", "no-room-below"],
 )
 def test_a_byte_budget_without_room_is_reported(declared: Problems, budget: str, problem: str) -> None:
@@ -311,16 +329,19 @@ def test_a_known_amount_counts_programs_that_fail_an_earlier_check(declared: Pro
 
 @pytest.mark.parametrize(
     ("budget", "problem"),
-    [
-        (
-            "needed(1.2 * sent_once, 2 * sent_once)",
-            "the budget says that right programs need at least 86 B, but the cheapest, the reference, needs 72 B: write the cheapest program's amount, or change the program",
-        ),
-        (
-            "needed(sent_once, 3 * sent_once)",
-            "the budget says that wrong programs need at least 216 B, but the cheapest, sent_with_a_copy, needs 144 B: write the cheapest program's amount, or change the program",
-        ),
-    ],
+    sampled(
+        1,
+        [
+            (
+                "needed(1.2 * sent_once, 2 * sent_once)",
+                "the budget says that right programs need at least 86 B, but the cheapest, the reference, needs 72 B: write the cheapest program's amount, or change the program",
+            ),
+            (
+                "needed(sent_once, 3 * sent_once)",
+                "the budget says that wrong programs need at least 216 B, but the cheapest, sent_with_a_copy, needs 144 B: write the cheapest program's amount, or change the program",
+            ),
+        ],
+    ),
     ids=["right-needs-less", "wrong-needs-less"],
 )
 def test_a_wrong_claim_about_a_known_amount_is_reported(declared: Problems, budget: str, problem: str) -> None:

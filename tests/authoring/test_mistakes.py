@@ -49,6 +49,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_mistake_is_reported(told: Mapping[str, list[str]], path: Path) -> None:
     problems = [*told[path.stem], *(one for one in told["course"] if path.stem in one)]

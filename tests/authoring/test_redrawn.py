@@ -57,11 +57,11 @@ def test_a_key_that_differs_is_reported_once_with_both_values(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("was", "becomes", "told"),
-    [
+    sampled(1, [
         ("model=", 'where=lambda I: I % (len(__file__) + 1) > 0, title=__file__, model=', "gather_time: the text with I="),
         ("model=", "rtol=len(__file__) / 1e4, model=", "gather_time: the points and the tolerance differs"),
         ("model=", "where=lambda I: hash(str(I)) % 5 > 0, model=", "gather_time: the list of draws differs"),
-    ],
+    ]),
 )  # fmt: skip
 def test_texts_draws_and_tolerances_that_differ_are_reported(tmp_path: Path, was: str, becomes: str, told: str) -> None:
     assert any(problem.startswith(told) for problem in problems(tmp_path, was, becomes))

@@ -197,6 +197,7 @@ def test_json_that_takes_all_memory_is_refused(tmp_path: Path, monkeypatch: pyte
         assert parsers.stamp(b'{"submitted": "2026-01-01T00:00:00+01:00"}').time  # a new process answers
 
 
+@pytest.mark.slow
 def test_the_process_is_replaced_only_after_it_read_a_large_file(process: ParsingProcess, parsers: Confined) -> None:
     """In Linux a new process inherits the grader's peak memory. This memory alone must not end the process."""
     process._worker.kill()

@@ -150,6 +150,7 @@ def test_a_changed_tolerance_of_numbers_judges_only_the_answers_to_questions(
     assert again != before
 
 
+@pytest.mark.slow
 @isolated
 def test_a_missing_cache_entry_is_traced_or_run_again(
     course: Course, cache: Cache, fresh: dict[str, str], monkeypatch: pytest.MonkeyPatch, asked: list[str]

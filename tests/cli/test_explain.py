@@ -221,6 +221,7 @@ def test_suggested_checks_hold_for_hidden_sizes(tmp_path: Path) -> None:
     assert not [line for line in checks if "all_gather=" in line]
 
 
+@pytest.mark.slow
 def test_explain_prefers_the_learners_function_to_the_solution(tmp_path: Path) -> None:
     """``explain`` shows the solution's function until the learner writes one, and later only with ``--solution``."""
     made_up(tmp_path)

@@ -14,7 +14,7 @@ import pytest
 from grader import wing
 from grader.batch.store import Folder
 from grader.cli import COMMANDS, READERS, app, grading
-from grader.cli.grading import grade_batch
+from grader.cli.grading import grade_class
 from grader.cli.staff import GradeOptions
 from grader.course import exercises
 from grader.course.finding import find_course
@@ -72,7 +72,7 @@ def test_grade_loads_only_the_exercises_that_it_grades(monkeypatch: pytest.Monke
     options = GradeOptions(
         (submission,), tmp_path / "out", only=("03_matmuls",), isolation="none", as_json=True, remember=False
     )
-    assert grade_batch(course, options) == 0
+    assert grade_class(course, options) == 0
     assert set(loaded) == set(course.module("03_matmuls").exercises)
 
 

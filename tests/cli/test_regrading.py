@@ -21,7 +21,7 @@ from tests.commands import GOOD, ROOT, one_line, shardlings
 from tests.reports.example_reports import exercise, make_report, result
 
 EXERCISE = "c1_no_communication"
-GRADE = ("grade", "class", "--out", "out", "--isolation", "none", "-j", "1")
+GRADE = ("grade", "class", "--out", "out", "--isolation", "none")
 LATE = "    deadline: 2026-11-01T12:00:00+00:00\nlate: {percent_per_day: 10, grace_minutes: 15}\n"
 
 

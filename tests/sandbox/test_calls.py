@@ -204,7 +204,7 @@ def test_the_process_that_runs_programs_has_the_filter_in_all_threads(tier: str)
     """sandlock itself adds one filter. A worker that traces has no further filter; only its children have one."""
     own = {"sandlock": 1, "bwrap": 0}[tier]
     with Worker("run", tier, 2, LIMITS) as one:
-        assert one.runs()
+        assert one.runs_own_test()
         assert filters_at(one.scratch) == {own + 1}
     with Worker("trace", tier, 2, LIMITS) as one:
         one.await_ready()

@@ -225,7 +225,7 @@ def test_learner_code_neither_sees_nor_extends_pythonpath(
         ask(leave + "\ndef f(): return 1", one)
         assert value(ask(read, one)) == {"list": [False, False, False]}
         assert value(ask(leave + "\n" + look, one)) == "StandIn"  # the module is not installed
-        assert one.answers()
+        assert one.traces_own_test()
 
 
 def test_jax_looks_for_plugins_by_the_function_that_a_worker_replaces() -> None:

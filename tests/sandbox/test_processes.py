@@ -40,7 +40,7 @@ def test_a_worker_that_was_started_early_answers() -> None:
     limits = Limits()
     begin_ahead(("trace",), "none", 2, limits)
     with Worker("trace", "none", 2, limits) as worker:
-        assert worker.answers()
+        assert worker.traces_own_test()
         worker.start()
         assert worker.process is not None
 

@@ -20,7 +20,7 @@ from nbformat.notebooknode import NotebookNode
 
 from grader.common.text import a_few, first_notes, printable
 from grader.intake.disk import bytes_of
-from grader.intake.facts import look, looked_at, nothing_written
+from grader.intake.facts import facts_of, look, nothing_written
 from grader.intake.notebooks import checked_after, definitions_in
 from grader.intake.parsers import ParsedCell, Parsers
 from grader.intake.submission import Chunk, Refused, Source, Submission
@@ -294,7 +294,7 @@ def _without_written(chunks: Sequence[Chunk], handed_out: Collection[str]) -> li
     """Return the cells. In cells named in ``handed_out``, set the facts to say that the learner wrote nothing."""
 
     def unwritten(chunk: Chunk) -> Chunk:
-        facts = looked_at(chunk)
+        facts = facts_of(chunk)
         return replace(chunk, facts=replace(facts, stubs=facts.stubs or 1))
 
     return [unwritten(chunk) if chunk.name in handed_out else chunk for chunk in chunks]

@@ -62,7 +62,7 @@ def test_a_sandbox_starts_with_access_to_the_drivers_files(tier: str, device: st
     """The test sets JAX's platform to "cpu" in place of the accelerator's platform."""
     with Worker("run", tier, 2, Limits(), drivers.extra_of(replace(GPU, platform="cpu"))) as worker:
         assert worker.look() == {"platform": "cpu", "kind": "cpu", "count": 2}
-        assert worker.runs()
+        assert worker.runs_own_test()
 
 
 def test_an_accelerator_is_optional_and_missing_parts_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
