@@ -184,7 +184,7 @@ def test_a_worker_death_is_the_graders_fault_if_an_own_submission_fails(
 ) -> None:
     with Worker("trace", "none", 2, LIMITS) as worker:
         assert worker.traces_own_test()
-        monkeypatch.setattr(worker, "answers", lambda: False)
+        monkeypatch.setattr(worker, "traces_own_test", lambda: False)
         with pytest.raises(WorkerDied) as died:
             killed_at(worker, monkeypatch, "started", "import time\ntime.sleep(2)")
         assert died.value.phase == "traced"
