@@ -36,7 +36,7 @@ Step = Callable[[str], None]
 
 
 def no_word(_: object) -> None:
-    """Do nothing. By default, ``prove`` and ``examine`` call this function after each exercise."""
+    """Do nothing. Functions that report each step call this function by default."""
 
 
 class CanaryFailed(CourseError):

@@ -260,13 +260,9 @@ Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 """Takes the number of items and a label, shows a progress bar, and yields a function to call after each item."""
 
 
-def no_word(_: object) -> None:
-    """Do nothing. By default, ``grade_batch`` calls this function with each new report."""
-
-
 def grade_batch(
     grader: Grader, folder: Folder, submissions: Mapping[str, Submission], names: list[str], bar: Bar,
-    say_graded: Callable[[Report], None] = no_word,
+    say_graded: Callable[[Report], None] = canary.no_word,
 ) -> tuple[set[str], dict[str, Exception]]:  # fmt: skip
     """Grade every submission that has no current report. Return (students with a report, errors by student).
 

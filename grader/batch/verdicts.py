@@ -26,7 +26,7 @@ from grader.intake.facts import written_code
 from grader.intake.submission import Chunk, Source
 from grader.judging import answers
 from grader.judging.judge import WRONG_ON_HIDDEN, judge_checks
-from grader.judging.misconceptions import Shown, fitting
+from grader.judging.misconceptions import Judged, fitting
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, Finding, paired
 from grader.wire.limits import MAX_TEXT
@@ -57,8 +57,8 @@ class Judge:
         self, exercise: Exercise, results: list[Result], answered: list[Answered], workers: Workers, public: bool
     ) -> list[Result]:
         """Return the results with the hints of misconceptions that explain failed checks."""
-        shown = partial(self._references.shown, exercise, workers)
-        statuses, submitted = {result.name: result.status for result in results}, Shown(answered)
+        judged = partial(self._references.judged, exercise, workers)
+        statuses, submitted = {result.name: result.status for result in results}, Judged(answered)
         hinted = []
         for result in results:
             misconceptions: list[Misconception] = []
@@ -70,7 +70,7 @@ class Judge:
                     for misconception in exercise.misconceptions.values()
                     if misconception.of in tasks and may_explain(misconception, check, statuses, public)
                 ]
-                misconceptions = fitting(check, submitted, statuses, known, exercise.checks, shown)
+                misconceptions = fitting(check, submitted, statuses, known, exercise.checks, judged)
             hinted.append(answers.with_hint(result, misconceptions) if misconceptions else result)
         return hinted
 
@@ -125,7 +125,7 @@ def may_explain(misconception: Misconception, check: Check, statuses: Mapping[st
     return public or bool(misconception.gives) or all(statuses.get(name) != "passed" for name in misconception.fails)
 
 
-def _executed(submitted: Shown, task: Task) -> bool:
+def _executed(submitted: Judged, task: Task) -> bool:
     """Return True if the code of a task ran: it returned a result or raised an error."""
     faults = [a.finding.fault for a in submitted.answered if a.ask.task == task.name]
     return any(fault is None or fault.kind == "raised" for fault in faults)
@@ -157,12 +157,12 @@ class ProgramFindings:
 
     Attributes:
         findings: findings by the key of the request (``Ask.same``).
-        shown: cached results of ``References.shown``, by the keys of the requests.
+        judged: cached results of ``References.judged``, by the keys of the requests.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     findings: dict[tuple, Finding] = field(default_factory=dict)
-    shown: dict[tuple, Shown] = field(default_factory=dict)
+    judged: dict[tuple, Judged] = field(default_factory=dict)
 
 
 class References:
@@ -178,7 +178,7 @@ class References:
     def answered(
         self, exercise: Exercise, misconception: Misconception | None, plan: Sequence[Ask], workers: Workers
     ) -> list[Answered]:
-        """Return the answers of a solution with this misconception, or of the reference if ``misconception`` is None.
+        """Return the answers of the solution with this misconception in its task (None: of the unchanged solution).
 
         Args:
             plan: the requests. Questions and requests with hidden inputs get no answer. With a misconception, only its
@@ -196,16 +196,16 @@ class References:
                 found.findings |= {a.ask.same: a.finding for a in answered}
             return [Answered(a, found.findings[a.same]) for a in asks]
 
-    def shown(self, exercise: Exercise, workers: Workers, misconception: Misconception, asks: Sequence[Ask]) -> Shown:
-        """Return the findings of a submission with this misconception in one task and right solutions in all others."""
+    def judged(self, exercise: Exercise, workers: Workers, misconception: Misconception, asks: Sequence[Ask]) -> Judged:
+        """Return the answers of a submission with this misconception in one task and right solutions in all others."""
         found = self._of(exercise, misconception)
         key = tuple(ask.same for ask in asks)
-        if key not in found.shown:
+        if key not in found.judged:
             others = [ask for ask in asks if ask.task != misconception.of.name]
             right = self.answered(exercise, None, others, workers)
             by_ask = {a.ask.same: a for a in (*right, *self.answered(exercise, misconception, asks, workers))}
-            found.shown[key] = Shown([by_ask[same] for same in key if same in by_ask])
-        return found.shown[key]
+            found.judged[key] = Judged([by_ask[same] for same in key if same in by_ask])
+        return found.judged[key]
 
     def learn(self, exercise: Exercise, misconception: Misconception | None, answered: Sequence[Answered]) -> None:
         """Keep answers of a solution with this misconception (None: the reference), so that it need not run again."""

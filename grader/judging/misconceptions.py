@@ -1,9 +1,10 @@
 """Find the misconception that a submission has.
 
-A misconception is a known mistake with a hint; its *forms* are programs that make the mistake. A *finding* is what a
-check finds in one run, such as a failure. A misconception fits if the findings in a form and in the submission show
-equal mistakes. Examples are equal wrong values, equal excess collectives, and equal operations that wait for a matmul
-although they must not. Runs on hidden inputs (drawn from the course's seed) are not compared.
+A misconception is a known mistake with a hint; its *forms* are programs that make the mistake. What a check finds in a
+run (``Found``) is a failure, a fault or, for a plain Python function, a wrong outcome. A misconception fits if the
+checks find equal mistakes in a form and in the submission. Examples are equal wrong values, equal excess collectives,
+and equal operations that wait for a matmul although they must not. Runs on hidden inputs (drawn from the course's seed)
+are not compared.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ NO_DATA = "wrong: "
 
 
 @dataclass
-class Shown:
+class Judged:
     """The answers of a submission, or of a misconception's form, and what checks find in these answers.
 
     Answers to requests with hidden inputs are left out.
@@ -70,17 +71,17 @@ class Shown:
         return self._found[check.name]
 
 
-ShownOf = Callable[[Misconception, Sequence[Ask]], Shown]
-Forms = Mapping[str, list[tuple[Misconception, Shown]]]
+JudgedOf = Callable[[Misconception, Sequence[Ask]], Judged]
+Forms = Mapping[str, list[tuple[Misconception, Judged]]]
 
 
 def fitting(
     check: Check,
-    submitted: Shown,
-    results: dict[str, str],
+    submitted: Judged,
+    statuses: dict[str, str],
     known: Sequence[Misconception],
     checks: Mapping[str, Check],
-    shown: ShownOf,
+    judged: JudgedOf,
 ) -> list[Misconception]:
     """Return the misconceptions that explain why a check fails; [] if too many explain it equally well.
 
@@ -88,61 +89,61 @@ def fitting(
     results. If these tests pass for some misconceptions, return these misconceptions.
 
     Otherwise, compare the submission with the programs of the misconceptions without ``gives``. Such a misconception
-    fits if the submission also fails every check that its program fails, and if the findings are equal. Checks that the
-    grader did not try are ignored. If several misconceptions fit, return those whose programs agree with the submission
-    in most properties (see ``_rank``).
+    fits if the submission also fails every check that its program fails, and if the checks find the same. Checks that
+    the grader did not try are ignored. If several misconceptions fit, return those whose programs agree with the
+    submission in most properties (see ``_rank``).
 
     Args:
-        results: the status of each check of the submission.
-        known: the misconceptions that fail this check.
+        statuses: the status of each check of the submission.
+        known: the misconceptions that may explain the failure.
         checks: all checks by name.
-        shown: returns a misconception's answers to the given asks (requests). To save time, each misconception first
-            answers only the asks of the submission's first failing run. Misconceptions that may explain this run then
-            answer all asks.
+        judged: returns a misconception's answers to the given asks (requests). To save time, each misconception
+            first answers only the asks of the submission's first failing run. Misconceptions that may explain this run
+            then answer all asks.
     """
     if given := [misconception for misconception in known if _gives(misconception, submitted, checks)]:
         return given if len(given) <= MOST_NAMED else []
     asks = [a.ask for a in submitted.answered]
     compared = [misconception for misconception in known if misconception.gives is None]
-    near = [(misconception, shown(misconception, asks)) for misconception in _near(check, submitted, compared, shown)]
-    best = _most_alike(check, submitted, results, _possible_forms(results, near, checks), checks)
+    near = [(one, judged(one, asks)) for one in _near(check, submitted, compared, judged)]
+    best = _most_alike(check, submitted, statuses, _possible_forms(statuses, near, checks), checks)
     return best if len(best) <= MOST_NAMED else []
 
 
 def _most_alike(
-    check: Check, submitted: Shown, results: Mapping[str, str], forms: Forms, checks: Mapping[str, Check]
+    check: Check, submitted: Judged, statuses: Mapping[str, str], forms: Forms, checks: Mapping[str, Check]
 ) -> list[Misconception]:
     """Return the misconceptions that fit (see ``fitting``) and agree most with the submission (see ``_rank``)."""
-    failed = {name for name, status in results.items() if status == "failed"}
+    failed = {name for name, status in statuses.items() if status == "failed"}
     ranks: dict[str, tuple[int, float]] = {}
     for name, every in forms.items():
         compared = [checks[other] for other in every[0][0].fails if other in {check.name, *failed}]
         if _fails_as(submitted, every, compared):
-            ranks[name] = max(_rank(submitted, mistaken, one, failed, results) for one, mistaken in every)
+            ranks[name] = max(_rank(submitted, mistaken, one, statuses) for one, mistaken in every)
     return [forms[name][0][0] for name, rank in ranks.items() if rank == max(ranks.values())]
 
 
-def _near(check: Check, submitted: Shown, known: Sequence[Misconception], shown: ShownOf) -> Iterator[Misconception]:
+def _near(check: Check, submitted: Judged, known: Sequence[Misconception], judged: JudgedOf) -> Iterator[Misconception]:
     """Yield the misconceptions that may fit, judged only by the submission's first run that fails the check.
 
-    A misconception's program is ignored if its number of findings differs from the submission's number.
+    A misconception's program is ignored if the check runs more or fewer times on it than on the submission.
     """
     asks, found = submitted.first_failure(check)
     forms: dict[str, list[Misconception]] = {}
     for misconception in known if asks else ():
         forms.setdefault(misconception.known_as, []).append(misconception)
     for every in forms.values():
-        comparable = [form for one in every if len(form := shown(one, asks).to(check)) == len(found)]
+        comparable = [form for one in every if len(form := judged(one, asks).to(check)) == len(found)]
         if comparable and _fits(found, comparable, _no_other_way):
             yield from every
 
 
-def _fails_as(submitted: Shown, forms: Sequence[tuple[Misconception, Shown]], checks: Iterable[Check]) -> bool:
-    """Return True if, for each check, the submission's findings match a misconception's forms (see ``_fits``)."""
+def _fails_as(submitted: Judged, forms: Sequence[tuple[Misconception, Judged]], checks: Iterable[Check]) -> bool:
+    """Return True if each check finds the same in the submission as in a misconception's forms (see ``_fits``)."""
     return all(_fits(submitted.to(check), [mistaken.to(check) for _, mistaken in forms], _same_way) for check in checks)
 
 
-def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, Check]) -> bool:
+def _gives(misconception: Misconception, submitted: Judged, checks: Mapping[str, Check]) -> bool:
     """Return True if the submission fails the misconception's first check, and ``gives`` passes in each of its runs."""
     if misconception.gives is None or not any(submitted.to(check := checks[misconception.fails[0]])):
         return False
@@ -151,19 +152,19 @@ def _gives(misconception: Misconception, submitted: Shown, checks: Mapping[str, 
 
 
 def _possible_forms(
-    results: Mapping[str, str], known: Sequence[tuple[Misconception, Shown]], checks: Mapping[str, Check]
+    statuses: Mapping[str, str], known: Sequence[tuple[Misconception, Judged]], checks: Mapping[str, Check]
 ) -> Forms:
     """Return each misconception's forms, except the forms that fail a check which the submission passes."""
-    forms: dict[str, list[tuple[Misconception, Shown]]] = {}
+    forms: dict[str, list[tuple[Misconception, Judged]]] = {}
     for misconception, mistaken in known:
-        passed = [checks[name] for name in misconception.fails if results.get(name) == "passed"]
+        passed = [checks[name] for name in misconception.fails if statuses.get(name) == "passed"]
         if not any(any(mistaken.to(check)) for check in passed):
             forms.setdefault(misconception.known_as, []).append((misconception, mistaken))
     return forms
 
 
 def _rank(
-    submitted: Shown, mistaken: Shown, misconception: Misconception, failed: set[str], results: Mapping[str, str]
+    submitted: Judged, mistaken: Judged, misconception: Misconception, statuses: Mapping[str, str]
 ) -> tuple[int, float]:
     """Return how many of four properties agree between two programs, and a fraction that breaks ties.
 
@@ -172,11 +173,12 @@ def _rank(
     occur in both programs.
     """
     pairs = findings_of(misconception.of.name, submitted.answered, mistaken.answered)
-    same_checks = failed == set(misconception.fails) & results.keys()
+    failed = {name for name, status in statuses.items() if status == "failed"}
+    same_checks = failed == set(misconception.fails) & statuses.keys()
     return sum((same_checks, *likeness(pairs))), shared_traffic(pairs)
 
 
-# -- findings of a check -----------------------------------------------------------------------
+# -- what a check finds ------------------------------------------------------------------------
 
 
 def _found(group: Together) -> Iterator[Found]:
@@ -212,14 +214,13 @@ def _cases(seen: tuple) -> list[tuple]:
     return [(replace(seen[0], outcomes=[one]),) for one in seen[0].outcomes] if _outcomes(seen) else [seen]
 
 
-# -- compare findings --------------------------------------------------------------------------
+# -- compare what checks find ------------------------------------------------------------------
 
 
 def _fits(submitted: Sequence[Found], forms: Sequence[Sequence[Found]], match: Callable[..., bool]) -> bool:
     """Return True if ``match(submitted, form)`` is True for at least one of the misconception's ``forms``.
 
-    Also return True if ``match`` is True for the submission's findings and the common part of the findings in all forms
-    (see ``_common``).
+    Also return True if ``match`` is True for the submission and for what all forms have in common (see ``_common``).
     """
     if any(match(submitted, form) for form in forms):
         return True
@@ -235,7 +236,7 @@ OPEN = Fault("open", "the programs of this misconception fail this check in diff
 
 
 def _common(found: Sequence[Found]) -> Found:
-    """Return what the findings in all forms of a misconception have in common; ``OPEN`` if they have nothing in common.
+    """Return what a check finds in all forms of a misconception; ``OPEN`` if the forms have nothing in common.
 
     For wrong values, these are the values that are nearly equal in all forms.
     """
@@ -274,7 +275,7 @@ def _same_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
 
 
 def _no_other_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
-    """Return True if the findings of the two programs disagree in no place. They may agree in few places or none."""
+    """Return True if the two programs disagree in no place. They may agree in few places or none."""
     return _agreement(submitted, mistaken) is not None
 
 
@@ -334,10 +335,10 @@ def _same_failures(one: Failure, other: Failure) -> tuple[int | None, int]:
 def _same_failure(one: Failure, other: Failure) -> tuple[int | None, int]:
     if one.compared is not None and other.compared is not None:
         return _same_values(one.compared, other.compared)
-    return (1 if one.compared is other.compared and _same_finding(one, other) else None), 0
+    return (1 if one.compared is other.compared and _same_data_and_words(one, other) else None), 0
 
 
-def _same_finding(one: Failure, other: Failure) -> bool:
+def _same_data_and_words(one: Failure, other: Failure) -> bool:
     """Return True if two failures have equal expected data and equal actual data.
 
     Unless all data are numbers, the words of the failures' reasons must also be equal. If there are no data, the

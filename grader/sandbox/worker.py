@@ -59,7 +59,7 @@ class Worker:
 
     def __init__(self, role: str, tier: str, devices: int, limits: Limits, extra: Extra = NOTHING) -> None:
         self.role, self.tier, self.devices, self.limits, self.extra = role, tier, devices, limits, extra
-        self._retired = False
+        self.ready = self._retired = False  # ``ready``: whether the process accepts requests
         self._phase = "starting"
         self._begun: processes.WorkerProcess | None = None
         self._heard = 0  # size of the standard error, in bytes, when the current request was sent

@@ -150,7 +150,7 @@ def test_a_failure_of_the_grader_leaves_points_pending(grader: Grader, monkeypat
     workers = grader.hosts[0]
     assert isinstance(workers, Workers)
     monkeypatch.setattr(workers.runners[0].worker, "run_program", dies)
-    monkeypatch.setattr(workers.runners[0].worker, "runs", lambda: False)
+    monkeypatch.setattr(workers.runners[0].worker, "runs_own_test", lambda: False)
     report = grader.grade(submitted(RIGHT), [NAME])
     assert [results(report)[n].status for n in ("value", "traffic")] == ["broken", "broken"]
     assert results(report)["value"].reason.endswith(

@@ -61,7 +61,7 @@ class Stub:
             raise WorkerDied("died", "may be stuck")
         return {"by": self}, []
 
-    def runs(self) -> bool:
+    def runs_own_test(self) -> bool:
         return True
 
     def kill(self) -> int:
