@@ -34,7 +34,7 @@ class Wing:
             ``typer.Option`` returned.
         exports: functions for ``export --to``, by format, with arguments (course, path, exercises, isolation).
         notebook: functions that learners import from ``grader.notebook``, by name.
-        browser: for ``watch --browser``, a function that returns the ``WatchLoop`` with the page.
+        browser: for ``watch --browser``, the ``WatchLoop`` that also serves a page.
         chip: for ``--backend tpu:SLICE``, a function that returns a ``batch.backends.Compiler``.
         devices: for ``--backend`` and ``--processes``, a function that returns ``batch.backends.Devices``.
         doctor: a function that returns lines for ``doctor``.
@@ -106,9 +106,15 @@ def missing(asked: str, wing: str) -> WingError:
 def needed(what: str, option: str) -> Any:
     """Import and return the function that ``option`` needs from a wing.
 
-    Raises WingError if no installed wing offers this function.
+    Raises WingError if no installed wing offers this function, or if a package that the wing imports is not installed.
     """
-    found = offered(what)
+    try:
+        found = offered(what)
+    except ModuleNotFoundError as error:
+        package = (error.name or "grader").split(".")[0]
+        if package == "grader":
+            raise
+        raise WingError(f"{option} needs {package}; {install(EXTRAS.get(what, ''))}") from None
     if not found:
         raise missing(option, what)
     return found[0]

@@ -32,13 +32,9 @@ _WHY: dict[Kind, str] = {  # texts that replace reasons for review, because the 
 
 def assign(students: Iterable[str], kept: Mapping[str, str]) -> dict[str, str]:
     """Return a pseudonym for each student: the pseudonym in ``kept``, else a random pseudonym unrelated to the name."""
-    names, taken = {}, set(kept.values())
-    missing = []
-    for student in sorted(set(students)):
-        if student in kept:
-            names[student] = kept[student]
-        else:
-            missing.append(student)
+    everyone, taken = set(students), set(kept.values())
+    names = {student: kept[student] for student in everyone & kept.keys()}
+    missing = list(everyone - kept.keys())
     largest = max(10_000, 20 * (len(taken) + len(missing)))
     while missing:
         drawn = f"student-{secrets.randbelow(largest):04}"

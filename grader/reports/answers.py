@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from statistics import median_high
 
 from grader.common.result import Report, Result
 from grader.judging.units import BadAnswer, parse
@@ -22,7 +23,7 @@ LARGEST = 1000.0
 _STEPS = 9
 """Number of histogram bars on each side of the right answer."""
 WIDTH, HEIGHT = 400.0, 130.0
-_TOP, _GAP = 20.0, 3.0
+_TOP = 20.0
 
 
 @dataclass(frozen=True)
@@ -171,8 +172,8 @@ def _misconceptions(question: _QuestionAnswers) -> tuple[MatchedMisconception, .
     found = []
     for number, name in enumerate(ranked):
         own = (one.ratio for one in question.given.elements() if one.misconception == name)
-        ratios = sorted(ratio for ratio in own if ratio is not None)
-        middle = ratios[len(ratios) // 2] if ratios else math.nan
+        ratios = [ratio for ratio in own if ratio is not None]
+        middle = median_high(ratios) if ratios else math.nan
         mark = chr(ord("a") + number) if number < 26 else str(number + 1)
         found.append(MatchedMisconception(mark, name, question.hints[name], middle, tuple(question.students[name])))
     return tuple(found)
@@ -215,16 +216,12 @@ class BarSegment:
     kind: str
     y: float
     height: float
-    mark: str = ""
 
 
 @dataclass(frozen=True)
 class Column:
     """One column of a histogram. ``text``: the column's tooltip. ``note``: text above the column."""
 
-    x: float
-    width: float
-    top: float
     pieces: tuple[BarSegment, ...]
     note: str
     text: str
@@ -287,18 +284,15 @@ def _histogram(
     alt: str,
 ) -> Histogram:
     totals = [sum(n for _, n, _ in stack) for stack in stacks]
-    most, step = max([1, *totals]), WIDTH / max(1, len(stacks))
     columns = []
-    for i, (stack, text, total) in enumerate(zip(stacks, texts, totals, strict=True)):
+    for stack, text, total in zip(stacks, texts, totals, strict=True):
         pieces, y = [], HEIGHT
-        for kind, n, mark in stack:
+        for kind, n, _ in stack:
             if n:
-                height = (HEIGHT - _TOP) * n / most
+                height = (HEIGHT - _TOP) * n / max(totals)
                 y -= height
-                pieces.append(BarSegment(kind, round(y, 1), round(height, 1), mark))
-        letters = "".join(dict.fromkeys(mark for kind, n, mark in stack if n and mark))
+                pieces.append(BarSegment(kind, round(y, 1), round(height, 1)))
+        letters = "".join(dict.fromkeys(mark for _, n, mark in stack if n and mark))
         note = " ".join(filter(None, [str(total) if total else "", letters]))
-        columns.append(
-            Column(round(i * step + _GAP / 2, 1), round(step - _GAP, 1), round(y, 1), tuple(pieces), note, text)
-        )
+        columns.append(Column(tuple(pieces), note, text))
     return Histogram(tuple(columns), tuple((round(x, 1), text) for x, text in ticks), alt)

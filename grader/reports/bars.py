@@ -14,7 +14,7 @@ from typing import Any
 from grader.common.result import Result
 from grader.reports.untrusted import clean
 
-CHAR, LONGEST, ROW = 6.7, 240.0, 26.0
+CHAR, LONGEST = 6.7, 240.0
 MOST_ROWS = 12
 
 
@@ -25,7 +25,6 @@ class BudgetBar:
     ``limit``: length of the box. ``within``, ``beyond``: lengths of the bar's parts inside the box and beyond it.
     """
 
-    y: float
     name: str
     limit: float
     within: float
@@ -43,7 +42,6 @@ class Bars:
     """Bars ready to draw. ``left``: the x position at which all bars start."""
 
     width: float
-    height: float
     left: float
     rows: list[BudgetBar]
     alt: str
@@ -57,11 +55,11 @@ def draw_bars(result: Result) -> Bars | None:
     most = max((max(due, got) for _, due, got in compared), default=0)
     if most == 0 or len(compared) > MOST_ROWS or all(due == got for _, due, got in compared):
         return None
-    rows = [_row(i, name, due, got, most, result.unit) for i, (name, due, got) in enumerate(compared)]
+    rows = [_row(name, due, got, most, result.unit) for name, due, got in compared]
     left = round(max(len(row.name) for row in rows) * CHAR + 16, 1)
     ends = [left + row.length + 8 + len(row.number) * CHAR for row in rows]
     text = "; ".join(f"{row.name} {row.number}" for row in rows)
-    return Bars(round(max(ends), 1), ROW * len(rows), left, rows, clean(f"bars: {text}"))
+    return Bars(round(max(ends), 1), left, rows, clean(f"bars: {text}"))
 
 
 def _compared(due: Any, got: Any) -> list[tuple[str, Any, Any]]:
@@ -72,11 +70,11 @@ def _compared(due: Any, got: Any) -> list[tuple[str, Any, Any]]:
     return found if all(_is_amount(one) and _is_amount(other) for _, one, other in found) else []
 
 
-def _row(number: int, name: str, due: float, got: float, most: float, unit: str) -> BudgetBar:
+def _row(name: str, due: float, got: float, most: float, unit: str) -> BudgetBar:
     limit, within, beyond = (
         round(max(LONGEST * (part / most), 1), 1) if part > 0 else 0.0 for part in (due, min(due, got), got - due)
     )
-    return BudgetBar(ROW * number, name, limit, within, beyond, _text(due, got, f" {clean(unit, 20)}" if unit else ""))
+    return BudgetBar(name, limit, within, beyond, _text(due, got, f" {clean(unit, 20)}" if unit else ""))
 
 
 def _text(due: float, got: float, unit: str) -> str:

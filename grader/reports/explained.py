@@ -127,6 +127,7 @@ def as_data(explained: Explained) -> dict[str, Any]:
     data |= {"mesh": dict(explained.mesh), "dims": dict(explained.dims)}
     if explained.fault is not None:
         return data | {"fault": dataclasses.asdict(explained.fault)}
+    line = explained.timeline  # all its times are in picoseconds
     return (
         data
         | {
@@ -138,7 +139,7 @@ def as_data(explained: Explained) -> dict[str, Any]:
             "flops": {"matmuls": _interval(explained.dot_flops), "others": _interval(explained.other_flops)},
             "routes": [dataclasses.asdict(route) for route in explained.routes],
             "pipelines": [dataclasses.asdict(pipeline) for pipeline in explained.pipelines],
-            "timeline": _timeline(explained.timeline) if explained.timeline else None,
+            "timeline": dataclasses.asdict(line) | {"idle": line.idle, "lanes": line.lanes} if line else None,
             "roofline": [dataclasses.asdict(p) for p in explained.roofline.points] if explained.roofline else None,
             "untimed": explained.untimed or None,
         }
@@ -152,11 +153,6 @@ def _memory(explained: Explained) -> dict[str, Any]:
         "live": dataclasses.asdict(explained.live) if explained.live else None,
         "stored": explained.stored or None,
     }
-
-
-def _timeline(timeline: Timeline) -> dict[str, Any]:
-    """Return the timeline as JSON data. Times are integers, in picoseconds."""
-    return dataclasses.asdict(timeline) | {"idle": timeline.idle, "lanes": timeline.lanes}
 
 
 def _array(placed: Placed) -> dict[str, Any]:

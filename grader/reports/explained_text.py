@@ -20,7 +20,7 @@ from grader.reports.paper import Paper
 from grader.reports.roofline import roofline_text
 from grader.reports.rounds import rounds_in, rounds_text
 from grader.reports.timeline_text import print_timeline
-from grader.reports.timelines import place
+from grader.reports.timelines import held_text, place
 
 CHECKED = "ideal"
 """The profile that checks use."""
@@ -99,10 +99,8 @@ def memory_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
 
 def live_text(live: LiveMemory) -> str:
     """Return a text about the peak memory that a device needs when operations run in program order."""
-    parts = {"arguments": live.arguments, "results": live.results, "temporaries": live.temporaries}
-    held = ", ".join(f"{show_bytes(size)} {name}" for name, size in parts.items())
     when = "on a device at the peak, if operations run in program order (liveness analysis)"
-    return f"{show_bytes(live.peak)} {when}: {held}" + (f", at {live.at}" if live.at else "")
+    return f"{show_bytes(live.peak)} {when}: {held_text(live)}" + (f", at {live.at}" if live.at else "")
 
 
 def array_text(placed: Placed) -> str:

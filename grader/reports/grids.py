@@ -64,6 +64,7 @@ def draw_arrows(collective: Collective, mesh: Mapping[str, int], caption: str) -
     margin = round(4 + bend / 2, 1)
     places = [(round(x + margin, 1), round(y + margin, 1)) for x, y in (_at(d, columns, box) for d in range(count))]
     names = ", ".join(mesh)
+    in_words = "; ".join(f"({labels[a]}) to ({labels[b]})" for a, b in pairs[:32])
     return Arrows(
         width=round(max(x for x, _ in places) + box + margin, 1),
         height=round(max(y for _, y in places) + HEIGHT + margin, 1),
@@ -74,7 +75,7 @@ def draw_arrows(collective: Collective, mesh: Mapping[str, int], caption: str) -
         caption=clean(f"{caption}; devices are ({names})", 300),
         line=collective.line,
         file=collective.file,
-        alt=clean(f"{caption}. Devices ({names}): {_in_words(pairs, labels)}", 2000),
+        alt=clean(f"{caption}. Devices ({names}): {in_words}", 2000),
     )
 
 
@@ -82,10 +83,6 @@ def _columns(mesh: Mapping[str, int]) -> int:
     """Return the grid's number of columns: a row for each index of the first mesh axis; one row for a single axis."""
     count = math.prod(mesh.values())
     return count // next(iter(mesh.values())) if len(mesh) > 1 else count
-
-
-def _in_words(pairs: Sequence[tuple[int, int]], labels: Sequence[str]) -> str:
-    return "; ".join(f"({labels[a]}) to ({labels[b]})" for a, b in pairs[:32])
 
 
 def _is_drawable(pairs: Sequence[tuple[int, int]], count: int) -> bool:

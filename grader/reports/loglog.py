@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from grader.reports.pictures import PALETTE
 from grader.reports.untrusted import clean
 
-LEFT, TOP, SIDE, LEGEND = 70.0, 34.0, 400.0, 150.0
+LEFT, TOP, SIDE = 70.0, 34.0, 400.0
 SHAPES = ("M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0", "M-4.5 -4.5h9v9h-9z", "M0 -6L5.5 4.5H-5.5z", "M0 -6L6 0L0 6L-6 0z")
 """Outlines of points as SVG paths: circle, square, triangle, diamond. Each group of points has its own outline."""
 
@@ -36,19 +36,17 @@ class PlotMark:
 
 @dataclass(frozen=True)
 class Plot:
-    """A picture ready to draw. ``looks``: colour and outline of each group of points."""
+    """A picture ready to draw. ``groups``: the names of the groups of points. ``looks``: their colours and outlines."""
 
-    width: float
-    height: float
-    left: float
-    top: float
-    side: float
     heading: str
     ticks: list[tuple[float, float, str]]
     marks: list[PlotMark]
-    legend: list[tuple[float, int, str]]
+    groups: list[str]
     looks: list[tuple[str, str]]
     alt: str
+    left: float = LEFT
+    top: float = TOP
+    side: float = SIDE
 
 
 def draw_plot(points: Sequence[MeasuredPoint], heading: str) -> Plot:
@@ -69,18 +67,13 @@ def draw_plot(points: Sequence[MeasuredPoint], heading: str) -> Plot:
     texts = [_in_words(point) for point in points]
     tens = [10.0**power for power in range(low, high + 1, step)]
     return Plot(
-        width=LEFT + SIDE + LEGEND,
-        height=TOP + SIDE + 46,
-        left=LEFT,
-        top=TOP,
-        side=SIDE,
         heading=clean(heading, 100),
         ticks=[(x(ten), y(ten), show_seconds(ten)) for ten in tens],
         marks=[
             PlotMark(x(p.predicted), y(p.measured), groups.index(p.group), text)
             for p, text in zip(points, texts, strict=True)
         ],
-        legend=[(TOP + 14 + 22 * i, i, clean(group, 40)) for i, group in enumerate(groups)],
+        groups=[clean(group, 40) for group in groups],
         looks=[(PALETTE[i % len(PALETTE)], SHAPES[i % len(SHAPES)]) for i in range(len(groups))],
         alt=clean(f"{heading}, logarithmic axes. {'; '.join(texts)}", 4000),
     )

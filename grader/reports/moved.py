@@ -40,11 +40,8 @@ class Sums:
         students = max(self.students, 1)
         yield "class mean", show_percent(self.percent / students)
         yield "mean bonus", counted(round(self.bonus / students, 2), "point")
-        yield "mean score", f"{_tidy(self.earned / students)} of {counted(round(self.points / students, 2), 'point')}"
-
-
-def _tidy(number: float) -> int | float:
-    return tidy(round(number, 2))
+        mean = tidy(round(self.earned / students, 2))
+        yield "mean score", f"{mean} of {counted(round(self.points / students, 2), 'point')}"
 
 
 @dataclass

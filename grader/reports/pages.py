@@ -113,18 +113,13 @@ def summary_html(summary: Summary, whole: WholeClass, reports: Iterable[Report])
         whole: facts about the class, counted over all of ``reports`` in advance.
         reports: an iterable, which is read only once.
     """
-    digest = base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode()
-    script_hash = Markup(f"sha256-{digest}")
+    script = (TEMPLATES / "class.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return render_pieces(
         "class.html.j2", summary=summary, whole=whole, reports=reports, kinds=summary.kinds,
         sections=whole.section_rates(), section_ids=whole.section_ids(), modules=whole.modules(summary), shown=SHOWN,
-        script=Markup(_script()), script_hash=script_hash,
+        script=Markup(script), script_hash=Markup(f"sha256-{digest}"),
     )  # fmt: skip
-
-
-@cache
-def _script() -> str:
-    return (TEMPLATES / "class.js").read_text(encoding="utf-8")
 
 
 def render_picture(picture: Picture) -> str:
@@ -176,7 +171,7 @@ def render_roofline(roofline: Roofline) -> str:
 
 def render_timelines(timelines: Mapping[str, Timeline]) -> str:
     """Return an HTML fragment with a picture of all timelines on one scale, and their totals."""
-    return render("timeline.html.j2", chart=draw_chart(timelines), standalone=False, look=inline)
+    return render("timeline.html.j2", chart=draw_chart(timelines), look=inline)
 
 
 def _charts_of(result: Result) -> list[Chart]:

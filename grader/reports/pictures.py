@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
@@ -25,6 +26,7 @@ PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b
 
 _CHAR, _LINE, _PAD = 6.7, 14, 12  # pixels of an 11-pixel label: a character's width, a line's height, the padding
 _LARGEST = 740.0
+Drawn = TypeVar("Drawn", bound=BaseModel)
 
 
 def _of_pairs(mesh: Any) -> Any:
@@ -98,17 +100,16 @@ class Block:
 
 def pictures(result: Result) -> list[Picture]:
     """Return the valid pictures of a failed result. Pictures of expected layouts come first."""
-    if result.status != "failed":
-        return []
-    found = [p for p in map(_picture, result.pictures[:8]) if p]
-    return sorted(found, key=lambda p: not p.title.startswith("expected"))
+    return sorted(pictures_of(Picture, result), key=lambda p: not p.title.startswith("expected"))
 
 
-def _picture(raw: dict[str, Any]) -> Picture | None:
-    try:
-        return Picture.model_validate(raw)
-    except (TypeError, ValueError):  # pydantic raises a subclass of ValueError
-        return None
+def pictures_of(kind: type[Drawn], result: Result) -> list[Drawn]:
+    """Return the valid pictures of this kind in a failed result."""
+    found = []
+    for raw in result.pictures[:8] if result.status == "failed" else []:
+        with suppress(TypeError, ValueError):  # pydantic raises a subclass of ValueError
+            found.append(kind.model_validate(raw))
+    return found
 
 
 def _cut_dims(picture: Picture) -> list[int]:
@@ -166,22 +167,23 @@ def describe(picture: Picture) -> list[tuple[str, str]]:
     return [
         (
             "[" + ", ".join(f"{a}:{b}" for a, b in (block.rows, block.cols)[2 - dims :]) + "]",
-            device_names(picture, block.devices) + (f", {mark}" if (mark := wrong_mark(picture, block)) else ""),
+            _held_by(picture, block),
         )
         for block in blocks(picture)
     ]
 
 
-def device_names(picture: Picture, devices: tuple[int, ...]) -> str:
-    """Return a phrase that names some devices of the picture."""
-    short = holders(picture, devices)
+def _held_by(picture: Picture, block: Block) -> str:
+    """Return a phrase that names the devices with a block, and says how many of them are wrong."""
+    devices, short = block.devices, holders(picture, block.devices)
     if len(devices) == len(picture.slices) > 1:
-        return " ".join(short)
-    if len(devices) == 1:
-        return show_device(coordinates(picture.mesh)[devices[0]])
-    if "=" in short[0]:
-        return f"{len(devices)} devices: {', '.join(short)}"
-    return ", ".join(show_device(coordinates(picture.mesh)[d]) for d in devices[:16])
+        text = " ".join(short)
+    elif len(devices) > 1 and "=" in short[0]:
+        text = f"{len(devices)} devices: {', '.join(short)}"
+    else:
+        text = ", ".join(show_device(coordinates(picture.mesh)[d]) for d in devices[:16])
+    mark = wrong_mark(picture, block)
+    return f"{text}, {mark}" if mark else text
 
 
 @dataclass(frozen=True)
@@ -193,17 +195,16 @@ class Tile:
     colour: str
     lines: list[str]
     text: str
-    wrong: bool = False
+    wrong: bool
 
 
 @dataclass(frozen=True)
 class Svg:
-    """A picture ready to draw: the array's rectangle at (left, top), with index bounds along two sides."""
+    """A picture ready to draw. The array's rectangle has index bounds along two sides. ``left``: its left edge."""
 
     width: float
     height: float
     left: float
-    top: float
     cells: list[Tile]
     columns: list[tuple[float, int]]
     rows: list[tuple[float, int]]
@@ -212,63 +213,44 @@ class Svg:
     alt: str
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """The rectangle that represents the array: place, drawn size, and the array's numbers of rows and columns."""
-
-    left: float
-    top: float
-    width: float
-    height: float
-    rows: int
-    cols: int
-
-
 def draw_svg(picture: Picture) -> Svg:
     """Place the blocks to scale, large enough for their labels if possible."""
     parts = blocks(picture)
     labels = [_label_lines(picture, b) for b in parts]
     dims = len(drawn_dims(picture))
     row_cuts, col_cuts = (sorted({n for b in parts for n in getattr(b, side)}) for side in ("rows", "cols"))
-    frame = _frame(parts, labels, row_cuts[-1], col_cuts[-1], dims)
-    labelled = frame.width <= _LARGEST and frame.height <= _LARGEST
+    rows, cols = row_cuts[-1], col_cuts[-1]
+    width, height = _size(parts, labels, rows, cols, flat=dims < 2)
+    labelled = width <= _LARGEST and height <= _LARGEST
     if not labelled:
-        frame = _frame(parts, [], row_cuts[-1], col_cuts[-1], dims)
+        width, height = _size(parts, [], rows, cols, flat=dims < 2)
         labels = [[] for _ in parts]
-    cells = [_cell(picture, frame, b, lines) for b, lines in zip(parts, labels, strict=True)]
-    col_digits = len(str(frame.cols))
+    left, top = len(str(rows)) * _CHAR + 8 if dims == 2 else 4, 18 if dims else 2
+    cells = [
+        Tile(
+            x=round(left + width * b.cols[0] / cols, 1),
+            y=round(top + height * b.rows[0] / rows, 1),
+            width=round(width * (b.cols[1] - b.cols[0]) / cols, 1),
+            height=round(height * (b.rows[1] - b.rows[0]) / rows, 1),
+            colour=TINTS[b.devices[0] % len(TINTS)],
+            lines=_joined(lines, width * (b.cols[1] - b.cols[0]) / cols),
+            text=_held_by(picture, b),
+            wrong=bool(wrong_mark(picture, b)),
+        )
+        for b, lines in zip(parts, labels, strict=True)
+    ]
+    col_digits = len(str(cols))
     held = "; ".join(f"{part} on {who}" for part, who in describe(picture)[:64])
     return Svg(
-        width=round(frame.left + frame.width + 4 + col_digits * _CHAR / 2, 1),
-        height=round(frame.top + frame.height + 8, 1),
-        left=round(frame.left, 1),
-        top=frame.top,
+        width=round(left + width + 4 + col_digits * _CHAR / 2, 1),
+        height=round(top + height + 8, 1),
+        left=round(left, 1),
         cells=cells,
-        columns=_ticks(col_cuts, frame.left, frame.width, _CHAR * col_digits + 4) if dims else [],
-        rows=_ticks(row_cuts, frame.top, frame.height, 12) if dims == 2 else [],
+        columns=_ticks(col_cuts, left, width, _CHAR * col_digits + 4) if dims else [],
+        rows=_ticks(row_cuts, top, height, 12) if dims == 2 else [],
         stroke=round(min([1.0, *(side / 8 for c in cells for side in (c.width, c.height))]), 2),
         labelled=labelled,
         alt=f"{clean(picture.heading, 100)}: array {picture.caption}. {held}",
-    )
-
-
-def _frame(parts: list[Block], labels: list[list[str]], rows: int, cols: int, dims: int) -> _Frame:
-    width, height = _size(parts, labels, rows, cols, flat=dims < 2)
-    left = len(str(rows)) * _CHAR + 8 if dims == 2 else 4
-    return _Frame(left=left, top=18 if dims else 2, width=width, height=height, rows=rows, cols=cols)
-
-
-def _cell(picture: Picture, frame: _Frame, block: Block, lines: list[str]) -> Tile:
-    width = frame.width * (block.cols[1] - block.cols[0]) / frame.cols
-    return Tile(
-        x=round(frame.left + frame.width * block.cols[0] / frame.cols, 1),
-        y=round(frame.top + frame.height * block.rows[0] / frame.rows, 1),
-        width=round(width, 1),
-        height=round(frame.height * (block.rows[1] - block.rows[0]) / frame.rows, 1),
-        colour=TINTS[block.devices[0] % len(TINTS)],
-        lines=_joined(lines, width),
-        text=device_names(picture, block.devices) + (f", {mark}" if (mark := wrong_mark(picture, block)) else ""),
-        wrong=bool(mark),
     )
 
 
@@ -303,17 +285,13 @@ def _holder_lines(picture: Picture, devices: tuple[int, ...]) -> list[str]:
     if len(devices) == len(picture.slices) > 1:
         return [" ".join(words)]
     if len(devices) == 1:
-        return _wrapped("(" + ", ".join(words) + ")", many=len(picture.slices) > 4)
+        label = "(" + ", ".join(words) + ")"
+        # On a large mesh each axis gets its own line, to keep the blocks narrow.
+        return label.split(" ") if len(picture.slices) > 4 else [label]
     fixed = [w for w in words if "=" in w and ".." not in w and "," not in w]
     spread = [w for w in words if w not in fixed and "=" in w]
     count = f"{len(devices)} devices"
     return [*([", ".join(fixed)] if fixed else []), *([f"{count}:", ", ".join(spread)] if spread else [count])]
-
-
-def _wrapped(label: str, many: bool) -> list[str]:
-    """Return the label as lines. On a large mesh each axis gets its own line, to keep the blocks narrow."""
-    words = label.split(" ")
-    return words if many else [label]
 
 
 def _ticks(cuts: list[int], start: float, length: float, gap: float) -> list[tuple[float, int]]:

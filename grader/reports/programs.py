@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from contextlib import suppress
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -15,11 +14,9 @@ from grader.common.marks import MOST_ENTRIES
 from grader.common.pipelines import Pipeline, Work
 from grader.common.result import Result
 from grader.common.routes import Route
-from grader.reports.pictures import Mesh
+from grader.reports.pictures import Mesh, pictures_of
 from grader.reports.roofline import Roofline, roofline_of
 from grader.reports.rounds import Rounds, rounds_of, ticks_of
-
-Drawn = TypeVar("Drawn", bound=BaseModel)
 
 
 class TimedProgram(BaseModel):
@@ -77,7 +74,7 @@ def _check_work(work: Work, arguments: int, devices: int) -> None:
 
 
 def timelines_of(result: Result) -> list[Timeline]:
-    return [timed.timeline for timed in _read(TimedProgram, result)]
+    return [timed.timeline for timed in pictures_of(TimedProgram, result)]
 
 
 def step_limit(result: Result, timeline: Timeline) -> float:
@@ -88,18 +85,10 @@ def step_limit(result: Result, timeline: Timeline) -> float:
 
 def rooflines_of(result: Result) -> list[Roofline]:
     """Return the roofline model of each program in a failed result. Programs without matmuls are left out."""
-    return each_drawn(lambda timed: roofline_of(timed.timeline, timed.sent), _read(TimedProgram, result))
+    return each_drawn(lambda timed: roofline_of(timed.timeline, timed.sent), pictures_of(TimedProgram, result))
 
 
 def rings_of(result: Result) -> list[Rounds]:
     """Return the tables of permuted data (see ``rounds``), for each ring and pipeline of a failed result."""
-    found = each_drawn(lambda travelled: rounds_of(travelled.rounds, travelled.mesh), _read(Travelled, result))
-    return found + each_drawn(lambda worked: ticks_of(worked.ticks, worked.mesh), _read(Worked, result))
-
-
-def _read(kind: type[Drawn], result: Result) -> list[Drawn]:
-    found = []
-    for raw in result.pictures[:8] if result.status == "failed" else []:
-        with suppress(TypeError, ValueError):  # pydantic raises a subclass of ValueError
-            found.append(kind.model_validate(raw))
-    return found
+    found = each_drawn(lambda travelled: rounds_of(travelled.rounds, travelled.mesh), pictures_of(Travelled, result))
+    return found + each_drawn(lambda worked: ticks_of(worked.ticks, worked.mesh), pictures_of(Worked, result))

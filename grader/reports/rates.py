@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import statistics
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from difflib import SequenceMatcher
 from functools import lru_cache
 
@@ -85,7 +85,8 @@ class AssignmentRates:
             if any(e.handed_in for e in exercises):
                 self._handed_in[module] += 1
                 if required := [e for e in exercises if not e.extension]:
-                    self._percents.setdefault(module, array("d")).append(_percent_of(required))
+                    earned, points = sum(e.earned for e in required), sum(e.points for e in required)
+                    self._percents.setdefault(module, array("d")).append(percentage(earned, points))
 
     def rates(self) -> list[AssignmentRate]:
         """Return the rates of all modules, in the order of the modules' ids."""
@@ -100,10 +101,6 @@ class AssignmentRates:
             mean=round(statistics.fmean(percents), 2) if percents else None,
             full=sum(percent >= 100 for percent in percents),
         )
-
-
-def _percent_of(exercises: list[ExerciseReport]) -> float:
-    return percentage(sum(e.earned for e in exercises), sum(e.points for e in exercises))
 
 
 class ExerciseRates:
@@ -143,7 +140,7 @@ class CheckRates:
     def __init__(self) -> None:
         # The bool is True for a public check. A public and a hidden check may share a name.
         self._labels: dict[tuple[str, str, bool], str] = {}
-        self._states: dict[tuple[str, str, bool], Counter[str]] = {}
+        self._states: defaultdict[tuple[str, str, bool], Counter[str]] = defaultdict(Counter)
 
     def add(self, report: Report) -> None:
         for exercise in report.exercises:
@@ -151,25 +148,17 @@ class CheckRates:
                 if result.kind != "written":
                     key = exercise.exercise, result.name, result.public
                     self._labels[key] = common_label(self._labels.get(key, result.label), result.label)
-                    self._states.setdefault(key, Counter())[result.status] += 1
+                    self._states[key][result.status] += 1
 
     def rates(self) -> list[CheckRate]:
-        return [_check_rate(*key, label, self._states[key]) for key, label in self._labels.items()]
-
-
-def _check_rate(exercise: str, name: str, public: bool, label: str, states: Counter[str]) -> CheckRate:
-    judged = states.total() - states["broken"]
-    return CheckRate(
-        exercise=exercise,
-        name=name,
-        label=label,
-        public=public,
-        passed=states["passed"],
-        failed=states["failed"],
-        blocked=states["blocked"],
-        broken=states["broken"],
-        rate=percentage(states["passed"], judged) if judged else None,
-    )
+        found = []
+        for (exercise, name, public), label in self._labels.items():
+            states = self._states[exercise, name, public]
+            counts = {state: states[state] for state in ("passed", "failed", "blocked", "broken")}
+            judged = states.total() - states["broken"]
+            rate = percentage(states["passed"], judged) if judged else None
+            found.append(CheckRate(exercise=exercise, name=name, label=label, public=public, **counts, rate=rate))
+        return found
 
 
 class MisconceptionCounts:

@@ -119,35 +119,29 @@ def _short(value: float) -> str:
 
 @dataclass(frozen=True)
 class RooflineMark:
-    """A drawn point: a circle for a matmul, a square for the step. ``number``: the point's number in the legend."""
+    """A drawn point: a circle for a matmul, a square for the step."""
 
     x: float
     y: float
     square: bool
-    number: int
     colour: str
     text: str
 
 
 @dataclass(frozen=True)
 class RooflineSvg:
-    """The picture ready to draw.
+    """The picture ready to draw. ``roofs``: SVG path and name of each roof, first the roof of HBM."""
 
-    ``roofs``: a tuple for each roof: SVG path, True if dashed, name, y position of the name.
-    """
-
-    width: float
-    height: float
-    left: float
-    top: float
-    right: float
-    bottom: float
     xs: list[tuple[float, str]]
     ys: list[tuple[float, str]]
-    roofs: list[tuple[str, bool, str, float]]
+    roofs: list[tuple[str, str]]
     marks: list[RooflineMark]
     lines: list[str]
     alt: str
+    left: float = LEFT
+    top: float = TOP
+    right: float = LEFT + WIDTH
+    bottom: float = TOP + HEIGHT
 
 
 def draw_roofline(roofline: Roofline) -> RooflineSvg:
@@ -163,23 +157,15 @@ def draw_roofline(roofline: Roofline) -> RooflineSvg:
         return round(TOP + HEIGHT * (y_high - math.log10(value)) / (y_high - y_low), 1)
 
     roofs = []
-    for number, (per, bandwidth) in enumerate(roofline.roofs.items()):
+    for name, bandwidth in zip(("roof of HBM", "roof of a ring's links"), roofline.roofs.values(), strict=True):
         start = max(10.0**x_low, 10.0**y_low / bandwidth)
-        path = f"M{x(start)} {y(start * bandwidth)}L{x(peak / bandwidth)} {y(peak)}H{LEFT + WIDTH}"
-        name = {"HBM byte": "roof of HBM", "byte sent": "roof of a ring's links"}[per]
-        roofs.append((path, bool(number), name, TOP + HEIGHT + 54 + 18 * number))
+        roofs.append((f"M{x(start)} {y(start * bandwidth)}L{x(peak / bandwidth)} {y(peak)}H{LEFT + WIDTH}", name))
     return RooflineSvg(
-        width=LEFT + WIDTH + 24,
-        height=TOP + HEIGHT + 86,
-        left=LEFT,
-        top=TOP,
-        right=LEFT + WIDTH,
-        bottom=TOP + HEIGHT,
         xs=[(x(10.0**n), f"{10**n:,}" if n >= 0 else f"{10.0**n:g}") for n in _ticks(x_low, x_high)],
         ys=[(y(10.0**n), show_rate(10.0**n)) for n in _ticks(y_low, y_high)],
         roofs=roofs,
         marks=[
-            RooflineMark(x(p.intensity), y(p.rate), p.per == "byte sent", i + 1, PALETTE[i % len(PALETTE)], line)
+            RooflineMark(x(p.intensity), y(p.rate), p.per == "byte sent", PALETTE[i % len(PALETTE)], line)
             for i, (p, line) in enumerate(zip(roofline.points, text[1:], strict=True))
         ],
         lines=[text[0], *(f"{i}. {line}" for i, line in enumerate(text[1:], 1))],

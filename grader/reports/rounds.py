@@ -23,7 +23,7 @@ from grader.reports.pictures import TINTS
 from grader.reports.points import counted
 from grader.reports.untrusted import clean
 
-CHAR, ROW = 6.7, 22.0
+CHAR = 6.7
 MOST_ROUTES = 4  # A report shows at most this many rings and this many pipelines of a program.
 # A table shows at most DEVICES columns, and at most FIRST rounds and the last round.
 DEVICES, FIRST = 16, 24
@@ -47,6 +47,10 @@ class Cell:
     colour: int | None
     sources: tuple[int, ...] = ()
     used: bool = True
+
+    @property
+    def fill(self) -> str:
+        return "none" if self.colour is None else TINTS[self.colour % len(TINTS)]
 
 
 Row = tuple[str, int | None, tuple[Cell, ...]]
@@ -264,59 +268,34 @@ def _name(name: str, line: int | None) -> str:
 
 
 @dataclass(frozen=True)
-class RoundCell:
-    """A cell of the picture: the data of one device in one round. An empty colour means no colour."""
-
-    x: float
-    y: float
-    text: str
-    colour: str
-
-
-@dataclass(frozen=True)
 class RoundsSvg:
-    """The table of rounds, ready to draw. ``frames``: the rounds as escaped JSON, for ``player.js``."""
+    """The table of rounds, ready to draw.
 
-    width: float
-    height: float
+    Attributes:
+        cell: the width of a cell.
+        names: the names of the rows. They end left of the x position ``left``.
+        frames: the rounds as escaped JSON, for ``player.js``.
+    """
+
+    rounds: Rounds
     cell: float
-    heads: list[tuple[float, str]]
-    names: list[tuple[float, str]]
+    names: list[str]
     left: float
-    cells: list[RoundCell]
-    caption: str
     alt: str
     frames: Markup
 
 
 def draw_rounds(rounds: Rounds) -> RoundsSvg:
     """Place a row for each round and a column for each device. Cells with equal data have equal colours."""
-    cell = round(max(26.0, _widest(rounds) * CHAR + 12), 1)
     names = [_name(name, line) for name, line, _ in rounds.rows]
     if rounds.left:
         names[-1] = f"… {names[-1]}"
-    left = round(max(map(len, names)) * CHAR + 10, 1)
-    tops = [ROW * (i + 1) for i in range(len(names))]
-    cells = [
-        RoundCell(
-            round(left + cell * column, 1),
-            y,
-            one.text,
-            "" if one.colour is None else TINTS[one.colour % len(TINTS)],
-        )
-        for y, (_, _, held) in zip(tops, rounds.rows, strict=True)
-        for column, one in enumerate(held)
-    ]
     held_text = "; ".join(f"{name}: {', '.join(one.text for one in held)}" for name, _, held in rounds.rows)
     return RoundsSvg(
-        width=round(left + cell * len(rounds.devices) + 2, 1),
-        height=ROW * (len(names) + 1) + 2,
-        cell=cell,
-        heads=[(round(left + cell * (i + 0.5), 1), name) for i, name in enumerate(rounds.devices)],
-        names=[(y, name) for y, name in zip(tops, names, strict=True)],
-        left=left,
-        cells=cells,
-        caption=rounds.caption,
+        rounds=rounds,
+        cell=round(max(26.0, _widest(rounds) * CHAR + 12), 1),
+        names=names,
+        left=round(max(map(len, names)) * CHAR + 10, 1),
         alt=clean(f"{rounds.caption}. {held_text}", 2000),
         frames=_frames(rounds),
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import statistics
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel
 
@@ -37,7 +37,7 @@ ENDED = "XLA ended the process twice"
 Kind = Literal[
     "not graded", "pending", "by hand", "suspicious", "look", "not found", "handed in again", "late", "class"
 ]
-ORDER: tuple[Kind, ...] = ("not graded", "pending", "by hand", "suspicious", "look", "not found", "handed in again")
+"""The kinds of reasons for review, in the order in which the class page lists them."""
 
 
 class Attention(BaseModel, frozen=True, extra="forbid"):
@@ -59,36 +59,14 @@ class BrokenResult(BaseModel, frozen=True, extra="forbid"):
     reason: str
 
 
-class AttentionList:
-    """Find the students whose cases need review, one report at a time."""
-
-    def __init__(self) -> None:
-        self._found: dict[Kind, list[tuple[str, str]]] = {}
-
-    def add(self, report: Report) -> None:
-        waits, missing = report.pending > 0, _not_found(report)
-        self._add("pending", report, _whats_pending(report) if waits else "")
-        self._add("by hand", report, _to_be_read(report) if waits else "")
-        self._add("look", report, ended_xla(report))
-        self._add("not found", report, missing)
-        self._add("handed in again", report, _several(report))
-
-    def _add(self, kind: Kind, report: Report, reason: str) -> None:
-        if reason:
-            self._found.setdefault(kind, []).append((report.student, reason))
-
-    def attention(self, not_graded: Mapping[str, str], suspicions: Iterable[Mapping[str, Any]] = ()) -> list[Attention]:
-        """Return all students whose cases need review, sorted by the kind of review (``ORDER``)."""
-        ungraded = [(student, f"{UNGRADED}{reason}") for student, reason in sorted(not_graded.items())]
-        found = self._found | {
-            "not graded": ungraded,
-            "suspicious": [(one["student"], _fits_others(one)) for one in suspicions],
-        }
-        return [
-            Attention(student=name_of(student), reason=clean(reason, LONGEST), kind=kind)
-            for kind in ORDER
-            for student, reason in found.get(kind, [])
-        ]
+def _reasons(report: Report) -> Iterator[tuple[Kind, str]]:
+    """Yield the reasons for review that a report shows. A reason may be empty."""
+    if report.pending > 0:
+        yield "pending", _whats_pending(report)
+        yield "by hand", _to_be_read(report)
+    yield "look", ended_xla(report)
+    yield "not found", _not_found(report)
+    yield "handed in again", _several(report)
 
 
 def name_of(student: str) -> str:
@@ -226,7 +204,7 @@ class Counts:
     """Collect the numbers for a class's summary, one report at a time, in the order of the students."""
 
     def __init__(self) -> None:
-        self._attention = AttentionList()
+        self._reasons: list[tuple[Kind, str, str]] = []  # (kind, student, reason)
         self._assignments = AssignmentRates()
         self._exercises = ExerciseRates()
         self._checks = CheckRates()
@@ -237,9 +215,8 @@ class Counts:
         self._submissions = self._absent = 0
 
     def add(self, report: Report) -> None:
-        for part in (
-            self._attention, self._assignments, self._exercises, self._checks, self._misconceptions, self._moved,
-        ):  # fmt: skip
+        self._reasons.extend((kind, report.student, reason) for kind, reason in _reasons(report) if reason)
+        for part in (self._assignments, self._exercises, self._checks, self._misconceptions, self._moved):
             part.add(report)
         self._broken += broken_results(report)
         if (percent := class_percent_of(report)) is not None:
@@ -267,12 +244,18 @@ class Counts:
                 students.
             absent: the number of students on the roster without a report.
         """
-        percents = self._percents
-        others = (
-            Attention(student=name_of(student), reason=clean(reason, LONGEST), kind="class") for student, reason in also
-        )
+        percents, order = self._percents, get_args(Kind)
+        found: list[tuple[Kind, str, str]] = [
+            *(("not graded", student, f"{UNGRADED}{reason}") for student, reason in sorted((not_graded or {}).items())),
+            *(("suspicious", one["student"], _fits_others(one)) for one in suspicions),
+            *(("class", student, reason) for student, reason in also),
+            *self._reasons,
+        ]
         return Summary(
-            attention=[*self._attention.attention(not_graded or {}, suspicions), *others],
+            attention=[
+                Attention(student=name_of(student), reason=clean(reason, LONGEST), kind=kind)
+                for kind, student, reason in sorted(found, key=lambda one: order.index(one[0]))
+            ],
             warnings=[*self._moved.warnings(), *warnings],
             assignments=self._assignments.rates(),
             submissions=self._submissions,

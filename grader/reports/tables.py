@@ -45,6 +45,7 @@ def _no_formula(text: str) -> str:
 NOTHING = "nothing handed in"
 NOT_GRADED = "not graded: see Needs review"
 ASIDE = "a submission of the student is not graded: see Needs review"
+TOTALS = ("earned", "points", "percent", "bonus", "pending", "notes", "remarks")
 ABOUT = ("name", "section")
 
 
@@ -74,18 +75,7 @@ def write_grades_csv(
             pending). A student with a report has ASIDE if another submission could not be graded.
     """
     names = list(whole.module_of)
-    header = [
-        "student",
-        *names,
-        "earned",
-        "points",
-        "percent",
-        "bonus",
-        "pending",
-        "notes",
-        "remarks",
-        *(ABOUT if whole.people else ()),
-    ]
+    header = ["student", *names, *TOTALS, *(ABOUT if whole.people else ())]
     percent = 0.0 if whole.points or not whole.students else ""
 
     def row(student: str, remark: str) -> list[object]:

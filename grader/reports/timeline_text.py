@@ -28,7 +28,6 @@ from grader.reports.timelines import (
     kinds,
     lane_name,
     letter,
-    scaled,
     short_us,
     totals,
     where_text,
@@ -53,9 +52,7 @@ LEFT_OUT = "left out"
 def print_timeline(timeline: Timeline, console: Console) -> None:
     """Print the timeline's picture and legend, then the lines that ``totals`` returns."""
     paper = Paper(console)
-    paper.line(paper.text(f"in time on {where_text(timeline)}", "bold"))
-    columns = max(LEAST, min(MOST, console.width - _margin(timeline)))
-    _print_cells(drawn_lanes(timeline, scaled(timeline, columns, GAP), ascii_only=paper.ascii), console)
+    print_lanes({f"in time on {where_text(timeline)}": timeline}, console)
     for line in [legend([timeline]), *totals(timeline)]:
         paper.line(paper.text(line), indent=2)
 
@@ -63,28 +60,27 @@ def print_timeline(timeline: Timeline, console: Console) -> None:
 def print_lanes(timelines: Mapping[str, Timeline], console: Console) -> None:
     """Print each timeline's name and lanes. A microsecond has equal width in all timelines."""
     paper = Paper(console)
-    found = list(timelines.values())
-    columns = max(LEAST, min(MOST, console.width - max(map(_margin, found))))
-    for (name, timeline), scale in zip(timelines.items(), alike(found, columns, GAP), strict=True):
+    lanes = draw_lanes(list(timelines.values()), console.width, ascii_only=paper.ascii)
+    for name, drawn in zip(timelines, lanes, strict=True):
         paper.line(paper.text(name, "bold"))
-        _print_cells(drawn_lanes(timeline, scale, ascii_only=paper.ascii), console)
+        for cells in drawn:
+            line = Text()
+            for character, kind in cells:
+                line.append(character, STYLES.get(kind, ""))
+            line.rstrip()
+            console.print(line, no_wrap=True, crop=True, highlight=False)
 
 
-def _print_cells(lanes: Sequence[Cells], console: Console) -> None:
-    for cells in lanes:
-        line = Text()
-        for character, kind in cells:
-            line.append(character, STYLES.get(kind, ""))
-        line.rstrip()
-        console.print(line, no_wrap=True, crop=True, highlight=False)
-
-
-def draw_timelines(timelines: Sequence[Timeline], width: int, *, ascii_only: bool = False) -> list[list[str]]:
-    """Return each timeline's scale and lanes as plain text. A microsecond has equal width in all timelines."""
+def draw_lanes(timelines: Sequence[Timeline], width: int, *, ascii_only: bool = False) -> list[list[Cells]]:
+    """Return each timeline's scale and lanes. A microsecond has equal width in all timelines."""
     columns = max(LEAST, min(MOST, width - max(map(_margin, timelines))))
     scales = alike(timelines, columns, GAP)
-    drawn = (drawn_lanes(t, s, ascii_only=ascii_only) for t, s in zip(timelines, scales, strict=True))
-    return [["".join(c for c, _ in cells).rstrip() for cells in lanes] for lanes in drawn]
+    return [_drawn_lanes(t, s, PLAIN if ascii_only else DRAWN) for t, s in zip(timelines, scales, strict=True)]
+
+
+def draw_timelines(timelines: Sequence[Timeline], width: int) -> list[list[str]]:
+    """Return each timeline's scale and lanes as plain text."""
+    return [["".join(c for c, _ in cells).rstrip() for cells in lanes] for lanes in draw_lanes(timelines, width)]
 
 
 def legend(timelines: Iterable[Timeline]) -> str:
@@ -98,9 +94,8 @@ def _margin(timeline: Timeline) -> int:
     return max(len(lane_name(lane)) for lane in timeline.lanes) + 1
 
 
-def drawn_lanes(timeline: Timeline, scale: Scale, *, ascii_only: bool) -> list[Cells]:
+def _drawn_lanes(timeline: Timeline, scale: Scale, marks: dict[str, str]) -> list[Cells]:
     """Return a timeline's lines: the scale, then the lanes. Each lane begins with its name."""
-    marks = PLAIN if ascii_only else DRAWN
     margin, columns = _margin(timeline), max(1, round(scale.width))
     lines = [[(c, "") for c in " " * margin + _scale_line(scale, columns, marks)]]
     for lane in timeline.lanes:

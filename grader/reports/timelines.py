@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from grader.clock.timeline import COMPUTE, Loop, Span, Timeline
+from grader.clock.timeline import COMPUTE, LiveMemory, Loop, Span, Timeline
 from grader.expect.costs import show_bytes
 from grader.reports.untrusted import clean
 
@@ -23,20 +23,12 @@ WORDS = {"matmul": "matmul", "kernel": "other kernel"}
 class Cut:
     """Rounds of a loop that drawings omit, because each of them equals the second round.
 
-    Attributes:
-        start, end: bounds of the omitted time, in picoseconds.
-        first, last: numbers of the first and last omitted round.
-        rounds: the loop's number of rounds.
-        each: the duration of a round, in picoseconds.
+    ``start``, ``end``: bounds of the omitted time, in picoseconds. Rounds 1, 2 and the last round are not omitted.
     """
 
     start: int
     end: int
-    first: int
-    last: int
-    rounds: int
-    each: int
-    line: int | None
+    loop: Loop
 
 
 @dataclass(frozen=True)
@@ -62,10 +54,14 @@ class Scale:
     gap: float
 
     @property
+    def drawn(self) -> int:
+        """The picoseconds outside cuts."""
+        return self.step - sum(c.end - c.start for c in self.cuts)
+
+    @property
     def unit(self) -> float:
         """The width of a picosecond."""
-        drawn = self.step - sum(c.end - c.start for c in self.cuts)
-        return max(self.width - self.gap * len(self.cuts), 1.0) / max(drawn, 1)
+        return max(self.width - self.gap * len(self.cuts), 1.0) / max(self.drawn, 1)
 
     def at(self, time: int) -> float:
         """Return the place (0 to ``width``) of a time. Times inside a cut get places inside the cut's gap."""
@@ -103,17 +99,13 @@ def _round_number(least: float) -> int:
 
 def cuts(timeline: Timeline) -> tuple[Cut, ...]:
     """Return the cuts (omitted rounds of loops), sorted by time, without cuts that begin inside an earlier cut."""
-    found = [_cut(loop) for loop in timeline.loops if loop.rounds > 3 and loop.each > 0]
+    long = (loop for loop in timeline.loops if loop.rounds > 3 and loop.each > 0)
+    found = [Cut(loop.start + 2 * loop.each, loop.end - loop.each, loop) for loop in long]
     outer: list[Cut] = []
     for cut in sorted(found, key=lambda c: (c.start, -c.end)):
         if not outer or cut.start >= outer[-1].end:
             outer.append(cut)
     return tuple(outer)
-
-
-def _cut(loop: Loop) -> Cut:
-    start, end = loop.start + 2 * loop.each, loop.end - loop.each
-    return Cut(start, end, 3, loop.rounds - 1, loop.rounds, loop.each, loop.line)
 
 
 def scaled(timeline: Timeline, width: float, gap: float) -> Scale:
@@ -122,10 +114,9 @@ def scaled(timeline: Timeline, width: float, gap: float) -> Scale:
 
 def alike(timelines: Sequence[Timeline], width: float, gap: float) -> list[Scale]:
     """Return a scale for each timeline. A microsecond has equal width on all scales; the widest fills ``width``."""
-    drawn = [t.step - sum(c.end - c.start for c in cuts(t)) for t in timelines]
-    room = [width - gap * len(cuts(t)) for t in timelines]
-    unit = min(w / max(d, 1) for w, d in zip(room, drawn, strict=True))
-    return [scaled(t, d * unit + gap * len(cuts(t)), gap) for t, d in zip(timelines, drawn, strict=True)]
+    scales = [scaled(t, width, gap) for t in timelines]
+    unit = min(scale.unit for scale in scales)
+    return [replace(scale, width=scale.drawn * unit + gap * len(scale.cuts)) for scale in scales]
 
 
 def bars(timeline: Timeline, lane: str, scale: Scale) -> list[Bar]:
@@ -213,23 +204,23 @@ def totals(timeline: Timeline) -> list[str]:
         lines.append(f"{kind}: {parts} ({share.part:.0%} overlapped)")
     lines += list(dict.fromkeys(map(cut_text, cuts(timeline))))
     m = timeline.memory
-    held = (
-        f"{show_bytes(m.arguments)} arguments, {show_bytes(m.results)} results, {show_bytes(m.temporaries)} temporaries"
-    )
-    return [
-        *lines,
-        f"peak memory in the order drawn, by liveness analysis: {show_bytes(m.peak)} ({held})"
-        + (f", {m.at}" if m.at else ""),
-    ]
+    peak = f"peak memory in the order drawn, by liveness analysis: {show_bytes(m.peak)} ({held_text(m)})"
+    return [*lines, peak + (f", {m.at}" if m.at else "")]
+
+
+def held_text(live: LiveMemory) -> str:
+    """Return the bytes at the peak by kind, such as ``1 MiB arguments, 0 B results, 2 MiB temporaries``."""
+    parts = {"arguments": live.arguments, "results": live.results, "temporaries": live.temporaries}
+    return ", ".join(f"{show_bytes(size)} {name}" for name, size in parts.items())
 
 
 def cut_text(cut: Cut) -> str:
-    where = f" (line {cut.line})" if cut.line else ""
-    if cut.first == cut.last:
-        left_out = f"round {cut.first} is left out, because it equals the second round"
-    else:
-        left_out = f"rounds {cut.first} to {cut.last} are left out, because they equal the second round"
-    return f"loop of {cut.rounds} rounds{where}: {left_out}; {show_us(cut.each)} each"
+    loop, last = cut.loop, cut.loop.rounds - 1
+    where = f" (line {loop.line})" if loop.line else ""
+    left_out = "round 3 is left out, because it equals"
+    if last > 3:
+        left_out = f"rounds 3 to {last} are left out, because they equal"
+    return f"loop of {loop.rounds} rounds{where}: {left_out} the second round; {show_us(loop.each)} each"
 
 
 def merged(found: Sequence[Bar], least: float) -> list[Bar]:

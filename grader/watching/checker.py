@@ -42,70 +42,60 @@ class Checker:
         self._make, self._tell = make, tell
         self._changed = threading.Condition()
         self._waiting: tuple[str, Work] | None = None
-        self._round = self._start()
+        self._start()
 
     def ask(self, name: str, work: Work) -> None:
         """Run this request next, in place of a waiting request."""
         with self._changed:
             self._waiting = (name, work)
-            if self._round.began and time.monotonic() - self._round.began > PATIENCE:
-                self._round.give_up()
-                self._round = self._start()
+            if self._began and time.monotonic() - self._began > PATIENCE:
+                self._end()
+                self._start()
             self._changed.notify_all()
 
     @property
     def busy(self) -> bool:
         """Whether a request is running or waiting."""
         with self._changed:
-            return self._waiting is not None or self._round.began > 0
+            return self._waiting is not None or self._began > 0
 
     def close(self) -> None:
         """End all processes, so that a running request reports no result."""
         with self._changed:
-            self._round.give_up()
+            self._end()
             self._changed.notify_all()
-        self._round.thread.join(10)
+        self._thread.join(10)
 
-    def _start(self) -> _Round:
-        begun = _Round(self._make())
-        begun.thread = threading.Thread(target=self._work, args=(begun,), daemon=True, name="checker")
-        begun.thread.start()
-        return begun
+    def _start(self) -> None:
+        self._grader: Grader | None = self._make()
+        self._began = 0.0  # The time when the running request began; 0 while no request is running.
+        self._thread = threading.Thread(target=self._work, args=(self._grader,), daemon=True, name="checker")
+        self._thread.start()
 
-    def _work(self, mine: _Round) -> None:
-        with mine.grader as grader:
+    def _end(self) -> None:
+        if self._grader is not None:
+            self._grader.retire()
+        self._grader = None
+
+    def _work(self, grader: Grader) -> None:
+        """Run requests until a different grader replaces this grader."""
+        with grader:
             grader.warm()
             while True:
                 with self._changed:
-                    self._changed.wait_for(lambda: mine.over or self._waiting is not None)
-                    if mine.over or self._waiting is None:
+                    self._changed.wait_for(lambda: self._grader is not grader or self._waiting is not None)
+                    if self._grader is not grader or self._waiting is None:
                         return
                     (name, work), self._waiting = self._waiting, None
-                    mine.began = time.monotonic()
-                done = _done(name, work, grader, mine.began)
+                    began = self._began = time.monotonic()
+                value = problem = None
+                try:
+                    value = work(grader)
+                # Go on after an error, because the next check may succeed. The screen shows the error.
+                except Exception as error:
+                    problem = error
                 with self._changed:
-                    mine.began = 0.0
-                    if mine.over:
+                    if self._grader is not grader:
                         return
-                self._tell(done)
-
-
-class _Round:
-    """A grader and its thread. ``began`` is the time when the current request began, or 0 while the thread is idle."""
-
-    thread: threading.Thread
-
-    def __init__(self, grader: Grader) -> None:
-        self.grader, self.over, self.began = grader, False, 0.0
-
-    def give_up(self) -> None:
-        self.over = True
-        self.grader.retire()
-
-
-def _done(name: str, work: Work, grader: Grader, began: float) -> Done:
-    try:
-        return Done(name, work, work(grader), None, time.monotonic() - began)
-    # Go on after an error, because the next check may succeed. The screen shows the error.
-    except Exception as error:
-        return Done(name, work, None, error, time.monotonic() - began)
+                    self._began = 0.0
+                self._tell(Done(name, work, value, problem, time.monotonic() - began))

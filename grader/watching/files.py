@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from watchfiles import watch
+
 from grader.common.files import write_atomic
 from grader.course.config import CourseError
 from grader.course.loading import Course
@@ -24,12 +26,8 @@ def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
 
     Several changes at once cause only one call.
     """
-    # This import is not at the top, because only ``watch`` needs watchfiles. The new thread does not import it,
-    # because two threads that import modules with circular imports may see incomplete modules.
-    from watchfiles import watch
-
     done = threading.Event()
-    thread = threading.Thread(target=_tell, args=(watch, place, saved, done), daemon=True, name="changes")
+    thread = threading.Thread(target=_tell, args=(place, saved, done), daemon=True, name="changes")
     thread.start()
     try:
         yield
@@ -38,16 +36,14 @@ def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
         thread.join(2)
 
 
-def _tell(
-    watch: Callable[..., Iterator[object]], place: Path, saved: Callable[[], None], done: threading.Event
-) -> None:
+def _tell(place: Path, saved: Callable[[], None], done: threading.Event) -> None:
     """Call ``saved`` when files change. Poll the files if the system reports no changes, as in network folders."""
     # Watch the folder of a file, because an editor may save by renaming a new file to the old name.
     folder = place if place.is_dir() else place.parent
     for polling in (None, True):
         try:
             for _ in watch(folder, watch_filter=_is_work, step=STEP, stop_event=done, force_polling=polling,
-                           rust_timeout=500, yield_on_timeout=False, raise_interrupt=False):  # fmt: skip
+                           rust_timeout=500, raise_interrupt=False):  # fmt: skip
                 saved()
         except (OSError, RuntimeError):
             saved()

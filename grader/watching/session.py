@@ -166,10 +166,6 @@ class WatchSession:
         owner = self.exercise.tasks.get(name) or self.exercise.questions.get(name)
         return owner.hints if owner else ()
 
-    def file(self) -> Path | None:
-        """Return the exercise's file, or None if there is no file yet. Raises CourseError for a file in an archive."""
-        return path_of(self.place, self.source) if self.source else None
-
     @property
     def where(self) -> str:
         """The current exercise's file, relative to the working directory if possible; '' without a file."""
@@ -182,10 +178,9 @@ class WatchSession:
 
     def reset(self) -> Path:
         """Restore the exercise's file to its handed-out state. Return the learner's backup. Raises CourseError."""
-        path = self.file()
-        if path is None:
+        if self.source is None:
             raise CourseError(f"there is no file of {self.exercise.id} to reset")
-        return reset(self.course, self.exercise.id, path)
+        return reset(self.course, self.exercise.id, path_of(self.place, self.source))
 
     def start(self, report: Report) -> None:
         """Move to the first exercise that is missing or fails in this report."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import select
 import signal
 import sys
 import threading
@@ -18,7 +17,6 @@ try:
 except ImportError:  # Windows lacks these modules: keys do not work there, but ``watch`` still checks files
     termios = tty = None
 
-LOOK_SECONDS = 0.2
 ARROW = re.compile(rb"\x1b(?:[\[O][0-9;?]*[ -/]*[@-~]?|.)?", re.DOTALL)  # arrow keys and similar keys are ignored
 
 
@@ -33,15 +31,13 @@ def keys(pressed: Callable[[str], None], resized: Callable[[], None]) -> Iterato
         yield False
         return
     before = termios.tcgetattr(fd)  # pyright: ignore[reportOptionalMemberAccess]
-    done = threading.Event()
-    reader = threading.Thread(target=_read, args=(fd, pressed, done), daemon=True, name="keys")
+    reader = threading.Thread(target=_read, args=(fd, pressed), daemon=True, name="keys")
     try:
         with _signals(fd, resized):
             tty.setcbreak(fd)  # pyright: ignore[reportOptionalMemberAccess]
             reader.start()
             yield True
     finally:
-        done.set()
         # Setting the modes raises an error if the terminal has disappeared.
         with contextlib.suppress(Exception):
             termios.tcsetattr(fd, termios.TCSADRAIN, before)  # pyright: ignore[reportOptionalMemberAccess]
@@ -62,14 +58,12 @@ def _signals(fd: int, resized: Callable[[], None]) -> Iterator[None]:
     After a stop (Ctrl-Z), set the terminal's modes again.
     """
 
-    def end(*_: Any) -> None:
-        raise KeyboardInterrupt
-
     def back(*_: Any) -> None:
         with contextlib.suppress(Exception):
             tty.setcbreak(fd)  # pyright: ignore[reportOptionalMemberAccess]
         resized()
 
+    end = signal.default_int_handler  # raises KeyboardInterrupt
     handlers = {signal.SIGWINCH: lambda *_: resized(), signal.SIGCONT: back, signal.SIGTERM: end, signal.SIGHUP: end}
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
@@ -79,16 +73,9 @@ def _signals(fd: int, resized: Callable[[], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _read(fd: int, pressed: Callable[[str], None], done: threading.Event) -> None:
-    while not done.is_set():
-        try:
-            if not select.select([fd], [], [], LOOK_SECONDS)[0]:
-                continue
-            typed = os.read(fd, 64)
-        except OSError:
-            typed = b""
-        if not typed:
-            pressed("")
-            return
-        for key in ARROW.sub(b"", typed).decode("utf-8", "ignore"):
-            pressed(key)
+def _read(fd: int, pressed: Callable[[str], None]) -> None:
+    with contextlib.suppress(OSError):
+        while typed := os.read(fd, 64):
+            for key in ARROW.sub(b"", typed).decode("utf-8", "ignore"):
+                pressed(key)
+    pressed("")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from html import unescape
@@ -87,14 +88,15 @@ def test_the_picture_has_every_cell_inside_with_its_name_and_is_well_nested() ->
     route = ring(mesh, "x", 7)
     rounds = rounds_of(route, mesh)
     assert rounds is not None
-    svg = draw_rounds(rounds)
-    assert len(svg.cells) == 8 * 8
-    for cell in svg.cells:
-        assert svg.left <= cell.x and cell.x + svg.cell <= svg.width and cell.y + 22 <= svg.height
-        assert len(cell.text) * CHAR <= svg.cell
     html = render_rounds(Explained("e1", "ring", mesh, {}, routes=[route]))
     assert "round 7, line 12" in Nesting(html).text
-    ET.fromstring(f"<div>{html}</div>")
+    (svg,) = ET.fromstring(f"<div>{html}</div>").iter("svg")
+    left, cell = draw_rounds(rounds).left, draw_rounds(rounds).cell
+    cells = [re.match(r"M([\d.]+) ([\d.]+)h", path.attrib["d"]) for path in svg.iter("path")]
+    assert len(cells) == 8 * 8
+    for x, y in (map(float, found.groups()) for found in cells if found):
+        assert left <= x and x + cell <= float(svg.attrib["width"]) and y + 22 <= float(svg.attrib["height"])
+    assert all(len(one.text) * CHAR <= cell for _, _, held in rounds.rows for one in held)
 
 
 def test_a_pipeline_shows_entries_and_marks_data_that_no_result_needs() -> None:

@@ -8,4 +8,4 @@ from __future__ import annotations
 
 from grader.wing import Wing
 
-WING = Wing(browser="command.page")
+WING = Wing(browser="loop.PageLoop")

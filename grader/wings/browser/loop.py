@@ -79,7 +79,16 @@ class PageScreen(Screen):
 
 
 class PageLoop(WatchLoop):
-    """The event loop of ``watch`` with a page. The page's server runs from the call of ``run`` until ``close``."""
+    """The event loop of ``watch`` with a page. The page's server runs from the call of ``run`` until ``close``.
+
+    Args:
+        make: a function that returns a new grader.
+        port: the page's port; 0 for any free port.
+        at: the address at which the browser reaches the page through a proxy; "" without a proxy.
+
+    Raises:
+        WingError: the port or address cannot be used.
+    """
 
     screen: PageScreen
 

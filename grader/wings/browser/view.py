@@ -6,8 +6,8 @@ The parts show the state of the command ``watch``, and the facts about programs 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,6 @@ class PageState:
         exercise, source: the exercise and the learner's code from which ``programs`` were traced.
         problem: the reason why there are no programs.
         chosen: the index in ``programs`` of the program that the page draws.
-        slices: the slices whose devices can form the mesh of the chosen program.
     """
 
     status: str = ""
@@ -61,7 +60,6 @@ class PageState:
     programs: Sequence[Explained] = ()
     problem: str = ""
     chosen: int = 0
-    slices: Sequence[str] = field(default_factory=tuple)
 
     def explained(self, exercise: str, source: Source, programs: Sequence[Explained], problem: str) -> None:
         """Replace the programs.
@@ -78,18 +76,22 @@ class PageState:
 
     def choose(self, number: int) -> None:
         self.chosen = min(max(number, 0), max(len(self.programs) - 1, 0))
-        self.slices = fitting(self.program.mesh) if self.program else ()
 
     @property
     def program(self) -> Explained | None:
         return self.programs[self.chosen] if self.chosen < len(self.programs) else None
+
+    @property
+    def slices(self) -> list[str]:
+        """The slices whose devices can form the mesh of the chosen program."""
+        return fitting(self.program.mesh) if self.program else []
 
     def timeline(self, width: float) -> str:
         """Return the chosen program's timeline as HTML, ``width`` pixels wide; '' without a timeline."""
         program = self.program
         if program is None or program.timeline is None:
             return ""
-        return _template("laid.html.j2", chart=draw_chart({"": program.timeline}, width), standalone=False)
+        return _template("timeline.svg.j2", chart=draw_chart({"": program.timeline}, width))
 
 
 def program_name(program: Explained) -> str:
@@ -138,7 +140,7 @@ def _program(session: WatchSession, shown: PageState, report: ExerciseReport | N
         lines=_lines(shown.source), ident="arrows-",
         rings=drawn_rounds(program),
         before=held_grids(program.arguments, program), after=held_grids(program.results, program),
-        arrows=drawn_arrows(program), standalone=False,
+        arrows=drawn_arrows(program),
         chart=draw_chart({"": program.timeline}, WIDTH) if program.timeline else None,
         plot=draw_roofline(roofline) if roofline else None, marked=marked_lines(report),
         over=failure.reason if failure and _PLACE.search(failure.where) else "",
@@ -192,12 +194,8 @@ def fitting(mesh: Mapping[str, int]) -> list[str]:
 
 def usual_slice(exercise: Exercise, course: Course) -> str:
     """Return the slice to use until the learner chooses one; '' if no slice can form a mesh of the exercise."""
-    return next((name for mesh in _meshes(exercise) for name in fitting(mesh)), "")
-
-
-def _meshes(exercise: Exercise) -> Iterable[Mapping[str, int]]:
-    for call in judged_calls(exercise.checks.values()):
-        yield from call.meshes
+    meshes = (mesh for call in judged_calls(exercise.checks.values()) for mesh in call.meshes)
+    return next((name for mesh in meshes for name in fitting(mesh)), "")
 
 
 def _fits(name: str, mesh: Mapping[str, int]) -> bool:

@@ -109,4 +109,4 @@ def render(made: Sequence[OnChip]) -> str:
                 "chart": chart,
             }
         )
-    return render_template("on_chip.html.j2", TEMPLATES, shown=shown, standalone=False, look=inline)
+    return render_template("on_chip.html.j2", TEMPLATES, shown=shown, look=inline)

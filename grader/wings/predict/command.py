@@ -25,7 +25,7 @@ from grader.reports.pages import loglog_svg
 from grader.reports.points import counted
 from grader.reports.untrusted import clean
 from grader.wings.predict.cases import LIMITS, Fit, Timed, TimeModel, cases_on, fit, learners_log, source, timed
-from grader.wings.predict.journal import STEP_LIMITS, Journal, Prediction, Step, keep, predictions
+from grader.wings.predict.journal import STEP_LIMITS, Entry, Journal, Step, keep, predictions
 from grader.wings.predict.process import ask
 
 PROFILED = "l2_predict_profile"
@@ -34,8 +34,8 @@ NUMBERS = {
     "alpha": ("us", "the time of a hop"),
     "beta": ("GB/s", "the bandwidth of a link"),
     "flops": ("GFLOP/s", "the FLOP rate of a device"),
+    "step": ("us", "the time of a step"),
 }
-STEP = ("us", "the time of a step")
 EXAMPLE = "alpha=2us beta=3GB/s flops=40GFLOP/s"
 Exercise = Annotated[str, typer.Argument(help="the exercise l2; with --on, any exercise or task")]
 
@@ -61,24 +61,20 @@ def predict(
     """
     given = course_at(course, packaged=True)
     if on:
-        predict_step(
-            given,
-            name,
-            numbers or [],
-            Wanted(sizes_of("--mesh", mesh) or None, sizes_of("--dims", dims), on),
-            work,
-            as_json=as_json,
-        )
+        wanted = Wanted(sizes_of("--mesh", mesh) or None, sizes_of("--dims", dims), on)
+        predict_step(given, name, numbers or [], wanted, work, as_json=as_json)
         return
     journal = Journal.read(beside(given, name, work) / JOURNAL)
     line = line_of(numbers) if numbers else None
     found = ask(given.config.devices, "devices")
     devices = describe(found)
-    before, late = journal.predictions(devices), journal.measured(devices)
+    before, late = journal.about("prediction", devices), bool(journal.about("measurement", devices))
     if line is not None:
         journal = journal.append("prediction", devices, vars(line) | {"after_measuring": late})
     if as_json:
-        print_json({"devices": found, "predictions": [prediction_data(p) for p in journal.predictions(devices)]})
+        print_json(
+            {"devices": found, "predictions": [prediction_data(p) for p in journal.about("prediction", devices)]}
+        )
     elif line is None:
         show_programs(found, before)
     else:
@@ -180,11 +176,12 @@ def profile(
     given = course_at(course, packaged=True)
     place = beside(given, name, work)
     journal = Journal.read(place / JOURNAL)
-    expect_new(trace)
-    if not any(entry["what"] == "prediction" for entry in journal.entries):
+    if trace is not None and os.path.lexists(trace):
+        raise CourseError(f"{trace} already exists; name a new folder")  # old and new files would mix
+    if not any(entry.what == "prediction" for entry in journal.entries):
         raise CourseError(f"{place} has no prediction yet; first run: shardlings predict l2 {EXAMPLE}")
     devices = describe(ask(given.config.devices, "devices"))
-    if not (kept := journal.predictions(devices)):
+    if not (kept := journal.about("prediction", devices)):
         raise CourseError(
             f"there is no prediction of these programs on {devices}; first run: shardlings predict l2 {EXAMPLE}"
         )
@@ -209,12 +206,6 @@ def profile(
     say(f"wrote {PICTURE}, {LOG} and a line of {JOURNAL} in {place}")
 
 
-def expect_new(trace: Path | None) -> None:
-    """Raise CourseError if the folder for the trace exists, because old and new files would mix."""
-    if trace is not None and os.path.lexists(trace):
-        raise CourseError(f"{trace} already exists; name a new folder")
-
-
 def beside(course: Course, name: str, work: Path | None) -> Path:
     """Return the learner's folder for exercise L2 (PROFILED). Raises CourseError if ``name`` is another exercise."""
     if course.asked([name]) != [PROFILED]:
@@ -230,19 +221,19 @@ def line_of(numbers: Sequence[str]) -> TimeModel:
     found: dict[str, float] = {}
     for text in numbers:
         name, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or name not in NUMBERS:
+        if not equals or name not in LIMITS:
             raise CourseError(f"{clean(text, 60)!r} is not alpha=, beta= or flops=; write {EXAMPLE}")
         if name in found:
             raise CourseError(f"{name} appears twice; write it once")
         found[name] = number_of(name, value)
-    if missing := [name for name in NUMBERS if name not in found]:
+    if missing := [name for name in LIMITS if name not in found]:
         raise CourseError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; write {EXAMPLE}")
     return TimeModel(**found)
 
 
 def number_of(name: str, text: str) -> float:
     """Return the number in ``text``, in SI units. Raises CourseError for a wrong unit or an implausible number."""
-    (unit, meaning), (least, most) = {**NUMBERS, "step": STEP}[name], {**LIMITS, "step": STEP_LIMITS}[name]
+    (unit, meaning), (least, most) = NUMBERS[name], LIMITS.get(name, STEP_LIMITS)
     try:
         answer = parse(text, "")
     except BadAnswer as error:
@@ -259,14 +250,12 @@ def number_of(name: str, text: str) -> float:
 def describe(found: dict[str, Any]) -> str:
     """Return a text that describes devices, such as ``8 simulated devices`` or ``4 x TPU v5e``."""
     many = f"{found['count']} of {found['there']}" if found["count"] < found["there"] else str(found["count"])
-    return (
-        f"{many} simulated device{'s' * (many != '1')}"
-        if found["simulated"]
-        else f"{many} x {clean(found['kind'], 60)}"
-    )
+    if found["simulated"]:
+        return f"{many} simulated device{'s' * (many != '1')}"
+    return f"{many} x {clean(found['kind'], 60)}"
 
 
-def show_programs(found: dict[str, Any], kept: Sequence[Prediction]) -> None:
+def show_programs(found: dict[str, Any], kept: Sequence[Entry]) -> None:
     n = found["count"]
     say(f"On {describe(found)}, N = {n}, every device runs each of these programs:\n")
     say(source() + "\n")
@@ -285,15 +274,15 @@ def show_programs(found: dict[str, Any], kept: Sequence[Prediction]) -> None:
         say(f"\nPredict three numbers: shardlings predict l2 {EXAMPLE}", style="dim")
 
 
-def late_text(one: Prediction) -> str:
-    return " (after a measurement)" if one.late else ""
+def late_text(one: Entry) -> str:
+    return " (after a measurement)" if one.after_measuring else ""
 
 
 def line_text(line: TimeModel) -> str:
     return ", ".join(f"{name} = {show(value, NUMBERS[name][0])}" for name, value in vars(line).items())
 
 
-def show_measured(measured: Sequence[Timed], prediction: Prediction, fitted: Fit, found: dict[str, Any]) -> None:
+def show_measured(measured: Sequence[Timed], prediction: Entry, fitted: Fit, found: dict[str, Any]) -> None:
     n = found["count"]
     say(f"predicted {clean(prediction.at, 40)}{late_text(prediction)}: {line_text(prediction.line)}\n")
     say(f"  {'':10} {'':>7}  {'predicted':>10} {'measured':>10} {'spread':>7}  {'ratio':>8}  {'by the fit':>10}")
@@ -343,5 +332,5 @@ def show_trace(folder: Path | None, traced: Sequence[dict[str, Any]]) -> None:
     say(f"wrote {folder}; open its trace.json.gz at https://ui.perfetto.dev")
 
 
-def prediction_data(one: Prediction) -> dict[str, Any]:
-    return {"at": one.at, "after_measuring": one.late} | vars(one.line)
+def prediction_data(one: Entry) -> dict[str, Any]:
+    return {"at": one.at, "after_measuring": one.after_measuring} | vars(one.line)

@@ -42,16 +42,6 @@ def main() -> None:
     print(json.dumps(found))
 
 
-def traced(folder: str, cases: list[SizedProgram], mesh: jax.sharding.Mesh) -> list[dict[str, Any]]:
-    """Return the times that JAX's profiler recorded for the largest case of each program."""
-    programs = {}
-    for case in {case.program: case for case in cases}.values():
-        program, arguments, _ = on_devices(case.program, case.size, mesh)
-        programs[case.program] = program.lower(*arguments).compile(), arguments
-        jax.block_until_ready(programs[case.program][0](*arguments))
-    return record(folder, programs, mesh.size)
-
-
 def devices() -> dict[str, Any]:
     """Return facts about the devices. ``count``: how many to use, a power of two so that arrays divide evenly."""
     one, there = jax.devices()[0], jax.device_count()
@@ -89,32 +79,33 @@ def calls(case: SizedProgram, mesh: jax.sharding.Mesh) -> list[dict[str, Any]]:
 CALLS = 3
 
 
-def record(folder: str, programs: Mapping[str, tuple[Any, Any]], devices: int) -> list[dict[str, Any]]:
-    """Run programs under the profiler, and return the seconds by program and opcode.
+def traced(folder: str, cases: list[SizedProgram], mesh: jax.sharding.Mesh) -> list[dict[str, Any]]:
+    """Run the largest case of each program under JAX's profiler, and return the seconds by program and opcode.
 
-    ``programs``: the compiled program and its arguments, by name. ``folder``: where the profiler writes its trace.
+    ``folder``: where the profiler writes its trace.
     """
+    programs, opcodes = [], {}
+    for case in {case.program: case for case in cases}.values():
+        program, arguments, _ = on_devices(case.program, case.size, mesh)
+        compiled = program.lower(*arguments).compile()
+        jax.block_until_ready(compiled(*arguments))
+        programs.append((compiled, arguments))
+        module, found = opcodes_of(compiled.as_text() or "")
+        opcodes |= {(module, op): (case.program, opcode) for op, opcode in found.items()}
     with jax.profiler.trace(folder):
-        for program, arguments in programs.values():
+        for compiled, arguments in programs:
             for _ in range(CALLS):
-                jax.block_until_ready(program(*arguments))
-    opcodes = {}
-    for name, (program, _) in programs.items():
-        module, found = opcodes_of(program.as_text())
-        opcodes |= {(module, op): (name, opcode) for op, opcode in found.items()}
-    events = [e for path in sorted(Path(folder).rglob("*.trace.json.gz")) for e in events_in(path)]
-    return by_opcode(events, opcodes, devices)
+                jax.block_until_ready(compiled(*arguments))
+    events = []
+    for path in sorted(Path(folder).rglob("*.trace.json.gz")):
+        events += json.loads(gzip.decompress(path.read_bytes())).get("traceEvents", [])
+    return by_opcode(events, opcodes, mesh.size)
 
 
 def opcodes_of(hlo: str) -> tuple[str, dict[str, str]]:
     """Return the name of an HLO module, and the opcode of each instruction by the instruction's name."""
     module = re.match(r"HloModule ([^\s,]+)", hlo)
     return module[1] if module else "", dict(re.findall(r"%(\S+) = .*? ([a-z][a-z-]*)\(", hlo))
-
-
-def events_in(path: Path) -> list[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        return json.load(file).get("traceEvents", [])
 
 
 def by_opcode(

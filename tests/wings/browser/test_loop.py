@@ -52,11 +52,11 @@ def comes(loop: PageLoop, part: str, text: str) -> str:
     """Wait until a part of the page has this text, and return the part."""
     over = time.monotonic() + SECONDS
     while time.monotonic() < over:
-        found = loop.regions.since(0)[1].get(part, "")
+        found = loop.regions.texts.get(part, "")
         if text in found:
             return found
         time.sleep(0.02)
-    raise AssertionError(f"{part} has no {text!r}: {loop.regions.since(0)[1].get(part)}")
+    raise AssertionError(f"{part} has no {text!r}: {loop.regions.texts.get(part)}")
 
 
 def saves(loop: PageLoop, text: str) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 
+from grader import wing
 from grader.wing import WingError
 from grader.wings.browser.server import HEADERS, Regions, Server
 
@@ -187,22 +190,25 @@ def test_an_invalid_address_is_reported(at: str) -> None:
 def test_a_part_is_sent_again_only_after_a_change() -> None:
     regions = Regions()
     regions.put({"head": "one", "checks": "none"})
-    number, texts = regions.since(0)
-    assert texts == {"head": "one", "checks": "none"}
+    sent = regions.after({}, 60)
+    assert sent == {"head": "one", "checks": "none"} and regions.after(sent, 0) == {}
     regions.put({"head": "two", "checks": "none"})
-    assert regions.since(number) == (number + 1, {"head": "two"})
-    regions.put({"head": "two"})
-    assert regions.since(number + 1) == (number + 1, {})
+    assert regions.after(sent, 60) == {"head": "two"}
 
 
-def test_listeners_are_woken_by_changes_and_by_the_end() -> None:
-    regions, woken = Regions(), []
-    stop = regions.listen(lambda: woken.append(regions.closed))
+def test_the_end_wakes_a_stream_that_waits() -> None:
+    regions, found = Regions(), []
     regions.put({"head": "one"})
-    regions.put({"head": "one"})
-    assert woken == [False]
+    waiting = threading.Thread(target=lambda: found.append(regions.after({"head": "one"}, 600)))
+    waiting.start()
     regions.close()
-    assert woken == [False, True]
-    stop()
-    regions.put({"head": "two"})
-    assert len(woken) == 2
+    waiting.join(60)
+    assert found == [{}] and regions.closed
+
+
+def test_a_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("grader.wings.browser.", "starlette."))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    with pytest.raises(WingError, match=r"^--browser needs starlette; in the checkout of .* '\.\[browser\]'$"):
+        wing.needed("browser", "--browser")

@@ -117,7 +117,7 @@ def test_the_chosen_program_stays_chosen_and_faults_are_shown() -> None:
     shown.choose(-1)
     assert shown.chosen == 0
     shown.explained("x1_gather", source, [program("first", Fault("error", "line 3: it stopped"))], "")
-    assert shown.program is None and shown.problem == "line 3: it stopped" and shown.slices == ()
+    assert shown.program is None and shown.problem == "line 3: it stopped" and shown.slices == []
 
 
 def test_a_function_and_its_gradient_are_distinguished(session: WatchSession) -> None:

@@ -61,18 +61,18 @@ def test_predictions_after_a_measurement_are_late_and_nothing_is_replaced(tmp_pa
     Journal.read(path).append("prediction", "8 chips", KEPT)
     Journal.read(path).append("measurement", "8 chips", {})
     first = path.read_text()
-    journal = Journal.read(path).append("prediction", "8 chips", KEPT | {"alpha": 1e-6})
+    journal = Journal.read(path).append("prediction", "8 chips", KEPT | {"alpha": 1e-6, "after_measuring": True})
     assert path.read_text().startswith(first)
-    assert [p.late for p in journal.predictions("8 chips")] == [False, True]
-    assert journal.measured("8 chips") and not journal.measured("4 chips")
-    assert journal.predictions("8 chips")[-1].line == TimeModel(1e-6, 2e9, 5e10)
-    assert Journal.read(path) == journal and journal.predictions("4 chips") == []
+    assert [p.after_measuring for p in journal.about("prediction", "8 chips")] == [False, True]
+    assert journal.about("measurement", "8 chips") and not journal.about("measurement", "4 chips")
+    assert journal.about("prediction", "8 chips")[-1].line == TimeModel(1e-6, 2e9, 5e10)
+    assert Journal.read(path) == journal and journal.about("prediction", "4 chips") == []
 
 
 def test_predictions_about_other_programs_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal.read(tmp_path / "kept.jsonl").append("prediction", "8 chips", KEPT)
     monkeypatch.setattr(cases, "CASES", cases.CASES[1:])
-    assert journal.predictions("8 chips") == []
+    assert journal.about("prediction", "8 chips") == []
 
 
 ENTRY = {"what": "prediction", "at": "now", "programs": "p", "devices": "d"} | KEPT
