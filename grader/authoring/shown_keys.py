@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeGuard
 
-from grader.authoring.keys import longest_unit, units_of
+from grader.authoring.keys import entries_of, longest_unit, units_of
 from grader.authoring.learners_texts import Text
 from grader.common.formulas import FUNCTIONS, BadFormula, evaluate, points_of
 from grader.common.syntax import expression
@@ -88,17 +88,13 @@ def _values(question: Question) -> tuple[list[str], list[list[float]], list[list
         symbols = question.answer.symbols
         return list(symbols), points_of(symbols), [list(key.values) for _, _, key in known]
     names = [name for name, values in question.params.items() if all(map(_is_number, values))]
-    answers = [_entries(key) for _, _, key in known]
+    answers = [entries_of(key) for _, _, key in known]
     keys = []
     for place in answers[0] if units and answers else ():
         values = [answer[place] for answer in answers]
         factor = unit_of(units[place[1]])[0]
         keys += [values, [value / factor for value in values]]
     return names, [[float(drawn[name]) for name in names] for drawn, _, _ in known], keys
-
-
-def _entries(want: Any) -> Mapping[tuple[str, str], float]:
-    return want if isinstance(want, Mapping) else {("", ""): want}
 
 
 def _is_number(value: Any) -> bool:
@@ -190,8 +186,12 @@ def shown_values(question: Question, texts: Sequence[Text]) -> Iterator[tuple[st
     A text shows a table if the text contains an entry of the table. It shows a choice of options if it names exactly
     the right options. It shows an order of items if it names all items in this order.
     """
-    keys, filled = keys_of(question), _texts(question)
-    if not keys or not filled or isinstance(question.answer, Formula):
+    keys = keys_of(question)
+    if not keys or isinstance(question.answer, Formula):
+        return
+    try:
+        filled = [render_text(question, drawn) for drawn, _, _ in keys]
+    except Exception:  # another part of ``verify`` reports invalid texts
         return
     varies = any(not kind.are_close(keys[0][2], want) for _, kind, want in keys)
     if not (varies or isinstance(question.answer, Choice)):
@@ -209,13 +209,6 @@ def shown_values(question: Question, texts: Sequence[Text]) -> Iterator[tuple[st
         found = [_answer_in(text, kind, want) for text, (_, kind, want) in zip(shown, keys, strict=True)]
         if all(found):
             yield one.place, found[0]
-
-
-def _texts(question: Question) -> list[str]:
-    try:
-        return [render_text(question, drawn) for drawn in some_variants(question, DRAWS)]
-    except Exception:  # another part of ``verify`` reports invalid texts
-        return []
 
 
 def _answer_in(text: str, kind: AnswerKind, want: Any) -> str:

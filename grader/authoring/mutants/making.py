@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from grader.authoring.mutants.operators import OPERATORS, TaskContext, looked_up, replaced
 from grader.common import syntax
 from grader.course.reference import reference_source
-from grader.course.statements import statements
+from grader.course.statements import names_reached, statements
 from grader.exercise import Exercise, Task
 from grader.exercise.declarations import judged_calls
 
@@ -63,13 +63,8 @@ def task_module(exercise: Exercise, task: Task) -> tuple[ast.Module, dict[str, i
     parts = statements(exercise)
     module = syntax.parse(reference_source(exercise, {}))
     ours = {defined(s): s for s in module.body if defined(s)}
-    queue = [task.name, *(other.name for check in exercise.checks_of(task) for other in check.tasks)]
-    needed = set(queue)
-    while queue:
-        read = {n.id for n in ast.walk(ours[queue.pop()]) if isinstance(n, ast.Name)}
-        new = [n for n in ours if n in read - needed]
-        needed |= set(new)
-        queue += new
+    needed = {task.name, *(other.name for check in exercise.checks_of(task) for other in check.tasks)}
+    needed |= names_reached([ours[name] for name in needed], ours)
     module.body = [s for s in module.body if not defined(s) or defined(s) in needed]
     return module, {p.name: p.node.lineno for p in parts if p.name}
 
