@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.authoring.mutants.operators import OPERATORS, TaskContext, looked_up, replaced
@@ -78,7 +78,8 @@ def defined(statement: ast.stmt) -> str:
 
 
 def context_of(exercise: Exercise, task: Task, module: ast.Module) -> TaskContext:
-    meshes = _meshes_of(exercise, task)
+    calls = judged_calls(exercise.checks_of(task))
+    meshes = [mesh for call in calls if call.task is task for mesh in call.meshes]
     axes = tuple(dict.fromkeys(["x", "y", *(axis for mesh in meshes for axis in mesh)]))
     body = next(s for s in module.body if defined(s) == task.name)
     return TaskContext(
@@ -90,10 +91,6 @@ def context_of(exercise: Exercise, task: Task, module: ast.Module) -> TaskContex
         indices=frozenset(id(n) for n in _indices(module, task.kind != "function") if is_wrapped(n)),
         keys=_keys(module, axes),
     )
-
-
-def _meshes_of(exercise: Exercise, task: Task) -> list[Mapping[str, int]]:
-    return [mesh for call in judged_calls(exercise.checks_of(task)) if call.task is task for mesh in call.meshes]
 
 
 def _out_specs(body: ast.stmt) -> frozenset[str]:
