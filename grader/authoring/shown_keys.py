@@ -186,12 +186,8 @@ def shown_values(question: Question, texts: Sequence[Text]) -> Iterator[tuple[st
     A text shows a table if the text contains an entry of the table. It shows a choice of options if it names exactly
     the right options. It shows an order of items if it names all items in this order.
     """
-    keys = keys_of(question)
-    if not keys or isinstance(question.answer, Formula):
-        return
-    try:
-        filled = [render_text(question, drawn) for drawn, _, _ in keys]
-    except Exception:  # another part of ``verify`` reports invalid texts
+    keys, filled = keys_of(question), _texts(question)
+    if not keys or not filled or isinstance(question.answer, Formula):
         return
     varies = any(not kind.are_close(keys[0][2], want) for _, kind, want in keys)
     if not (varies or isinstance(question.answer, Choice)):
@@ -209,6 +205,13 @@ def shown_values(question: Question, texts: Sequence[Text]) -> Iterator[tuple[st
         found = [_answer_in(text, kind, want) for text, (_, kind, want) in zip(shown, keys, strict=True)]
         if all(found):
             yield one.place, found[0]
+
+
+def _texts(question: Question) -> list[str]:
+    try:
+        return [render_text(question, drawn) for drawn in some_variants(question, DRAWS)]
+    except Exception:  # another part of ``verify`` reports invalid texts
+        return []
 
 
 def _answer_in(text: str, kind: AnswerKind, want: Any) -> str:

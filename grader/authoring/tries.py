@@ -117,10 +117,17 @@ def without_trials(answered: Sequence[Answered]) -> list[Answered]:
     ]
 
 
-def separating(exercise: Exercise, reference: Sequence[Answered]) -> set[str]:
-    """Return the names of the checks whose budget must separate right from wrong programs on all meshes and sizes."""
+def few_cases(
+    exercise: Exercise, others: Iterable[Misconception | Alternative], reference: Sequence[Answered]
+) -> dict[str, list[Answered]]:
+    """Return, by name of each misconception, the reference's results for the first cases of the misconception.
+
+    If a check's budget must separate right from wrong programs, the misconceptions that fail the check have all cases.
+    """
     checks = exercise.checks.values()
-    return {c.name for c in checks if any(separates(use) for _, _, use in uses_of(c, reference, measuring=False))}
+    every = {c.name for c in checks if any(separates(use) for _, _, use in uses_of(c, reference, measuring=False))}
+    wrong = [other for other in others if isinstance(other, Misconception)]
+    return {one.name: first_cases(exercise, reference, one.fails, every) for one in wrong}
 
 
 def _judged(exercise: Exercise, fails: Collection[str]) -> Iterable[Check]:

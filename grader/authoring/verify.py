@@ -31,7 +31,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 
 from grader.authoring import inputs, keys, possible
@@ -40,7 +40,7 @@ from grader.authoring.margins import margin_problems
 from grader.authoring.redrawn import Redrawn, differences
 from grader.authoring.seeds import SEEDS, is_luck, results_by_seed, with_those_before
 from grader.authoring.timed_values import timed_problems
-from grader.authoring.tries import Replaced, amounts, first_cases, replaced_texts, separating, submission_of
+from grader.authoring.tries import Replaced, amounts, few_cases, replaced_texts, submission_of
 from grader.authoring.trivial import given_away_problems, given_keys, trivial_problems
 from grader.authoring.whole_course import course_problems, released_problems
 from grader.batch.grade import Grader
@@ -53,7 +53,7 @@ from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.reference import answer_by, answers, reference_source
 from grader.course.stubs import stub_source
-from grader.exercise import AuthorError, Exercise, Misconception, Question, Task
+from grader.exercise import AuthorError, Check, Exercise, Misconception, Question, Task
 from grader.judging import answers as judging
 from grader.judging.problems import question_problems
 from grader.judging.seen import Answered
@@ -166,8 +166,7 @@ def _proved(grader: Grader, exercise: Exercise, seeds: int) -> Iterator[str]:
                 yield from _wrong_answer(grader.course, exercise, misconception)
         others = [*exercise.alternatives.values(), *exercise.misconceptions.values()]
         of_tasks = [other for other in others if isinstance(other.of, Task)]
-        every, wrong = separating(exercise, found), [other for other in of_tasks if isinstance(other, Misconception)]
-        cases = {one.name: first_cases(exercise, found, one.fails, every) for one in wrong if seeds == 1}
+        cases = few_cases(exercise, of_tasks, found) if seeds == 1 else {}
         texts = replaced_texts(grader, exercise, of_tasks, found, cases)
         for text in texts:
             yield from text_problems(grader, exercise, text, seeds)
@@ -181,26 +180,29 @@ def _proved(grader: Grader, exercise: Exercise, seeds: int) -> Iterator[str]:
 def _budget_problems(
     grader: Grader, exercise: Exercise, reference: list[Answered], texts: list[Replaced]
 ) -> Iterator[str]:
-    """Yield the problems of budgets.
-
-    Misconceptions ran with a few cases. If these show a problem of a check, run the misconceptions that fail the check
-    or an earlier check with all cases of the check.
-    """
+    """Yield the problems of budgets. If a few cases show a problem of a check, try all cases of this check."""
     doubtful = list(dict.fromkeys(check for check, _ in margin_problems(exercise, *amounts(reference, texts))))
-    if not doubtful:
-        return
-    calls = {id(call) for check in doubtful for call in check.calls}
+    if doubtful:
+        right = [text for text in texts if not isinstance(text.by, Misconception)]
+        wrong = _with_all_cases(grader, exercise, reference, texts, doubtful)
+        for check, problem in margin_problems(exercise, *amounts(reference, [*right, *wrong])):
+            if check in doubtful:
+                yield problem
+
+
+def _with_all_cases(
+    grader: Grader, exercise: Exercise, reference: list[Answered], texts: list[Replaced], checks: Sequence[Check]
+) -> list[Replaced]:
+    """Run the misconceptions that fail one of these checks, or an earlier check, with all cases of these checks."""
+    calls = {id(call) for check in checks for call in check.calls}
     cases = [a for a in reference if id(a.ask.of) in calls and not a.ask.hidden_inputs]
-    before = {check.name for check in with_those_before(exercise, doubtful)}
+    before = {check.name for check in with_those_before(exercise, checks)}
     wrong = [text.by for text in texts if isinstance(text.by, Misconception) and before & {*text.by.fails}]
-    more = replaced_texts(grader, exercise, wrong, reference, {one.name: cases for one in wrong})
-    for text in more:
+    found = replaced_texts(grader, exercise, wrong, reference, {one.name: cases for one in wrong})
+    for text in found:
         if not text.answered:
             text.run(grader, exercise.id)
-    others = [text for text in texts if not isinstance(text.by, Misconception)]
-    for check, problem in margin_problems(exercise, *amounts(reference, [*others, *more])):
-        if check in doubtful:
-            yield problem
+    return found
 
 
 def reference_problems(grader: Grader, exercise: Exercise, seeds: int) -> Generator[str, None, list[Answered] | None]:
