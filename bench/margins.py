@@ -62,8 +62,11 @@ def rows_of(course: Course, grader: Grader, name: str) -> Iterator[Row]:
     submission = Submission("verify", {name: Source(f"{name}.py", (Chunk(f"{name}.py", text),))}, (), "")
     found = grader.graded_and_public(submission, name)[2]
     others = [o for o in (*exercise.alternatives.values(), *exercise.misconceptions.values()) if isinstance(o.of, Task)]
-    texts = replaced_texts(course, grader, exercise, others, found)
-    for one in measured(exercise, *amounts(grader, exercise, found, texts)):
+    texts = replaced_texts(grader, exercise, others, found, {})
+    for text in texts:
+        if not text.answered:
+            text.run(grader, name)
+    for one in measured(exercise, *amounts(found, texts)):
         yield from _rows(name, one)
 
 

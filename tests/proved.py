@@ -13,4 +13,4 @@ def problems_of(grader: Grader, name: str = "x1_gather", seeds: int = 1) -> list
     Only tests of ``redrawn`` need these values. Starting the process takes half of such a test's CPU time.
     """
     no_process = Redrawn(grader.course, [])
-    return list(verify.exercise_problems(grader.course, grader, name, seeds, no_process))
+    return list(verify.exercise_problems(grader, name, seeds, no_process))

@@ -88,7 +88,7 @@ def _collectives_line(programs: Sequence[Explained]) -> str:
     budgets: dict[str, list[str]] = {}
     for kind, axes in keys:
         counts = [(p, table.get((kind, axes))) for p, table in zip(programs, tables, strict=True) if _moves(p, axes)]
-        text = _exact_formula(axes, counts)
+        text = _count_formula(axes, counts)
         if not text:
             return ""
         budgets.setdefault(kind, []).append(f"{_quoted(axes)}: {text}")
@@ -111,20 +111,19 @@ def _quoted(axes: tuple[str, ...]) -> str:
     return f'"{axes[0]}"' if len(axes) == 1 else "(" + ", ".join(f'"{a}"' for a in axes) + ")"
 
 
-def _exact_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, Interval | None]]) -> str:
-    """Return a formula for the number of collectives; '' if a program's number of collectives is unknown or varies."""
-    exact = [(p, count.most) for p, count in counts if count is not None and count.exact]
-    return _count_formula(axes, exact) if len(exact) == len(counts) else ""
+def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, Interval | None]]) -> str:
+    """Return code for the simplest formula that gives a collective's count on each mesh.
 
-
-def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, float]]) -> str:
-    """Return code for the simplest formula that gives a collective's count on each mesh; '' if no formula fits.
+    The result is '' if no formula fits, or if a program's count is unknown or varies.
 
     Args:
         axes: the mesh axes of the collective.
         counts: (program, how often the collective runs in this program).
     """
-    first = counts[0][1]
+    sized = [(math.prod(p.mesh[axis] for axis in axes), n.most) for p, n in counts if n is not None and n.exact]
+    if len(sized) < len(counts):
+        return ""
+    first = sized[0][1]
     n = " * ".join(f'seen.mesh["{axis}"]' for axis in axes)
     n1 = f"({n} - 1)" if len(axes) == 1 else f"({n}) - 1"
     shapes: list[tuple[str, Callable[[int], float]]] = [(f"{first:g}", lambda _: first)]
@@ -132,7 +131,6 @@ def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, floa
         shapes += [(f"{n} - 1", lambda k: k - 1), (n, lambda k: k), (f"{n} // 2", lambda k: k // 2)]
         for c in range(2, 9):
             shapes += [(f"{c} * {n1}", lambda k, c=c: c * (k - 1)), (f"{c} * {n}", lambda k, c=c: c * k)]
-    sized = [(math.prod(p.mesh[axis] for axis in axes), count) for p, count in counts]
     return next((text for text, of in shapes if all(of(k) == count for k, count in sized)), "")
 
 
@@ -169,7 +167,7 @@ def _products(programs: Sequence[Explained]) -> Iterator[tuple[str, list[float]]
 
     The code has the placeholder ``{}`` for a constant factor.
     """
-    dims = _varied([p.dims for p in programs])
+    dims = [d for d in _common([p.dims for p in programs]) if len({p.dims[d] for p in programs}) > 1]
     axes = _common([p.mesh for p in programs])
     for above, below in itertools.product(_subsets(dims), _subsets(axes)):
         for less in ("", *axes):
@@ -185,10 +183,6 @@ def _products(programs: Sequence[Explained]) -> Iterator[tuple[str, list[float]]
                     for p in programs
                 ],
             )
-
-
-def _varied(sizes: Sequence[Mapping[str, int]]) -> list[str]:
-    return [d for d in _common(sizes) if len({s[d] for s in sizes}) > 1]
 
 
 def _common(sizes: Sequence[Mapping[str, int]]) -> list[str]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from grader.authoring.mutants.operators import last_name
 from grader.course.exercises import FURTHER
@@ -114,21 +113,16 @@ def _takes_gradient(part: Statement, exercise: Exercise) -> bool:
     return bool(named & GRADIENTS)
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A rule in the statement's words, and the misconceptions that quote the rule."""
+def rules_of(exercise: Exercise) -> dict[str, list[Misconception]]:
+    """Return the rules of an exercise's statement, each with the misconceptions that quote it.
 
-    text: str
-    broken_by: tuple[Misconception, ...]
-
-
-def rules_of(exercise: Exercise) -> list[Rule]:
-    """Return the rules of an exercise's statement; [] for a statement without a table under "What is checked"."""
-    found = []
-    for text in _rule_texts(exercise.statement):
-        quoting = [m for m in exercise.misconceptions.values() if any(_flat(quote) in text for quote in m.breaks)]
-        found.append(Rule(text, tuple(quoting)))
-    return found
+    A statement without a table under "What is checked" has no rules.
+    """
+    wrong = exercise.misconceptions.values()
+    return {
+        text: [one for one in wrong if any(_flat(quote) in text for quote in one.breaks)]
+        for text in _rule_texts(exercise.statement)
+    }
 
 
 def rule_problems(exercise: Exercise) -> Iterator[str]:
@@ -144,10 +138,10 @@ def rule_problems(exercise: Exercise) -> Iterator[str]:
                 yield f"the misconception {wrong.name} {quoted}: copy a rule from the statement"
     if not (rules := rules_of(exercise)):
         return
-    for rule in rules:
-        if not rule.broken_by:
+    for rule, broken_by in rules.items():
+        if not broken_by:
             mend = "add a misconception, or quote the rule in breaks=... of an existing misconception"
-            yield f"no misconception breaks the rule {rule.text!r}: {mend}"
+            yield f"no misconception breaks the rule {rule!r}: {mend}"
     failing = {name for wrong in exercise.misconceptions.values() for name in wrong.fails}
     for name in exercise.checks:
         if name not in failing:
@@ -159,9 +153,9 @@ def listed_rules(exercise: Exercise) -> Iterator[str]:
 
     A misconception's line shows the checks that it fails and the points that it loses.
     """
-    for rule in rules_of(exercise):
-        yield rule.text
-        for wrong in rule.broken_by:
+    for rule, broken_by in rules_of(exercise).items():
+        yield rule
+        for wrong in broken_by:
             lost, failed = lost_points(exercise, wrong), ", ".join(wrong.fails)
             yield f"    {wrong.name} fails {failed}: {lost:g} of {counted(exercise.points, 'point')}"
 

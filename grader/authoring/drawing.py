@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import math
 import os
 import resource
 import signal
@@ -160,36 +161,9 @@ def _digest(text: str) -> str:
 # -- the other process -------------------------------------------------------------------------
 
 
-class _TooLong(BaseException):
-    """An exercise's code ran longer than a limit allows. ``except Exception`` does not catch this exception."""
-
-
-def _limited() -> None:
-    """Limit this process's memory, and make timers raise ``_TooLong`` in the author's code."""
-    _cap(resource.RLIMIT_CORE, 0)
-    _cap(resource.RLIMIT_AS, MEMORY_MIB << 20)
-
-    def stop(*_: Any) -> None:
-        raise _TooLong
-
-    signal.signal(signal.SIGPROF, stop)
-    signal.signal(signal.SIGALRM, stop)
-
-
-def _cap(what: int, most: int) -> None:
+def _limit(what: int, most: int) -> None:
     hard = resource.getrlimit(what)[1]
     resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
-
-
-def _timed(cpu_seconds: float, seconds: float) -> None:
-    """Start the timers of one exercise, or stop a timer if its argument is 0.
-
-    Also limit the process's CPU time, because no timer ends a loop in C code.
-    """
-    signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    if cpu_seconds:
-        _cap(resource.RLIMIT_CPU, int(time.process_time() + 2 * cpu_seconds))
 
 
 def _on_another_machine() -> None:
@@ -235,19 +209,18 @@ def _draw(path: Path, seconds: float, names: Iterable[str], tell: Callable[[dict
     course = load_course(path)
     _on_another_day()
     _on_another_machine()
-    _limited()
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_AS, MEMORY_MIB << 20)
     for name in names:
         tell({"began": name})
-        _timed(seconds, SECONDS)
+        # A signal ends the process at a limit of time. ``Redrawn`` then starts another process for the other exercises.
+        _limit(resource.RLIMIT_CPU, math.ceil(time.process_time() + seconds))
+        signal.alarm(SECONDS)
         try:
             drawn = drawn_of(course.exercise(name), backwards=True) if course.usable([name])[0] else []
             found: dict[str, Any] = {"drawn": drawn}
         except (AuthorError, MemoryError) as error:
             found = {"problem": too_large() if _without_memory(error) else str(error)}
-        except _TooLong:
-            found = {"problem": too_long(seconds)}
-        finally:
-            _timed(0, 0)
         tell({"name": name, **found})
 
 

@@ -54,7 +54,7 @@ def worked_keys(course: Course, exercise: Exercise) -> Iterator[str]:
 
 
 def key_problems(question: Question) -> Iterator[str]:
-    """Yield the problems of a question's label in reports, its unit and its right answers.
+    """Yield the problems of a question's label in reports, its unit and its right answers, which must be valid.
 
     Problems are:
 
@@ -178,9 +178,8 @@ def _constant_entries(question: Question) -> Iterator[str]:
         return
     found: dict[tuple[str, str], set[float]] = {}
     for drawn in question.variants():
-        with suppress(Exception):  # another part of ``verify`` reports invalid keys
-            for place, value in wanted(question, question.fn, drawn).items():
-                found.setdefault(place, set()).add(value)
+        for place, value in wanted(question, question.fn, drawn).items():
+            found.setdefault(place, set()).add(value)
     for (row, column), values in found.items():
         if len(values) == 1:
             where = f"{column} of {row}" if row else column
@@ -209,17 +208,15 @@ def _kinds_asked(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(question: Question, drawn: Mapping[str, Any]) -> Iterator[tuple[float, str]]:
-    """Yield (value, unit) of each number in the right answer; nothing if the author's function fails."""
-    if not (units := units_of(question)):
-        return
-    try:
-        found = wanted(question, question.fn, drawn)
-    except Exception:
-        return
-    if isinstance(question.answer, Table):
+    """Yield (value, unit) of each number in the right answer."""
+    if units := units_of(question):
+        found = entries_of(wanted(question, question.fn, drawn))
         yield from ((value, units[column]) for (_, column), value in found.items())
-    else:
-        yield found, units[""]
+
+
+def entries_of(key: Any) -> Mapping[tuple[str, str], Any]:
+    """Return the entries of a table by row and column. A single value counts as one entry."""
+    return key if isinstance(key, Mapping) else {("", ""): key}
 
 
 def text_problems(exercise: Exercise) -> Iterator[str]:

@@ -63,8 +63,8 @@ Places = Mapping[str, Uses]
 """The amounts that programs compared with one budget, by a text that names the mesh and the sizes."""
 
 
-def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[str]:
-    """Yield a problem for each budget that does not separate right programs from wrong ones.
+def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[tuple[Check, str]]:
+    """Yield (check, problem) for each budget that does not separate right programs from wrong ones.
 
     A budget ``between(right, wrong)`` must separate programs on every mesh and with all sizes. At least one
     misconception that names the check in ``fails`` must exceed the budget. Each misconception that exceeds the budget
@@ -82,7 +82,7 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
         wrong: results of each misconception, by the misconception's name.
     """
     for one in measured(exercise, right, wrong):
-        yield from (f"{one.check.name} {problem}" for problem in _problems(one))
+        yield from ((one.check, f"{one.check.name} {problem}") for problem in _problems(one))
 
 
 @dataclass(frozen=True)

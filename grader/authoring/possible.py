@@ -49,7 +49,8 @@ COUNT = 4
 def question_problems(question: Question) -> Iterator[str]:
     """Yield a line for each problem of a question, with the first random numbers that show it.
 
-    If several lines differ only in numbers, yield only the first of them.
+    If several lines differ only in numbers, yield only the first of them. The question must have valid keys
+    (``judging.problems``).
     """
     if isinstance(question.answer, Written):
         return
@@ -60,10 +61,7 @@ def question_problems(question: Question) -> Iterator[str]:
     answers: list[Any] = []
     branches: set[str] = set()
     for params in question.variants():
-        try:
-            answer = question(**params)
-        except Exception:  # another part of ``verify`` reports invalid keys
-            continue
+        answer = question(**params)
         try:
             scenario = question.scenario(**params) if question.scenario else Scenario()
             problems = [*impossible(scenario), *_of_number(question, scenario, answer)]
@@ -142,11 +140,7 @@ def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
     """For a question whose answer is not a number: yield a problem if its right answers differ too little."""
     kind = kind_of(question, next(question.variants(), {}))
     found: list[Any] = []
-    for value in answers:
-        try:
-            answer = kind.want(value)
-        except Exception:
-            return
+    for answer in map(kind.want, answers):
         if len(found) < LEAST_ANSWERS and not any(kind.are_close(answer, known) for known in found):
             found.append(answer)
     least = LEAST_ANSWERS if isinstance(question.answer, Table) else min(len(answers), 2)
@@ -183,9 +177,9 @@ def _formula_problems(question: Question) -> Iterator[str]:
         except Exception:  # another part of ``verify`` reports invalid keys
             return
         found: list[str] = []
-        for what, near in formula_near_misses(key.text):
+        for what, near in near_misses(expression(key.text)):
             with suppress(ValueError):  # a formula that is near the key may have no finite value
-                if kind.are_close(kind.want(near), key):
+                if kind.are_close(kind.want(ast.unparse(near)), key):
                     found.append(what)
         if found:
             yield (
@@ -195,25 +189,11 @@ def _formula_problems(question: Question) -> Iterator[str]:
             return
 
 
-def formula_near_misses(key: str) -> Iterator[tuple[str, str]]:
-    for place in range(len(list(_changes_of_formula(expression(key))))):
-        formula = expression(key)
-        old, what, new = list(_changes_of_formula(formula))[place]
-        described = f"{ast.unparse(new)} for {ast.unparse(old)} ({what})"
-        yield described, ast.unparse(_Replaced(old, new).visit(formula))
-
-
-def _changes_of_formula(formula: ast.Expression) -> Iterator[tuple[ast.expr, str, ast.expr]]:
-    for term in _sums(formula):
-        yield from ((term, what, new) for what, new in _changes(term))
-    for node in ast.walk(formula):
-        if isinstance(node, ast.Call):
-            yield from ((node, "a function left out", argument) for argument in node.args)
-
-
 def _problems(exercise: Exercise, question: Question, node: ast.FunctionDef) -> Iterator[str]:
     draws = some_variants(question, DRAWS)
-    for what, changed in near_misses(node):
+    plain = copy.copy(node)
+    plain.decorator_list = []
+    for what, changed in near_misses(ast.Module([plain], [])):
         space = dict(exercise.spaces[0])
         exec(compile(changed, question.name, "exec"), space)
         seen = [(params, _hidden(question, space[question.name], params)) for params in draws]
@@ -237,30 +217,30 @@ def _hidden(question: Question, near: Callable[..., Any], params: dict[str, Any]
     return None if answer == right else kind_of(question, params).are_close(answer, right)
 
 
-def near_misses(node: ast.FunctionDef) -> Iterator[tuple[str, ast.Module]]:
-    """Yield (description, changed module) for each near miss of a function: a term left out, or a count off by one."""
-    plain = copy.deepcopy(node)
-    plain.decorator_list = []
-    for place, term in enumerate(_sums(plain)):
-        for name, change in _changes(term):
-            changed = copy.deepcopy(plain)
-            module = ast.Module([changed], [])
-            _Replaced(_sums(changed)[place], change).visit(module)
-            yield f"{ast.unparse(change)} for {ast.unparse(term)} ({name})", ast.fix_missing_locations(module)
+def near_misses(tree: ast.Module | ast.Expression) -> Iterator[tuple[str, Any]]:
+    """Yield (description, changed tree) for each near miss of a function or of a formula."""
+    for place in range(len(list(_changes(tree)))):
+        changed = copy.deepcopy(tree)
+        old, what, new = list(_changes(changed))[place]
+        described = f"{ast.unparse(new)} for {ast.unparse(old)} ({what})"
+        yield described, ast.fix_missing_locations(_Replaced(old, new).visit(changed))
 
 
-def _sums(node: ast.AST) -> list[ast.BinOp]:
-    return [n for n in ast.walk(node) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add | ast.Sub)]
-
-
-def _changes(term: ast.BinOp) -> Iterator[tuple[str, ast.expr]]:
-    yield "a term left out", term.left
-    if isinstance(term.op, ast.Add):
-        yield "a term left out", term.right
-    match term.right:
-        case ast.Constant(value=int(count)) if count < COUNT:
-            for other in (count - 1, count + 1):
-                yield "a count off by one", ast.BinOp(term.left, term.op, ast.Constant(other))
+def _changes(tree: ast.Module | ast.Expression) -> Iterator[tuple[ast.expr, str, ast.expr]]:
+    """Yield (node, description, replacement): a term left out, a count off by one, or a formula's function left out."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as operator, right=right):
+                yield node, "a term left out", left
+                if isinstance(operator, ast.Add):
+                    yield node, "a term left out", right
+                match right:
+                    case ast.Constant(value=int(count)) if count < COUNT:
+                        for other in (count - 1, count + 1):
+                            yield node, "a count off by one", ast.BinOp(left, operator, ast.Constant(other))
+    for node in ast.walk(tree) if isinstance(tree, ast.Expression) else ():
+        if isinstance(node, ast.Call):
+            yield from ((node, "a function left out", argument) for argument in node.args)
 
 
 class _Replaced(ast.NodeTransformer):

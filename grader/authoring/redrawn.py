@@ -115,7 +115,7 @@ class Redrawn:
         return lines, self._ended(done.returncode, done.stderr.decode(errors="replace"))
 
     def _ended(self, code: int, errors: str) -> str:
-        if code == -signal.SIGXCPU:
+        if code in (-signal.SIGXCPU, -signal.SIGALRM):
             return too_long(self._seconds)
         if code < 0:
             name = signal.Signals(-code).name

@@ -76,18 +76,3 @@ def with_those_before(exercise: Exercise, checks: Sequence[Check]) -> list[Check
     for check in found:  # the loop also visits the checks that it appends
         found += [exercise.checks[name] for name in check.after if exercise.checks[name] not in found]
     return found
-
-
-def luck(results: list[dict[str, Result]], fails: set[str]) -> dict[str, list[int]]:
-    """Return, for each check (by name), the indices of the seeds with which a wrong program passes the check.
-
-    Args:
-        results: for each seed, the results by name of the check.
-        fails: the checks that the wrong program should fail.
-    """
-    found: dict[str, list[int]] = {}
-    for seed, of_seed in enumerate(results):
-        for name in sorted(fails):
-            if of_seed[name].status not in ("failed", "blocked"):
-                found.setdefault(name, []).append(seed)
-    return found

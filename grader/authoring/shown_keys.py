@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeGuard
 
-from grader.authoring.keys import longest_unit, units_of
+from grader.authoring.keys import entries_of, longest_unit, units_of
 from grader.authoring.learners_texts import Text
 from grader.common.formulas import FUNCTIONS, BadFormula, evaluate, points_of
 from grader.common.syntax import expression
@@ -88,17 +88,13 @@ def _values(question: Question) -> tuple[list[str], list[list[float]], list[list
         symbols = question.answer.symbols
         return list(symbols), points_of(symbols), [list(key.values) for _, _, key in known]
     names = [name for name, values in question.params.items() if all(map(_is_number, values))]
-    answers = [_entries(key) for _, _, key in known]
+    answers = [entries_of(key) for _, _, key in known]
     keys = []
     for place in answers[0] if units and answers else ():
         values = [answer[place] for answer in answers]
         factor = unit_of(units[place[1]])[0]
         keys += [values, [value / factor for value in values]]
     return names, [[float(drawn[name]) for name in names] for drawn, _, _ in known], keys
-
-
-def _entries(want: Any) -> Mapping[tuple[str, str], float]:
-    return want if isinstance(want, Mapping) else {("", ""): want}
 
 
 def _is_number(value: Any) -> bool:

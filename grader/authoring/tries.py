@@ -11,17 +11,18 @@ its author named. If they do not show this, ``verify`` runs the program with all
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from grader.authoring.margins import separates, uses_of
+from grader.authoring.margins import Amounts, separates, uses_of
 from grader.batch.grade import Grader
 from grader.batch.running import collect
-from grader.course.loading import Course
+from grader.common.result import ExerciseReport
 from grader.course.reference import answers, reference_source
 from grader.course.statements import names_reached, statements
 from grader.exercise import Alternative, Call, Check, Exercise, Misconception
 from grader.intake.submission import Chunk, Source, Submission
+from grader.judging.judge import Together, together
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, Finding, partner
 
@@ -81,41 +82,27 @@ def _own(asks: Sequence[Ask], findings: Sequence[Finding]) -> list[Answered]:
 def first_cases(
     exercise: Exercise, reference: Sequence[Answered], fails: Collection[str] = (), every: Collection[str] = ()
 ) -> list[Answered]:
-    """Return the reference solution's results for the first cases: each call on one mesh, with the public sizes.
+    """Return the reference solution's results for the first cases: each check on one mesh, with the public sizes.
 
-    If a call runs in both modes of ``check_vma``, both results are included. For a check that compares meshes, the
-    results on all meshes are included. For tasks that JAX traces, inputs from the course's seed are left out. For plain
-    Python tasks, all cases are included.
+    If learners cannot try one of a check's calls, the check has the hidden sizes. If a call runs in both modes of
+    ``check_vma``, both results are included. A check that compares meshes has all meshes. For tasks that JAX traces,
+    inputs from the course's seed are left out. For plain Python tasks, all cases are included.
 
     Args:
-        fails: checks that the program fails. Checks that come after these are not judged, so their calls are left out.
+        fails: checks that the program fails. Checks that come after these are not judged, so they are left out.
         every: checks that need all meshes and all sizes. A check counts only if it is also in ``fails``.
     """
-    chosen = _chosen(exercise, [a.ask for a in reference], fails, every)
+    chosen: set[Ask] = set()
+    for check in _judged(exercise, fails):
+        cases: dict[tuple, Together] = {}
+        for group in together(check, list(reference)):
+            ask = group.ask
+            if not (ask.hidden_inputs and isinstance(ask.of, Call)):
+                is_whole = check.name in fails and check.name in every
+                cases.setdefault(ask.same if is_whole else (ask.check_vma, ask.hidden_inputs), group)
+        chosen |= {a.ask for group in cases.values() for a in group.each}
     timed = {partner(ask, reference).ask for ask in chosen if isinstance(ask.of, Call) and ask.of.timing}
     return [a for a in reference if a.ask in timed or a.ask in chosen]
-
-
-def _chosen(exercise: Exercise, asks: Sequence[Ask], fails: Collection[str], every: Collection[str]) -> Collection[Ask]:
-    judged = list(_judged(exercise, fails))
-    calls = _calls(judged)
-    whole = _calls(exercise.checks[name] for name in {*fails} & {*every})
-    meshes = _calls(check for check in judged if check.every_mesh)
-    chosen: dict[tuple, Ask] = {}
-    for ask in asks:
-        of = id(ask.of)
-        if of in calls and not (ask.hidden_inputs and isinstance(ask.of, Call)):
-            case = (
-                ask.same if of in whole else ask.check_vma,
-                ask.hidden_inputs,
-                of in meshes and tuple(ask.mesh.items()),
-            )
-            chosen.setdefault((of, case), ask)
-    return set(chosen.values())
-
-
-def _calls(checks: Iterable[Check]) -> set[int]:
-    return {id(call) for check in checks for call in check.calls}
 
 
 def without_trials(answered: Sequence[Answered]) -> list[Answered]:
@@ -130,10 +117,17 @@ def without_trials(answered: Sequence[Answered]) -> list[Answered]:
     ]
 
 
-def separating(exercise: Exercise, reference: Sequence[Answered]) -> set[str]:
-    """Return the names of the checks whose budget must separate right from wrong programs on all meshes and sizes."""
+def few_cases(
+    exercise: Exercise, others: Iterable[Misconception | Alternative], reference: Sequence[Answered]
+) -> dict[str, list[Answered]]:
+    """Return, by name of each misconception, the reference's results for the first cases of the misconception.
+
+    If a check's budget must separate right from wrong programs, the misconceptions that fail the check have all cases.
+    """
     checks = exercise.checks.values()
-    return {c.name for c in checks if any(separates(use) for _, _, use in uses_of(c, reference, measuring=False))}
+    every = {c.name for c in checks if any(separates(use) for _, _, use in uses_of(c, reference, measuring=False))}
+    wrong = [other for other in others if isinstance(other, Misconception)]
+    return {one.name: first_cases(exercise, reference, one.fails, every) for one in wrong}
 
 
 def _judged(exercise: Exercise, fails: Collection[str]) -> Iterable[Check]:
@@ -149,31 +143,37 @@ def submission_of(name: str, text: str, student: str = "verify") -> Submission:
     return Submission(student, {name: Source(f"{name}.py", (Chunk(f"{name}.py", text),))}, (), "")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Replaced:
     """The solution with one task replaced by a misconception, or by an alternative (another right solution).
 
     Attributes:
         text: the source code.
         known: the unchanged solution's results, for tasks that do not use the replaced task.
-        found: results for the replaced task and the tasks that use it. Empty if another program in the same process may
-            have changed the results.
+        answered: results for all tasks. Empty if another program in the same process may have changed the results.
     """
 
     by: Misconception | Alternative
     text: str
     known: list[Answered]
-    found: list[Answered]
+    answered: list[Answered]
+
+    def run(self, grader: Grader, name: str) -> tuple[ExerciseReport, ExerciseReport]:
+        """Run the program with all cases, alone in a process.
+
+        Returns:
+            The reports on all checks, and on public checks and inputs.
+        """
+        *both, self.answered = grader.graded_and_public(submission_of(name, self.text), name, self.known)
+        return both[0], both[1]
 
 
 def replaced_texts(
-    course: Course,
     grader: Grader,
     exercise: Exercise,
     others: Sequence[Misconception | Alternative],
     reference: list[Answered],
-    *,
-    first: bool = False,
+    cases: Mapping[str, Sequence[Answered]],
 ) -> list[Replaced]:
     """Run the solution with one task replaced, once for each misconception and each alternative.
 
@@ -184,37 +184,27 @@ def replaced_texts(
     Args:
         others: the misconceptions and alternatives.
         reference: results of the unchanged solution, from a process that ran no other program.
-        first: True to run misconceptions only with a few cases (see ``first_cases``), which takes less time.
+        cases: by name of a misconception or alternative, the reference's results for the cases with which the program
+            runs. Other programs run with all cases.
     """
-    given, replaced = answers(course, exercise, "verify"), []
+    given, replaced = answers(grader.course, exercise, "verify"), []
     own = reference_source(exercise, given)
-    every = separating(exercise, reference) if first else set()
     for start in range(0, len(others), AT_ONCE):
         some = others[start : start + AT_ONCE]
         texts = [reference_source(exercise, given, other) for other in some]
         reaching = [tasks_reaching(exercise, other.of.name) for other in some]
-        cases = [_cases(exercise, reference, other, every if first else None) for other in some]
-        asks = [[a.ask for a in of if a.ask.task in tasks] for of, tasks in zip(cases, reaching, strict=True)]
+        asks = [
+            [a.ask for a in cases.get(other.name, reference) if a.ask.task in tasks]
+            for other, tasks in zip(some, reaching, strict=True)
+        ]
         found = _found(grader, list(zip(texts, asks, strict=True)), own, reference)
         for other, text, tasks, answered in zip(some, texts, reaching, found, strict=True):
             if isinstance(other, Misconception):
                 grader.references.learn(exercise, other, answered)
-                answered = without_trials(answered) if first else answered
-            replaced.append(Replaced(other, text, [a for a in reference if a.ask.task not in tasks], answered))
+                answered = without_trials(answered)
+            known = [a for a in reference if a.ask.task not in tasks]
+            replaced.append(Replaced(other, text, known, [*known, *answered] if answered else []))
     return replaced
-
-
-def _cases(
-    exercise: Exercise, reference: list[Answered], other: Misconception | Alternative, every: set[str] | None
-) -> list[Answered]:
-    """Return the reference's answers to the cases (calls with sizes and a mesh) with which ``other`` runs.
-
-    An alternative runs with all cases. A misconception runs with all cases if ``every`` is None, otherwise with a few
-    (see ``first_cases``).
-    """
-    if every is None or isinstance(other, Alternative):
-        return reference
-    return first_cases(exercise, reference, other.fails, every)
 
 
 def _found(
@@ -228,19 +218,14 @@ def _found(
     return found if alike(last, asked) else [[]] * len(texts)
 
 
-def amounts(
-    grader: Grader, exercise: Exercise, reference: list[Answered], texts: Sequence[Replaced]
-) -> tuple[dict[str, list[Answered]], dict[str, list[Answered]]]:
+def amounts(reference: list[Answered], texts: Sequence[Replaced]) -> tuple[Amounts, Amounts]:
     """Return the results of the right programs, and the results of the wrong programs, by name of the program."""
-    right, wrong = {"the reference": reference}, {}
+    right, wrong = {"the reference": without_trials(reference)}, {}
     for text in texts:
-        found = [*text.known, *text.found]
-        if not text.found:
-            found = grader.ask(submission_of(exercise.id, text.text), exercise.id, text.known)
         if isinstance(text.by, Misconception):
-            wrong[text.by.name] = found
+            wrong[text.by.name] = text.answered
         else:
-            right[f"the alternative {text.by.name}"] = found
+            right[f"the alternative {text.by.name}"] = without_trials(text.answered)
     return right, wrong
 
 

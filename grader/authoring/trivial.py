@@ -61,9 +61,7 @@ class Trivial:
     found: list[Answered]
 
 
-def trivial_problems(
-    course: Course, grader: Grader, exercise: Exercise, reference: Iterable[Answered]
-) -> Iterator[str]:
+def trivial_problems(grader: Grader, exercise: Exercise, reference: Iterable[Answered]) -> Iterator[str]:
     """Yield a line for each check that gives points to a trivial program.
 
     Trivial programs replace one task at a time, and then all tasks at once. All programs are tried with a few cases
@@ -75,18 +73,16 @@ def trivial_problems(
     found = {a.ask.same: a.finding for a in reference}
     graded = [Answered(ask, found[ask.same]) for ask in grader.plan(exercise.id, False)]
     first, reported = first_cases(exercise, graded), set[str]()
-    if not any(earned(exercise, first, some) for some in _tries(trivial_programs(course, grader, exercise, first))):
+    if not any(earned(exercise, first, some) for some in _tries(trivial_programs(grader, exercise, first))):
         return
-    for some in _tries(trivial_programs(course, grader, exercise, graded)):
+    for some in _tries(trivial_programs(grader, exercise, graded)):
         for check in earned(exercise, graded, some):
             if check.name not in reported:
                 reported.add(check.name)
                 yield _problem(check, some)
 
 
-def trivial_programs(
-    course: Course, grader: Grader, exercise: Exercise, reference: list[Answered]
-) -> Iterator[Trivial]:
+def trivial_programs(grader: Grader, exercise: Exercise, reference: list[Answered]) -> Iterator[Trivial]:
     for task in exercise.tasks.values():
         own = [a for a in reference if a.ask.task == task.name]
         if task.kind == "function":
@@ -94,7 +90,7 @@ def trivial_programs(
                 found = [Answered(a.ask, Finding(outcomes=list(map(outcome, a.ask.cases)))) for a in own]
                 yield Trivial(task, does, found)
             yield from _knowing(task, own)
-    yield from _traced(course, grader, exercise, reference)
+    yield from _traced(grader, exercise, reference)
 
 
 def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callable[[Mapping], Outcome]]:
@@ -137,8 +133,8 @@ def _does(outcome: Outcome) -> str:
     return f"raises {outcome.error}" if outcome.error else show_outcome(outcome).replace("returned", "returns", 1)
 
 
-def _traced(course: Course, grader: Grader, exercise: Exercise, reference: list[Answered]) -> Iterator[Trivial]:
-    own = "import jax\n" + reference_source(exercise, answers(course, exercise, "verify"))
+def _traced(grader: Grader, exercise: Exercise, reference: list[Answered]) -> Iterator[Trivial]:
+    own = "import jax\n" + reference_source(exercise, answers(grader.course, exercise, "verify"))
     tries = [(t, does) for does in TRACED for t in exercise.tasks.values() if t.kind != "function"]
     texts = [
         (own + TRACED[does].format(task=task.name), [a.ask for a in reference if a.ask.task == task.name])
@@ -159,11 +155,16 @@ def _tries(programs: Iterable[Trivial]) -> Iterator[list[Trivial]]:
 
 def earned(exercise: Exercise, reference: list[Answered], programs: Iterable[Trivial]) -> list[Check]:
     """Return the checks that still pass after trivial programs replace their tasks."""
-    replaced = {a.ask: a for one in programs for a in one.found}
     tasks = {one.task for one in programs}
-    results = judge_checks(exercise, [replaced.get(a.ask, a) for a in reference], public=False)
-    passed = [exercise.checks[r.name] for r in results if r.status == "passed"]
+    passed = _passed(exercise, reference, [a for one in programs for a in one.found])
     return [check for check in passed if tasks & set(check.tasks)]
+
+
+def _passed(exercise: Exercise, reference: Iterable[Answered], found: Iterable[Answered]) -> list[Check]:
+    """Return the checks that pass with the results ``found``, and with the reference's results for other requests."""
+    replaced = {a.ask: a for a in found}
+    results = judge_checks(exercise, [replaced.get(a.ask, a) for a in reference], public=False)
+    return [exercise.checks[r.name] for r in results if r.status == "passed"]
 
 
 def _problem(check: Check, programs: list[Trivial]) -> str:
@@ -201,9 +202,7 @@ def _returns_keys(function: Callable[..., Any], takes: Mapping[str, str], keys: 
     return True
 
 
-def given_away_problems(
-    course: Course, grader: Grader, exercise: Exercise, reference: Sequence[Answered]
-) -> Iterator[str]:
+def given_away_problems(grader: Grader, exercise: Exercise, reference: Sequence[Answered]) -> Iterator[str]:
     """Yield a problem for each function in learners' files that passes all checks of a task.
 
     Only functions with the parameter names of the task, or with as many parameters as the task, are tried.
@@ -212,11 +211,12 @@ def given_away_problems(
         reference: the results of running the reference solution.
     """
     tries = candidates(exercise)
-    called = [(task, given, _called(course, exercise, task, given, takes)) for task, given, takes in tries]
+    called = [(task, given, _called(grader.course, exercise, task, given, takes)) for task, given, takes in tries]
     called = [one for one in called if one[2]]
     texts = [(text, [a.ask for a in reference if a.ask.task == task.name]) for task, _, text in called]
     for (task, given, _), findings in zip(called, each_tried(grader, texts), strict=True):
-        if _passes(exercise, task, reference, findings):
+        passed = _passed(exercise, reference, findings)
+        if findings and all(check in passed for check in exercise.checks_of(task)):
             yield (
                 f"learners get {given.name}, and calling it solves {task.name}: leave {given.name} out, or "
                 "make the task require more"
@@ -269,11 +269,3 @@ def _takes(exercise: Exercise, given: Statement, of_task: Sequence[str]) -> dict
     if {*own} <= {*of_task}:
         return {name: name for name in own}
     return dict(zip(own, of_task, strict=True)) if len(own) == len(of_task) else {}
-
-
-def _passes(exercise: Exercise, task: Task, reference: Iterable[Answered], found: Iterable[Answered]) -> bool:
-    replaced = {a.ask: a for a in found}
-    results = judge_checks(exercise, [replaced.get(a.ask, a) for a in reference], public=False)
-    status = {result.name: result.status for result in results}
-    checks = exercise.checks_of(task)
-    return bool(replaced) and all(status.get(check.name) == "passed" for check in checks)

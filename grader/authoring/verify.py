@@ -31,17 +31,16 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
-from dataclasses import replace
 
 from grader.authoring import inputs, keys, possible
 from grader.authoring.declarations import declaration_problems, rule_problems
 from grader.authoring.margins import margin_problems
-from grader.authoring.redrawn import HASH_SEEDS, Redrawn, differences
-from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
+from grader.authoring.redrawn import Redrawn, differences
+from grader.authoring.seeds import SEEDS, is_luck, results_by_seed, with_those_before
 from grader.authoring.timed_values import timed_problems
-from grader.authoring.tries import Replaced, amounts, replaced_texts, submission_of
+from grader.authoring.tries import Replaced, amounts, few_cases, replaced_texts, submission_of
 from grader.authoring.trivial import given_away_problems, given_keys, trivial_problems
 from grader.authoring.whole_course import course_problems, released_problems
 from grader.batch.grade import Grader
@@ -54,7 +53,7 @@ from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.reference import answer_by, answers, reference_source
 from grader.course.stubs import stub_source
-from grader.exercise import AuthorError, Exercise, Misconception, Question, Task
+from grader.exercise import AuthorError, Check, Exercise, Misconception, Question, Task
 from grader.judging import answers as judging
 from grader.judging.problems import question_problems
 from grader.judging.seen import Answered
@@ -63,36 +62,7 @@ RIGHT = ("passed", "waiting")
 """Statuses of a right answer. The status "waiting" is for an answer in words, which a person grades."""
 
 
-class Proved:
-    """A cache of the exercises in which ``verify`` found no problem.
-
-    The cache key of an exercise contains everything that the result of ``verify`` depends on: the exercise's files,
-    ``course.yaml``, the number of seeds, the grader's code, the versions of Python and of packages, the machine and the
-    kind of sandbox.
-
-    Args:
-        cache: where to record an exercise without problems; None to record nothing.
-        seeds: the number of seeds with which ``verify`` tests an exercise.
-    """
-
-    def __init__(self, cache: Cache | None, grader: Grader, seeds: int) -> None:
-        self._cache, self._course = cache, grader.course
-        self._about = [own_digest(), grader.versions, grader.tier, surroundings(), seeds]
-
-    def __contains__(self, exercise: str) -> bool:
-        return self._cache is not None and self._cache.get(self._key(exercise)) is not None
-
-    def keep(self, exercise: str) -> None:
-        if self._cache is not None:
-            self._cache.put(self._key(exercise), b"nothing to mend")
-
-    def _key(self, exercise: str) -> bytes:
-        about = ["proved", exercise, self._course.digest([exercise]), *self._about]
-        return hashlib.sha256(json.dumps(about).encode()).digest()
-
-
 def verify(
-    course: Course,
     grader: Grader,
     names: list[str],
     tell: Callable[[str, list[str]], None],
@@ -109,18 +79,17 @@ def verify(
         seeds: the number of seeds with which to try the reference and each misconception.
         cache: a cache that stores which exercises have no problems.
     """
-    total, proved = 0, Proved(cache, grader, seeds)
-
+    total, course = 0, grader.course
     usable = set(course.usable([name for name in names if name in course.module_of])[0])
-    known = {name for name in usable if name in proved}
+    known = {name for name in usable if cache and cache.get(_key(grader, name, seeds)) is not None}
     redrawn = Redrawn(course, [name for name in names if name in usable - known])
 
     def proof(name: str) -> list[str]:
         if name in known:
             return []
-        problems = list(exercise_problems(course, grader, name, seeds, redrawn))
-        if name in usable and not problems:
-            proved.keep(name)
+        problems = list(exercise_problems(grader, name, seeds, redrawn))
+        if cache and name in usable and not problems:
+            cache.put(_key(grader, name, seeds), b"nothing to mend")
         return problems
 
     with pool_of(grader.jobs) as pool:
@@ -137,9 +106,19 @@ def verify(
     return total + len(others)
 
 
-def exercise_problems(
-    course: Course, grader: Grader, name: str, seeds: int = 1, redrawn: Redrawn | None = None
-) -> Iterator[str]:
+def _key(grader: Grader, exercise: str, seeds: int) -> bytes:
+    """Return the key under which the cache has an exercise without problems.
+
+    The key depends on everything that the result of ``verify`` depends on: the exercise's files, ``course.yaml``, the
+    number of seeds, the grader's code, the versions of Python and of packages, the machine and the kind of sandbox.
+    """
+    about = ["proved", exercise, grader.course.digest([exercise]), own_digest()]
+    about += [grader.versions, grader.tier, surroundings(), seeds]
+    return hashlib.sha256(json.dumps(about).encode()).digest()
+
+
+def exercise_problems(grader: Grader, name: str, seeds: int, redrawn: Redrawn) -> Iterator[str]:
+    course = grader.course
     try:
         exercise = course.exercise(name)
     except CourseError as error:
@@ -149,14 +128,14 @@ def exercise_problems(
     yield from rule_problems(exercise)
     yield from inputs.tame_sizes(exercise)
     yield from inputs.fixed_keywords(exercise)
-    differing = list(differences(exercise, redrawn or Redrawn(course, [name], HASH_SEEDS[:1])))
+    differing = list(differences(exercise, redrawn))
     yield from differing
     # If draws differ between runs, the other searches for problems give varying results, or never end.
     if not differing:
-        yield from _proved(course, grader, exercise, seeds)
+        yield from _proved(grader, exercise, seeds)
 
 
-def _proved(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> Iterator[str]:
+def _proved(grader: Grader, exercise: Exercise, seeds: int) -> Iterator[str]:
     """Yield the problems of an exercise. Its inputs, right answers and texts must be reproducible."""
     of_questions: list[str] = []
     for question in exercise.questions.values():
@@ -171,23 +150,24 @@ def _proved(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> I
     try:
         yield from possible.near_miss_problems(exercise)
         yield from inputs.alike_inputs(exercise)
-        of_cases = list(inputs.case_problems(exercise, course.config.seed))
+        of_cases = list(inputs.case_problems(exercise, grader.course.config.seed))
         yield from of_cases
         if of_cases:  # no solution can pass a check whose cases are invalid
             return
-        found = yield from reference_problems(course, grader, exercise, seeds)
+        found = yield from reference_problems(grader, exercise, seeds)
         if found is None:
             return
-        yield from _stub(course, grader, exercise)
-        yield from trivial_problems(course, grader, exercise, found)
+        yield from _stub(grader, exercise)
+        yield from trivial_problems(grader, exercise, found)
         yield from timed_problems(exercise, found)
-        yield from given_away_problems(course, grader, exercise, found)
+        yield from given_away_problems(grader, exercise, found)
         for misconception in exercise.misconceptions.values():
             if isinstance(misconception.of, Question) and not of_questions:
-                yield from _wrong_answer(course, exercise, misconception)
+                yield from _wrong_answer(grader.course, exercise, misconception)
         others = [*exercise.alternatives.values(), *exercise.misconceptions.values()]
         of_tasks = [other for other in others if isinstance(other.of, Task)]
-        texts = replaced_texts(course, grader, exercise, of_tasks, found, first=seeds == 1)
+        cases = few_cases(exercise, of_tasks, found) if seeds == 1 else {}
+        texts = replaced_texts(grader, exercise, of_tasks, found, cases)
         for text in texts:
             yield from text_problems(grader, exercise, text, seeds)
         yield from _budget_problems(grader, exercise, found, texts)
@@ -200,19 +180,32 @@ def _proved(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> I
 def _budget_problems(
     grader: Grader, exercise: Exercise, reference: list[Answered], texts: list[Replaced]
 ) -> Iterator[str]:
-    """Yield the problems of budgets. Try a few cases first and, if these show a problem, all cases."""
-    if any(margin_problems(exercise, *amounts(grader, exercise, reference, texts))):
-        whole = [replace(text, found=[]) if isinstance(text.by, Misconception) else text for text in texts]
-        yield from margin_problems(exercise, *amounts(grader, exercise, reference, whole))
+    """Yield the problems of budgets. If a few cases show a problem of a check, try all cases of this check."""
+    doubtful = list(dict.fromkeys(check for check, _ in margin_problems(exercise, *amounts(reference, texts))))
+    if doubtful:
+        right = [text for text in texts if not isinstance(text.by, Misconception)]
+        wrong = _with_all_cases(grader, exercise, reference, texts, doubtful)
+        for check, problem in margin_problems(exercise, *amounts(reference, [*right, *wrong])):
+            if check in doubtful:
+                yield problem
 
 
-def _grade(grader: Grader, name: str, text: str) -> ExerciseReport:
-    return grader.grade(submission_of(name, text), [name]).exercises[0]
+def _with_all_cases(
+    grader: Grader, exercise: Exercise, reference: list[Answered], texts: list[Replaced], checks: Sequence[Check]
+) -> list[Replaced]:
+    """Run the misconceptions that fail one of these checks, or an earlier check, with all cases of these checks."""
+    calls = {id(call) for check in checks for call in check.calls}
+    cases = [a for a in reference if id(a.ask.of) in calls and not a.ask.hidden_inputs]
+    before = {check.name for check in with_those_before(exercise, checks)}
+    wrong = [text.by for text in texts if isinstance(text.by, Misconception) and before & {*text.by.fails}]
+    found = replaced_texts(grader, exercise, wrong, reference, {one.name: cases for one in wrong})
+    for text in found:
+        if not text.answered:
+            text.run(grader, exercise.id)
+    return found
 
 
-def reference_problems(
-    course: Course, grader: Grader, exercise: Exercise, seeds: int
-) -> Generator[str, None, list[Answered] | None]:
+def reference_problems(grader: Grader, exercise: Exercise, seeds: int) -> Generator[str, None, list[Answered] | None]:
     """Yield the reference solution's problems.
 
     Checks that were not judged because an earlier check failed are left out.
@@ -221,7 +214,7 @@ def reference_problems(
         The reference's results; None if the reference does not pass, because then no check can tell right programs from
         wrong ones.
     """
-    text = reference_source(exercise, answers(course, exercise, "verify"))
+    text = reference_source(exercise, answers(grader.course, exercise, "verify"))
     submission = submission_of(exercise.id, text)
     graded, shown, found = grader.graded_and_public(submission, exercise.id)
     failed = {r.name: r for r in (*graded.results, *shown.results) if r.status not in RIGHT}
@@ -241,8 +234,9 @@ def reference_problems(
     return found
 
 
-def _stub(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:
-    report = _grade(grader, exercise.id, stub_source(course, exercise))
+def _stub(grader: Grader, exercise: Exercise) -> Iterator[str]:
+    stub = submission_of(exercise.id, stub_source(grader.course, exercise))
+    report = grader.grade(stub, [exercise.id]).exercises[0]
     for result in report.results:
         if result.status not in ("failed", "blocked"):
             what = f"gets {result.status!r} for {result.name}: the check accepts too much"
@@ -257,13 +251,12 @@ def text_problems(grader: Grader, exercise: Exercise, text: Replaced, seeds: int
     If results from a shared process show a problem, run the program again with all cases, alone in a process.
     """
     problems = _misconception if isinstance(text.by, Misconception) else _alternative
-    submission = submission_of(exercise.id, text.text)
-    if text.found:
-        both = grader.graded_and_public(submission, exercise.id, [*text.known, *text.found], only_known=True)[:2]
+    if text.answered:
+        submission = submission_of(exercise.id, text.text)
+        both = grader.graded_and_public(submission, exercise.id, text.answered, only_known=True)[:2]
         if not any(problems(grader, exercise, text, *both, seeds)):
             return
-    both = grader.graded_and_public(submission, exercise.id, text.known)[:2]
-    yield from problems(grader, exercise, text, *both, seeds)
+    yield from problems(grader, exercise, text, *text.run(grader, exercise.id), seeds)
 
 
 def _alternative(
@@ -328,10 +321,10 @@ def _graded_problems(misconception: Misconception, results: Mapping[str, Result]
 
 def _luck_problems(misconception: Misconception, by_seed: list[dict[str, Result]]) -> Iterator[str]:
     """Yield a problem for each check that a misconception fails with some seeds and passes with others."""
-    seeds = len(by_seed)
-    for name, lucky in luck(by_seed, set(misconception.fails)).items():
-        passes = f"the misconception passes with {len(lucky)} of {seeds} seeds"
-        yield f"the misconception {misconception.name} fails {name} by luck: {passes}"
+    for name in sorted(misconception.fails):
+        if lucky := sum(of_seed[name].status not in ("failed", "blocked") for of_seed in by_seed):
+            passes = f"the misconception passes with {lucky} of {len(by_seed)} seeds"
+            yield f"the misconception {misconception.name} fails {name} by luck: {passes}"
     failed = {r.name for of_seed in by_seed for r in of_seed.values() if r.status == "failed"}
     for name in sorted(failed - set(misconception.fails)):
         yield f"with some seeds, the misconception {misconception.name} also fails {name}"

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from grader.authoring.leaks import leaks
 from grader.batch.grade import Grader
-from grader.common.result import Report
 from grader.course.build import stale, usable_products
 from grader.course.config import GRADING, CourseError
 from grader.course.loading import Course
@@ -86,7 +85,9 @@ def released_problems(grader: Grader, exercise: Exercise, reference: Submission)
     expected = {**exercise.tasks, **exercise.questions, **{c.name: c for c in exercise.checks.values() if c.public}}
     for name in sorted(expected.keys() - {**found.tasks, **found.questions, **found.checks}.keys()):
         yield f"the learners' file lacks {name}: declare it at the top level of the file, not in a loop or an if"
-    for result in _graded(grader, released, reference, exercise.id).exercises[0].results:
+    with grader.workers() as workers:
+        report = Grader(released, grader.tier, here=workers).grade(reference, [exercise.id], public=True)
+    for result in report.exercises[0].results:
         if result.kind == "check" and result.status != "passed":
             yield f"with the learners' file, the reference does not pass {result.name}: {result.reason}"
 
@@ -103,8 +104,3 @@ def _released(course: Course, exercise: Exercise) -> Course:
             where = str(error).replace(f"{folder}/", "exercises/")
             raise CourseError(f"the learners' file cannot be used: {where}") from None
     return released
-
-
-def _graded(grader: Grader, released: Course, reference: Submission, name: str) -> Report:
-    with grader.workers() as workers:
-        return Grader(released, grader.tier, here=workers).grade(reference, [name], public=True)

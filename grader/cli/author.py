@@ -134,7 +134,7 @@ def verify(
         Grader(found, best_tier(isolation), jobs) as grader,
         progress(len(chosen) + 1, "proving", quiet=as_json, console=out) as step,
     ):
-        count = verifier.verify(found, grader, chosen, proven, seeds, cache)
+        count = verifier.verify(grader, chosen, proven, seeds, cache)
     if as_json:
         print_json({name: problems_of[name] for name in [*chosen, "course"]})
     else:

@@ -20,7 +20,7 @@ COURSES = sorted((Path(__file__).resolve().parents[2] / "examples" / "courses").
 def test_a_course_of_the_gallery_has_nothing_to_mend(path: Path) -> None:
     course, found = load_course(path), {}
     with Grader(course, "none", 2) as grader:
-        assert verify(course, grader, list(course.module_of), found.__setitem__) == 0, found
+        assert verify(grader, list(course.module_of), found.__setitem__) == 0, found
     assert found.keys() == {*course.module_of, "course"}
 
 

@@ -45,7 +45,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[str]]:
     build(course)
     found: dict[str, list[str]] = {}
     with Grader(course, "none", 2) as grader:
-        verify(course, grader, list(course.module_of), found.__setitem__)
+        verify(grader, list(course.module_of), found.__setitem__)
     return found
 
 

@@ -11,12 +11,12 @@ from jax.sharding import PartitionSpec as P
 
 from grader.authoring.possible import (
     distinct,
-    formula_near_misses,
     impossible,
     near_miss_problems,
     near_misses,
     question_problems,
 )
+from grader.common.syntax import expression
 from grader.exercise import Exercise, Question, Scenario, larger
 from tests.made_up import made_up
 
@@ -147,9 +147,8 @@ def test_a_near_miss_that_shows_always_or_never_is_allowed(tmp_path: Path) -> No
 
 
 def test_each_term_of_a_sum_is_left_out_once() -> None:
-    (node,) = ast.parse("def f(a, b):\n    return a * 2 + max(b - 1, 7)").body
-    assert isinstance(node, ast.FunctionDef)
-    assert [ast.unparse(module).split("return ")[1] for _, module in near_misses(node)] == [
+    tree = ast.parse("def f(a, b):\n    return a * 2 + max(b - 1, 7)")
+    assert [ast.unparse(module).split("return ")[1] for _, module in near_misses(tree)] == [
         "a * 2", "max(b - 1, 7)", "a * 2 + max(b, 7)", "a * 2 + max(b - 0, 7)", "a * 2 + max(b - 2, 7)",
     ]  # fmt: skip
 
@@ -163,7 +162,7 @@ def test_each_term_of_a_sum_is_left_out_once() -> None:
     ],
 )  # fmt: skip
 def test_near_misses_of_a_formula(key: str, near: list[str]) -> None:
-    assert [what for what, _ in formula_near_misses(key)] == near
+    assert [what for what, _ in near_misses(expression(key))] == near
 
 
 @pytest.mark.parametrize(

@@ -97,8 +97,9 @@ def test_a_misconception_runs_only_its_first_cases(workers: Workers, tmp_path: P
     right = submission_of("x1_gather", reference_source(exercise, {}))
     reference = grader.graded_and_public(right, "x1_gather")[2]
     zeroed = exercise.misconceptions["zeroed"]
-    (text,) = replaced_texts(course, grader, exercise, [zeroed], reference, first=first)
-    assert len(text.found) == count
+    cases = {"zeroed": first_cases(exercise, reference, zeroed.fails)} if first else {}
+    (text,) = replaced_texts(grader, exercise, [zeroed], reference, cases)
+    assert sum(a.ask.task == "gather" for a in text.answered) == count
 
 
 @pytest.mark.parametrize("where", ['mesh.shape["x"] == 2', "a.shape[0] > 8"], ids=["mesh", "size"])
@@ -131,7 +132,10 @@ def test_amounts_of_programs_without_results_do_not_depend_on_other_programs(wor
     first = f"{own}\n{changes}".replace("def gather(a, *, mesh):", ends)
     reference = grader.graded_and_public(submission_of("x1_gather", own), "x1_gather")[2]
     texts = [(exercise.misconceptions["zeroed"], first), (exercise.misconceptions["gathered_twice"], own)]
-    _, wrong = amounts(grader, exercise, reference, [Replaced(by, text, [], []) for by, text in texts])
+    replaced = [Replaced(by, text, [], []) for by, text in texts]
+    for text in replaced:
+        text.run(grader, "x1_gather")
+    _, wrong = amounts(reference, replaced)
     found = {name: {a.ask: a for a in answered} for name, answered in wrong.items()}
     asks = [a.ask for a in reference]
     assert alike([found["gathered_twice"][ask] for ask in asks], reference)

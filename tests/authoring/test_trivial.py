@@ -242,12 +242,12 @@ def found(folder: Path, code: str = GIVEN, **words: str) -> list[str]:
     course = made_up(folder, "@exercise.task(", code.format(**usual | words))
     with Grader(course, "none", 1) as grader:
         exercise = course.exercise("x1_gather")
-        problems = reference_problems(course, grader, exercise, 1)
+        problems = reference_problems(grader, exercise, 1)
         while True:
             try:
                 assert not next(problems)
             except StopIteration as stop:
-                return list(given_away_problems(course, grader, exercise, stop.value))
+                return list(given_away_problems(grader, exercise, stop.value))
 
 
 TOLD = ["learners get gathered, and calling it solves gather: leave gathered out, or make the task require more"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.authoring.mutants.operators import OPERATORS, TaskContext, looked_up, replaced
 from grader.common import syntax
 from grader.course.reference import reference_source
-from grader.course.statements import statements
+from grader.course.statements import names_reached, statements
 from grader.exercise import Exercise, Task
 from grader.exercise.declarations import judged_calls
 
@@ -63,13 +63,8 @@ def task_module(exercise: Exercise, task: Task) -> tuple[ast.Module, dict[str, i
     parts = statements(exercise)
     module = syntax.parse(reference_source(exercise, {}))
     ours = {defined(s): s for s in module.body if defined(s)}
-    queue = [task.name, *(other.name for check in exercise.checks_of(task) for other in check.tasks)]
-    needed = set(queue)
-    while queue:
-        read = {n.id for n in ast.walk(ours[queue.pop()]) if isinstance(n, ast.Name)}
-        new = [n for n in ours if n in read - needed]
-        needed |= set(new)
-        queue += new
+    needed = {task.name, *(other.name for check in exercise.checks_of(task) for other in check.tasks)}
+    needed |= names_reached([ours[name] for name in needed], ours)
     module.body = [s for s in module.body if not defined(s) or defined(s) in needed]
     return module, {p.name: p.node.lineno for p in parts if p.name}
 
@@ -83,7 +78,8 @@ def defined(statement: ast.stmt) -> str:
 
 
 def context_of(exercise: Exercise, task: Task, module: ast.Module) -> TaskContext:
-    meshes = _meshes_of(exercise, task)
+    calls = judged_calls(exercise.checks_of(task))
+    meshes = [mesh for call in calls if call.task is task for mesh in call.meshes]
     axes = tuple(dict.fromkeys(["x", "y", *(axis for mesh in meshes for axis in mesh)]))
     body = next(s for s in module.body if defined(s) == task.name)
     return TaskContext(
@@ -95,10 +91,6 @@ def context_of(exercise: Exercise, task: Task, module: ast.Module) -> TaskContex
         indices=frozenset(id(n) for n in _indices(module, task.kind != "function") if is_wrapped(n)),
         keys=_keys(module, axes),
     )
-
-
-def _meshes_of(exercise: Exercise, task: Task) -> list[Mapping[str, int]]:
-    return [mesh for call in judged_calls(exercise.checks_of(task)) if call.task is task for mesh in call.meshes]
 
 
 def _out_specs(body: ast.stmt) -> frozenset[str]:

@@ -159,9 +159,10 @@ def dimension(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
 def detour(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
     """Make a task return the right values at a needless cost: with an all-gather or a pmax of each device's result."""
     if isinstance(node, ast.Return) and node.value and not context.plain and id(node) not in context.outer:
+        value = ast.unparse(node.value)
         for a in context.everywhere:
-            yield wrapped("jax.lax.all_gather(_, {0!r})[jax.lax.axis_index({0!r})]", a, node.value)
-            yield wrapped("jax.lax.pmax(_, {0!r})", a, node.value)
+            yield returned(f"jax.lax.all_gather({value}, {a!r})[jax.lax.axis_index({a!r})]")
+            yield returned(f"jax.lax.pmax({value}, {a!r})")
 
 
 def relaid(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
@@ -170,23 +171,11 @@ def relaid(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
         for entry in ["", *(repr(a) for a in context.everywhere)]:
             if not {f"P({entry})", f"P({entry}, None)"} & context.out_specs:
                 place = f"jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec({entry}))"
-                yield wrapped(f"jax.lax.with_sharding_constraint(_, {place})", "", node.value)
+                yield returned(f"jax.lax.with_sharding_constraint({ast.unparse(node.value)}, {place})")
 
 
-def wrapped(template: str, a: str, value: ast.expr) -> ast.Return:
-    """Return the statement ``return TEMPLATE``, in which ``value`` replaces the name ``_``."""
-    tree = syntax.expression(template.format(a))
-    return ast.Return(_InPlaceOf(value).visit(tree).body)
-
-
-class _InPlaceOf(ast.NodeTransformer):
-    """Replace the name ``_`` by an expression."""
-
-    def __init__(self, value: ast.expr) -> None:
-        self.value = value
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.value if node.id == "_" else node
+def returned(expression: str) -> ast.Return:
+    return ast.Return(syntax.expression(expression).body)
 
 
 def order(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:

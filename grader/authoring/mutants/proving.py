@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from grader.authoring.mutants.grading import AT_ONCE, Fate, Verdict, judge_mutant, killed_together, results_of
 from grader.authoring.mutants.making import Mutant, mutants_of_task, task_module
@@ -202,26 +202,25 @@ class Equivalent(BaseModel):
     reason: str = Field(min_length=10)
 
 
+ENTRIES = TypeAdapter(list[Equivalent])
+
+
 def equivalents(course: Course) -> list[Equivalent]:
     """Return the entries of ``equivalent_mutants.yaml``. Raises CourseError if the file or an entry is invalid."""
     path: Path = course.root / "solutions" / EQUIVALENT
     if not path.is_file():
         return []
     try:
-        entries = yaml.safe_load(path.read_text(encoding="utf-8")) or []
+        return ENTRIES.validate_python(yaml.safe_load(path.read_text(encoding="utf-8")) or [])
     except yaml.YAMLError as error:
         raise CourseError(f"{path}: not YAML: {error}") from None
-    if not isinstance(entries, list):
-        raise CourseError(f"{path}: a list of entries is expected")
-    found = []
-    for number, entry in enumerate(entries, 1):
-        try:
-            found.append(Equivalent.model_validate(entry))
-        except ValidationError as error:
-            problem = error.errors()[0]
-            field = ".".join(str(part) for part in problem["loc"]) or "entry"
-            raise CourseError(f"{path}: entry {number}: {field}: {problem['msg']}") from None
-    return found
+    except ValidationError as error:
+        problem = error.errors()[0]
+        if not problem["loc"]:
+            raise CourseError(f"{path}: a list of entries is expected") from None
+        number, *parts = problem["loc"]
+        field = ".".join(map(str, parts)) or "entry"
+        raise CourseError(f"{path}: entry {int(number) + 1}: {field}: {problem['msg']}") from None
 
 
 def key(one: Mutant | Equivalent) -> tuple[str, str, str, str]:
