@@ -226,19 +226,8 @@ def draw_svg(picture: Picture) -> Svg:
         width, height = _size(parts, [], rows, cols, flat=dims < 2)
         labels = [[] for _ in parts]
     left, top = len(str(rows)) * _CHAR + 8 if dims == 2 else 4, 18 if dims else 2
-    cells = [
-        Tile(
-            x=round(left + width * b.cols[0] / cols, 1),
-            y=round(top + height * b.rows[0] / rows, 1),
-            width=round(width * (b.cols[1] - b.cols[0]) / cols, 1),
-            height=round(height * (b.rows[1] - b.rows[0]) / rows, 1),
-            colour=TINTS[b.devices[0] % len(TINTS)],
-            lines=_joined(lines, width * (b.cols[1] - b.cols[0]) / cols),
-            text=_held_by(picture, b),
-            wrong=bool(wrong_mark(picture, b)),
-        )
-        for b, lines in zip(parts, labels, strict=True)
-    ]
+    frame = (left, top, width, height)
+    cells = [_tile(picture, b, lines, frame, rows, cols) for b, lines in zip(parts, labels, strict=True)]
     col_digits = len(str(cols))
     held = "; ".join(f"{part} on {who}" for part, who in describe(picture)[:64])
     return Svg(
@@ -248,10 +237,33 @@ def draw_svg(picture: Picture) -> Svg:
         cells=cells,
         columns=_ticks(col_cuts, left, width, _CHAR * col_digits + 4) if dims else [],
         rows=_ticks(row_cuts, top, height, 12) if dims == 2 else [],
-        stroke=round(min([1.0, *(side / 8 for c in cells for side in (c.width, c.height))]), 2),
+        stroke=_stroke(cells),
         labelled=labelled,
         alt=f"{clean(picture.heading, 100)}: array {picture.caption}. {held}",
     )
+
+
+def _tile(
+    picture: Picture, block: Block, lines: list[str], frame: tuple[float, float, float, float], rows: int, cols: int
+) -> Tile:
+    """Place one block. ``frame``: the left, top, width and height of the array, which has ``rows`` and ``cols``."""
+    left, top, whole, height = frame
+    width = whole * (block.cols[1] - block.cols[0]) / cols
+    return Tile(
+        x=round(left + whole * block.cols[0] / cols, 1),
+        y=round(top + height * block.rows[0] / rows, 1),
+        width=round(width, 1),
+        height=round(height * (block.rows[1] - block.rows[0]) / rows, 1),
+        colour=TINTS[block.devices[0] % len(TINTS)],
+        lines=_joined(lines, width),
+        text=_held_by(picture, block),
+        wrong=bool(wrong_mark(picture, block)),
+    )
+
+
+def _stroke(tiles: list[Tile]) -> float:
+    """Return the width of the tiles' borders: at most an eighth of each tile's width and height."""
+    return round(min([1.0, *(side / 8 for tile in tiles for side in (tile.width, tile.height))]), 2)
 
 
 def _size(parts: list[Block], labels: list[list[str]], rows: int, cols: int, flat: bool) -> tuple[float, float]:
