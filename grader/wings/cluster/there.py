@@ -57,6 +57,7 @@ class Bench:
 
 
 _benches: dict[str, Bench] = {}
+_left: set[str] = set()  # keys of ended batches: a worker that is still being prepared must not keep their course
 _proved: set[str] = set()  # keys (``canary.key_of``) of exercises whose solution got full marks in this process
 _lock = threading.Lock()
 
@@ -98,9 +99,11 @@ def prepare(key: str, needed: Mapping[str, str], tier: str, kit: bytes, folder: 
         taken: Kit = unpacked(kit)
         bench = Bench(taken, Path(tempfile.mkdtemp(prefix="shardlings-course-", dir=folder)), jobs)
         _benches[key] = bench  # so that ``leave`` can end it
+        if key in _left:
+            raise CourseError("the batch has ended")
         bench.prove(taken.digest)
     except Exception as error:  # for example, the course does not load or the sandbox does not start
-        leave(key)
+        _end(key)
         kind = "" if isinstance(error, CourseError) else f"{type(error).__name__}: "
         return f"cannot grade: {kind}{error}"
     _renew(key, bench)
@@ -123,7 +126,12 @@ def grade(key: str, work: bytes) -> str:
 
 
 def leave(key: str) -> None:
-    """End a course's processes, even while they grade, and delete the course's files."""
+    """End a course's processes, even while they grade, delete the course's files, and never store them again."""
+    _left.add(key)
+    _end(key)
+
+
+def _end(key: str) -> None:
     if bench := _benches.pop(key, None):
         bench.grader.retire()
         _renew(key, bench)

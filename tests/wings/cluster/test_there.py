@@ -24,6 +24,7 @@ NAMES = ["x1_gather"]
 @pytest.fixture(autouse=True)
 def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(there, "_proved", set())
+    monkeypatch.setattr(there, "_left", set())
     yield
     assert there._benches == {}  # each test closes its courses
 
@@ -49,6 +50,14 @@ def test_a_course_is_taken_graded_with_and_forgotten(tmp_path: Path) -> None:
         there.grade("k", packed(work))
 
 
+def test_a_worker_that_is_prepared_after_the_batch_keeps_no_course(tmp_path: Path) -> None:
+    """The batch may end while a late worker still loads the grader."""
+    (tmp_path / "w").mkdir()
+    there.leave("k")
+    assert prepared(made_up(tmp_path / "course"), tmp_path / "w") == "cannot grade: the batch has ended"
+    assert list((tmp_path / "w").iterdir()) == []
+
+
 def test_nothing_is_graded_if_the_courses_solution_fails(tmp_path: Path) -> None:
     course = made_up(tmp_path / "course", "expect_close(seen.out, seen.a)", "expect_close(seen.out, seen.a + 1)")
     (tmp_path / "w").mkdir()
@@ -66,7 +75,7 @@ def test_a_worker_runs_the_canary_again_only_for_a_changed_course(
     course = made_up(tmp_path / "course")
     for _ in range(2):
         assert prepared(course, tmp_path) == ""
-        there.leave("k")
+        there._end("k")
     changed = made_up(tmp_path / "course", "a nudge", "another nudge")
     assert prepared(changed, tmp_path) == ""
     there.leave("k")
