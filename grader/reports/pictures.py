@@ -213,57 +213,63 @@ class Svg:
     alt: str
 
 
+@dataclass(frozen=True)
+class _Frame:
+    """The rectangle that represents the array: place, drawn size, and the array's numbers of rows and columns."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+    rows: int
+    cols: int
+
+
 def draw_svg(picture: Picture) -> Svg:
     """Place the blocks to scale, large enough for their labels if possible."""
     parts = blocks(picture)
     labels = [_label_lines(picture, b) for b in parts]
     dims = len(drawn_dims(picture))
     row_cuts, col_cuts = (sorted({n for b in parts for n in getattr(b, side)}) for side in ("rows", "cols"))
-    rows, cols = row_cuts[-1], col_cuts[-1]
-    width, height = _size(parts, labels, rows, cols, flat=dims < 2)
-    labelled = width <= _LARGEST and height <= _LARGEST
+    frame = _frame(parts, labels, row_cuts[-1], col_cuts[-1], dims)
+    labelled = frame.width <= _LARGEST and frame.height <= _LARGEST
     if not labelled:
-        width, height = _size(parts, [], rows, cols, flat=dims < 2)
+        frame = _frame(parts, [], row_cuts[-1], col_cuts[-1], dims)
         labels = [[] for _ in parts]
-    left, top = len(str(rows)) * _CHAR + 8 if dims == 2 else 4, 18 if dims else 2
-    frame = (left, top, width, height)
-    cells = [_tile(picture, b, lines, frame, rows, cols) for b, lines in zip(parts, labels, strict=True)]
-    col_digits = len(str(cols))
+    cells = [_cell(picture, frame, b, lines) for b, lines in zip(parts, labels, strict=True)]
+    col_digits = len(str(frame.cols))
     held = "; ".join(f"{part} on {who}" for part, who in describe(picture)[:64])
     return Svg(
-        width=round(left + width + 4 + col_digits * _CHAR / 2, 1),
-        height=round(top + height + 8, 1),
-        left=round(left, 1),
+        width=round(frame.left + frame.width + 4 + col_digits * _CHAR / 2, 1),
+        height=round(frame.top + frame.height + 8, 1),
+        left=round(frame.left, 1),
         cells=cells,
-        columns=_ticks(col_cuts, left, width, _CHAR * col_digits + 4) if dims else [],
-        rows=_ticks(row_cuts, top, height, 12) if dims == 2 else [],
-        stroke=_stroke(cells),
+        columns=_ticks(col_cuts, frame.left, frame.width, _CHAR * col_digits + 4) if dims else [],
+        rows=_ticks(row_cuts, frame.top, frame.height, 12) if dims == 2 else [],
+        stroke=round(min([1.0, *(side / 8 for c in cells for side in (c.width, c.height))]), 2),
         labelled=labelled,
         alt=f"{clean(picture.heading, 100)}: array {picture.caption}. {held}",
     )
 
 
-def _tile(
-    picture: Picture, block: Block, lines: list[str], frame: tuple[float, float, float, float], rows: int, cols: int
-) -> Tile:
-    """Place one block. ``frame``: the left, top, width and height of the array, which has ``rows`` and ``cols``."""
-    left, top, whole, height = frame
-    width = whole * (block.cols[1] - block.cols[0]) / cols
+def _frame(parts: list[Block], labels: list[list[str]], rows: int, cols: int, dims: int) -> _Frame:
+    width, height = _size(parts, labels, rows, cols, flat=dims < 2)
+    left = len(str(rows)) * _CHAR + 8 if dims == 2 else 4
+    return _Frame(left=left, top=18 if dims else 2, width=width, height=height, rows=rows, cols=cols)
+
+
+def _cell(picture: Picture, frame: _Frame, block: Block, lines: list[str]) -> Tile:
+    width = frame.width * (block.cols[1] - block.cols[0]) / frame.cols
     return Tile(
-        x=round(left + whole * block.cols[0] / cols, 1),
-        y=round(top + height * block.rows[0] / rows, 1),
+        x=round(frame.left + frame.width * block.cols[0] / frame.cols, 1),
+        y=round(frame.top + frame.height * block.rows[0] / frame.rows, 1),
         width=round(width, 1),
-        height=round(height * (block.rows[1] - block.rows[0]) / rows, 1),
+        height=round(frame.height * (block.rows[1] - block.rows[0]) / frame.rows, 1),
         colour=TINTS[block.devices[0] % len(TINTS)],
         lines=_joined(lines, width),
         text=_held_by(picture, block),
         wrong=bool(wrong_mark(picture, block)),
     )
-
-
-def _stroke(tiles: list[Tile]) -> float:
-    """Return the width of the tiles' borders: at most an eighth of each tile's width and height."""
-    return round(min([1.0, *(side / 8 for tile in tiles for side in (tile.width, tile.height))]), 2)
 
 
 def _size(parts: list[Block], labels: list[list[str]], rows: int, cols: int, flat: bool) -> tuple[float, float]:

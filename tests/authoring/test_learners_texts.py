@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from grader.authoring.leaks import leaks
 from grader.authoring.learners_texts import Text, learners_texts
 from grader.course.build import usable_products
 from tests.made_up import made_up
@@ -40,3 +41,12 @@ def test_comment_lines_are_joined_and_strings_are_separated_from_code(tmp_path: 
     assert Text("a comment", "two\nlines") in found
     assert Text("the code of helper", "return len('')", True) in found
     assert Text("the code of helper", "a text") in found
+
+
+def test_only_texts_of_the_named_exercises_are_returned(tmp_path: Path) -> None:
+    course = made_up(tmp_path, "Say what to do.", 'Write `return jax.lax.all_gather(a, "x", axis=0, tiled=True)`.')
+    made = usable_products(course).texts
+    assert learners_texts(course, made, []) == {}
+    assert [*learners_texts(course, made, ["x1_gather"])] == ["x1_gather"]
+    assert any("the statement shows a line" in problem for problem in leaks(course, made, ["x1_gather"]))
+    assert not any("the statement shows a line" in problem for problem in leaks(course, made, []))
